@@ -42,6 +42,12 @@ _LAST_ROLLOUT = """
      WHERE o.deployment_id = %s ORDER BY o.started_at DESC LIMIT 1
 """
 
+_STARTS = """
+    SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM healthy_at - created_at)::float8)
+      FROM (SELECT healthy_at, created_at FROM routes WHERE deployment_id = %s AND healthy_at IS NOT NULL
+             ORDER BY created_at DESC LIMIT 20) newest
+"""
+
 
 def steer(
     connection: Connection, claim: Claim, command: DeploymentCommand, asked: Collection[str] | None = None
@@ -151,6 +157,12 @@ class StoredCase:
         """To a new revision with the content of the current one. Raises WrongStateError."""
         name = add_restarted(self.connection, self.deployment.id, restarted_revision(self.deployment))
         return self.activation(name, with_secrets=True)
+
+    def start_seconds(self) -> float | None:
+        """Return the median of the newest replicas that came up."""
+        seconds: float | None
+        ((seconds,),) = self.connection.execute(_STARTS, (self.deployment.id,))
+        return seconds
 
     def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
         """The revision of the last rollout, with the size that came with it, and the outcome."""

@@ -39,6 +39,9 @@ class Case(Protocol):
     def way_back(self) -> ActivationRequest | None:
         """The revision that an undo goes to; None where a rollout can turn back."""
 
+    def start_seconds(self) -> float | None:
+        """How long replicas took to come up of late; None where none has."""
+
     def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
         """The revision of the last rollout, and how it ended."""
 
@@ -47,10 +50,14 @@ RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
     rollout.Resume: lambda case: verbs.resume(case.deployment, case.asking),
     rollout.Promote: lambda case: verbs.promote(case.deployment, full=case.command.full),
     rollout.Pause: lambda case: verbs.pause(case.deployment, case.asking),
-    rollout.Abort: lambda case: verbs.abort(case.deployment, case.asking, now=case.command.now),
+    rollout.Abort: lambda case: verbs.abort(
+        case.deployment, case.asking, now=case.command.now, start_seconds=case.start_seconds()
+    ),
     rollout.ActivateRevision: lambda case: activate(case.deployment, case.asked_for(), case.asking),
     rollout.RollingUpdate: lambda case: activate(case.deployment, case.changed(), case.asking),
-    rollout.Undo: lambda case: verbs.undo(case.deployment, case.way_back(), case.asking, now=case.command.now),
+    rollout.Undo: lambda case: verbs.undo(
+        case.deployment, case.way_back(), case.asking, now=case.command.now, start_seconds=case.start_seconds()
+    ),
     rollout.Retry: lambda case: retry(case.deployment, *case.last_rollout(), case.asking, now=case.command.now),
     rollout.Restart: lambda case: activate(case.deployment, case.same_again(), case.asking),
     deployment.Scale: lambda case: verbs.scale(case.deployment, case.command.desired_replicas),

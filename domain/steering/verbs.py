@@ -76,8 +76,8 @@ def promote(deployment: Deployment, *, full: bool = False) -> Steered:
     return Steered.to(replace(deployment, rollout=replace(rollout, promote_requested=True)), strategy.promotion)
 
 
-def abort(deployment: Deployment, asking: Asking, *, now: bool = False) -> Steered:
-    """Leave a rollout.
+def abort(deployment: Deployment, asking: Asking, *, now: bool = False, start_seconds: float | None = None) -> Steered:
+    """Leave a rollout. `start_seconds`: how long replicas took to come up of late.
 
     no rollout                               -> error
     now, and a canary has requests           -> it turns back, and the canary has none any more
@@ -85,11 +85,20 @@ def abort(deployment: Deployment, asking: Asking, *, now: bool = False) -> Steer
     otherwise                                -> it turns back, paused or not
     """
     rollout_of(deployment, "abort")
-    return _go_back(deployment, "aborted", asking, at_once=now)
+    return _go_back(deployment, "aborted", asking, at_once=now, start_seconds=start_seconds)
 
 
-def undo(deployment: Deployment, back: ActivationRequest | None, asking: Asking, *, now: bool = False) -> Steered:
+def undo(
+    deployment: Deployment,
+    back: ActivationRequest | None,
+    asking: Asking,
+    *,
+    now: bool = False,
+    start_seconds: float | None = None,
+) -> Steered:
     """Go back, at once. `back`: the revision that a person named, else at rest what `domain.steering.past` finds.
+
+    `start_seconds`: how long replicas took to come up of late.
 
     a revision to go back to         -> activate it, in place of whatever is under way; no promotion is waited for
     no rollout                       -> error
@@ -102,7 +111,7 @@ def undo(deployment: Deployment, back: ActivationRequest | None, asking: Asking,
         return activate(deployment, replace(back, supersede=True, is_undo=True), asking)
     rollout = rollout_of(deployment, "undo")
     if not rollout.is_undo:
-        return _go_back(deployment, "undone", asking, at_once=now)
+        return _go_back(deployment, "undone", asking, at_once=now, start_seconds=start_seconds)
     if deployment.status == ROLLING_BACK:
         raise WrongStateError(
             f"the undo of {deployment.name} did not work out and turns back; 'rollway retry {deployment.name}' tries "
@@ -160,12 +169,15 @@ def destroy(deployment: Deployment, asking: Asking, *, force: bool = False) -> S
     return replace(steered, gives_up_replicas=force)
 
 
-def _go_back(deployment: Deployment, verb: str, asking: Asking, *, at_once: bool) -> Steered:
+def _go_back(
+    deployment: Deployment, verb: str, asking: Asking, *, at_once: bool, start_seconds: float | None
+) -> Steered:
     rollout = rollout_of(deployment, verb)
     weighs = rollout.canary is not None and rollout.canary.weight
     if deployment.status == ROLLING_BACK and deployment.paused_at is None and not (at_once and weighs):
         return Steered.unchanged(deployment)
     turned = turned_back(deployment, asking.at, at_once=at_once)
-    answering = EVALUATOR.strategy_of(rollout.policy).answering(turned, rollout.policy.spec) if weighs else None
+    strategy = EVALUATOR.strategy_of(rollout.policy)
+    answering = strategy.answering(turned, rollout.policy.spec, start_seconds) if weighs else None
     said = f"{verb}, going back{(answering and f'; {answering}') or ''}"
     return Steered.to(turned, said, back_reason=f"{verb} {asking.why}").with_details(answering=answering)

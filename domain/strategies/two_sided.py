@@ -21,8 +21,11 @@ class TwoSided(Generic[SpecT]):
         """Say what state the way back begins with; `at_once`: nothing is left to the new side."""
         return deployment.rollout.canary if deployment.rollout else None
 
-    def answering(self, deployment: Deployment, spec: SpecT) -> str | None:  # noqa: ARG002
-        """Say who answers on the way back while the old side is too small for all requests; None where it is not."""
+    def answering(self, deployment: Deployment, spec: SpecT, start_seconds: float | None) -> str | None:  # noqa: ARG002
+        """Say who answers on the way back while the old side is too small for all requests; None where it is not.
+
+        `start_seconds`: how long replicas took to come up of late; None where none has.
+        """
         return None
 
     def is_judged(self, rollout: Rollout, spec: SpecT) -> bool:  # noqa: ARG002

@@ -7,6 +7,7 @@
 n=4 surge=1, aborted at 75 %:   ■■|■■■ 50 %  →  ■■|■■  →  ■■■|■■ 25 %  →  ■■■|■  →  ■■■■|■ 0 %  →  ■■■■|
 """
 
+import math
 from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
@@ -59,14 +60,14 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
         weight = weight_back(deployment, WHOLE - 1, self.budget_of(deployment, spec)) if self.weighs else None
         return None if weight is None else CanaryState(weight=weight)
 
-    def answering(self, deployment: Deployment, spec: SpecT) -> str | None:
-        """Say who answers until the old side is whole, for how many starts that is, and what takes all away at once."""
+    def answering(self, deployment: Deployment, spec: SpecT, start_seconds: float | None) -> str | None:
+        """Say who answers until the old side is whole, for how long that is, and what takes all away at once."""
         budget, (old, _) = self.budget_of(deployment, spec), _serving(deployment)
         if not weight_back(deployment, WHOLE, budget):
             return None
         canary = deployment.rollout.canary if deployment.rollout else None
         few = f"{number_of(old, 'old replica')} {'answers' if old == 1 else 'answer'} what {budget.desired} should"
-        more = f"{max(0, budget.keep - old)} more are up, {max(1, budget.ceiling - budget.desired)} at a time"
+        more = _more(max(0, budget.keep - old), max(1, budget.ceiling - budget.desired), start_seconds)
         if canary is None or not canary.weight:
             return f"{few} until {more}"
         keeps = f"the canary keeps {percent(canary.weight)} of the requests until {more}"
@@ -106,6 +107,14 @@ def at_once(deployment: Deployment, given: int, harm: str, budget: Budget) -> st
         return harm
     old, _ = _serving(deployment)
     return f"{harm}; so {number_of(old, 'old replica')} at once answer what {budget.desired} should"
+
+
+def _more(missing: int, at_a_time: int, start_seconds: float | None) -> str:
+    """8 more are up, 3 at a time, while starts took 20 s: three times 20 s."""
+    said = f"{missing} more are up, {at_a_time} at a time"
+    if start_seconds is None:
+        return said
+    return f"{said}, about {max(1.0, math.ceil(missing / at_a_time) * start_seconds):.0f} s as starts went of late"
 
 
 def _serving(deployment: Deployment) -> tuple[int, int]:

@@ -150,3 +150,14 @@ def test_a_smaller_size_allows_no_fewer_failures_and_leaves_limits_that_only_a_n
     ask(engine, "pause", deployment=made.name)
     (stored,) = read(engine, "SELECT limits FROM rollouts")
     assert stored["limits"] == {"timeout_seconds": "long"}
+
+
+CANARY = {"strategy": "canary", "spec": {"steps": ["75%"]}}
+
+
+def test_an_abort_of_a_canary_says_how_long_the_starts_of_the_newest_replicas_took(engine: Engine) -> None:
+    made = make_deployment(engine, "■|■■■", n=4, status=PROVISIONING, policy=CANARY)
+    write(engine, "UPDATE rollouts SET stage = 1, weight = 7500, weight_known_at = now()")
+    write(engine, "UPDATE routes SET healthy_at = created_at + interval '20 s'")
+    answering = ask(engine, "abort", deployment=made.name, now=True).result["answering"]
+    assert answering.endswith("3 more are up, 1 at a time, about 60 s as starts went of late")

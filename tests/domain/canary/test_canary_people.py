@@ -13,11 +13,11 @@ import pytest
 from domain.model.deployment import ROLLING_BACK, Deployment
 from domain.model.picture import picture
 from domain.steering.steered import Steered
-from domain.steering.verbs import promote
+from domain.steering.verbs import abort, promote
 from domain.words.errors import WrongStateError
 from tests.domain.canary.test_baseline import beside
 from tests.domain.canary.test_canary import FIRST, RISING, SECOND, SHORT, at_stage
-from tests.support.people.people import activate_revision, ask
+from tests.support.people.people import activate_revision, ask, asking
 from tests.support.pictures.pictures import NOW, V3
 from tests.support.pictures.simulation import until_it_waits
 from tests.support.pictures.values_within import canary_of
@@ -111,3 +111,35 @@ def test_each_command_in_each_state(state: str, canary: Deployment, expected: tu
     found = {name: cell(canary, command) for name, command in COMMANDS.items()}
     assert found == dict(zip(COMMANDS, expected, strict=True)), state
     assert cell(canary, lambda canary: ask("undo", canary, NOW)) == found["abort"], "it names no revision"
+
+
+STARTED_SLOWLY, STARTED_FAST = "about 60 s as starts went of late", "about 1 s as starts went of late"
+
+
+@pytest.mark.parametrize(
+    ("drawn", "weight", "verb", "start_seconds", "expected"),
+    [
+        ("■■■|■", 500, "abort", 20.0, None),
+        (
+            *("■|■■■", 7500, "abort", 20.0),
+            (
+                f"the canary keeps 75 % of the requests until 3 more are up, 1 at a time, {STARTED_SLOWLY}; "
+                "'rollway abort web --now' takes them away at once, then 1 old replica answers what 4 should"
+            ),
+        ),
+        (
+            *("■|■■■", 7500, "abort --now", 0.2),
+            f"1 old replica answers what 4 should until 3 more are up, 1 at a time, {STARTED_FAST}",
+        ),
+        (
+            *("■■|■■", 5000, "abort --now", None),
+            "2 old replicas answer what 4 should until 2 more are up, 1 at a time",
+        ),
+    ],
+)
+def test_an_abort_says_who_answers_and_how_long_the_old_side_takes(
+    drawn: str, weight: int, verb: str, start_seconds: float | None, expected: str | None
+) -> None:
+    canary = at_stage(drawn, 4 if expected else 3, **{**SECOND, "weight": weight})
+    aborted = abort(canary, asking(canary, NOW), now="now" in verb, start_seconds=start_seconds)
+    assert aborted.details["answering"] == expected
