@@ -3,10 +3,9 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from psycopg import Connection
-from pydantic import Field, model_validator
 
 from api.people.asking.asked import Asked, Parameters
 from api.people.reads.deployments import Document, named
@@ -15,8 +14,7 @@ from db.commands.apply.ahead import AppliedAhead, applied_ahead
 from db.commands.apply.difference import DocumentDifference, differences
 from db.commands.foretold import foretold, plan_of
 from db.views.past import past_of
-from domain.commands.apply.document import MOST_DOCUMENTS, Apply, disagreement
-from domain.commands.apply.document import Document as AppliedDocument
+from domain.commands.apply.document import Apply, ToApply
 from domain.commands.base import Command, DeploymentCommand, Door
 from domain.commands.registry import BUTTONS, Button, button_of
 from domain.cycle.recording import inputs_json
@@ -73,21 +71,8 @@ def as_planned(command: Command, found: Sequence[AppliedAhead]) -> Document:
     return {"items": [{**said, **plan} for said, plan in zip(about, plans, strict=True)]}
 
 
-class ApplyParameters(Parameters):
+class ApplyParameters(ToApply, Parameters):
     """The documents to apply, as `POST /v1/apply` takes them."""
-
-    documents: tuple[AppliedDocument, ...] = Field(min_length=1, max_length=MOST_DOCUMENTS)
-    """Each of one deployment."""
-    activate: bool = True
-    """false: revisions are only registered."""
-    supersede: bool = False
-    """Leave rollouts to other revisions that are under way."""
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        if fault := disagreement(self.documents):
-            raise ValueError(fault)
-        return self
 
 
 _AHEAD = {

@@ -112,19 +112,8 @@ class Document(BaseModel):
         return None if self.policy is None else parse_policy(self.policy)
 
 
-class Apply(Starting):
-    """Make deployments what these documents say, all of them or none."""
-
-    task = "rollway.apply"
-    answer = Applied
-    door = Door(
-        "POST",
-        "/v1/apply",
-        Role.OPERATOR,
-        example={"documents": [_EXAMPLE], "reason": "ticket 7"},
-        label="Apply …",
-        is_planned=True,
-    )
+class ToApply(BaseModel):
+    """The documents to apply, and how far."""
 
     documents: tuple[Document, ...] = Field(min_length=1, max_length=MOST_DOCUMENTS)
     """Each of one deployment."""
@@ -138,6 +127,21 @@ class Apply(Starting):
         if fault := disagreement(self.documents):
             raise ValueError(fault)
         return self
+
+
+class Apply(ToApply, Starting):
+    """Make deployments what these documents say, all of them or none."""
+
+    task = "rollway.apply"
+    answer = Applied
+    door = Door(
+        "POST",
+        "/v1/apply",
+        Role.OPERATOR,
+        example={"documents": [_EXAMPLE], "reason": "ticket 7"},
+        label="Apply …",
+        is_planned=True,
+    )
 
 
 def disagreement(documents: Sequence[Document]) -> str | None:
