@@ -89,3 +89,12 @@ IS_LIVE = f"p.last_seen_at > {_HEARD} - make_interval(secs => p.silence_seconds)
 
 A server's time that lies ahead is from before the database's clock was set back.
 """
+
+COUNTS_UNANSWERED = "NOT o.is_undo AND o.limits ->> 'unanswered' IS NOT NULL"
+"""Which rollouts go back by themselves while their revision answers nobody: a condition on a rollout `o`."""
+IS_COUNTED_ON = """
+    o.outcome = 'completed' AND d.lifecycle = 'ready' AND d.current_revision_id = o.to_revision_id
+    AND statement_timestamp() - o.ended_at < (o.limits ->> 'unanswered_within_seconds')::float8 * interval '1 s'
+    AND o.ended_at > statement_timestamp() - interval '1 h'
+"""
+"""Which of them are counted on after their end, until something else begins: on `o` and its deployment `d`."""

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from db.connection.engine import database_now
 from db.locking.locked import changed, lock_unheld
 from db.locking.rows import named_row
-from db.locking.statuses import IS_LIVE
+from db.locking.statuses import COUNTS_UNANSWERED, IS_COUNTED_ON, IS_LIVE
 from db.proxies.answers import counters_of, intervals_of, record_interval
 from domain.commands.rollout import Undo
 from domain.judge.unanswered import unanswered
@@ -43,15 +43,12 @@ _DUE = f"""
      ORDER BY o.id
 """
 
-# What has ended and answered nobody yet is looked at on, as long as nothing else has begun.
+# What has ended and answered nobody yet is looked at on.
 _UNPROVEN = f"""
     {_MEASURED}
       FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
       {_LAST}
-     WHERE o.outcome = 'completed' AND o.unanswered IS NOT NULL AND NOT o.is_undo
-       AND o.limits ->> 'unanswered' IS NOT NULL AND d.lifecycle = 'ready' AND d.current_revision_id = o.to_revision_id
-       AND statement_timestamp() - o.ended_at < (o.limits ->> 'unanswered_within_seconds')::float8 * interval '1 s'
-       AND o.ended_at > statement_timestamp() - interval '1 h'
+     WHERE o.unanswered IS NOT NULL AND {COUNTS_UNANSWERED} AND {IS_COUNTED_ON}
        AND (i.at IS NULL OR abs(extract(epoch FROM clock_timestamp() - i.at)) >= %(every)s)
      ORDER BY o.id
 """

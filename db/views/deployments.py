@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
-from db.locking.statuses import known_status, lifecycle_status
+from db.locking.statuses import COUNTS_UNANSWERED, IS_COUNTED_ON, known_status, lifecycle_status
 from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
 from domain.cycle.late import overdue
@@ -36,18 +36,14 @@ _DEPLOYMENTS = """
 """
 
 # what has begun last, while it has answered nobody: under way, or ended and counted on
-_UNPROVEN = """
+_UNPROVEN = f"""
     SELECT DISTINCT ON (o.deployment_id)
            o.deployment_id, t.name, o.unanswered, (o.limits ->> 'unanswered')::int,
            o.ended_at + (o.limits ->> 'unanswered_within_seconds')::float8 * interval '1 s' - clock_timestamp()
       FROM deployments d JOIN rollouts o ON o.deployment_id = d.id JOIN revisions t ON t.id = o.to_revision_id
-     WHERE d.id = ANY(%s) AND (o.outcome IS NULL OR o.outcome = 'completed') AND o.back_reason IS NULL AND NOT o.is_undo
+     WHERE d.id = ANY(%s) AND o.back_reason IS NULL AND {COUNTS_UNANSWERED}
        AND (o.unanswered > 0 OR (o.unanswered = 0 AND o.in_use AND o.ended_at IS NOT NULL))
-       AND o.limits ->> 'unanswered' IS NOT NULL
-       AND (o.id = d.rollout_id OR d.lifecycle = 'ready' AND d.current_revision_id = o.to_revision_id
-            AND o.ended_at > statement_timestamp() - interval '1 h'
-            AND statement_timestamp() - o.ended_at
-                < (o.limits ->> 'unanswered_within_seconds')::float8 * interval '1 s')
+       AND (o.id = d.rollout_id OR {IS_COUNTED_ON})
      ORDER BY o.deployment_id, o.started_at DESC
 """
 
