@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 from pydantic import TypeAdapter
 
-from domain.judge.course import Point, is_due, point_of
+from domain.judge.points import Point, is_due, point_of
 from domain.model.answers import Answers, Interval
 from domain.model.canary import NOTHING_SEEN, CanaryState, Evidence, Sums
 from domain.strategies import stored_policy

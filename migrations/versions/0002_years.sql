@@ -355,7 +355,7 @@ CREATE TABLE evidence (
     CONSTRAINT evidence_pkey PRIMARY KEY (rollout_id),
     CONSTRAINT evidence_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
 );
--- How it came to that, a point now and then: Point of domain/judge/course.py.
+-- How it came to that, a point now and then: Point of domain/judge/points.py.
 CREATE TABLE evidence_points (
     rollout_id uuid NOT NULL,
     at timestamptz NOT NULL,

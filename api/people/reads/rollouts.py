@@ -14,10 +14,9 @@ from db.audit.receipts import AgainstPlan, against_plan
 from db.audit.shown import ReceiptView, receipt_shown
 from db.views.ahead.cycles import Cycle
 from db.views.ahead.cycles import cycles as cycles_of_step
-from db.views.ahead.foresight import LearnedView, learned_shown
-from db.views.course import CourseView, course_of
-from db.views.documents import rollout_document
-from db.views.rollouts import RolloutView, rollouts_by_id
+from db.views.ahead.foresight import LearnedView, learned_shown, rollout_of_id
+from db.views.evidence import EvidenceView, evidence_shown
+from db.views.rollouts import RolloutView
 from db.views.timeline import StepView, steps_of
 from domain.words.errors import InvalidInputError, RolloutNotFoundError
 
@@ -26,24 +25,20 @@ Drawn = Annotated[Document, Shape((Cycle,), "whole", {"step_no": int, "at": date
 
 def rollout(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((RolloutView,))]:
     """One, of a deployment that the token is for."""
-    found = rollout_document(connection, rollout_id(asked))
-    if not asked.token.sees(found["deployment"]):
-        raise RolloutNotFoundError(f"the token {asked.token.name} sees no rollout {found['id']}")
-    return found
+    return asdict(_seen(connection, asked))
 
 
 def steps(connection: Connection, asked: Asked[StepParameters]) -> Annotated[Document, Shape((StepView,), "whole")]:
     """The steps of a rollout, in order."""
-    found = rollout(connection, asked)
-    return {"items": steps_of(connection, found["id"], asked.parameters.after)}
+    return {"items": steps_of(connection, _seen(connection, asked).id, asked.parameters.after)}
 
 
 def cycles(connection: Connection, asked: Asked[StepParameters]) -> Drawn:
     """The steps drawn as pictures, with what each did and why."""
-    found = rollout(connection, asked)
+    found = _seen(connection, asked)
     drawn = [
         {"step_no": step.step_no, "at": step.at, "verdict": step.verdict, **asdict(cycle)}
-        for step in steps_of(connection, found["id"], asked.parameters.after)
+        for step in steps_of(connection, found.id, asked.parameters.after)
         for cycle in cycles_of_step(step)
     ]
     return {"items": drawn}
@@ -51,13 +46,12 @@ def cycles(connection: Connection, asked: Asked[StepParameters]) -> Drawn:
 
 def rollout_plan(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((AgainstPlan,))]:
     """A rollout held against the plan of its beginning."""
-    return asdict(against_plan(connection, rollout(connection, asked)["id"]))
+    return asdict(against_plan(connection, _seen(connection, asked).id))
 
 
-def evidence(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((CourseView,))]:
+def evidence(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((EvidenceView,))]:
     """How the evidence of a rollout's judge came to be, a point now and then."""
-    found = rollout(connection, asked)
-    return asdict(course_of(connection, rollouts_by_id(connection, [found["id"]])[found["id"]]))
+    return asdict(evidence_shown(connection, _seen(connection, asked)))
 
 
 def learned(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((LearnedView,))]:
@@ -76,6 +70,13 @@ def receipt(connection: Connection, asked: Asked[Parameters]) -> Annotated[Docum
 def last_receipt(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((ReceiptView,))]:
     """The receipt of the last rollout of a deployment."""
     return asdict(receipt_shown(connection, asked.deployment))
+
+
+def _seen(connection: Connection, asked: Asked[Parameters]) -> RolloutView:
+    found = rollout_of_id(connection, rollout_id(asked))
+    if not asked.token.sees(found.deployment):
+        raise RolloutNotFoundError(f"the token {asked.token.name} sees no rollout {found.id}")
+    return found
 
 
 def rollout_id(asked: Asked[Parameters]) -> UUID:

@@ -12,7 +12,7 @@ from db.cycle.claim import claim_these
 from db.cycle.load import load
 from db.evidence import evidence_of
 from db.proxies.answers import record_interval
-from db.views.course import CourseView, course_of
+from db.views.evidence import EvidenceView, evidence_shown
 from db.views.rollouts import rollouts_by_id
 from domain.cycle.recording import inputs_json
 from domain.handlers.cycle import cycle
@@ -102,17 +102,17 @@ def test_how_the_evidence_came_to_be_is_kept_in_points_ever_fewer(engine: Engine
             of = {made.v1: Answers(90, 1, begun=90), made.v2: Answers(10, 2, begun=10)}
             at = UP_AT + timedelta(seconds=number)
             record_interval(connection, made.rollout_id, Interval(number, at, 1.0, of, 1, 1), {})
-        course = course_of(connection, rollouts_by_id(connection, [made.rollout_id])[made.rollout_id])
-        first, last = course.points[0], course.points[-1]
+        shown = evidence_shown(connection, rollouts_by_id(connection, [made.rollout_id])[made.rollout_id])
+        first, last = shown.points[0], shown.points[-1]
         assert (first.at, first.weight, first.canary, first.canary_failed) == (UP_AT + timedelta(seconds=1), 500, 10, 2)
         assert (last.canary, last.control) == (last.canary_failed * 5, last.control_failed * 90)
-        gaps = [after.at - before.at for before, after in pairwise(course.points)]
+        gaps = [after.at - before.at for before, after in pairwise(shown.points)]
         assert (gaps[0], gaps[-1]) == (timedelta(seconds=1), timedelta(seconds=3))
-        assert 150 < len(course.points) < 250
-        reached = next(point for point in course.points if point.harm >= (course.harm_limit or math.inf))
+        assert 150 < len(shown.points) < 250
+        reached = next(point for point in shown.points if point.harm >= (shown.harm_limit or math.inf))
         sums = evidence_of(connection, [made.rollout_id])[made.rollout_id]
         found = judge(Judge(), sums, UP_AT, UP_AT + timedelta(seconds=300))
-        assert (reached.at < last.at, found.found, course.good_limit) == (True, Found.HARM, -math.log(0.05))
+        assert (reached.at < last.at, found.found, shown.good_limit) == (True, Found.HARM, -math.log(0.05))
 
 
 def test_without_a_judge_no_point_is_kept(engine: Engine) -> None:
@@ -122,5 +122,5 @@ def test_without_a_judge_no_point_is_kept(engine: Engine) -> None:
     with transaction(engine) as connection:
         told = Interval(1, UP_AT, 1.0, {made.v2: Answers(10, 2, begun=10)}, 1, 1)
         record_interval(connection, made.rollout_id, told, {})
-        course = course_of(connection, rollouts_by_id(connection, [made.rollout_id])[made.rollout_id])
-    assert course == CourseView("control", None, None, [])
+        shown = evidence_shown(connection, rollouts_by_id(connection, [made.rollout_id])[made.rollout_id])
+    assert shown == EvidenceView("control", None, None, [])

@@ -1,7 +1,7 @@
 // One deployment: what it waits for, its replicas, its rollout on a time line, and what has happened.
 import { offerButtons, buttons } from "./ask.js";
 import { h, morphChildren } from "./dom.js";
-import { evidence } from "./evidence.js";
+import { curves } from "./evidence.js";
 import { history } from "./history.js";
 import { replicas } from "./replicas.js";
 import { rollout } from "./rollout.js";
@@ -11,7 +11,7 @@ import { isOlder, legend, picture, revisionWords, say, serving, setClock, since,
 const NAME = document.body.dataset.deployment;
 const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
 const RECORDS = 50;
-const shown = { why: "", offered: [], deployment: null, document: null, rollout: null, cycles: [], plan: null, course: null, records: [], fault: "" };
+const shown = { why: "", offered: [], deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, records: [], fault: "" };
 const WHY_PAUSE = 300;
 const PLAN_PAUSE = 1000;
 const REQUESTS_PAUSE = 5000;
@@ -58,7 +58,7 @@ function made() {
     reached(document),
     replicas(deployment),
     past ? rollout(past, cycles, plan, deployment) : null,
-    evidence(shown.course),
+    curves(shown.evidence),
     history(records),
   ].filter(Boolean);
 }
@@ -123,11 +123,11 @@ async function readPlan() {
   if (!id) return;
   const path = `/v1/rollouts/${id}`;
   const isJudged = Boolean(shown.rollout.spec.judge);
-  const [plan, course] = await Promise.all([
+  const [plan, evidence] = await Promise.all([
     insist(() => ask(`${path}/plan`)), isJudged ? insist(() => ask(`${path}/evidence`)) : undefined,
   ]);
   if (shown.rollout?.id !== id) return;
-  Object.assign(shown, { plan: plan ?? null, course: course ?? null });
+  Object.assign(shown, { plan: plan ?? null, evidence: evidence ?? null });
   plannedAt = Date.now();
   soon();
 }
@@ -140,7 +140,7 @@ async function readRollout(id) {
 }
 
 function showRollout(found) {
-  if (found?.id !== shown.rollout?.id) Object.assign(shown, { cycles: [], plan: null, course: null });
+  if (found?.id !== shown.rollout?.id) Object.assign(shown, { cycles: [], plan: null, evidence: null });
   shown.rollout = found;
 }
 

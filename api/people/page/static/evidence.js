@@ -4,10 +4,10 @@ import { duration } from "./words.js";
 
 const [WIDTH, HEIGHT, TOP, FOOT] = [300, 120, 8, 16];
 
-/** The section; nothing before there are two points. `course`: as `/v1/rollouts/ID/evidence` has it. */
-export function evidence(course) {
-  if (!course || course.points.length < 2) return null;
-  const { points, compared_with: other, harm_limit: harm, good_limit: good } = course;
+/** The section; nothing before there are two points. `evidence`: as `/v1/rollouts/ID/evidence` has it. */
+export function curves(evidence) {
+  if (!evidence || evidence.points.length < 2) return null;
+  const { points, compared_with: other, harm_limit: harm, good_limit: good } = evidence;
   const last = points.at(-1);
   const whole = (name) => Math.round(last[name]).toLocaleString();
   const tenth = (value) => value.toFixed(1);
@@ -36,9 +36,9 @@ export function evidence(course) {
 
 const curve = (name, kind, value) => ({ name, kind, value });
 
-function chart(points, title, said, curves) {
+function chart(points, title, said, drawn) {
   const [first, last] = [Date.parse(points[0].at), Date.parse(points.at(-1).at)];
-  const highest = Math.max(...curves.flatMap(({ value }) => points.map(value)), 1);
+  const highest = Math.max(...drawn.flatMap(({ value }) => points.map(value)), 1);
   const x = (point) => (WIDTH * (Date.parse(point.at) - first)) / Math.max(1, last - first);
   const y = (value) => TOP + (HEIGHT - TOP - FOOT) * (1 - Math.max(0, value) / highest);
   const key = title.toLowerCase().replaceAll(" ", "-");
@@ -51,7 +51,7 @@ function chart(points, title, said, curves) {
       svg("title", { id: `${key}-title` }, title),
       svg("desc", { id: `${key}-desc` }, `Over ${duration(last - first)}: ${said}.`),
       svg("line", { class: "axis", x1: 0, x2: WIDTH, y1: HEIGHT - FOOT, y2: HEIGHT - FOOT }),
-      curves.map(({ kind, value }) => svg("polyline", {
+      drawn.map(({ kind, value }) => svg("polyline", {
         class: `curve ${kind}`, points: points.map((point) => `${x(point).toFixed(1)},${y(value(point)).toFixed(1)}`).join(" "),
       })),
       svg("text", { x: 0, y: HEIGHT - 3 }, "0 s"),
@@ -61,7 +61,7 @@ function chart(points, title, said, curves) {
       "figcaption",
       {},
       h("strong", {}, title), " ",
-      curves.map(({ name, kind }) => h("span", { class: `key ${kind}` }, name)),
+      drawn.map(({ name, kind }) => h("span", { class: `key ${kind}` }, name)),
       h("span", { class: "dim" }, said),
     ),
   );

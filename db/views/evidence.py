@@ -7,8 +7,8 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from db.views.rollouts import RolloutView
-from domain.judge.course import Point
 from domain.judge.judged import limits_of
+from domain.judge.points import Point
 from domain.strategies.canary.judge import is_judged
 
 _POINTS = """
@@ -18,7 +18,7 @@ _POINTS = """
 
 
 @dataclass(frozen=True, slots=True)
-class CourseView:
+class EvidenceView:
     """The points that were kept of a judged canary, and what the log e-values must reach; None without a judge.
 
     `compared_with`: control, which is the old revision, or baseline, which is its fresh replicas.
@@ -30,12 +30,12 @@ class CourseView:
     points: list[Point]
 
 
-def course_of(connection: Connection[Any], rollout: RolloutView) -> CourseView:
-    """Read the course of a rollout, under way or ended."""
+def evidence_shown(connection: Connection[Any], rollout: RolloutView) -> EvidenceView:
+    """Read the evidence of a rollout, under way or ended."""
     spec = rollout.snapshot.policy.spec
     if not is_judged(spec) or spec.judge is None:
-        return CourseView("control", None, None, [])
+        return EvidenceView("control", None, None, [])
     limits = limits_of(spec.judge, had_copies=spec.mirror is not None)
     points = connection.cursor(row_factory=class_row(Point)).execute(_POINTS, (rollout.id,)).fetchall()
     compared_with = "baseline" if spec.judge.baseline == "fresh" else "control"
-    return CourseView(compared_with, limits.harm, limits.good, points)
+    return EvidenceView(compared_with, limits.harm, limits.good, points)
