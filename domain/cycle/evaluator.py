@@ -113,6 +113,6 @@ def contained(
     for deployment in deployments:
         try:
             assignments[deployment.id] = decide(deployment, now)
-        except Exception as error:  # noqa: BLE001  (containment is what this function is for)
+        except Exception as error:  # noqa: BLE001  (one fails, not all)
             errors[deployment.id] = f"{type(error).__name__}: {error}"
     return StrategyEvaluationSummary(assignments, errors)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from domain.model.bounds import Bounds, hardened
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
-from domain.model.waits import Waits, WaitsFor
+from domain.model.waits import Waits
 from domain.strategies.backoff import held_until, unproven
 
 ERROR_PAUSE_SECONDS = 5
@@ -60,9 +60,8 @@ class DeploymentStatusTransitions:
 class ClassifiedDecision:
     """A decision with its final verdict and the next status. `domain.cycle.after` makes the next snapshot from it.
 
-    `found`: the verdict before the limits. `attempts`: errors in a row. `due_at`: when a handler must look again; None
-    if only a change makes that necessary. `clock_stopped`: the rollout's deadlines stand still, because it waits for a
-    person or is held.
+    `found`: the verdict before the limits. `due_at`: when a handler must look again; None if only a change makes that
+    necessary.
     """
 
     deployment: Deployment
@@ -94,8 +93,7 @@ class ClassifiedDecision:
     @property
     def awaited_verb(self) -> str | None:
         """The verb that a person must type to go on; None where nobody is waited for."""
-        waits = self.waits if self.clock_stopped else None
-        return waits.verb if waits is not None and waits.kind is WaitsFor.PERSON else None
+        return self.waits.awaited_verb if self.waits and self.clock_stopped else None
 
     @property
     def stays(self) -> bool:

@@ -115,12 +115,6 @@ class Decision:
         if self.verdict is Verdict.SKIPPED and self.waits is None:
             raise ValueError(f"a decision that waits says what for: {self.reason}")
 
-    @property
-    def awaited_verb(self) -> str | None:
-        """The verb that a person must type to go on; None where nobody is waited for."""
-        waits = self.waits if self.clock_stopped else None
-        return waits.verb if waits is not None and waits.kind is WaitsFor.PERSON else None
-
     @classmethod
     def success(cls, reason: str, changes: RouteChanges = _NO_CHANGES) -> Self:
         """The phase has reached its end, with these last changes."""

@@ -94,7 +94,7 @@ class RolloutOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One replica, its health and whether it gets requests. `status_changed_at`: when it got its present status.
+    """One replica, its health and whether it gets requests.
 
     `parked_until`: until then it is kept for a fast way back: it runs, gets no requests, and no budget counts it.
     """

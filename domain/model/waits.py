@@ -1,6 +1,6 @@
 """A wait as a value: what for, which inequality holds it, and until when.
 
-The line of a ladder that waits sets it, and nobody guesses it again.
+The line of a ladder that waits sets it.
 """
 
 from collections.abc import Iterable
@@ -84,6 +84,11 @@ class Waits:
     def verb(self) -> str:
         """The command that a person is to type, without its arguments; empty where nobody is to."""
         return self.typed.split()[1] if self.typed else ""
+
+    @property
+    def awaited_verb(self) -> str | None:
+        """That command; None where no person is waited for."""
+        return self.verb if self.kind is WaitsFor.PERSON else None
 
     @property
     def blocked_by(self) -> str | None:

@@ -70,7 +70,8 @@ class Steered:
         if self.already or rollout is None:
             return self
         wait = EVALUATOR.wait_of(self.deployment, now) if rollout.clock_stopped_at else None
-        return replace(self, waits_for=wait.awaited_verb if wait else None, guard=guard_of(self.deployment))
+        waits_for = wait.waits.awaited_verb if wait and wait.waits else None
+        return replace(self, waits_for=waits_for, guard=guard_of(self.deployment))
 
 
 class HeldError(UnavailableError):

@@ -1,8 +1,6 @@
 """Failing starts are tried again ever more slowly: one at a time, after 2, 4, 8 ... seconds, at most 10 minutes.
 
-One that comes up ends the wait. But the pauses begin anew only when it has been well for a minute: until then the next
-failure is one more in a row. So what is well for a second and ends, again and again, is tried ever more slowly too, and
-its deployment is called degraded meanwhile:
+One that comes up ends the wait. But the pauses begin anew only when it has been well for a minute:
 
     start  up  ends   pause 2 s   start  up  ends   pause 4 s   start  up: degraded  ends   pause 8 s   ...
     start  up  well for a minute: the mark goes, and the next failure is the first again

@@ -16,7 +16,7 @@ from domain.strategies.kept import kept_whole
 from domain.strategies.two_sided import SpecT, TwoSided
 
 StrategyCycleResult = Decision
-"""A strategy answers in the words of every other decision: verdict, route changes, and why."""
+"""A strategy answers in the words of every decision."""
 
 
 class AbstractDeploymentStrategy(TwoSided[SpecT], ABC):

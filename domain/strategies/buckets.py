@@ -4,8 +4,8 @@
     live, of another revision      foreign | parked
     drained, not gone yet          stopping (of the target) | foreign_stopping
 
-A live route of the target that is neither healthy nor starting is sick. So a health state that is added later counts as
-sick, and never leads to creations without end.
+A live route of the target that is neither healthy nor starting is sick, so is one in a
+health state that is added later.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,6 @@ SICK_GRACE_SECONDS = 30.0
 """How long an unhealthy or degraded replica may take to come back before it is replaced."""
 
 _WELL = (RouteStatus.HEALTHY, RouteStatus.PROVISIONING)
-"""A live route in any other state is sick."""
 
 _WORST_FIRST = {
     RouteStatus.UNHEALTHY: 0,

@@ -72,7 +72,6 @@ def _to_drain(buckets: Buckets, replaceable: tuple[Route, ...], budget: Budget) 
 
 
 def _foreign(buckets: Buckets, budget: Budget) -> list[Route]:
-    """Drain all that are out of traffic, and as many of the others as ready replicas of the target replace."""
     out = [route for route in buckets.foreign if route.traffic is TrafficStatus.INACTIVE]
     serving = [route for route in buckets.foreign if route.traffic is TrafficStatus.ACTIVE]
     ready = sum(route.traffic is TrafficStatus.ACTIVE for route in buckets.ready)
@@ -92,7 +91,6 @@ def _surplus(buckets: Buckets, budget: Budget) -> list[Route]:
 
 
 def _in_the_way(buckets: Buckets, replaceable: tuple[Route, ...], budget: Budget) -> list[Route]:
-    """Drain the worst replica that is sick too long, if the live ones leave no room to start its replacement."""
     if buckets.starting or buckets.live < budget.ceiling:
         return []
     return worst_first(replaceable)[:1]

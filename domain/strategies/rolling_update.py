@@ -114,10 +114,7 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
 
 
 def _wave(buckets: Buckets, budget: Budget) -> tuple[int, list[Route]]:
-    """n=3 s=1 u=1, old 3, new 0: create min(4 - 3, 3) = 1, drain min(3 - 2, 3) = 1.
-
-    Unhealthy old replicas count as serving: safe only because they are drained first.
-    """
+    """Unhealthy old replicas count as serving: safe only because they are drained first."""
     create = max(0, min(buckets.room(budget), budget.desired - len(buckets.ready)))
     drain = max(0, len(buckets.ready) + len(buckets.foreign) - budget.keep)
     return create, worst_first(buckets.foreign)[:drain]
