@@ -3,7 +3,7 @@
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from domain.commands.registry import MOST_COMMAND_BYTES
+from domain.commands.messages import MOST_COMMAND_BYTES
 
 TOO_LARGE = f"The body of a request may have {MOST_COMMAND_BYTES:,} bytes, as many as a command."
 

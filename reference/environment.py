@@ -3,7 +3,8 @@
 from api.people.settings import PeopleSettings
 from api.settings import ApiSettings
 from db.connection.settings import DatabaseSettings
-from domain.installation.retention import LogLimits, Retention
+from domain.installation.log_limits import LogLimits
+from domain.installation.retention import Retention
 from domain.installation.settings import Settings
 from reference.markdown import page, table
 from reference.models import rows_of

@@ -10,7 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from domain.installation.retention import LogLimits, Retention
+from domain.installation.log_limits import LogLimits
+from domain.installation.retention import Retention
 from domain.installation.settings import Settings
 from domain.replicas.placement import EXTERNAL
 from domain.revisions.secrets import reference_text

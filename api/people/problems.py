@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from domain.installation.contract import UnfitServerError
+from domain.installation.servers import UnfitServerError
 from domain.installation.tokens import NotAllowedError, NoTokenError
 from domain.outbox.subscription import SubscriptionNotFoundError
 from domain.steering.freezes import FreezeNotFoundError

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from ipaddress import ip_address
 
-from domain.revisions.health_check import why_no_replica
+from domain.revisions.address import why_no_replica
 from domain.traffic.published import DeploymentInTraffic, TrafficSnapshot
 from traffic.table import read_address
 

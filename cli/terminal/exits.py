@@ -7,7 +7,7 @@ from typing import Self
 
 import typer
 
-from domain.installation.contract import UnfitServerError
+from domain.installation.servers import UnfitServerError
 from domain.words.errors import InvalidInputError, RollwayError
 
 

@@ -17,7 +17,7 @@ from db.locking.statuses import ACTIVE
 from db.outbox.delivery import write_events
 from domain.model.deployment import RouteStatus, StartFailures
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
-from domain.replicas.health import failure_in_short
+from domain.replicas.failing import failure_in_short
 from domain.replicas.reported import Became, News, counters_after, failures_after, news_of
 
 

@@ -11,7 +11,7 @@ from psycopg.rows import DictRow, dict_row
 
 from db.locking.statuses import PRESENT
 from domain.model.deployment import Route, RouteStatus, TrafficStatus
-from domain.replicas.health import failure_in_short
+from domain.replicas.failing import failure_in_short
 from domain.words.errors import UnreadableError
 
 _ROUTES = """

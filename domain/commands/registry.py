@@ -1,18 +1,11 @@
-"""Every command, by the name of its task; and a message that becomes one, or is refused with what would be right."""
+"""Every command, by the name of its task: tasks, HTTP, buttons and plans are made from these."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
-
-from pydantic import BaseModel, ValidationError
 
 from domain.commands import deployment, fleet, replicas, rollout
 from domain.commands.apply import document
-from domain.commands.base import QUERIES, Command, Query
+from domain.commands.base import Command
 from domain.commands.fields import CommandField, fields_of
-from domain.words.errors import InvalidInputError, TooLargeError, UnknownCommandError
-from domain.words.text import storable, unstorable
 
 COMMANDS: dict[str, type[Command]] = {
     command.task: command
@@ -54,69 +47,3 @@ def _verb_of(command: type[Command]) -> str:
 
 BUTTONS: dict[str, type[Command]] = {_verb_of(each): each for each in COMMANDS.values() if each.door.label}
 """What has a button, by its verb."""
-
-
-M = TypeVar("M", bound=BaseModel)
-
-MOST_COMMAND_BYTES = 256 * 1024
-"""As JSON, with everything that is in it, such as the environment of a revision."""
-
-_WORDS = frozenset({"actor", "reason", "detail"})
-"""Said for people: what cannot be stored or shown is replaced there, and refused everywhere else."""
-
-
-def parse_command(task: str, payload: object) -> Command:
-    """Raises UnknownCommandError, TooLargeError, and InvalidInputError naming each wrong field and what is right."""
-    parsed = _parsed(task, payload, COMMANDS)
-    size = len(parsed.model_dump_json().encode())
-    if size > MOST_COMMAND_BYTES:
-        raise TooLargeError.of_size(size, MOST_COMMAND_BYTES, _large_part(parsed.model_dump(mode="json")))
-    return parsed
-
-
-def parse_query(task: str, payload: object) -> Query:
-    """Raises UnknownCommandError, and InvalidInputError naming each wrong field and what would be right."""
-    return _parsed(task, payload, QUERIES)
-
-
-def _parsed(task: str, payload: object, known: Mapping[str, type[M]]) -> M:
-    kind = known.get(task)
-    if kind is None:
-        raise UnknownCommandError(f"{task} is no command; the commands are {', '.join(sorted((*COMMANDS, *QUERIES)))}")
-    if not isinstance(payload, dict):
-        raise InvalidInputError(f"the payload must be fields, each with its value, and no {_said(payload)}", field="")
-    given = _with_storable_words(payload)
-    if fault := unstorable(given):
-        field, why = fault
-        raise InvalidInputError(f"{field}: {why}" if field else f"the payload {why}", field=field)
-    try:
-        return kind.model_validate(given)
-    except ValidationError as error:
-        raise InvalidInputError.of(error, model=kind) from None
-
-
-def _said(payload: object) -> str:
-    match payload:
-        case None:
-            return "nothing"
-        case str():
-            return "text"
-        case list():
-            return "list"
-    return "number"
-
-
-def _with_storable_words(payload: Mapping[str, object]) -> dict[str, object]:
-    return {
-        name: storable(value) if name in _WORDS and isinstance(value, str) else value for name, value in payload.items()
-    }
-
-
-def _large_part(value: object, path: str = "") -> str:
-    """The path of what makes it large: further down as long as one field is more than half of all."""
-    items = dict(enumerate(value)) if isinstance(value, list) else value
-    if not isinstance(items, dict) or not items:
-        return path
-    sizes = {name: len(json.dumps(item)) for name, item in items.items()}
-    name = max(sizes, key=sizes.__getitem__)
-    return _large_part(items[name], f"{path}.{name}".lstrip(".")) if 2 * sizes[name] > sum(sizes.values()) else path

@@ -9,7 +9,7 @@ from domain.autoscaling.rule import MetricName, MetricNumber
 from domain.commands.answers import Answer, MetricPushed, RouteReported
 from domain.commands.base import DEPLOYMENT, Command, Door
 from domain.installation.tokens import Role
-from domain.revisions.health_check import plausible_address
+from domain.revisions.address import plausible_address
 from domain.words.text import DeploymentName
 
 

@@ -1,4 +1,4 @@
-"""What the probes of one replica make of its route: the next health, or none; and why it failed, in one line.
+"""Judges a route's health by the probes of its replica: the next health, or none.
 
 provisioning --success x success_threshold--> healthy
 provisioning --start deadline passed, or the process ended--> failed
@@ -120,23 +120,3 @@ def _still_starting(check: HealthCheck, route: ProbedRoute, result: ProbeResult,
         return HealthVerdict(route.status, route.streak if result.answered is None else 0)
     reason = f"not healthy within {check.start_deadline_seconds:g} s of its start: {result.detail}"
     return HealthVerdict(RouteStatus.FAILED, 0, reason)
-
-
-_MOST_OF_REASON = 300
-_LINES = 4
-_MOST_OF_LINE = 160
-
-
-def failure_in_short(reason: str, log_tail: str | None) -> str:
-    """The reason, and the last lines of its log if it printed any; at most some 1,000 characters.
-
-    its process ended with exit code 3; its log ends: loading the model / out of memory
-    """
-    lines = [line.strip() for line in (log_tail or "").splitlines() if line.strip()]
-    ends = " / ".join(_cut(line, _MOST_OF_LINE) for line in lines[-_LINES:])
-    said = _cut(" ".join(reason.split()), _MOST_OF_REASON)
-    return f"{said}; its log ends: {ends}" if ends else said
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -11,7 +11,7 @@ from threading import Thread
 from typing import TypeVar
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
-from domain.installation.contract import UnfitServerError, doubt_about_memory, refuse_old_postgres, refuse_old_redis
+from domain.installation.servers import UnfitServerError, doubt_about_memory, refuse_old_postgres, refuse_old_redis
 from stack.errors import StackError
 
 T = TypeVar("T", int, str)

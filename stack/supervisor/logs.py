@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from domain.installation.retention import LogLimits
+from domain.installation.log_limits import LogLimits
 from runtime.machine.log_files import rotate
 from stack.supervisor.child.supervised import Child
 

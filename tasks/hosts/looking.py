@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from domain.installation.retention import LogLimits
+from domain.installation.log_limits import LogLimits
 from runtime.machine.file_lock import file_lock
 from runtime.process.logs import ProcessLogs
 

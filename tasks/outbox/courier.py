@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.outbox.delivery import claim_events, record_delivered, record_failed
 from domain.outbox.delivery import Failure, Pending, body_of, cloud_event, failure, signed_headers
-from domain.outbox.subscription import Target
+from domain.outbox.targets import Target
 from domain.words.errors import InvalidInputError
 from runtime.external.webhook import post_within
 

@@ -3,7 +3,7 @@
 import redis
 from redis.exceptions import ResponseError
 
-from domain.installation.contract import doubt_about_memory, refuse_old_redis
+from domain.installation.servers import doubt_about_memory, refuse_old_redis
 
 
 def doubt_about(client: redis.Redis) -> str | None:

@@ -10,7 +10,8 @@ from celery.schedules import schedule
 from celery.signals import beat_init
 from redis.exceptions import RedisError
 
-from domain.installation.contract import UnfitServerError, WrongInstallationError, check_redis
+from domain.installation.contract import WrongInstallationError, check_redis
+from domain.installation.servers import UnfitServerError
 from tasks.redis.server import doubt_about
 from tasks.seen.exposition import show_metrics
 from tasks.seen.observed import TICKS_SKIPPED

@@ -16,7 +16,8 @@ from sqlalchemy import Engine
 
 from db.connection.engine import engine, in_transaction
 from db.connection.server import read_installation
-from domain.installation.contract import HOME_FILE, REDIS_KEY, UnfitServerError, WrongInstallationError, check
+from domain.installation.contract import HOME_FILE, REDIS_KEY, WrongInstallationError, check
+from domain.installation.servers import UnfitServerError
 from runtime.machine.ownership import why_not_trusted
 from tasks.redis.server import doubt_about
 from tasks.settings import KEY_PREFIX, settings

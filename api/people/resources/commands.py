@@ -10,7 +10,7 @@ from api.people.asking.access import names_withheld
 from api.people.resources.table import IN_HEADERS, Forecast, Write
 from db.commands.execute import Origin
 from domain.commands.base import Command
-from domain.commands.registry import parse_command
+from domain.commands.messages import parse_command
 from domain.installation.tokens import NotAllowedError, Token
 from domain.words.errors import InvalidInputError
 from tasks.asked.commands import run_command

@@ -9,7 +9,7 @@ from uuid import UUID
 from domain.commands.apply.document import Apply, Document
 from domain.commands.base import Command
 from domain.commands.deployment import AddRevision, CreateDeployment, Scale, SetPolicy, SetTraffic
-from domain.commands.registry import parse_command
+from domain.commands.messages import parse_command
 from domain.commands.rollout import ActivateRevision
 from domain.installation.tokens import NotAllowedError, Role
 from domain.model.deployment import Deployment, Lifecycle

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from domain.installation.retention import LogLimits
+from domain.installation.log_limits import LogLimits
 from runtime.machine.identity import Identity
 from runtime.machine.log_files import rotate
 from stack.home.folder import open_log

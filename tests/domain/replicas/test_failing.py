@@ -8,7 +8,7 @@ from domain.cycle.transitions import classify
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.changes import Decision
 from domain.model.waits import Waits, WaitsFor
-from domain.replicas.health import failure_in_short
+from domain.replicas.failing import failure_in_short
 from tests.support.pictures.pictures import NOW, deploying
 
 WAIT = Decision.wait(Waits(WaitsFor.TIME, "1 new starting"))

@@ -11,7 +11,7 @@ from db.commands.execute import Origin, execute
 from db.connection.engine import in_transaction
 from db.replicas.hosts import forget_host
 from db.replicas.secrets import UnaskedSecretsError, answer, ask_for_secrets, secrets_to_check
-from domain.commands.registry import parse_command
+from domain.commands.messages import parse_command
 from domain.revisions.secrets import SecretCheck
 from domain.words.errors import MissingSecretError
 from runtime.secrets.host_secrets import HostSecrets
