@@ -14,10 +14,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from api.bodies import TOO_LARGE, BoundedBodies
-from api.people.asking.access import Access, Rates
+from api.people.asking.access import Access
+from api.people.asking.rates import Rates
+from api.people.asking.work import Work
 from api.people.page.site import Site
 from api.people.problems import NoSuchResourceError, refusal
 from api.people.resources.answers import Methods, routes
+from api.people.resources.foresight import Foresight
 from api.people.resources.openapi import openapi
 from api.people.streams.changes import ChangeReader
 from api.people.streams.events import Streams
@@ -31,7 +34,8 @@ _AT_ONCE = 4
 
 def make_app(engine: Engine, redis_url: str, rate: float) -> Starlette:
     """The app. `rate`: requests a second that one token may make for long."""
-    access = Access(engine, Rates(rate, _AT_ONCE * rate), work=Rates(rate / 200, rate / 5))
+    access = Access(engine, Rates(rate, _AT_ONCE * rate), work=Work(Rates(rate / 200, rate / 5)))
+    foresight = Foresight(access)
     reader = ChangeReader(engine)
 
     async def ready(_: Request) -> Response:
@@ -43,15 +47,17 @@ def make_app(engine: Engine, redis_url: str, rate: float) -> Starlette:
         app.state.changes = reader
         works = (reader.run(), Notices(redis_url, reader.read_soon).run())
         tasks = [asyncio.ensure_future(work) for work in works]
+        await foresight.thinkers.prepare()
         yield
         await end(tasks)
+        await foresight.thinkers.end()
 
     return Starlette(
         routes=[
-            *routes(engine, access),
+            *routes(engine, access, foresight),
             Route("/v1/events", Methods({"GET": Streams(access, reader).answer})),
             Route("/openapi.json", Methods({"GET": _description})),
-            *Site(access).routes(),
+            *Site(access, foresight).routes(),
             Route("/livez", Methods({"GET": _live})),
             Route("/readyz", Methods({"GET": ready})),
         ],

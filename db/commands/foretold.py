@@ -1,6 +1,5 @@
 """Foretells what a command leads to: by its own rule, on a snapshot that nobody locks, and written nowhere."""
 
-import random
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
@@ -8,12 +7,11 @@ from psycopg import Connection
 
 from db.commands.revisions import changed_revision
 from db.commands.steering import StoredCase
-from db.views.ahead.foresight import Planned, foreseeable
+from db.views.ahead.foresight import foreseeable
 from db.views.deployments import deployment_named
 from db.views.fleet.signs import signs_of_life
 from domain.commands.base import DeploymentCommand
-from domain.foresight.plan.foreseen import Plan, plan
-from domain.foresight.plan.subject import Subject, says_when_healthy
+from domain.foresight.plan.subject import Planned, Subject, says_when_healthy
 from domain.revisions.revision import revision_name
 from domain.steering.activation import ActivationRequest, restarted_revision
 from domain.steering.steered import Asking
@@ -67,9 +65,3 @@ def foretold(connection: Connection, command: DeploymentCommand) -> Planned:
     row = connection.execute(_SPEC, (runs, view.current_revision_id, runs)).fetchone()
     is_checked, missing = row is None or says_when_healthy(row[0]), signs_of_life(connection).missing_evidence
     return Planned(Subject(after, is_checked, missing), known.learned, known.now)
-
-
-def plan_of(found: Planned, deployment: str, revision: str) -> Plan:
-    """Return what was foretold of the deployment, on its way to that revision, wave by wave."""
-    chance = random.Random(f"{deployment} {revision} 0").random  # noqa: S311  (the same question, the same answer)
-    return plan(found.subject, found.now, found.learned, chance)

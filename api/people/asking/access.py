@@ -1,7 +1,5 @@
 """Who asks, and how often: the token of a request, found in Postgres each time, so that a revoked one is refused."""
 
-import math
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,49 +12,12 @@ from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from api.people.problems import TooManyRequestsError
+from api.people.asking.rates import Rates
+from api.people.asking.work import Work
 from db.connection.engine import database_now, in_transaction
 from db.tokens import note_use, session_shown, token_shown
 from domain.installation.tokens import SESSION_COOKIE, NoTokenError, Token
 from domain.words.errors import EntranceTakenError
-
-_MOST_BUCKETS = 10_000
-
-
-@dataclass(slots=True)
-class Rates:
-    """`rate`: requests a second for long; `burst`: at once. Who has not asked for longest is forgotten first."""
-
-    rate: float
-    burst: float
-    _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
-
-    def take(self, who: str) -> None:
-        """One request. Raises TooManyRequestsError, which says after how many seconds the next one may come."""
-        self.refuse_spent(who, f"{who} may ask {self.rate:g} times a second for long")
-        self.spend(who, 1)
-
-    def refuse_spent(self, who: str, why: str) -> None:
-        """Raises TooManyRequestsError for who has none left, and takes none."""
-        left = self._left(who)
-        if left < 1:
-            seconds = math.ceil((1 - left) / self.rate)
-            raise TooManyRequestsError(f"{why}; ask again in {seconds} s", seconds=seconds)
-
-    def spend(self, who: str, cost: float) -> None:
-        """Charge `who` for what was asked for; who has spent more than was left waits the longer."""
-        self._keep(who, self._left(who) - cost)
-
-    def _left(self, who: str) -> float:
-        left, at = self._buckets.get(who, (self.burst, 0.0))
-        return min(self.burst, left + (time.monotonic() - at) * self.rate)
-
-    def _keep(self, who: str, left: float) -> None:
-        self._buckets[who] = (left, time.monotonic())
-        self._buckets.move_to_end(who)
-        if len(self._buckets) > _MOST_BUCKETS:
-            self._buckets.popitem(last=False)
-
 
 _SAFE = ("GET", "HEAD")
 _NOTED_EVERY = timedelta(minutes=1)
@@ -73,11 +34,11 @@ _NO_SESSION = "this login is over; log in to the page again"
 
 @dataclass(slots=True)
 class Access:
-    """`rates`: how often a token may be used. `work`: the seconds of processor time that its plans may take."""
+    """`rates`: how often a token may be used. `work`: what its plans may take."""
 
     engine: Engine
     rates: Rates
-    work: Rates
+    work: Work
     _well_known: OrderedDict[str, None] = field(default_factory=OrderedDict, repr=False)
     _strangers: Rates = field(default_factory=lambda: Rates(_WRONG_A_SECOND, _WRONG_AT_ONCE))
     _all_strangers: Rates = field(default_factory=lambda: Rates(5 * _WRONG_A_SECOND, 5 * _WRONG_AT_ONCE))

@@ -14,8 +14,9 @@ from api.people.asking.access import Access
 from api.people.page.files import HEADERS, file, page
 from api.people.page.forms import body_of, fields_of_stranger, form_fields, form_token
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
-from api.people.resources.answers import Methods, foreseen
+from api.people.resources.answers import Methods
 from api.people.resources.commands import carry_out
+from api.people.resources.foresight import Foresight
 from api.people.resources.table import PLANS, WRITES
 from db.connection.engine import in_transaction
 from db.tokens import SESSION_LASTS, begin_session, end_session
@@ -28,8 +29,9 @@ from domain.words.text import named_in
 class Site:
     """The pages that browsers ask for."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, foresight: Foresight) -> None:
         self._access = access
+        self._foresight = foresight
 
     def routes(self) -> list[Route]:
         """The routes of the page."""
@@ -87,7 +89,7 @@ class Site:
         if forecast is None:
             raise NoSuchResourceError(f"{request.path_params['button']} is not planned")
         path, body = _said(command, request, form)
-        return await foreseen(forecast, request, (self._access.engine, self._access, token), path, body)
+        return await self._foresight.answer(forecast, request, token, path, body)
 
     async def _form(self, request: Request) -> tuple[Token, Mapping[str, str], type[Command]]:
         """Return who presses which button, and what its dialog says."""

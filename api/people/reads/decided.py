@@ -10,9 +10,10 @@ from psycopg import Connection
 from api.people.asking.asked import Asked, Parameters
 from api.people.reads.deployments import Document, named
 from api.people.reads.table import Shape
+from api.people.thinking.asked_plan import AskedPlan
 from db.commands.apply.ahead import AppliedAhead, applied_ahead
 from db.commands.apply.difference import DocumentDifference, differences
-from db.commands.foretold import foretold, plan_of
+from db.commands.foretold import foretold
 from db.views.past import past_of
 from domain.commands.apply.document import Apply, ToApply
 from domain.commands.base import Command, DeploymentCommand, Door
@@ -45,14 +46,21 @@ def _may(token: Token, door: Door) -> bool:
     return token.may(door.role) and (token.is_for_all or not door.is_of_fleet)
 
 
-def foretell(connection: Connection, command: Command) -> Sequence[AppliedAhead]:
-    """Foretell what the command would leave of each deployment that it is about: a plan is made from that."""
+def questions(connection: Connection, command: Command) -> Sequence[AskedPlan]:
+    """Foretell what the command would leave of each deployment that it is about: a plan is made from each."""
     match command:
         case Apply():
-            return applied_ahead(connection, command)
+            return [
+                AskedPlan(each.planned, each.deployment, each.to_revision, _about(each))
+                for each in applied_ahead(connection, command)
+            ]
         case DeploymentCommand(deployment=name):
-            return [AppliedAhead(name, "", getattr(command, "revision", None) or "", (), foretold(connection, command))]
+            return [AskedPlan(foretold(connection, command), name, getattr(command, "revision", None) or "", {})]
     raise TypeError(command)
+
+
+def _about(found: AppliedAhead) -> Document:
+    return {"deployment": found.deployment, "would": found.would}
 
 
 def plan_shape(command: type[Command]) -> Shape:
@@ -60,15 +68,6 @@ def plan_shape(command: type[Command]) -> Shape:
     if issubclass(command, Apply):
         return Shape((Plan,), "whole", {"deployment": str, "would": tuple[str, ...]})
     return Shape((Plan,))
-
-
-def as_planned(command: Command, found: Sequence[AppliedAhead]) -> Document:
-    """Make the plans, which may take seconds."""
-    plans = [plan_of(each.planned, each.deployment, each.to_revision).as_json() for each in found]
-    if not isinstance(command, Apply):
-        return plans[0]
-    about = [{"deployment": each.deployment, "would": each.would} for each in found]
-    return {"items": [{**said, **plan} for said, plan in zip(about, plans, strict=True)]}
 
 
 class ApplyParameters(ToApply, Parameters):

@@ -1,7 +1,6 @@
 """Paths answered: the method's resource, who may ask for it, and what comes of it, or why not."""
 
-import time
-from asyncio import Semaphore, get_running_loop
+from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
@@ -21,15 +20,13 @@ from starlette.types import Receive, Scope, Send
 from api.people.asking.access import Access, names_withheld
 from api.people.asking.asked import Asked, Parameters, parameters_of
 from api.people.problems import InternalError, MethodNotAllowedError, refusal
-from api.people.reads import decided
 from api.people.reads.table import READS, HttpResource, Read
-from api.people.resources.commands import carry_out, fields_of, planned
+from api.people.resources.commands import carry_out, fields_of
+from api.people.resources.foresight import Foresight
 from api.people.resources.table import PLANS, WRITES, Forecast, Write
-from db.commands.apply.ahead import AppliedAhead
 from db.connection.engine import in_transaction
 from db.silence import AWAY
 from db.views.documents import begin_reading, plain
-from domain.commands.base import Command
 from domain.installation.tokens import Token
 from domain.words.errors import InvalidInputError, RollwayError, UnavailableError
 from domain.words.text import unstorable
@@ -39,9 +36,6 @@ REPLAYED = "idempotency-replayed"
 """The header of an answer that was given before."""
 _WAITING = ThreadPoolExecutor(8, "waits-for-hosts")
 """Threads of their own: while hosts are silent, everything else is answered."""
-_THINKING = Semaphore(2)
-"""So many think at once: each takes the processor from everything else."""
-_CLIENT_LEFT = 499
 _PRIVATE = {"cache-control": "no-store"}
 _log = structlog.get_logger(__name__)
 
@@ -77,7 +71,7 @@ class Methods:
         raise MethodNotAllowedError(f"{request.method} is not for this path; {allowed} are", allow=allowed)
 
 
-def routes(engine: Engine, access: Access) -> list[Route]:
+def routes(engine: Engine, access: Access, foresight: Foresight) -> list[Route]:
     """The routes of the table, one for each path."""
 
     def answer(resource: HttpResource) -> Answer:
@@ -85,7 +79,7 @@ def routes(engine: Engine, access: Access) -> list[Route]:
             case Write():
                 return _writing(resource, access)
             case Forecast():
-                return _thinking(resource, engine, access)
+                return _thinking(resource, access, foresight)
             case Read():
                 return _reading(resource, engine, access)
         raise TypeError(resource)
@@ -121,41 +115,12 @@ def _reading(read: Read, engine: Engine, access: Access) -> Answer:
     return answer
 
 
-def _thinking(forecast: Forecast, engine: Engine, access: Access) -> Answer:
+def _thinking(forecast: Forecast, access: Access, foresight: Foresight) -> Answer:
     async def answer(request: Request) -> Response:
         token, body = await access.token(request), await request.body()
-        return await foreseen(forecast, request, (engine, access, token), request.path_params, body)
+        return await foresight.answer(forecast, request, token, request.path_params, body)
 
     return answer
-
-
-async def foreseen(
-    forecast: Forecast, request: Request, by: tuple[Engine, Access, Token], path: Mapping[str, str], body: bytes
-) -> Response:
-    """The plan that is asked for. Raises what the command would be refused for, and TooManyRequestsError."""
-    engine, access, token = by
-    who = f"the token {token.name}"
-    access.work.refuse_spent(who, f"the plans of {who} have taken too much time")
-    command = planned(forecast, token, path, body)
-
-    def find(connection: Connection) -> Sequence[AppliedAhead]:
-        begin_reading(connection)
-        with names_withheld(token):
-            return decided.foretell(connection, command)
-
-    found = await run_in_threadpool(in_transaction, engine, find)
-    async with _THINKING:
-        if await request.is_disconnected():
-            return Response(status_code=_CLIENT_LEFT)
-        thought, seconds = await run_in_threadpool(_thought, command, found)
-    access.work.spend(who, seconds)
-    return JSONResponse(thought, headers=_PRIVATE)
-
-
-def _thought(command: Command, found: Sequence[AppliedAhead]) -> tuple[Any, float]:
-    """Return what comes of what was found, and the seconds of processor time that this took."""
-    began = time.thread_time()
-    return plain(decided.as_planned(command, found)), time.thread_time() - began
 
 
 def allowed(read: Read, token: Token, request: Request, body: bytes | None) -> Asked[Parameters]:

@@ -9,14 +9,14 @@ from psycopg import Connection
 
 from db.commands.apply.difference import stored_of
 from db.connection.engine import database_now
-from db.views.ahead.foresight import Planned, foreseeable
+from db.views.ahead.foresight import foreseeable
 from db.views.deployments import existing_deployments
 from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.parts import Stored, parts
 from domain.commands.base import Command
 from domain.commands.deployment import Scale
 from domain.commands.rollout import ActivateRevision
-from domain.foresight.plan.subject import Subject, after_activation, says_when_healthy
+from domain.foresight.plan.subject import Planned, Subject, after_activation, says_when_healthy
 from domain.foresight.rehearsal.learned import Learned
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
 from domain.steering.activation import ActivationRequest

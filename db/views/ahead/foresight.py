@@ -14,7 +14,7 @@ from db.views.deployments import DeploymentView, deployment_named
 from db.views.rollouts import RolloutView, rollouts_by_id
 from db.views.timeline import RevisionView
 from domain.cycle.rollout import is_judged, with_evidence
-from domain.foresight.plan.subject import Subject, after_activation, says_when_healthy
+from domain.foresight.plan.subject import Planned, Subject, after_activation, says_when_healthy
 from domain.foresight.rehearsal.learned import Learned
 from domain.model.canary import Sums
 from domain.model.deployment import Deployment, Route, StartFailures
@@ -134,15 +134,6 @@ def last_rollout_of(connection: Connection[Any], name: str) -> RolloutView:
     if newest is None:
         raise RolloutNotFoundError.of_deployment(name)
     return rollouts_by_id(connection, newest)[newest[0]]
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """The ingredients of a plan, at the database's time `now`."""
-
-    subject: Subject
-    learned: Learned
-    now: datetime
 
 
 def planned_activation(view: DeploymentView, known: Foreseeable, found: RevisionView | None, name: str) -> Planned:

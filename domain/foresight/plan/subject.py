@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from domain.foresight.rehearsal.learned import Learned
 from domain.model.deployment import Deployment
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.steered import Asking
@@ -23,6 +24,15 @@ class Subject:
     deployment: Deployment
     has_health_check: bool = True
     missing_evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The ingredients of a plan, at the database's time `now`."""
+
+    subject: Subject
+    learned: Learned
+    now: datetime
 
 
 def after_activation(deployment: Deployment, request: ActivationRequest, now: datetime) -> Deployment:

@@ -1,11 +1,23 @@
-"""How often who may ask."""
+"""How often, and how much, who may ask: plans are paid at the door, and none is made for who has left."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
 
+import httpx
+import psutil
 import pytest
 
-from api.people.asking.access import Rates
+from api.people.asking.rates import Rates
+from api.people.asking.work import Work
 from api.people.problems import TooManyRequestsError
+from domain.installation.tokens import Role, Token
+from tests.support.people.people_api import People, people_process
+from tests.support.rows.deployments import make_deployment, read
+from tests.support.stack.servers import EmbeddedServer
+from tests.support.stack.waiting import eventually
 
 
 def test_a_bucket_gives_so_many_at_once_and_then_as_many_as_time_brings() -> None:
@@ -26,3 +38,96 @@ def test_who_has_spent_more_than_was_left_waits_the_longer() -> None:
         rates.refuse_spent("ann", "ann thought too long")
     assert refused.value.detail["seconds"] == 14
     rates.refuse_spent("bob", "bob thought too long")
+
+
+def test_who_is_let_in_has_paid_and_gets_back_what_is_left() -> None:
+    ann = Token(name="ann", role=Role.VIEWER, created_by="root", created_at=datetime.now(UTC))
+    work = Work(Rates(rate=0.001, burst=4))
+    with work.let_in(ann) as bill:
+        with pytest.raises(TooManyRequestsError, match="of the token ann is under way, and one at a time is made"):
+            work.let_in(ann).__enter__()
+        with pytest.raises(TooManyRequestsError, match="are spent"):
+            work.rates.refuse_spent("the token ann", "they are spent")
+        bill.seconds = 2.5
+    work.rates.refuse_spent("the token ann", "1.5 s are left")
+    with work.let_in(ann) as bill:
+        bill.seconds = 1
+    with pytest.raises(TooManyRequestsError, match="the plans of the token ann have taken too much time"):
+        work.let_in(ann).__enter__()
+
+
+def test_a_token_has_one_plan_at_a_time_and_the_next_is_refused_at_once(people: People) -> None:
+    make_deployment(people.engine, "■", name="single")
+    with people.client(Role.VIEWER) as curious, people.client(Role.VIEWER) as other, ThreadPoolExecutor(1) as pool:
+        usual = _thought(people)
+        first = pool.submit(large_plan, curious, "single")
+        eventually(lambda: _thought(people) > usual + 0.1, what="the first is thought about")
+        refused = curious.post("/v1/deployments/single/restart/plan")
+        assert (refused.status_code, refused.headers["retry-after"], first.done()) == (429, "1", False)
+        assert other.post("/v1/deployments/single/restart/plan").status_code == 200
+        assert first.result().status_code == 200
+        assert curious.post("/v1/deployments/single/restart/plan").status_code == 200
+
+
+def test_a_plan_ends_with_who_asked_for_it(people: People) -> None:
+    """The process that thinks about it is gone long before it would be done, and the next one is answered."""
+    make_deployment(people.engine, "■", name="left")
+    with people.client(Role.VIEWER) as curious:
+        assert curious.post("/v1/deployments/left/restart/plan").status_code == 200
+        before, usual = _thinkers(people), _thought(people)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(large_plan, curious, "left", patience=1.0)
+            eventually(lambda: _thought(people) > usual + 0.1, what="it is thought about")
+            with pytest.raises(httpx.ReadTimeout):
+                asked.result()
+        eventually(lambda: not all(each.is_running() for each in before), what="its process has ended")
+        eventually(lambda: curious.post("/v1/deployments/left/restart/plan").status_code == 200)
+
+
+def _thinkers(people: People) -> list[psutil.Process]:
+    assert people.server.process is not None
+    server = psutil.Process(people.server.process.pid)
+    return [child for child in server.children() if "api.people.thinking" in child.cmdline()]
+
+
+def _thought(people: People) -> float:
+    """The seconds of processor time that all of them have taken."""
+    return sum(each.cpu_times().user for each in _thinkers(people))
+
+
+def test_plans_hold_no_transaction(people: People) -> None:
+    make_deployment(people.engine, "■", name="large")
+    held = """
+        SELECT count(*) FROM pg_stat_activity
+         WHERE datname = current_database() AND clock_timestamp() - xact_start > interval '3 seconds'
+    """
+    with ExitStack() as stack, people.client(Role.VIEWER) as other:
+        curious = [stack.enter_context(people.client(Role.VIEWER)) for _ in range(3)]
+        with ThreadPoolExecutor(3) as pool:
+            asking = [pool.submit(large_plan, each) for each in curious]
+            while not all(each.done() for each in asking):
+                assert other.get("/v1/deployments/large").status_code == 200
+                assert read(people.engine, held) == [{"count": 0}]
+        assert {each.result().status_code for each in asking} == {200}
+
+
+def test_a_token_has_so_much_time_for_plans(module_database: str, redis_server: EmbeddedServer, tmp_path: Path) -> None:
+    small = people_process(module_database, redis_server.url, tmp_path, ROLLWAY_PEOPLE_RATE="5")
+    slow = People(small, module_database)
+    make_deployment(slow.engine, "■", name="scarce")
+    small.start()
+    try:
+        with slow.client(Role.VIEWER, name="curious") as curious, slow.client(Role.VIEWER) as other:
+            assert large_plan(curious, "scarce").status_code == 200
+            refused = large_plan(curious, "scarce")
+            assert refused.status_code == 429
+            assert "the plans of the token curious have taken too much time; ask again in" in refused.json()["detail"]
+            assert int(refused.headers["retry-after"]) > 0
+            assert other.post("/v1/deployments/scarce/restart/plan").status_code == 200
+    finally:
+        small.end(kill=True)
+        slow.engine.dispose()
+
+
+def large_plan(client: httpx.Client, name: str = "large", patience: float = 120) -> httpx.Response:
+    return client.post(f"/v1/deployments/{name}/scale/plan", json={"desired_replicas": 10_000}, timeout=patience)

@@ -1,7 +1,5 @@
 """Reads over HTTP that no command line makes alike: what PUT sets is got again, and nobody sees what is not theirs."""
 
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -9,10 +7,9 @@ import httpx
 import pytest
 
 from domain.installation.tokens import Role
-from tests.support.people.people_api import People, people_process
+from tests.support.people.people_api import People
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, start_all
-from tests.support.stack.servers import EmbeddedServer
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
 POLICY = {"strategy": "rolling_update", "spec": {"max_surge": 2, "max_unavailable": 0}}
@@ -152,40 +149,3 @@ def test_a_receipt_is_shown_to_whom_its_deployment_is_and_to_nobody_else(people:
         refused = foreign.get(f"/v1/rollouts/{rollout}/receipt")
         assert (refused.status_code, refused.json()["code"]) == (404, "rollout_not_found")
         assert "ann" not in refused.text
-
-
-def test_plans_hold_no_transaction(people: People) -> None:
-    make_deployment(people.engine, "■", name="large")
-    held = """
-        SELECT count(*) FROM pg_stat_activity
-         WHERE datname = current_database() AND clock_timestamp() - xact_start > interval '3 seconds'
-    """
-    with people.client(Role.VIEWER) as curious, people.client(Role.VIEWER) as other:
-        with ThreadPoolExecutor(3) as pool:
-            asking = [pool.submit(large_plan, curious) for _ in range(3)]
-            while not all(each.done() for each in asking):
-                assert other.get("/v1/deployments/large").status_code == 200
-                assert read(people.engine, held) == [{"count": 0}]
-        assert {each.result().status_code for each in asking} == {200}
-
-
-def test_a_token_has_so_much_time_for_plans(module_database: str, redis_server: EmbeddedServer, tmp_path: Path) -> None:
-    small = people_process(module_database, redis_server.url, tmp_path, ROLLWAY_PEOPLE_RATE="5")
-    slow = People(small, module_database)
-    make_deployment(slow.engine, "■", name="scarce")
-    small.start()
-    try:
-        with slow.client(Role.VIEWER, name="curious") as curious, slow.client(Role.VIEWER) as other:
-            assert large_plan(curious, "scarce").status_code == 200
-            refused = large_plan(curious, "scarce")
-            assert refused.status_code == 429
-            assert "the plans of the token curious have taken too much time; ask again in" in refused.json()["detail"]
-            assert int(refused.headers["retry-after"]) > 0
-            assert other.post("/v1/deployments/scarce/restart/plan").status_code == 200
-    finally:
-        small.end(kill=True)
-        slow.engine.dispose()
-
-
-def large_plan(client: httpx.Client, name: str = "large") -> httpx.Response:
-    return client.post(f"/v1/deployments/{name}/scale/plan", json={"desired_replicas": 10_000}, timeout=120)

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.commands.foretold import foretold, plan_of
+from db.commands.foretold import foretold
 from db.connection.engine import in_transaction
 from domain.commands.base import DeploymentCommand
 from domain.commands.messages import parse_command
+from domain.foresight.plan.foreseen import plan
 from domain.model.deployment import Deployment
 from domain.words.errors import DeploymentNotFoundError, RollwayError
 from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK
@@ -73,8 +74,9 @@ def test_a_deployment_is_left_as_was_foretold_and_foretelling_writes_nothing(
 
 def test_a_plan_of_the_way_back_brings_back_what_ran(engine: Engine) -> None:
     make_deployment(engine, "■■|■", status=PROVISIONING)
-    plan = plan_of(in_transaction(engine, partial(foretold, command=asked("abort"))), "web", "")
-    assert (plan.ends_ready, plan.waves[-1].picture) == (True, "■■■|")
+    found = in_transaction(engine, partial(foretold, command=asked("abort")))
+    planned = plan(found.subject, found.now, found.learned, lambda: 0.5)
+    assert (planned.ends_ready, planned.waves[-1].picture) == (True, "■■■|")
 
 
 def test_what_the_command_would_be_refused_for_is_refused(engine: Engine) -> None:

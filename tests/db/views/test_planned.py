@@ -9,9 +9,10 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.views.ahead.foresight import Planned, foreseeable, learned_of, planned_activation, planned_rest
+from db.views.ahead.foresight import foreseeable, learned_of, planned_activation, planned_rest
 from db.views.deployments import deployment_named
 from db.views.timeline import revision_named
+from domain.foresight.plan.subject import Planned
 from domain.foresight.rehearsal.learned import Learned
 from domain.words.errors import DeploymentNotFoundError, RevisionNotFoundError
 from tests.support.pictures.pictures import PENDING, PROVISIONING

@@ -9,9 +9,11 @@ const form = document.getElementById("ask-form");
 const wrong = document.getElementById("ask-wrong");
 const plan = document.getElementById("ask-plan");
 const MOST_WAVES = 6;
-const TYPING = 250;
+const TOO_MANY = 429;
+const TYPING = 600;
 let offer = null;
 let typed = null;
+let asking = new AbortController();
 
 /** A row of what the server offers this person now. `waitsFor`: the verb that a deployment waits for. */
 export function buttons(offered, waitsFor = "") {
@@ -33,7 +35,9 @@ export function offerButtons(shown, refresh) {
     clearTimeout(typed);
     typed = setTimeout(showPlan, TYPING);
   });
+  form.addEventListener("change", (event) => event.target.name === "reason" || showPlan());
   document.getElementById("ask-no").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", leavePlan);
   dialog.addEventListener("close", () => document.activeElement === document.body && document.getElementById("main").focus());
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -69,18 +73,28 @@ async function knownOf({ verb, fields, replaces }, deployment, whole) {
   return Object.fromEntries(fields.filter((field) => field.is_needed).map(({ name }) => [name, now[name]]));
 }
 
-/** What the button will do, before it is pressed. The last question counts: answers may overtake each other. */
+/** Ends the question that is under way: the server thinks no further about it. */
+function leavePlan() {
+  clearTimeout(typed);
+  asking.abort();
+}
+
+/** What the button will do, before it is pressed: asked when a field is left, or nothing was typed for a while. */
 async function showPlan() {
-  wrong.textContent = "";
   const asked = said(form, offer);
+  if (plan.dataset.asked === asked.toString() && !asking.signal.aborted) return;
+  leavePlan();
+  asking = new AbortController();
+  const { signal } = asking;
+  wrong.textContent = "";
   const isWhole = offer.fields.every(({ name, is_needed: isNeeded }) => !isNeeded || asked.get(name));
   plan.dataset.asked = asked.toString();
   if (!offer.is_planned || !isWhole) return plan.replaceChildren();
   try {
-    const found = await sent(`${offer.place}/plan`, asked);
-    if (plan.dataset.asked === asked.toString()) plan.replaceChildren(...(found.items ? found.items.flatMap(applied) : planned(found)));
+    const found = await inTurn(`${offer.place}/plan`, asked, signal);
+    if (!signal.aborted) plan.replaceChildren(...(found.items ? found.items.flatMap(applied) : planned(found)));
   } catch (error) {
-    if (plan.dataset.asked !== asked.toString()) return;
+    if (signal.aborted) return;
     plan.replaceChildren();
     wrong.textContent = error.detail ?? "The server did not answer.";
   }
@@ -105,9 +119,20 @@ function planned(found) {
   ];
 }
 
+/** A plan, once the one before it is known to be left: a token has one at a time. */
+async function inTurn(path, body, signal) {
+  try {
+    return await sent(path, body, signal);
+  } catch (error) {
+    if (signal.aborted || error.status !== TOO_MANY) throw error;
+    await new Promise((resolve) => setTimeout(resolve, 1000 * error.values.seconds));
+    return sent(path, body, signal);
+  }
+}
+
 /** A form of the page. Throws the document of a refusal. */
-async function sent(path, body) {
-  const answer = await fetch(path, { method: "POST", body });
+async function sent(path, body, signal) {
+  const answer = await fetch(path, { method: "POST", body, signal });
   if (!answer.ok) throw await answer.json();
   return answer.json();
 }

@@ -1,0 +1,1 @@
+"""Makes plans in processes of their own, which end with whoever asked."""

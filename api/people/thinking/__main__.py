@@ -1,0 +1,43 @@
+"""`python -m api.people.thinking`: makes plans for the server that has started it, until its input ends.
+
+Only the domain is loaded, so that a new one is soon there. Whoever asks for what nobody waits for any more ends it.
+"""
+
+import json
+import os
+import pickle
+import signal
+import sys
+import time
+from random import Random
+from typing import Any
+
+from api.people.thinking.asked_plan import ANSWER, QUESTION, AskedPlan
+from domain.foresight.plan.foreseen import plan
+
+_NICE = 10
+"""Everything else goes first: requests, and on a machine with everything its workers."""
+
+
+def main() -> None:
+    """Answer each question in turn."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(_NICE)
+    asked, told = sys.stdin.buffer, sys.stdout.buffer
+    while head := asked.read(QUESTION.size):
+        questions: list[AskedPlan] = pickle.loads(asked.read(*QUESTION.unpack(head)))  # noqa: S301  (of our own server)
+        began = time.process_time()
+        answer = json.dumps([_answered(question) for question in questions], ensure_ascii=False).encode()
+        told.write(ANSWER.pack(time.process_time() - began, len(answer)) + answer)
+        told.flush()
+
+
+def _answered(question: AskedPlan) -> dict[str, Any]:
+    """Return the plan. The same question gets the same answer."""
+    planned = question.planned
+    chance = Random(f"{question.deployment} {question.revision} 0").random  # noqa: S311  (not for secrets)
+    return {**question.beside, **plan(planned.subject, planned.now, planned.learned, chance).as_json()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Processes that think for a server: a few, each with one question at a time, and ended when nobody waits for it."""
+
+import asyncio
+import pickle
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from api.people.thinking.asked_plan import ANSWER, QUESTION, AskedPlan
+
+_AT_ONCE = 2
+"""Each takes a processor."""
+_COMMAND = (sys.executable, "-m", "api.people.thinking")
+
+
+class Thinkers:
+    """So many think at once; who comes later waits."""
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._idle: list[Process] = []
+
+    async def prepare(self) -> None:
+        """Start the first one, so that nobody waits for it."""
+        self._idle.append(await _started())
+
+    async def think(self, questions: Sequence[AskedPlan], pay: Callable[[float], None]) -> bytes:
+        """Return the plans, as JSON. Whoever is cancelled meanwhile ends the process.
+
+        `pay`: told the seconds that it took, however it ends.
+        """
+        async with self._places:
+            began = time.monotonic()
+            process = await self._free()
+            try:
+                seconds, answer = await _asked(process, questions)
+            except BaseException:
+                pay(time.monotonic() - began)
+                with suppress(ProcessLookupError):
+                    process.kill()
+                raise
+            pay(seconds)
+            self._idle.append(process)
+            return answer
+
+    async def _free(self) -> Process:
+        while self._idle:
+            if (process := self._idle.pop()).returncode is None:
+                return process
+        return await _started()
+
+    async def end(self) -> None:
+        """End those that wait for a question."""
+        for process in self._idle:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+async def _started() -> Process:
+    return await asyncio.create_subprocess_exec(*_COMMAND, stdin=PIPE, stdout=PIPE)
+
+
+async def _asked(process: Process, questions: Sequence[AskedPlan]) -> tuple[float, bytes]:
+    if process.stdin is None or process.stdout is None:
+        raise TypeError(process)
+    said = pickle.dumps(list(questions))
+    process.stdin.write(QUESTION.pack(len(said)) + said)
+    await process.stdin.drain()
+    seconds, length = ANSWER.unpack(await process.stdout.readexactly(ANSWER.size))
+    return seconds, await process.stdout.readexactly(length)
