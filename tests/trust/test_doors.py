@@ -16,7 +16,7 @@ from stack.plan import Ready, StackPart
 from stack.supervisor.child.supervised import Child
 from tasks.settings import retention, settings
 from tests.support.people.people_api import People
-from tests.support.stack.waiting import eventually
+from tests.support.stack.waiting import eventually, meanwhile
 
 NOT_READY = StackPart(
     name="slow", command=("sleep", "60"), cwd="/", ready=Ready("log", "never"), start_timeout=0.05, inherit_env=True
@@ -36,6 +36,28 @@ def test_who_says_to_ask_for_many_guesses_no_more_tokens_for_it(people: People) 
         assert set(told) == {401, 429}
         assert told.index(429) < 200
         assert known.get("/v1/deployments").status_code == 200
+
+
+def test_who_guesses_keeps_nobody_out_who_shows_a_right_token(people: People) -> None:
+    """From the same address: tokens that were never shown before are let in, and who logs in sees the page."""
+    secrets = [people.token(Role.VIEWER) for _ in range(12)]
+    with people.stranger() as guessing, people.stranger() as coming:
+        told = list[int]()
+
+        def guess() -> bool:
+            answer = guessing.get("/v1/deployments", headers={"authorization": f"Bearer {uuid4()}"})
+            told.append(answer.status_code)
+            return told[-1] == 429
+
+        eventually(guess, what="so many were wrong that they are refused")
+        with meanwhile(guess, 0.005):
+            for secret in secrets[:10]:
+                shown = {"authorization": f"Bearer {secret}"}
+                assert coming.get("/v1/deployments", headers=shown).status_code == 200
+            for secret in secrets[10:]:
+                assert coming.post("/login", data={"token": secret}).status_code == 303
+                assert coming.get("/").status_code == 200
+        assert told.count(429) > told.count(200) == 0
 
 
 @pytest.mark.parametrize(("length", "told"), [(15_000, b"200"), (17_000, b"400"), (120_000, b"400")])

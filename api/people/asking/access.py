@@ -1,5 +1,6 @@
 """Who asks, and how often: the token of a request, found in Postgres each time, so that a revoked one is refused."""
 
+from asyncio import Semaphore
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ _SAFE = ("GET", "HEAD")
 _NOTED_EVERY = timedelta(minutes=1)
 _MOST_WELL_KNOWN = 1_000
 _WRONG_A_SECOND, _WRONG_AT_ONCE = 2.0, 20.0
+_LOOKS_AT_ONCE = 4
+"""Looks for secrets that were not shown before: so much of Postgres, and of the threads, strangers may take."""
 _EVERYBODY = ""
 """Whoever asks: on this machine anybody may say for whom, and so have as many addresses as there are."""
 
@@ -40,6 +43,8 @@ class Access:
     rates: Rates
     work: Work
     _well_known: OrderedDict[str, None] = field(default_factory=OrderedDict, repr=False)
+    _looking: Semaphore = field(default_factory=lambda: Semaphore(_LOOKS_AT_ONCE))
+    _guessing: Semaphore = field(default_factory=lambda: Semaphore(1))
     _strangers: Rates = field(default_factory=lambda: Rates(_WRONG_A_SECOND, _WRONG_AT_ONCE))
     _all_strangers: Rates = field(default_factory=lambda: Rates(5 * _WRONG_A_SECOND, 5 * _WRONG_AT_ONCE))
 
@@ -63,18 +68,28 @@ class Access:
 
     async def _known(self, request: Request, secret: str, shown: _Shown, wrong: str) -> Token:
         address = request.client.host if request.client else ""
-        if secret not in self._well_known:
-            self._strangers.refuse_spent(address, f"{address} has shown too many wrong tokens")
-            self._all_strangers.refuse_spent(_EVERYBODY, "too many wrong tokens were shown")
-        found = await run_in_threadpool(self._find, secret, shown) if secret else None
+        found = await self._looked_up(address, secret, shown) if secret else None
         if found is None:
             raise self._refused(address, secret, wrong)
-        self._keep(secret)
+        self.keep(secret)
         self.rates.take(f"the token {found.name}")
         return found
 
-    def _keep(self, secret: str) -> None:
-        """So that who guesses from the same address, as behind a proxy, holds up nobody who was let in before."""
+    async def _looked_up(self, address: str, secret: str, shown: _Shown) -> Token | None:
+        """A token is looked for before anybody is refused, so that a right one is let in whoever else guesses.
+
+        who was let in before                -> at once
+        who guesses from an address of many  -> one look after the other, beside everybody else's
+        whoever else                         -> a few looks at a time
+        """
+        if secret in self._well_known:
+            return await run_in_threadpool(self._find, secret, shown)
+        lane = self._guessing if self._strangers.is_spent(address) else self._looking
+        async with lane:
+            return await run_in_threadpool(self._find, secret, shown)
+
+    def keep(self, secret: str) -> None:
+        """Remember who was let in: who guesses from the same address, as behind a proxy, holds that one up no more."""
         self._well_known[secret] = None
         self._well_known.move_to_end(secret)
         if len(self._well_known) > _MOST_WELL_KNOWN:
@@ -86,7 +101,10 @@ class Access:
                 "this needs a token: send 'Authorization: Bearer TOKEN', as 'rollway token create' makes it"
             )
         self._well_known.pop(secret, None)
-        self._strangers.take(address)
+        spent = "too many wrong tokens were shown"
+        self._strangers.refuse_spent(address, f"{spent} from {address}")
+        self._all_strangers.refuse_spent(_EVERYBODY, spent)
+        self._strangers.spend(address, 1)
         self._all_strangers.spend(_EVERYBODY, 1)
         return NoTokenError(wrong)
 

@@ -25,10 +25,13 @@ class Rates:
 
     def refuse_spent(self, who: str, why: str) -> None:
         """Raises TooManyRequestsError for who has none left, and takes none."""
-        left = self._left(who)
-        if left < 1:
-            seconds = math.ceil((1 - left) / self.rate)
+        if self.is_spent(who):
+            seconds = math.ceil((1 - self._left(who)) / self.rate)
             raise TooManyRequestsError(f"{why}; ask again in {seconds} s", seconds=seconds)
+
+    def is_spent(self, who: str) -> bool:
+        """Whether there is no whole one left."""
+        return self._left(who) < 1
 
     def spend(self, who: str, cost: float) -> None:
         """Charge `who` for what was asked for; who has spent more than was left waits the longer."""
