@@ -76,8 +76,8 @@ def _over_http(server: Remote, path: str, begun: str) -> Offered:
 def _connection() -> "Iterator[Connection[Any]]":
     import psycopg  # noqa: PLC0415
 
+    from stack.connect import export_urls  # noqa: PLC0415
     from stack.parts.external import libpq_url  # noqa: PLC0415
-    from stack.status import export_urls  # noqa: PLC0415
 
     export_urls(os.environ)
     patience = f"-c statement_timeout={_PATIENCE_SECONDS}s -c default_transaction_read_only=on"

@@ -11,7 +11,8 @@ from uuid import UUID
 import typer
 
 from cli.options import Actor, AsJson, Reason, RequestId
-from cli.servers import Reader, deployment_named, send
+from cli.reads import deployment_named
+from cli.servers import Reader, send
 from cli.show.film import Film
 from cli.show.signs import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.show.waiting import Goal, wait_until

@@ -17,18 +17,13 @@ from cli.database_errors import database_address, database_errors
 from cli.remote import needs_database, remote
 from cli.terminal.exits import UnreachableError
 from db.connection.server import refuse_unfit
-from db.views.deployments import DeploymentView
 from db.views.documents import plain
-from db.views.fleet.signs import SignsOfLife
-from db.views.routes import RouteView
-from db.views.timeline import RevisionView
-from domain.commands.base import DEPLOYMENT
 from domain.installation.tokens import Role, Token
-from domain.words.errors import InvalidInputError, RevisionNotFoundError
+from domain.words.errors import InvalidInputError
 from domain.words.text import named_in
+from stack.connect import export_urls
 from stack.errors import StackError
 from stack.parts.external import libpq_url
-from stack.status import export_urls
 
 if TYPE_CHECKING:
     from domain.commands.base import Command  # what only reads needs no commands, which take a tenth of a second
@@ -179,32 +174,3 @@ def _server_errors() -> Iterator[None]:
         if str(error.detail.get("field")).startswith(("DATABASE_URL", "REDIS_URL", "ROLLWAY_")):
             raise UnreachableError(error.message) from None
         raise
-
-
-def deployment_named(reader: Reader, name: str) -> DeploymentView:
-    """The deployment of that name. Raises DeploymentNotFoundError."""
-    return reader.view(DeploymentView, DEPLOYMENT, name)
-
-
-def existing_deployments(reader: Reader) -> list[DeploymentView]:
-    """All that are not destroyed, or all that the token is for."""
-    return reader.views(DeploymentView, "/v1/deployments")
-
-
-def signs_of_life(reader: Reader) -> SignsOfLife:
-    """When workers, beat and the server for proxies were heard of last."""
-    return reader.view(SignsOfLife, "/v1/signs-of-life")
-
-
-def revision_shown(reader: Reader, deployment: str, name: str) -> RevisionView | None:
-    """The revision of that name, masked; None where there is none."""
-    try:
-        return reader.view(RevisionView, f"{DEPLOYMENT}/revisions/{{revision}}", deployment, name)
-    except RevisionNotFoundError:
-        return None
-
-
-def last_failed_route(reader: Reader, deployment: str) -> RouteView | None:
-    """The replica that failed last."""
-    found = reader.ask(f"{DEPLOYMENT}/routes", deployment)["last_failed"]
-    return made(RouteView, found) if found else None

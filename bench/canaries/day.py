@@ -23,8 +23,8 @@ from pydantic import TypeAdapter
 from bench.processor import processor_seconds
 from bench.stage import Stage, rolling, stage
 from db.connection.engine import in_transaction
-from db.proxies.drains import note_known_weights
 from db.proxies.measured import due_rollouts, record_look
+from db.proxies.weights import note_known_weights
 from db.views.ahead.why import waiting
 from domain.foresight.why import why
 from domain.judge.settings import Judge

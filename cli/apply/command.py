@@ -9,8 +9,9 @@ from rich.console import Console
 from cli.apply.diff import tell_differences
 from cli.apply.file import read_file
 from cli.options import WAIT_SECONDS, Supersede, ThroughFreeze, Timeout, Wait
+from cli.reads import deployment_named
 from cli.sending import Asker, asking
-from cli.servers import Reader, deployment_named
+from cli.servers import Reader
 from cli.show.film import Film
 from cli.show.signs import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.show.waiting import rollout_completed, wait_until

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from cli.demo.load import Load
 from cli.options import new_request_id
-from cli.servers import Reader, deployment_named, send
+from cli.reads import deployment_named
+from cli.servers import Reader, send
 from cli.show.film import Film
 from cli.show.waiting import Goal, settled, wait_until
 from db.views.ahead.cycles import Cycle

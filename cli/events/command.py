@@ -12,7 +12,8 @@ from rich.text import Text
 from cli.completing import deployments_offered
 from cli.events.listening import BEGUN, Heard, lasting, listen
 from cli.options import AsJson
-from cli.servers import Reader, deployment_named
+from cli.reads import deployment_named
+from cli.servers import Reader
 from cli.terminal.exits import UsageError
 from cli.terminal.output import printer
 from cli.terminal.streams import close_quietly

@@ -11,7 +11,8 @@ import yaml
 
 from cli.apply.diff import documents_asked
 from cli.apply.file import read_file
-from cli.servers import Reader, deployment_named, made, revision_shown
+from cli.reads import deployment_named, revision_shown
+from cli.servers import Reader, made
 from cli.terminal.exits import UsageError
 from db.views.ahead.foresight import Foreseeable, LearnedView, planned_activation, planned_rest
 from domain.commands.apply.document import Apply

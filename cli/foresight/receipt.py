@@ -1,4 +1,4 @@
-"""`rollway receipt`, as a page in Markdown, which is read as it is too; and `rollway why`."""
+"""`rollway receipt`."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -9,10 +9,10 @@ from uuid import UUID
 import typer
 
 from cli.completing import deployments_offered
-from cli.options import AsJson, DeploymentName
+from cli.options import AsJson
 from cli.servers import Reader
 from cli.terminal.output import print_json, printer
-from db.audit.shown import ReceiptView, WhyView
+from db.audit.shown import ReceiptView
 from domain.commands.base import DEPLOYMENT
 from domain.foresight.receipts.receipt import Seal
 from domain.words.numbers import duration
@@ -141,21 +141,3 @@ def _table(*names: str) -> Iterator[str]:
 def _row(*cells: str) -> str:
     """Escape what Markdown would take for a border."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
-    """Say why a deployment waits, in one sentence. Touches nothing.
-
-    The replica, host, secret, person or time that it waits for; the inequality that blocks it; how long that usually
-    takes, as the deployment's past replicas took; and what happens when, if nothing else happens before. Of a rollout
-    also what came otherwise than planned, so far.
-    """
-    with Reader() as reader:
-        told = reader.view(WhyView, f"{DEPLOYMENT}/why", deployment)
-    if as_json:
-        return print_json(asdict(told))
-    console = printer()
-    console.print(f"{told.sentence}.")
-    for deviation in told.deviations:
-        console.print(f"otherwise than planned: {deviation}", style="yellow")
-    return None

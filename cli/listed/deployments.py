@@ -83,7 +83,7 @@ DEPLOYMENTS: Mapping[str, Listed] = {
     "status": Listed(
         "cli.commands.deployments.read", "Show how everything is", READING, "rollway status\nrollway status web --watch"
     ),
-    "why": Listed("cli.foresight.receipt", "Say why a deployment waits, in one sentence", READING, "rollway why web"),
+    "why": Listed("cli.foresight.why", "Say why a deployment waits, in one sentence", READING, "rollway why web"),
     "receipt": Listed(
         "cli.foresight.receipt", "Show what a rollout promised, and what it did", READING, "rollway receipt web"
     ),

@@ -10,8 +10,9 @@ from uuid import UUID
 from rich.console import Console
 from rich.text import Text
 
+from cli.reads import deployment_named
 from cli.remote import remote
-from cli.servers import Reader, deployment_named, made
+from cli.servers import Reader, made
 from cli.show.status import short_id
 from cli.terminal.output import printer
 from db.views.deployments import DeploymentView

@@ -5,7 +5,8 @@ from typing import Any
 
 from rich.console import Console
 
-from cli.servers import Reader, deployment_named, signs_of_life
+from cli.reads import deployment_named, signs_of_life
+from cli.servers import Reader
 from cli.terminal.output import printer
 from db.views.deployments import DeploymentView
 from db.views.fleet.signs import SignsOfLife

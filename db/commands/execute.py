@@ -28,7 +28,7 @@ from db.connection.engine import in_transaction
 from db.cycle.claim import Claim, claim_named
 from db.locking.locked import refusal_of_held
 from db.locking.statuses import lifecycle_status
-from db.replicas import hosts
+from db.replicas import told
 from db.silence import AWAY
 from domain.commands.apply.document import Apply
 from domain.commands.apply.parts import parts, refuse_beyond, told_of
@@ -192,6 +192,6 @@ _EFFECTS: dict[type[Command], Callable[[Connection, Any], Result]] = {
     PushMetric: autoscaling.push_metric,
     SetSubscription: set_subscription,
     DeleteSubscription: delete_subscription,
-    **hosts.EFFECTS,
+    **told.EFFECTS,
     **fleet.EFFECTS,
 }

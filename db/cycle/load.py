@@ -1,10 +1,9 @@
-"""What claimed deployments are decided from besides their rows, and the names that are told beside a decision."""
+"""Loads what claimed deployments are decided from besides their rows: routes, and the rules of the ready ones."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 from psycopg import Connection
 
@@ -85,14 +84,3 @@ def _routes(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Route]]:
     except KeyError as error:
         raise UnreadableError.of("status of a replica", error.args[0]) from error
     return routes
-
-
-def revision_names(connection: Connection, ids: Collection[UUID]) -> dict[UUID, str]:
-    """The name of each of these revisions."""
-    return dict(connection.execute("SELECT id, name FROM revisions WHERE id = ANY(%s)", (list(ids),)).fetchall())
-
-
-def traceparents(connection: Connection, rollout_ids: Collection[UUID]) -> dict[UUID, str]:
-    """The trace that asked for each of these rollouts, where one is known."""
-    query = "SELECT id, traceparent FROM rollouts WHERE id = ANY(%s) AND traceparent IS NOT NULL"
-    return dict(connection.execute(query, (list(rollout_ids),)).fetchall())

@@ -1,4 +1,4 @@
-"""What all live proxies told or know: answers under way at draining replicas, and the weights of canaries."""
+"""Draining replicas: how many of their answers are under way, as all live proxies told."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,10 +9,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from db.locking.locked import changed, lock
 from db.locking.rows import columns
 from db.locking.statuses import IS_LIVE
-from domain.model.deployment import Lifecycle
 from domain.replicas.drain import IDLE_LOOKS, DrainLook
 
 _BETWEEN_LOOKS = "interval '0.4 seconds'"
@@ -77,33 +75,3 @@ def told_of_drains(connection: Connection[Any], route_ids: Iterable[UUID]) -> To
     looks = {route_id: DrainLook(under_way, idle_looks) for *_, route_id, under_way, idle_looks in rows if route_id}
     now, do_tell, have_told, *_ = rows[0]
     return Told(now, do_tell, have_told, looks)
-
-
-# no live proxy holds a table that was read before the weight was set
-_IS_KNOWN = f"""
-    o.outcome IS NULL AND o.weight IS NOT NULL AND o.weight_known_at IS NULL
-    AND NOT EXISTS (SELECT FROM proxies p
-                     WHERE {IS_LIVE}
-                       AND (p.acked_snapshot IS NULL OR NOT pg_visible_in_snapshot(o.weight_xid, p.acked_snapshot)))
-"""
-
-_OWNERS = f"SELECT o.deployment_id FROM rollouts o WHERE {_IS_KNOWN}"
-
-_NOTE_WEIGHTS = f"""
-    UPDATE rollouts o SET weight_known_at = clock_timestamp() WHERE o.deployment_id = ANY(%s) AND {_IS_KNOWN}
-    RETURNING o.deployment_id
-"""
-
-
-def note_known_weights(connection: Connection) -> int:
-    """Note which weights every live proxy knows, and mark their deployments; returns how many.
-
-    Without a live proxy that is all of them: there is nothing to wait for.
-    """
-    owners = connection.cursor(row_factory=scalar_row).execute(_OWNERS).fetchall()
-    if not owners:
-        return 0
-    lock(connection, owners)
-    known = connection.cursor(row_factory=scalar_row).execute(_NOTE_WEIGHTS, (owners,)).fetchall()
-    changed(connection, known, mark={Lifecycle.DEPLOYING})
-    return len(known)

@@ -1,6 +1,6 @@
-"""Worker hosts: who is up, what becomes of those that fell silent, and what is told of them and their replicas."""
+"""Worker hosts: who is up, which routes they run, and what becomes of those of a host that fell silent."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -12,14 +12,11 @@ from db.locking.rows import columns
 from db.locking.statuses import ACTIVE, JUDGED, TO_STOP
 from db.placing import Wanted, grounds_for
 from db.replicas.reports import RouteReport, apply_reports
-from db.replicas.routes import IS_TO_START, KNOWN, lock_route, record_stopped
-from domain.commands.base import Command
-from domain.commands.replicas import ForgetHost, ReportRoute
+from db.replicas.routes import IS_TO_START, KNOWN, record_stopped
 from domain.installation.contract import CONTRACT
 from domain.model.deployment import RouteStatus
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL, hosts_by
-from domain.replicas.reported import status_told
 from domain.replicas.silence import refuse_to_forget
 from domain.words.errors import HostNotFoundError
 
@@ -181,25 +178,3 @@ def forget_host(connection: Connection, name: str) -> frozenset[UUID]:
 def _values(connection: Connection, query: str, parameters: Sequence[object] = ()) -> list[Any]:
     """The one column of the rows."""
     return connection.cursor(row_factory=scalar_row).execute(query, parameters).fetchall()
-
-
-def _report_route(connection: Connection, command: ReportRoute) -> dict[str, Any]:
-    row = lock_route(connection, command.route_id)
-    status = status_told(command.status, row.spec.runtime, row.address or command.address)
-    detail = command.detail or f"reported {command.status} by {command.actor}"
-    report = RouteReport(row.id, row.deployment_id, row.status, status, reason=detail, address=command.address)
-    applied = apply_reports(connection, [report])
-    if command.status == "stopped":
-        applied |= record_stopped(connection, [row.id])
-    return {"deployment": row.deployment, "route": str(row.id), "status": command.status, "applied": bool(applied)}
-
-
-def _forget_host(connection: Connection, command: ForgetHost) -> dict[str, Any]:
-    touched = forget_host(connection, command.host)
-    return {"host": command.host, "deployments": len(touched)}
-
-
-EFFECTS: dict[type[Command], Callable[[Connection, Any], dict[str, Any]]] = {
-    ForgetHost: _forget_host,
-    ReportRoute: _report_route,
-}

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, make_url
 from db.commands.execute import Origin, execute
 from db.connection.engine import in_transaction, make_engine
 from db.connection.settings import DatabaseSettings
-from db.cycle.load import traceparents
+from db.cycle.names import traceparents
 from db.cycle.rules import rules_of
 from db.failures import start_failures
 from db.locking.rows import named_row

@@ -13,7 +13,8 @@ import typer
 
 from cli.completing import deployments_offered
 from cli.options import AsJson
-from cli.servers import Reader, deployment_named, last_failed_route, made
+from cli.reads import deployment_named, last_failed_route
+from cli.servers import Reader, made
 from cli.show.replica_logs import ReplicaLogs, follow_deployment
 from cli.show.status import short_id
 from cli.terminal.exits import ElsewhereError, UsageError

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from cli.completing import deployments_offered
 from cli.options import AsJson, DeploymentName
+from cli.reads import deployment_named, existing_deployments, last_failed_route, signs_of_life
 from cli.remote import remote
-from cli.servers import Reader, deployment_named, existing_deployments, last_failed_route, made, signs_of_life
+from cli.servers import Reader, made
 from cli.show.reached import envoy_address, reached_in_words, urls_of
 from cli.show.signs import silent_parts
 from cli.show.status import deployment_page, deployments_table, routes_table

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from cli.completing import revisions_offered
 from cli.options import AsJson, DeploymentName
-from cli.servers import Reader, deployment_named, revision_shown
+from cli.reads import deployment_named, revision_shown
+from cli.servers import Reader
 from cli.terminal.exits import ExitCode, UsageError
 from cli.terminal.output import ago, columns, print_diff, print_json, printer
 from db.views.deployments import DeploymentView

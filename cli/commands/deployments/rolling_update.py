@@ -9,8 +9,9 @@ from typer.core import TyperCommand
 from cli.commands.deployments.change import VERBS
 from cli.completing import revisions_offered
 from cli.options import WAIT_SECONDS, DeploymentName, Supersede, Timeout
+from cli.reads import deployment_named
 from cli.sending import Asker, asking, carry_out
-from cli.servers import Reader, deployment_named
+from cli.servers import Reader
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
 from db.views.deployments import DeploymentView

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from cli.database_errors import database_errors
 from cli.options import Actor, AsJson
-from cli.servers import Reader, find_servers, signs_of_life
+from cli.reads import signs_of_life
+from cli.servers import Reader, find_servers
 from cli.terminal.exits import READING, WRITING, exits
 from cli.terminal.output import ago, columns, print_json, printer
 from db.tokens import all_tokens, create_token, revoke_token

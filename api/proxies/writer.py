@@ -1,0 +1,78 @@
+"""The recorder's transactions: what proxies know, and which drains and weights all of them know."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from uuid import uuid4
+
+import psycopg
+from sqlalchemy import Engine
+
+from db.connection.engine import in_transaction
+from db.proxies.acks import (
+    Ack,
+    DrainedRoute,
+    SeenProxy,
+    begin_publishing,
+    note_acks,
+    note_proxies,
+    note_publisher,
+    release_drained,
+)
+from db.proxies.weights import note_known_weights
+
+_REFUSALS = (psycopg.DataError, psycopg.IntegrityError, UnicodeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """`released`: routes that every live proxy has let go of. `refused`: proxies that cannot be stored, and why."""
+
+    released: list[DrainedRoute]
+    refused: dict[str, str]
+
+
+class Writer:
+    """Writes as one server for proxies, under an id of its own."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._id = uuid4().hex
+        self._has_begun = False
+
+    def write(self, seen: Sequence[SeenProxy], acks: Sequence[Ack], *, beats: bool) -> Written:
+        """Three transactions: who waits for a deployment's lock must not keep others from writing what proxies know.
+
+        `beats`: with a sign of life of this server. When Postgres refuses something, each proxy is written by itself.
+        """
+        try:
+            in_transaction(self._engine, partial(self._note, seen=seen, acks=acks, beats=beats))
+            refused = {}
+        except _REFUSALS:
+            refused = self._note_each(seen, acks, beats=beats)
+        self._has_begun = True
+        in_transaction(self._engine, note_known_weights)
+        return Written(in_transaction(self._engine, release_drained), refused)
+
+    def _note_each(self, seen: Sequence[SeenProxy], acks: Sequence[Ack], *, beats: bool) -> dict[str, str]:
+        in_transaction(self._engine, partial(self._note, seen=(), acks=(), beats=beats))
+        self._has_begun = True
+        refused: dict[str, str] = {}
+        for node in sorted({proxy.node_id for proxy in seen} | {ack.node_id for ack in acks}):
+            own = [proxy for proxy in seen if proxy.node_id == node]
+            its_acks = [ack for ack in acks if ack.node_id == node]
+            try:
+                in_transaction(self._engine, partial(self._note, seen=own, acks=its_acks, beats=False))
+            except _REFUSALS as error:
+                refused[node] = str(error).partition("\n")[0]
+        return refused
+
+    def _note(
+        self, connection: psycopg.Connection, *, seen: Sequence[SeenProxy], acks: Sequence[Ack], beats: bool
+    ) -> None:
+        if not self._has_begun:
+            begin_publishing(connection, self._id)
+        elif beats:
+            note_publisher(connection, self._id)
+        note_proxies(connection, seen)
+        note_acks(connection, acks)

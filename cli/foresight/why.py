@@ -1,0 +1,27 @@
+"""`rollway why`."""
+
+from dataclasses import asdict
+
+from cli.options import AsJson, DeploymentName
+from cli.servers import Reader
+from cli.terminal.output import print_json, printer
+from db.audit.shown import WhyView
+from domain.commands.base import DEPLOYMENT
+
+
+def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
+    """Say why a deployment waits, in one sentence. Touches nothing.
+
+    The replica, host, secret, person or time that it waits for; the inequality that blocks it; how long that usually
+    takes, as the deployment's past replicas took; and what happens when, if nothing else happens before. Of a rollout
+    also what came otherwise than planned, so far.
+    """
+    with Reader() as reader:
+        told = reader.view(WhyView, f"{DEPLOYMENT}/why", deployment)
+    if as_json:
+        return print_json(asdict(told))
+    console = printer()
+    console.print(f"{told.sentence}.")
+    for deviation in told.deviations:
+        console.print(f"otherwise than planned: {deviation}", style="yellow")
+    return None
