@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from api.people.asking.strict_yaml import documents_of
+from api.people.asking.strict_yaml import MOST_YAML_BYTES, TOO_LONG, documents_of
 from domain.commands.apply.document import Document, disagreement
 from domain.words.errors import InvalidInputError
 from domain.words.text import unstorable
@@ -13,8 +13,9 @@ from domain.words.text import unstorable
 
 def read_file(name: str) -> list[Document]:
     """The documents of a YAML file, `-` for standard input. Raises InvalidInputError naming file and field."""
-    text, folder = _text(name)
     shown = "standard input" if name == "-" else name
+    text = _text(name, shown)
+    folder = Path.cwd() if name == "-" else Path(name).resolve().parent
     parts = _yaml(shown, text)
     labels = [shown] if len(parts) == 1 else [f"{shown} (document {number})" for number in range(1, len(parts) + 1)]
     documents = [_document(part, label, folder) for part, label in zip(parts, labels, strict=True)]
@@ -33,16 +34,31 @@ def _yaml(shown: str, text: str) -> list[object]:
     return parts
 
 
-def _text(name: str) -> tuple[str, Path]:
+def text_of(name: str) -> str:
+    """The text of a file, `-` for standard input, of which no more is read than it may have.
+
+    Raises OSError, and ValueError saying what is wrong with it.
+    """
+    if name == "-":
+        content = sys.stdin.buffer.read(MOST_YAML_BYTES + 1)
+    else:
+        with Path(name).open("rb") as file:
+            content = file.read(MOST_YAML_BYTES + 1)
+    if len(content) > MOST_YAML_BYTES:
+        raise ValueError(TOO_LONG)
     try:
-        if name == "-":
-            return sys.stdin.read(), Path.cwd()
-        path = Path(name)
-        return path.read_text(encoding="utf-8"), path.resolve().parent
-    except OSError as error:
-        raise _fault(name, f"cannot be read: {error.strerror}") from None
+        return content.decode()
     except UnicodeDecodeError:
-        raise _fault(name, "is no UTF-8 text") from None
+        raise ValueError("is no UTF-8 text") from None
+
+
+def _text(name: str, shown: str) -> str:
+    try:
+        return text_of(name)
+    except OSError as error:
+        raise _fault(shown, f"cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise _fault(shown, str(error)) from None
 
 
 def _document(raw: object, label: str, folder: Path) -> Document:

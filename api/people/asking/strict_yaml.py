@@ -1,5 +1,9 @@
-"""YAML as an applied file is read: what YAML would silently drop is a fault, and faults say where they are."""
+"""YAML as an applied file is read: what YAML would silently drop is a fault, and faults say where they are.
 
+Neither its size nor its aliases make it long to read, and no number is one in YAML 1.1 and another one in YAML 1.2.
+"""
+
+import re
 from collections.abc import Hashable, Iterator
 from typing import Any
 
@@ -8,10 +12,22 @@ from yaml.composer import ComposerError
 from yaml.constructor import ConstructorError
 from yaml.reader import ReaderError
 
+from domain.commands.registry import MOST_COMMAND_BYTES
 from domain.words.text import DEEPEST
+
+MOST_YAML_BYTES = 2 * MOST_COMMAND_BYTES
+"""A command is shorter as JSON than as YAML with its indentation and comments."""
+_MOST_VALUES = 100_000
+"""A list counts in each place where an alias puts it; what a command may have is fewer."""
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_SAME_NUMBER = re.compile(r"[-+]?(0|[1-9]\d*|0x[\da-fA-F]+|(\.\d+|\d+\.\d*)([eE][-+]\d+)?|\.(inf|Inf|INF|nan|NaN|NAN))")
+"""Numbers of YAML 1.1 that YAML 1.2 reads alike: 010 is 8 in one and 10 in the other, and 1:30 is 90 or a text."""
 
 _NO_SUCH_VALUE = (ValueError, KeyError, AttributeError, TypeError, OverflowError)
 """What PyYAML lets through when a text is not what its tag says: a date in month 13, a number of 5,000 digits."""
+
+
+TOO_LONG = f"has more than {MOST_YAML_BYTES // 1024} KiB, which are the most; put what is large into a file of its own"
 
 
 class StrictLoader(yaml.SafeLoader):
@@ -20,17 +36,40 @@ class StrictLoader(yaml.SafeLoader):
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
         self._depth = 0
+        self._sizes: dict[yaml.Node | None, int] = {}
+        self._before = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Raises ComposerError at the first list or field that is too deep."""
+        """Raises ComposerError at the first list or field that is too deep, too large, or an unclear number."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # its stub has no types
+        begins = event.start_mark
         if self._depth > DEEPEST:
             problem = f"is nested more than {DEEPEST} levels deep; make it flatter"
-            begins = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # its stub has no types
             raise ComposerError(None, None, problem, begins)
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
+        if isinstance(event, yaml.AliasEvent) and node not in self._sizes and not isinstance(node, yaml.ScalarNode):
+            raise ComposerError(None, None, "a list or fields cannot hold themselves", begins)
+        if node is not None and (problem := self._fault_of(node, index)):
+            raise ComposerError(None, None, problem, begins)
         return node
+
+    def _fault_of(self, node: yaml.Node, index: object) -> str:
+        """Say what is wrong with it; `index`: in a mapping the name of the field."""
+        if isinstance(node, yaml.ScalarNode):
+            if node.style or node.tag not in _NUMBERS or _SAME_NUMBER.fullmatch(node.value):
+                return ""
+            if self.resolve(yaml.ScalarNode, node.value, (True, False)) != node.tag:  # type: ignore[no-untyped-call]  # as above
+                return ""  # no number at all, whatever its tag says
+            field = f"{index.value}: " if isinstance(index, yaml.ScalarNode) else ""
+            return f"{field}{node.value} is not the same number to every reader of YAML; write it plainly, or quote it"
+        if node not in self._sizes:
+            inner = [part for item in node.value for part in (item if isinstance(item, tuple) else (item,))]
+            self._sizes[node] = 1 + sum(self._sizes.get(part, 1) for part in inner)
+        is_too_large = self._before + self._sizes[node] > _MOST_VALUES
+        self._before += 0 if self._depth else self._sizes[node]
+        return f"more than {_MOST_VALUES:,} values are too many" if is_too_large else ""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002  (PyYAML's own)
         """Raises ConstructorError for a value that is not what it looks like, or is said to be; it may be a secret."""
@@ -58,6 +97,8 @@ class StrictLoader(yaml.SafeLoader):
 
 def documents_of(text: str) -> list[object]:
     """Return what the YAML documents hold. Raises ValueError saying in which line is what, and what would be right."""
+    if len(text) > MOST_YAML_BYTES:
+        raise ValueError(TOO_LONG)
     loader = StrictLoader("")
     try:
         loader = StrictLoader(text)

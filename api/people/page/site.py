@@ -78,7 +78,7 @@ class Site:
         token, form, command = await self._form(request)
         write = next(write for write in WRITES if write.command is command)
         headers = {"idempotency-key": form["request_id"]} if form.get("request_id") else {}
-        path, body = _said(command, request, form)
+        path, body = await run_in_threadpool(_said, command, request, form)
         done = await run_in_threadpool(carry_out, write, token, path, headers, body)
         return JSONResponse(done["result"], headers={**HEADERS, "cache-control": "no-store"})
 
@@ -88,7 +88,7 @@ class Site:
         forecast = next((forecast for forecast in PLANS if forecast.command is command), None)
         if forecast is None:
             raise NoSuchResourceError(f"{request.path_params['button']} is not planned")
-        path, body = _said(command, request, form)
+        path, body = await run_in_threadpool(_said, command, request, form)
         return await self._foresight.answer(forecast, request, token, path, body)
 
     async def _form(self, request: Request) -> tuple[Token, Mapping[str, str], type[Command]]:

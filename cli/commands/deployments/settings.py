@@ -1,13 +1,12 @@
 """`rollway create`, `policy`, `autoscaling`, `push-metric`: a deployment's settings, one at a time."""
 
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import yaml
 
 from api.people.asking.strict_yaml import documents_of
+from cli.apply.file import text_of
 from cli.options import DeploymentName
 from cli.sending import Asker, Result, Verb, asking, carry_out
 from cli.servers import Reader
@@ -104,7 +103,7 @@ def yaml_of(given: str, option: str = "--set") -> Any:  # noqa: ANN401 -- whatev
     """
     where = option if given.startswith(("{", "[")) else f"{option}: {given}"
     try:
-        documents = documents_of(_text(given))
+        documents = documents_of(given if given.startswith(("{", "[")) else text_of(given))
     except ValueError as error:
         raise InvalidInputError(f"{where}: {error}", field=option) from None
     except OSError as error:
@@ -112,12 +111,6 @@ def yaml_of(given: str, option: str = "--set") -> Any:  # noqa: ANN401 -- whatev
     if len(documents) != 1 or documents[0] is None:
         raise InvalidInputError(f"{where}: must hold one YAML document, and holds {len(documents)}", field=option)
     return documents[0]
-
-
-def _text(given: str) -> str:
-    if given.startswith(("{", "[")):
-        return given
-    return sys.stdin.read() if given == "-" else Path(given).read_text(encoding="utf-8")
 
 
 def _changes(given: str | None, *, remove: bool) -> bool:

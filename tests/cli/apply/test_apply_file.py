@@ -1,11 +1,14 @@
 """What `rollway apply` understands, and how it says what it does not."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
+from api.people.asking.strict_yaml import documents_of
 from cli.apply.file import read_file
+from cli.commands.deployments.settings import yaml_of
 from domain.commands.apply.document import Document
 from domain.words.errors import InvalidInputError
 from stack.home.folder import project_root
@@ -99,7 +102,11 @@ def test_a_fault_names_the_file_the_field_and_what_would_be_right(
     [
         ("9" * 5000, "line 4, column 11: this is no valid int; quote it if it is meant as text"),
         ("2024-13-45", "line 4, column 11: this is no valid timestamp; quote it"),
-        ("0b_", "line 4, column 11: this is no valid int"),
+        ("0b_", "line 4, column 11: replicas: 0b_ is not the same number to every reader of YAML"),
+        ("010", "line 4, column 11: replicas: 010 is not the same number to every reader of YAML; write it plainly"),
+        ("1:30", "line 4, column 11: replicas: 1:30 is not the same number to every reader of YAML"),
+        ("1_0", "line 4, column 11: replicas: 1_0 is not the same number to every reader of YAML"),
+        ("[1:30.5]", "line 4, column 12: 1:30.5 is not the same number to every reader of YAML"),
         ("!!int abc", "line 4, column 11: this is no valid int"),
         ("!!bool x", "line 4, column 11: this is no valid bool"),
         ("!!timestamp x", "line 4, column 11: this is no valid timestamp"),
@@ -112,7 +119,7 @@ def test_a_fault_names_the_file_the_field_and_what_would_be_right(
         ('"\\0"', "replicas: a text cannot contain the character NUL"),
         ('"\\ud800"', "replicas: a text cannot contain half of a surrogate pair"),
         (".nan", "replicas: must be a finite number"),
-        ("&a [*a]", "is nested more than 32 levels deep"),
+        ("&a [*a]", "line 4, column 15: a list or fields cannot hold themselves"),
     ],
     ids=lambda value: repr(value)[:20],
 )
@@ -129,9 +136,35 @@ def test_memory_without_end_is_refused_at_its_field(tmp_path: Path) -> None:
     assert "revision.docker.resources.memory: must be a number of bytes" in found
 
 
-def test_a_list_in_a_billion_places_is_looked_at_once(tmp_path: Path) -> None:
-    levels = "\n".join(f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10))
-    assert "there is no such field" in fault(tmp_path, f"deployment: web\nx:\n  l0: &l0 [x]\n{levels}\n")
+@pytest.mark.parametrize("level", ["[{}]", "{{<<: [{}]}}"], ids=["lists", "merged"])
+def test_a_value_in_a_billion_places_is_refused_at_its_line(tmp_path: Path, level: str) -> None:
+    levels = "\n".join(f"  l{n}: &l{n} {level.format(', '.join([f'*l{n - 1}'] * 10))}" for n in range(1, 10))
+    found = fault(tmp_path, f"deployment: web\nx:\n  l0: &l0 {{a: b}}\n{levels}\n")
+    assert ": line 8, column " in found
+    assert ": more than 100,000 values are too many" in found
+
+
+def test_many_documents_are_together_no_larger_than_one(tmp_path: Path) -> None:
+    document = f"---\na: &a [{'x, ' * 99}x]\nb: &b [{'*a, ' * 99}*a]\n"
+    assert "there is no such field" in fault(tmp_path, document * 9)
+    assert "line 30, column 4: more than 100,000 values are too many" in fault(tmp_path, document * 11)
+
+
+def test_no_more_of_a_file_is_read_than_it_may_have(tmp_path: Path) -> None:
+    variables = "".join(f"    V{number}: x\n" for number in range(500_000))
+    began = time.process_time()
+    too_long = "has more than 512 KiB, which are the most; put what is large into a file of its own"
+    assert fault(tmp_path, f"{WEB}  x:\n{variables}") == f"web.yaml: {too_long}"
+    with pytest.raises(InvalidInputError, match=f"/dev/zero: {too_long}"):
+        read_file("/dev/zero")
+    with pytest.raises(InvalidInputError, match=f"--set: /dev/zero: {too_long}"):
+        yaml_of("/dev/zero")
+    assert time.process_time() - began < 2
+
+
+def test_numbers_that_all_readers_of_yaml_read_alike_are_taken() -> None:
+    written = "[0, -7, +12, 0x1F, 1.5, .5, 1.0e+3, 01.5, .inf, '010', \"1:30\", 10:x]"
+    assert documents_of(written) == [[0, -7, 12, 31, 1.5, 0.5, 1000.0, 1.5, float("inf"), "010", "1:30", "10:x"]]
 
 
 def test_a_fault_in_one_of_several_documents_says_in_which(tmp_path: Path) -> None:
