@@ -9,13 +9,14 @@ from stack.errors import StackError
 from stack.home.folder import Home
 from stack.home.settings import Ports, ServerSettings, choose_settings, load_settings
 from stack.home.state import StackState
-from stack.parts.account import ServerAccount, choose_account, installed_tree, made_replica_user
+from stack.parts.account import ServerAccount, choose_account, installed_tree
 from stack.parts.envoy import envoy_wanted
 from stack.parts.external import check_database, check_redis
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import reset_password
 from stack.parts.processes import ProcessList, ProcessSetting, default_workers, measured_processes
 from stack.parts.valkey import redis_url, valkey_part
+from stack.parts.wall import choose_replica_user, refuse_replica_users
 from stack.plan import External, StackPart, StackPlan
 
 
@@ -68,7 +69,6 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
     LogLimits.from_environment(request.environ)  # which the supervisor reads, where nobody is told of a mistake
     with_envoy = envoy_wanted(request.environ)
     external = list(_external(request, say))
-    database_url, broker_url = request.environ.get("DATABASE_URL"), request.environ.get("REDIS_URL")
     lost_password = load_settings(request.home) is None
     if lost_password and running:
         raise StackError(
@@ -76,17 +76,19 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
             "'rollway down' and 'rollway up' make new ones."
         )
     workers = request.workers or default_workers()
+    account = None if request.environ.get("DATABASE_URL") else _postgres_account(request.home, running)
+    refuse_replica_users(request.home, request.environ, account.user if account else None)
     settings = _choose(request, workers, say, running)
+    ports = settings.ports
+    database_url = request.environ.get("DATABASE_URL") or postgres_url(ports.postgres, settings.postgres_password)
+    broker_url = request.environ.get("REDIS_URL") or redis_url(ports.valkey, settings.redis_password)
     servers: list[StackPart] = []
-    if not database_url:
-        database_url = postgres_url(settings.ports.postgres, settings.postgres_password)
-        account = choose_account(installed_tree())
+    if account:
         if "postgres" not in running:
             _prepare_postgres(request.home, account, settings, say, lost_password=lost_password)
-        servers.append(postgres_part(request.home.postgres / "data", account, settings.ports.postgres))
-    if not broker_url:
-        broker_url = redis_url(settings.ports.valkey, settings.redis_password)
-        servers.append(valkey_part(request.home.valkey, settings.ports.valkey, settings.redis_password))
+        servers.append(postgres_part(request.home.postgres / "data", account, ports.postgres))
+    if not request.environ.get("REDIS_URL"):
+        servers.append(valkey_part(request.home.valkey, ports.valkey, settings.redis_password))
     setting = ProcessSetting(
         home=request.home,
         database_url=database_url,
@@ -107,14 +109,22 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
 
 def _choose(request: UpRequest, workers: int, say: Say, running: Collection[str]) -> ServerSettings:
     measured = measured_processes(workers)
-    user = request.environ.get("ROLLWAY_REPLICA_USER", "")
+    named = request.environ.get("ROLLWAY_REPLICA_USER", "")
 
-    def first() -> ServerSettings:
-        return ServerSettings(replica_user=user or made_replica_user(partial(_say_replicas, say)))
+    def begun(last: ServerSettings | None) -> ServerSettings:
+        known = last or ServerSettings(replica_user="")
+        user = named or choose_replica_user(request.home, known.replica_user, partial(_say_replicas, say))
+        return replace(known, replica_user=user)
 
-    settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running, measured, first)
+    settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running, measured, begun)
     key = request.environ.get("ROLLWAY_PROXY_KEY")
-    return replace(settings, proxy_key=key or settings.proxy_key, replica_user=user or settings.replica_user)
+    return replace(settings, proxy_key=key or settings.proxy_key)
+
+
+def _postgres_account(home: Home, running: Collection[str]) -> ServerAccount:
+    """As whom PostgreSQL runs; one that is not stopped goes on as who it is."""
+    data = home.postgres / "data"
+    return choose_account(installed_tree(), data.stat().st_uid if "postgres" in running and data.exists() else None)
 
 
 def _say_moved(say: Say, text: str) -> None:

@@ -101,7 +101,9 @@ class TaskSettings(Settings):
     """How long a replica that leaves waits for proxies to acknowledge it."""
     replica_env: Names = Field((), validation_alias="ROLLWAY_REPLICA_ENV", description=f"{_NAMES} of variables")
     """What replica processes get of this environment, besides a short list; `AWS_*` is all that begin so."""
-    replica_user: str | None = Field(None, validation_alias="ROLLWAY_REPLICA_USER", description="the name of a user")
+    replica_user: str | None = Field(
+        None, validation_alias="ROLLWAY_REPLICA_USER", description="the name of a user, or @deployment"
+    )
     """As whom replica processes run whose revision names nobody; left out, as the worker's own user."""
     replica_users: Names = Field((), validation_alias="ROLLWAY_REPLICA_USERS", description=f"{_NAMES} of users")
     """As whom replica processes may run, where the worker is root."""

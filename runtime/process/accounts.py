@@ -1,15 +1,23 @@
-"""As whom replica processes run: as the worker's own user, or as one of those that the installation names for it."""
+"""As whom replica processes run: as the worker's own user, as one that is named, or each deployment as its own."""
 
 import os
 import pwd
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from runtime.base import ReplicaRequest, ReplicaStartError
+from runtime.process.pool import AccountPool, NoAccountError
 
+EACH = "@deployment"
+"""In place of a user's name: each deployment runs as an account of its own, which no other deployment or home has."""
 REPLICA_USER = "rollway-replica"
-"""The account that `rollway up` makes for replicas, and that nobody else uses."""
+"""The account that all replicas of a machine once had."""
+POSTGRES_USER = "rollway-postgres"
+"""The account of the embedded PostgreSQL, where root starts it."""
 _SCOPED = "was added with a token for some deployments, so it does not run as the worker's own user"
+_RIGHT = f"name a user that runs nothing else, or {EACH} in ROLLWAY_REPLICA_USER and none in the revision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +30,16 @@ class Accounts:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A user of this host, as a process needs to know it."""
+    """A user of this host, as a process needs to know it. `is_own`: it runs nothing but replicas of one deployment."""
 
     uid: int
     gid: int
     groups: tuple[int, ...]
     variables: dict[str, str]
+    is_own: bool = False
 
 
-def account_of(request: ReplicaRequest, accounts: Accounts) -> Account | None:
+def account_of(request: ReplicaRequest, accounts: Accounts, home: Path) -> Account | None:
     """As whom the replica runs; None for the worker's own user.
 
     Raises ReplicaStartError where its revision names a user that it may not, or this worker cannot become that one.
@@ -44,6 +53,8 @@ def account_of(request: ReplicaRequest, accounts: Accounts) -> Account | None:
         raise ReplicaStartError(
             f"revision {revision!r} runs as the user {user!r}, whom ROLLWAY_REPLICA_USERS of this host does not name"
         )
+    if user == EACH:
+        return _own_account(request, home)
     try:
         known = pwd.getpwnam(user)
     except KeyError:
@@ -53,15 +64,79 @@ def account_of(request: ReplicaRequest, accounts: Accounts) -> Account | None:
             raise ReplicaStartError(f"revision {revision!r} {_SCOPED}, whom it names: {user!r}")
         return None
     if os.geteuid() != 0:
-        raise ReplicaStartError(
-            f"revision {revision!r} runs as the user {user!r}, and only a worker that runs as root can start it so"
-        )
+        raise ReplicaStartError(f"revision {revision!r} runs as the user {user!r}, and {_ROOT} can start it so")
+    if why := why_no_wall(user, home):
+        field = "`user` of the revision" if request.spec.user else "ROLLWAY_REPLICA_USER"
+        raise ReplicaStartError(f"revision {revision!r} runs as the user {user!r} ({field}), who {why}: {_RIGHT}")
     named = {"HOME": known.pw_dir, "USER": user, "LOGNAME": user, "SHELL": known.pw_shell}
     return Account(known.pw_uid, known.pw_gid, tuple(os.getgrouplist(user, known.pw_gid)), named)
 
 
-def uids_of(accounts: Accounts) -> frozenset[int]:
-    """The uids of those users, as far as this host knows them, and of this process."""
-    known = {entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}
-    users = {REPLICA_USER, accounts.usual, *accounts.others}
-    return frozenset({os.geteuid(), *(uid for user, uid in known.items() if user in users)})
+_ROOT = "only a worker that runs as root"
+
+
+def _own_account(request: ReplicaRequest, home: Path) -> Account:
+    if os.geteuid() != 0:
+        raise ReplicaStartError(f"ROLLWAY_REPLICA_USER is {EACH}, and {_ROOT} can start replicas so")
+    try:
+        number = AccountPool(home).number_of(request.deployment)
+    except NoAccountError as error:
+        raise ReplicaStartError(f"there is no account for {request.deployment!r} on this host: {error}") from error
+    name = f"rollway-{number}"
+    named = {"HOME": "/nonexistent", "USER": name, "LOGNAME": name, "SHELL": "/usr/sbin/nologin"}
+    return Account(number, number, (), named, is_own=True)
+
+
+def why_no_wall(user: str, home: Path, besides: Collection[str] = ()) -> str:
+    """Say what of Rollway's this user has, so that replicas of it could take that over; empty where it has nothing.
+
+    Folders of the home that are named in `besides` are not looked at. Raises KeyError for a user that is not known.
+    """
+    uid = pwd.getpwnam(user).pw_uid
+    with suppress(KeyError):
+        if uid == pwd.getpwnam(POSTGRES_USER).pw_uid:
+            return "runs PostgreSQL"
+    owned = (path for path in _parts_of(home, besides) if _owner(path) == uid)
+    part = next(owned, None)
+    return f"owns {part}" if part else ""
+
+
+def _parts_of(home: Path, besides: Collection[str]) -> Iterator[Path]:
+    """The home, its folders and files, and what is in those but for what replicas have."""
+    yield home
+    for part in _inside(home):
+        if part.name not in besides:
+            yield part
+            yield from _inside(part) if part.name not in {"logs", "replicas"} else ()
+
+
+def _inside(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return list(folder.iterdir())
+    return []
+
+
+def _owner(path: Path) -> int | None:
+    with suppress(OSError):
+        return path.lstat().st_uid
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Whose processes are taken for replicas: those of users that all deployments may share, and of its own account."""
+
+    shared: frozenset[int]
+    pool: AccountPool
+
+    @classmethod
+    def of(cls, accounts: Accounts, home: Path) -> "Owners":
+        """The owners on a host with those accounts, as far as it knows them, and the user of this process."""
+        known = {entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}
+        users = {REPLICA_USER, accounts.usual, *accounts.others}
+        shared = frozenset({os.geteuid(), *(uid for user, uid in known.items() if user in users)})
+        return cls(shared, AccountPool(home))
+
+    def may_be(self, uid: int, deployment: str) -> bool:
+        """Whether a process of this user can be a replica of that deployment."""
+        return uid in self.shared or self.pool.has(uid, deployment)

@@ -9,7 +9,7 @@ from uuid import UUID
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.machine.identity import is_alive, send_to_group
 from runtime.machine.ports import REPLICA_PORTS, free_port
-from runtime.process.accounts import Accounts, account_of, uids_of
+from runtime.process.accounts import Accounts, Owners, account_of
 from runtime.process.ending import end_everyone
 from runtime.process.logs import ProcessLogs
 from runtime.process.record import LOOPBACK, RecordFolder, ReplicaRecord, pids_of
@@ -39,7 +39,7 @@ class ProcessRuntime:
         self._home = home.resolve()
         self._surroundings = Surroundings(self._home, address, also)
         self._accounts = accounts
-        self._uids = uids_of(accounts)
+        self._owners = Owners.of(accounts, self._home)
         self._ports = ports
         self._records = RecordFolder(self._home)
         self._logs = ProcessLogs(self._home)
@@ -67,7 +67,7 @@ class ProcessRuntime:
         records = self._records.all()
         drop_children_except({record.process for record in records.values()})
         known = {route_id: self._settled(record) for route_id, record in records.items()}
-        unrecorded = sightings(self._home, self._uids, pids_of(records)).keys() - records.keys()
+        unrecorded = sightings(self._home, self._owners.may_be, pids_of(records)).keys() - records.keys()
         found = [record or self._find(route_id) for route_id, record in (known | dict.fromkeys(unrecorded)).items()]
         return [record.replica for record in found if record]
 
@@ -82,7 +82,7 @@ class ProcessRuntime:
         """Send SIGKILL to it and to all its descendants, even if it is gone itself. No error when all are gone."""
         record = self._find(route_id)
         if record and record.process:
-            kill_family(route_id, record.process, self._uids)
+            kill_family(route_id, record.process, self._owners.may_be)
 
     def forget(self, route_id: UUID) -> None:
         """Drop the record of an ended replica and kill what it left running; its log stays. A running one is kept."""
@@ -91,7 +91,7 @@ class ProcessRuntime:
             if record and not record.ended:
                 return
             if record and record.process:
-                kill_family(route_id, record.process, self._uids)
+                kill_family(route_id, record.process, self._owners.may_be)
             self._records.remove(route_id)
 
     def log_tail(self, route_id: UUID, lines: int) -> str:
@@ -122,7 +122,7 @@ class ProcessRuntime:
         if record and record.process:
             seen = record.as_seen()
             return record if seen == record else self._note_end(seen)
-        sighting = sightings(self._home, self._uids, pids_of(records)).get(route_id)
+        sighting = sightings(self._home, self._owners.may_be, pids_of(records)).get(route_id)
         if sighting is None:
             return None
         adopted = ReplicaRecord.of(sighting, record.port if record else None)
@@ -155,7 +155,7 @@ class ProcessRuntime:
         )
         self._records.write(record)
         try:
-            account = account_of(request, self._accounts)
+            account = account_of(request, self._accounts, self._home)
             env = self._surroundings.variables(request, port, account)
             child = spawn(request, env, self._logs.path(request.route_id), account)
         except (ReplicaStartError, OSError):

@@ -14,7 +14,7 @@ from runtime.process.table import KEEPER, keeper_of
 
 _BEGIN = """
 refuse() { printf %s "$1"; exit 126; }
-umask 022
+umask $1; shift
 ulimit -c 0
 folder=$1; shift
 [ -z "$folder" ] || cd -- "$folder" 2>/dev/null || refuse no-folder
@@ -40,10 +40,11 @@ def spawn(
         raise ReplicaStartError(f"revision {request.revision!r} has no command to run as a process")
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     command = filled_in(request.spec.command, env)
+    umask = "077" if account and account.is_own else "022"  # its files are its deployment's, as its processes are
     with log.open("ab") as output:
         try:
             child = subprocess.Popen(  # noqa: S603  # running the user's command is the purpose
-                ("/bin/sh", "-c", _BEGIN, "rollway", request.spec.working_directory or "", *command),
+                ("/bin/sh", "-c", _BEGIN, "rollway", umask, request.spec.working_directory or "", *command),
                 env=env,
                 cwd="/" if request.spec.working_directory else None,
                 stdin=subprocess.DEVNULL,

@@ -4,7 +4,7 @@ import hashlib
 import os
 import subprocess
 import threading
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,8 +78,12 @@ def exit_code(identity: Identity) -> int | None:
     return os.waitstatus_to_exitcode(int(status)) if state == "Z" else None
 
 
-def sightings(home: Path, uids: Container[int], known_pids: Container[int] = ()) -> dict[UUID, Sighting]:
-    """Replicas of this home among the running processes of the users `uids`, by route id, but for `known_pids`.
+MayBe = Callable[[int, str], bool]
+"""Whether a process of the user of that number may be a replica of the deployment of that name."""
+
+
+def sightings(home: Path, may_be: MayBe, known_pids: Container[int] = ()) -> dict[UUID, Sighting]:
+    """Replicas of this home among the running processes that `may_be` one, by route id, but for `known_pids`.
 
     Others' processes are never taken for replicas, whatever they carry: anybody can write an environment.
     Looks only into session leaders (a replica is one), which are few; of several with one route id the oldest wins.
@@ -88,7 +92,7 @@ def sightings(home: Path, uids: Container[int], known_pids: Container[int] = ())
     for pid in psutil.pids():
         if pid in known_pids or _session(pid) != pid or not _may_be_of(pid, home):
             continue
-        sighting = _sighting(pid, home, uids)
+        sighting = _sighting(pid, home, may_be)
         if sighting is None:
             continue
         earlier = found.get(sighting.route_id)
@@ -124,13 +128,13 @@ def group_is_alive(identity: Identity) -> bool:
     )
 
 
-def kill_family(route_id: UUID, identity: Identity, uids: Container[int]) -> None:
+def kill_family(route_id: UUID, identity: Identity, may_be: MayBe) -> None:
     """Send SIGKILL to the replica and to what it left: its session, its children, and who carries its route id.
 
-    The last only as far as they are processes of the users `uids`.
+    The last only as far as they `may_be` of its deployment.
     """
     for _ in range(_KILL_ROUNDS):  # a second round for those forked during the first
-        members = _family(str(route_id), identity, uids)
+        members = _family(str(route_id), identity, may_be)
         if not members:
             return
         for process in members:
@@ -138,7 +142,7 @@ def kill_family(route_id: UUID, identity: Identity, uids: Container[int]) -> Non
                 process.kill()
 
 
-def _family(route_id: str, identity: Identity, uids: Container[int]) -> set[psutil.Process]:
+def _family(route_id: str, identity: Identity, may_be: MayBe) -> set[psutil.Process]:
     members: set[psutil.Process] = set()
     if is_alive(identity):
         with suppress(psutil.Error):
@@ -151,7 +155,7 @@ def _family(route_id: str, identity: Identity, uids: Container[int]) -> set[psut
         with suppress(psutil.Error):
             process = psutil.Process(pid)
             ours = session == identity.pid and session_is_ours
-            if process.status() != psutil.STATUS_ZOMBIE and (ours or _is_left_of(route_id, process, uids)):
+            if process.status() != psutil.STATUS_ZOMBIE and (ours or _is_left_of(route_id, process, may_be)):
                 members.add(process)
     return members
 
@@ -185,15 +189,19 @@ def _session(pid: int) -> int | None:
         return None
 
 
-def _is_left_of(route_id: str, process: psutil.Process, uids: Container[int]) -> bool:
-    return process.uids().real in uids and process.environ().get("ROLLWAY_ROUTE") == route_id
+def _is_left_of(route_id: str, process: psutil.Process, may_be: MayBe) -> bool:
+    carried = process.environ()
+    deployment = carried.get("ROLLWAY_DEPLOYMENT", "")
+    return carried.get("ROLLWAY_ROUTE") == route_id and may_be(process.uids().real, deployment)
 
 
-def _sighting(pid: int, home: Path, uids: Container[int]) -> Sighting | None:
+def _sighting(pid: int, home: Path, may_be: MayBe) -> Sighting | None:
     try:
         process = psutil.Process(pid)
         identity, env = identify(pid), process.environ()
-        if identity is None or not _is_kept_by(home, env) or process.uids().real not in uids:
+        if identity is None or not _is_kept_by(home, env):
+            return None
+        if not may_be(process.uids().real, env.get("ROLLWAY_DEPLOYMENT", "")):
             return None
         return Sighting(UUID(env["ROLLWAY_ROUTE"]), identity, int(env["PORT"]), env)
     except (psutil.Error, OSError, KeyError, ValueError):

@@ -55,7 +55,8 @@ class ServerSettings:
     `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
     for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart. `proxy_key` is
     what the tokens are made from by which the server for proxies knows them. `metrics`: the port where a part shows its
-    metrics, by the part's name. `replica_user`: as whom replicas run; empty: as the workers' own user.
+    metrics, by the part's name. `replica_user`: as whom replicas run; empty: as the workers' own user, as nothing else
+    was possible; None: so, as nobody has asked.
     """
 
     ports: Ports = field(default_factory=Ports)
@@ -66,7 +67,7 @@ class ServerSettings:
     envoy_base_id: int = field(default_factory=_base_id)
     proxy_key: str = field(default_factory=_key)
     metrics: Mapping[str, int] = field(default_factory=dict)
-    replica_user: str = ""
+    replica_user: str | None = None
 
 
 _SETTINGS = TypeAdapter(ServerSettings)
@@ -90,16 +91,16 @@ def choose_settings(  # noqa: PLR0913 -- of these callers name what is not usual
     moved: Callable[[str], None],
     running: Collection[str] = (),
     measured: Collection[str] = (),
-    first: Callable[[], ServerSettings] = ServerSettings,
+    begun: Callable[[ServerSettings | None], ServerSettings] = lambda last: last or ServerSettings(),
 ) -> ServerSettings:
     """Settings for a start, remembered in `home`. Parts that are `running` hold their ports; `measured` show metrics.
 
-    `first`: those of a first start.
+    `begun` makes of those of the last start, if there was one, what this start begins with.
 
     `moved` gets a sentence for each remembered port that another program uses now. Raises StackError when an asked
     port is taken.
     """
-    last = load_settings(home) or first()
+    last = begun(load_settings(home))
     wanted = asdict(asked) | {_METRICS + name: 0 for name in measured}
     remembered = asdict(last.ports) | {_METRICS + name: port for name, port in last.metrics.items()}
     choice = _Choice(moved, remembered)

@@ -1,5 +1,6 @@
-"""As whom PostgreSQL and replicas run where root starts the stack: each as a user that reads no more than it needs."""
+"""As whom PostgreSQL runs: as oneself, and where root starts the stack as an account that runs nothing else."""
 
+import grp
 import os
 import pwd
 import shutil
@@ -7,16 +8,18 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
-from runtime.process.accounts import REPLICA_USER
+from runtime.process.accounts import POSTGRES_USER
 from stack.errors import StackError
 
 NOBODY = 65534
+"""Whom others run as, too: for PostgreSQL only where this machine takes no account of its own."""
 MAJOR_VERSION = 18
 
 
@@ -58,11 +61,14 @@ def installed_tree() -> Path:
     )
 
 
-def choose_account(tree: Path) -> ServerAccount:
-    """As oneself for an ordinary user. For root the first that works: nobody, or nobody with a copy."""
+def choose_account(tree: Path, owner: int | None = None) -> ServerAccount:
+    """As oneself for an ordinary user. For root as the account of PostgreSQL, with a copy of the programs if need be.
+
+    `owner`: who runs it already, and goes on until it is stopped.
+    """
     if os.geteuid() != 0:
         return ServerAccount(tree)
-    for account in _for_root(tree):
+    for account in _for_root(tree, owner or _made_account()):
         if account.works:
             return account
     raise StackError(
@@ -71,14 +77,49 @@ def choose_account(tree: Path) -> ServerAccount:
     )
 
 
-def _for_root(tree: Path) -> Iterator[ServerAccount]:
-    yield ServerAccount(tree, NOBODY)
+def _for_root(tree: Path, user: int) -> Iterator[ServerAccount]:
+    yield ServerAccount(tree, user)
     # where root may not become another user at all, a copy would be left behind for nothing
-    folders = ("/var/tmp", tempfile.gettempdir()) if _runs(("/bin/sh", "-c", ":"), NOBODY) else ()  # noqa: S108
+    folders = ("/var/tmp", tempfile.gettempdir()) if _runs(("/bin/sh", "-c", ":"), user) else ()  # noqa: S108
     for folder in folders:
         copy = _shared_copy(tree, Path(folder))
         if copy is not None:
-            yield ServerAccount(copy, NOBODY)
+            yield ServerAccount(copy, user)
+
+
+def _made_account() -> int:
+    """The number of the account of PostgreSQL, made if there is none yet; nobody's where none can be made.
+
+    It has a line in /etc/passwd: initdb wants to know its own name.
+    """
+    found = _known_account()
+    if found is None:
+        path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # useradd stands there, and not on every PATH
+        with suppress(OSError):
+            command = (*_MAKE, "--uid", str(_free_number()), POSTGRES_USER)
+            subprocess.run(command, capture_output=True, env={"PATH": path}, check=False)  # noqa: S603 -- ours
+        found = _known_account()  # another start may have made it at the same time
+    return NOBODY if found is None else found
+
+
+_MAKE = (
+    *("useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"),
+    *("--shell", "/usr/sbin/nologin", "--comment", "PostgreSQL of Rollway"),
+)
+
+
+def _known_account() -> int | None:
+    try:
+        account = pwd.getpwnam(POSTGRES_USER)
+    except KeyError:
+        return None
+    return account.pw_uid if account.pw_uid == account.pw_gid else None
+
+
+def _free_number() -> int:
+    """A number that is no user's and no group's: its user and its group shall have the same."""
+    known = {entry.pw_uid for entry in pwd.getpwall()} | {entry.gr_gid for entry in grp.getgrall()}
+    return next(number for number in range(999, 99, -1) if number not in known)
 
 
 def _runs(command: tuple[str, ...], user: int | None) -> bool:
@@ -129,48 +170,3 @@ def _only_root_writes(place: Path) -> bool:
     """The shared temporary folder is everybody's: a folder of that name could be somebody else's trap."""
     found = place.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and not found.st_mode & 0o022
-
-
-_NOBODY = 65534
-"""The uid that owns nothing, on every Linux."""
-
-
-def made_replica_user(say: Callable[[str], None]) -> str:
-    """The name of the account for replicas, made if there is none yet; empty where that cannot be."""
-    if os.geteuid() != 0:
-        return ""
-    try:
-        _run_as(_NOBODY, _NOBODY, 'test -x "$0" && cd "$1"')
-    except (OSError, subprocess.SubprocessError):
-        say(f"run as root: another user may not enter {Path.cwd()}, or not run {sys.executable}")
-        return ""
-    try:
-        if not _is_known():
-            path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # useradd stands there, and not on every PATH
-            subprocess.run(_MAKE, capture_output=True, check=True, env={"PATH": path})  # noqa: S603 -- the words of _MAKE
-        account = pwd.getpwnam(REPLICA_USER)
-        _run_as(account.pw_uid, account.pw_gid, ":")
-    except (OSError, KeyError, subprocess.SubprocessError) as error:
-        say(f"no account of their own can be made for them ({error}): they run as root")
-        return ""
-    say(f"run as the user {REPLICA_USER}, who cannot read this home; ROLLWAY_REPLICA_USER names another")
-    return REPLICA_USER
-
-
-_MAKE = (
-    *("useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"),
-    *("--shell", "/usr/sbin/nologin", "--comment", "replicas of Rollway", REPLICA_USER),
-)
-
-
-def _run_as(uid: int, gid: int, words: str) -> None:
-    """Run a line of the shell, given this Python and this folder. Raises OSError or SubprocessError."""
-    command = ("/bin/sh", "-c", words, sys.executable, Path.cwd())
-    subprocess.run(command, capture_output=True, check=True, user=uid, group=gid, extra_groups=[])  # noqa: S603 -- ours
-
-
-def _is_known() -> bool:
-    try:
-        return bool(pwd.getpwnam(REPLICA_USER))
-    except KeyError:
-        return False

@@ -101,4 +101,4 @@ def run_program(
 
 def _mark(data: Path) -> None:
     with folder_errors(data):
-        (data / _MARK).touch()
+        (data / _MARK).touch(mode=0o600)

@@ -59,7 +59,7 @@ def rollway_processes(setting: ProcessSetting) -> tuple[StackPart, ...]:
 def _worker(setting: ProcessSetting, number: int) -> StackPart:
     name = f"worker{number}"
     part = _part(setting, name, worker(name), Ready("log", " ready."), ("valkey", "migrate"))
-    return replace(part, env={**part.env, "ROLLWAY_REPLICA_USER": setting.servers.replica_user})
+    return replace(part, env={**part.env, "ROLLWAY_REPLICA_USER": setting.servers.replica_user or ""})
 
 
 def _beat(setting: ProcessSetting) -> StackPart:

@@ -1,6 +1,7 @@
 """The process that runs the stack: `python -m stack.supervisor HOME`, with the plan as JSON on its standard input."""
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,8 @@ from stack.supervisor.supervise import Supervisor
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Supervise the plan on standard input in the home `arguments[0]`."""
+    """Supervise the plan on standard input in the home `arguments[0]`. What it and all parts write is for us alone."""
+    os.umask(0o077)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     words = sys.stdin.read()
     if not words:  # whoever started us died before it wrote our pid down

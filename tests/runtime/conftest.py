@@ -9,14 +9,15 @@ from runtime.docker.container import DockerPolicy
 from runtime.docker.runtime import DockerRuntime
 from runtime.process.runtime import ProcessRuntime, stop_all
 from tests.support.stack.waiting import eventually
-from tests.support.workers.runtimes import processes_of
+from tests.support.workers.runtimes import given_back, processes_of
 
 ANYTHING = DockerPolicy(volumes=("/",), host_network=True)
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path
+    with given_back(tmp_path):
+        yield tmp_path
     stop_all(tmp_path, grace_seconds=0.1)
     eventually(lambda: processes_of(tmp_path) == [])
 

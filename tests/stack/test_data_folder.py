@@ -1,4 +1,5 @@
 import os
+import pwd
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -6,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.process.accounts import POSTGRES_USER
 from stack.errors import StackError
 from stack.home.folder import Home
 from stack.home.settings import Ports, choose_settings
@@ -134,7 +136,7 @@ def shared_copies() -> Iterator[None]:
 
 @as_root
 @pytest.mark.usefixtures("shared_copies")
-def test_root_in_a_private_folder_starts_postgres_as_nobody_and_opens_no_parent(tmp_path: Path) -> None:
+def test_root_in_a_private_folder_starts_postgres_as_its_account_and_opens_no_parent(tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
     installed = installed_tree()
@@ -145,11 +147,12 @@ def test_root_in_a_private_folder_starts_postgres_as_nobody_and_opens_no_parent(
     assert not ServerAccount(tree, NOBODY).works
     account = choose_account(tree)
 
-    assert account.user == NOBODY
+    own = pwd.getpwnam(POSTGRES_USER)
+    assert account.user == own.pw_uid == own.pw_gid
     assert account.tree != tree
     assert account.works
     data = prepare_data(private, account, "x", durable=False)
-    assert data.stat().st_uid == NOBODY
+    assert data.stat().st_uid == account.user
     assert private.stat().st_mode & 0o777 == 0o700
 
 

@@ -1,35 +1,32 @@
-"""The account that `rollway up` makes for replicas, and whom it leaves it to."""
+"""As whom `rollway up` lets replicas run, what stands in the way, and whom it refuses."""
 
 import os
 import pwd
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from runtime.process.accounts import REPLICA_USER
+from runtime.process.accounts import EACH, POSTGRES_USER, REPLICA_USER
+from runtime.process.pool import REGISTRY, AccountPool
+from stack.errors import StackError
+from stack.home.folder import Home
 from stack.home.settings import ServerSettings, load_settings
-from stack.parts.account import made_replica_user
 from stack.parts.processes import ProcessSetting, rollway_processes
+from stack.parts.wall import choose_replica_user, refuse_replica_users, what_stands_in_the_way
 from tests.support.stack.small_stack import SmallStack, made_home
+from tests.support.workers.runtimes import given_back
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAKES ACCOUNTS, SO THIS IS NOT TESTED HERE")
-
-
-def is_known() -> bool:
-    return any(entry.pw_name == REPLICA_USER for entry in pwd.getpwall())
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT GIVES ACCOUNTS, SO THIS IS NOT TESTED HERE")
 
 
 @pytest.fixture
-def no_account() -> Iterator[None]:
-    """The machine without the account, as far as this test may; one that was there before stays."""
-    had = is_known()
-    yield
-    if not had and is_known():
-        subprocess.run(["/usr/sbin/userdel", REPLICA_USER], check=True)
+def stack_home(tmp_path: Path) -> Iterator[Home]:
+    made = made_home(tmp_path)
+    with given_back(made.root):
+        yield made
 
 
 @pytest.fixture
@@ -39,38 +36,101 @@ def everybody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/sh")
 
 
-@needs_root
-@pytest.mark.usefixtures("no_account", "everybody_reads")
-def test_root_gets_an_account_once_that_has_no_home_and_no_shell() -> None:
-    said: list[str] = []
-    assert [made_replica_user(said.append), made_replica_user(said.append)] == [REPLICA_USER] * 2
-    account = pwd.getpwnam(REPLICA_USER)
-    assert (account.pw_dir, Path(account.pw_shell).name, account.pw_uid > 0) == ("/nonexistent", "nologin", True)
-    assert all("run as the user rollway-replica" in line for line in said)
-
-
-@needs_root
-def test_where_another_user_could_read_nothing_replicas_run_as_root(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    program = tmp_path / "python"
-    shutil.copy("/bin/sh", program)
-    tmp_path.chmod(0o700)
-    monkeypatch.setattr("sys.executable", str(program))
-    said: list[str] = []
-    assert made_replica_user(said.append) == ""
-    assert said[0].startswith("run as root: another user may not enter")
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder that only its owner enters, and in which the Python is that a virtual environment leads to."""
+    folder = tmp_path / "closed"
+    (folder / "bin").mkdir(parents=True)
+    shutil.copy("/bin/sh", folder / "bin" / "python")
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / "python").symlink_to(folder / "bin" / "python")
+    folder.chmod(0o700)
+    monkeypatch.chdir("/")
+    monkeypatch.setattr("sys.executable", str(tmp_path / "venv" / "python"))
+    return folder
 
 
 @needs_root
 @pytest.mark.usefixtures("everybody_reads")
-def test_where_no_account_can_be_made_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    if is_known():
-        pytest.skip("THE ACCOUNT IS HERE ALREADY")
-    monkeypatch.setattr("stack.parts.account._MAKE", ("/nowhere/useradd",))
+def test_root_gives_each_deployment_an_account_and_writes_no_user_down(stack_home: Home) -> None:
+    users, said = len(pwd.getpwall()), list[str]()
+    assert choose_replica_user(stack_home, "", said.append) == EACH
+    assert len(pwd.getpwall()) == users
+    assert str(stack_home.root) in [str(path.readlink()) for path in REGISTRY.iterdir() if path.is_symlink()]
+    assert [line.split(",")[0] for line in said] == ["run as an account for each deployment"]
+
+
+@needs_root
+@pytest.mark.usefixtures("everybody_reads")
+@pytest.mark.parametrize(
+    ("last", "now", "sentence"),
+    [
+        ("", EACH, "run as an account for each deployment"),
+        (REPLICA_USER, EACH, "run as an account for each deployment"),
+        (None, None, "run as root, as before; ROLLWAY_REPLICA_USER=@deployment gives each deployment an account"),
+        ("model", "model", ""),
+        ("root", "root", ""),
+    ],
+)
+def test_it_is_asked_again_while_nobody_is_named(
+    stack_home: Home, last: str | None, now: str | None, sentence: str
+) -> None:
     said: list[str] = []
-    assert made_replica_user(said.append) == ""
-    assert "no account of their own can be made for them" in said[0]
+    assert choose_replica_user(stack_home, last, said.append) == now
+    assert [line[: len(sentence)] for line in said] == [sentence] * bool(sentence)
+
+
+@needs_root
+@pytest.mark.parametrize("last", ["", REPLICA_USER, None])
+def test_what_stands_in_the_way_is_said_with_what_mends_it(closed: Path, stack_home: Home, last: str | None) -> None:
+    opened = next(path for path in (*reversed(closed.parents), closed) if not path.stat().st_mode & 0o001)
+    said: list[str] = []
+    assert choose_replica_user(stack_home, last, said.append) == last
+    (line,) = said
+    assert line.startswith(f"run as {last or 'root'}")
+    assert f"another user may not enter {opened}" in line
+    assert f"'chmod o+x {opened}' lets replicas pass" in line
+
+
+def test_who_is_not_root_hears_what_is_missing(stack_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    said: list[str] = []
+    assert choose_replica_user(stack_home, "", said.append) == ""
+    assert said[0].endswith(
+        "only root gives replicas accounts of their own: 'sudo rollway up' does, or let them be containers"
+    )
+
+
+@needs_root
+@pytest.mark.usefixtures("everybody_reads")
+def test_where_no_account_can_be_had_it_is_said(
+    stack_home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("stack.parts.wall.AccountPool", lambda home: AccountPool(home, tmp_path / "file"))
+    assert "cannot be written" in what_stands_in_the_way(stack_home)
+
+
+@needs_root
+@pytest.mark.parametrize("variable", ["ROLLWAY_REPLICA_USER", "ROLLWAY_REPLICA_USERS"])
+def test_a_user_that_has_a_part_of_the_stack_is_refused_at_up(stack_home: Home, variable: str) -> None:
+    nobody = pwd.getpwnam("nobody").pw_uid
+    with pytest.raises(StackError, match=f"{variable} names 'nobody', who runs PostgreSQL: .* Leave it out"):
+        refuse_replica_users(stack_home, {variable: "nobody"}, nobody)
+    os.chown(stack_home.valkey, nobody, -1)
+    with pytest.raises(StackError, match=f"{variable} names 'nobody', who owns {stack_home.valkey}"):
+        refuse_replica_users(stack_home, {variable: "nobody"}, 0)
+    os.chown(stack_home.valkey, 0, -1)
+    refuse_replica_users(stack_home, {variable: "nobody"}, 0)
+    refuse_replica_users(stack_home, {variable: "root"}, 0)
+
+
+@needs_root
+def test_a_stack_is_not_started_with_the_account_of_its_postgres_for_replicas(stack_home: Home) -> None:
+    small = SmallStack(stack_home, environ={"ROLLWAY_REPLICA_USERS": POSTGRES_USER})
+    with pytest.raises(StackError, match=f"names {POSTGRES_USER!r}, who runs PostgreSQL"):
+        small.up()
+    assert not stack_home.servers_file.exists(), "what is refused is not remembered"
 
 
 def test_a_worker_is_told_the_account_of_its_home(tmp_path: Path) -> None:
@@ -79,11 +139,11 @@ def test_a_worker_is_told_the_account_of_its_home(tmp_path: Path) -> None:
     small.down()
     settings = load_settings(small.home)
     assert settings
-    assert settings.replica_user == "model", "it is kept for the next start, and no account was made"
-    for user in ("", "model"):
+    assert settings.replica_user == "model", "it is kept for the next start"
+    for user in ("", "model", None):
         servers = replace(ServerSettings(), replica_user=user)
         setting = ProcessSetting(
             home=small.home, database_url="", redis_url="", workers=1, servers=servers, with_envoy=False
         )
         parts = {part.name: part.env for part in rollway_processes(setting)}
-        assert parts["worker1"]["ROLLWAY_REPLICA_USER"] == user
+        assert parts["worker1"]["ROLLWAY_REPLICA_USER"] == (user or "")

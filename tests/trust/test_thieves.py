@@ -16,7 +16,7 @@ from db.connection.engine import in_transaction
 from db.replicas.routes import routes_to_start
 from domain.installation.tokens import Role
 from runtime.base import ReplicaStartError
-from runtime.process.accounts import Accounts
+from runtime.process.accounts import EACH, Accounts
 from runtime.process.runtime import ProcessRuntime
 from tasks.replicas.starts import request_of
 from tests.support.people.people_api import People
@@ -25,7 +25,7 @@ from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import ended, pid_of, request
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE")
-WALL, NO_WALL = Accounts("nobody"), Accounts()
+WALL, NO_WALL = Accounts(EACH), Accounts()
 OWN = pwd.getpwuid(os.geteuid()).pw_name
 
 THIEF = """
@@ -111,8 +111,8 @@ def test_who_adds_nothing_lets_nothing_run(stage: Stage, role: Role) -> None:
 def test_a_thief_for_one_deployment_gets_nothing_wherever_it_runs(stage: Stage, role: Role) -> None:
     assert stage.loot(role, WALL, is_scoped=True) == NOTHING
     assert stage.loot(role, NO_WALL, is_scoped=True) == NOT_STARTED
-    named = Accounts("nobody", (OWN,))
-    assert [stage.loot(role, named, user, is_scoped=True) for user in (OWN, "nobody")] == [NOT_STARTED, NOTHING]
+    named = Accounts(EACH, (OWN, "daemon"))
+    assert [stage.loot(role, named, user, is_scoped=True) for user in (OWN, "daemon")] == [NOT_STARTED, NOTHING]
 
 
 @pytest.mark.parametrize("role", [Role.OPERATOR, Role.ADMIN])
@@ -120,15 +120,20 @@ def test_a_thief_for_all_deployments_gets_what_the_host_lets_it(stage: Stage, ro
     """Behind the wall nothing. Without one, or where the host lets revisions name the workers' user, all."""
     assert stage.loot(role, WALL, is_scoped=False) == NOTHING
     assert stage.loot(role, NO_WALL, is_scoped=False) == ALL_BUT_TOLD
-    assert stage.loot(role, Accounts("nobody", (OWN,)), OWN, is_scoped=False) == ALL_BUT_TOLD
+    assert stage.loot(role, Accounts(EACH, (OWN,)), OWN, is_scoped=False) == ALL_BUT_TOLD
 
 
-def test_replicas_of_one_account_reach_each_other(stage: Stage) -> None:
-    """The wall stands between them and the workers. Who must not reach each other gets users, or containers."""
-    runtime = ProcessRuntime(stage.home, accounts=WALL)
-    other = runtime.start(request())
-    reached = Stage(stage.people, stage.home, pid_of(other)).loot(Role.OPERATOR, WALL, is_scoped=True)
+def test_replicas_of_one_user_that_is_named_reach_each_other(stage: Stage) -> None:
+    """A user that the host names is one for all. Who must not reach each other gets none, or containers."""
+    named = Accounts("daemon")
+    other = ProcessRuntime(stage.home, accounts=named).start(request())
+    reached = Stage(stage.people, stage.home, pid_of(other)).loot(Role.OPERATOR, named, is_scoped=True)
     assert reached == NOTHING | {"environment of the worker": True, "end the worker": True}
+
+
+def test_replicas_of_two_deployments_do_not_reach_each_other(stage: Stage) -> None:
+    other = ProcessRuntime(stage.home, accounts=WALL).start(request())
+    assert Stage(stage.people, stage.home, pid_of(other)).loot(Role.OPERATOR, WALL, is_scoped=True) == NOTHING
 
 
 def test_what_is_restarted_keeps_its_wall_and_gets_none(people: People) -> None:

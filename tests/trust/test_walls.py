@@ -3,16 +3,20 @@
 import json
 import os
 import pwd
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from runtime.base import ReplicaStartError
-from runtime.process.accounts import Accounts
+from runtime.process.accounts import EACH, POSTGRES_USER, Accounts
 from runtime.process.runtime import ProcessRuntime
+from stack.parts.account import choose_account, installed_tree
 from tests.runtime.process.test_process_users import NOBODY, as_user, needs_root
-from tests.support.workers.runtimes import ended
+from tests.support.stack.waiting import eventually
+from tests.support.workers.runtimes import ROOT, ended, pid_of, processes_of
 
 OWN = pwd.getpwuid(os.geteuid()).pw_name
 
@@ -48,3 +52,74 @@ def test_whose_revision_names_nobody_runs_as_the_usual_account_of_its_host(home:
     ended(runtime, replica.route_id)
     known = pwd.getpwnam(NOBODY)
     assert json.loads(runtime.log_tail(replica.route_id, 1)) == [known.pw_uid, known.pw_dir]
+
+
+@needs_root
+def test_a_user_that_has_a_part_of_the_home_is_no_replicas_user(home: Path) -> None:
+    """Whoever named it: the host for all, or a revision among those that the host lets it."""
+    data = home / "postgres" / "data"
+    data.mkdir(parents=True)
+    os.chown(data, pwd.getpwnam(NOBODY).pw_uid, -1)
+    for accounts, user, field in (
+        (Accounts(NOBODY), None, "ROLLWAY_REPLICA_USER"),
+        (Accounts(EACH, (NOBODY,)), NOBODY, "`user` of the revision"),
+    ):
+        with pytest.raises(ReplicaStartError, match=rf"the user 'nobody' \({field}\), who owns {data}: name a user"):
+            ProcessRuntime(home, accounts=accounts).start(as_user(user))
+    assert processes_of(home) == []
+    os.chown(data, 0, -1)
+    assert ProcessRuntime(home, accounts=Accounts(NOBODY)).start(as_user(None)).running
+
+
+@needs_root
+def test_the_account_of_postgres_is_no_replicas_user_wherever_its_data_is(home: Path) -> None:
+    choose_account(installed_tree())
+    with pytest.raises(ReplicaStartError, match="who runs PostgreSQL: name a user that runs nothing else"):
+        ProcessRuntime(home, accounts=Accounts(EACH, (POSTGRES_USER,))).start(as_user(POSTGRES_USER))
+
+
+@needs_root
+def test_each_deployment_runs_as_its_own_account_and_its_files_are_for_it_alone(home: Path) -> None:
+    code = (
+        "import os, json; os.umask(u := os.umask(0)); print(json.dumps([os.getuid(), os.getgid(), os.getgroups(), u]))"
+    )
+    runtime, said = ProcessRuntime(home, accounts=Accounts(EACH)), []
+    for deployment in ("web", "other", "web"):
+        asked = replace(as_user(None, ("python3", "-c", code)), deployment=deployment, is_walled=True)
+        ended(runtime, runtime.start(asked).route_id)
+        said.append(json.loads(runtime.log_tail(asked.route_id, 1)))
+    (uid, gid, groups, umask), other, again = said
+    assert (uid, groups, umask) == (gid, [], 0o077)
+    assert other[0] != uid
+    assert again == [uid, gid, groups, umask]
+
+
+@needs_root
+def test_a_replica_without_its_record_is_found_as_its_deployments_account_alone(home: Path) -> None:
+    runtime = ProcessRuntime(home, accounts=Accounts(EACH))
+    replica = runtime.start(as_user(None))
+    eventually(lambda: processes_of(home) == [pid_of(replica)])
+    (home / "replicas" / f"{replica.route_id}.json").unlink()
+    assert [found.route_id for found in ProcessRuntime(home).everyone()] == [replica.route_id], "by another worker too"
+    (home / "replicas" / f"{replica.route_id}.json").unlink()
+    noted = home / "accounts.json"
+    noted.write_text(noted.read_text().replace("web", "other"))
+    assert list(ProcessRuntime(home).everyone()) == [], "it runs as the account of another deployment"
+    noted.write_text(noted.read_text().replace("other", "web"))
+
+
+def test_who_is_not_root_hears_that_accounts_take_root() -> None:
+    code = """
+import os
+from pathlib import Path
+from runtime.process.accounts import EACH, Accounts, account_of
+from runtime.base import ReplicaStartError
+from tests.runtime.process.test_process_users import as_user
+os.geteuid() or os.setuid(65534)
+try:
+    account_of(as_user(None), Accounts(EACH), Path("/nowhere"))
+except ReplicaStartError as error:
+    print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert "is @deployment, and only a worker that runs as root can start replicas so" in said.stdout, said.stderr

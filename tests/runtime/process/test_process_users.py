@@ -125,13 +125,14 @@ def test_a_user_who_is_not_allowed_or_not_known_is_refused(
 def test_a_worker_that_is_not_root_says_that_it_may_not_change_the_user() -> None:
     code = """
 import os
+from pathlib import Path
 from runtime.process.accounts import Accounts, account_of
 from runtime.base import ReplicaStartError
 from tests.runtime.process.test_process_users import as_user
 os.setuid(65534)
-assert account_of(as_user("nobody"), Accounts("nobody")) is None  # it is that user already
+assert account_of(as_user("nobody"), Accounts("nobody"), Path("/nowhere")) is None  # it is that user already
 try:
-    account_of(as_user("daemon"), Accounts("daemon"))
+    account_of(as_user("daemon"), Accounts("daemon"), Path("/nowhere"))
 except ReplicaStartError as error:
     print(error)
 """

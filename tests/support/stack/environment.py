@@ -17,7 +17,7 @@ _KEPT = re.compile(
 
 
 NO_ACCOUNT = {} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"}
-"""With this no stack of a test makes an account on this machine."""
+"""With this no stack of a test takes accounts of this machine, but for the one of PostgreSQL."""
 
 
 def empty_environment() -> None:

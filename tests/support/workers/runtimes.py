@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -9,6 +10,7 @@ import psutil
 
 from domain.revisions.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
+from runtime.process.pool import REGISTRY
 from runtime.process.runtime import ProcessRuntime
 from runtime.process.table import KEEPER, keeper_of
 from tests.support.stack.waiting import eventually
@@ -75,3 +77,12 @@ def log_of(runtime: ProcessRuntime, route_id: UUID, text: str) -> str:
     """The log, once `text` has appeared in it."""
     eventually(lambda: text in runtime.log_tail(route_id, 1000))
     return runtime.log_tail(route_id, 1000)
+
+
+@contextmanager
+def given_back(home: Path) -> Iterator[None]:
+    """In the end the accounts that deployments of this home got of this machine are given back."""
+    yield
+    for taken in REGISTRY.iterdir() if REGISTRY.is_dir() else ():
+        if taken.is_symlink() and taken.readlink() == home.resolve():
+            taken.unlink()
