@@ -30,9 +30,10 @@ def set_policy(connection: Connection, command: SetPolicy) -> dict[str, Any]:
 
 
 def store_policy(connection: Connection, deployment_id: UUID, policy: DeploymentPolicy | None) -> None:
-    """Whether stopping replicas count stands in the deployment's own row: outside a rollout it holds at once."""
-    counts = policy is not None and policy.spec.count_stopping
-    connection.execute("UPDATE deployments SET count_stopping = %s WHERE id = %s", (counts, deployment_id))
+    """The part that holds outside a rollout stands in the deployment's own row: it holds at once."""
+    counts, may_surge = (policy.spec.count_stopping, policy.spec.may_surge) if policy else (False, True)
+    query = "UPDATE deployments SET count_stopping = %s, may_surge = %s WHERE id = %s"
+    connection.execute(query, (counts, may_surge, deployment_id))
     if policy is None:
         connection.execute("DELETE FROM policies WHERE deployment_id = %s", (deployment_id,))
         return

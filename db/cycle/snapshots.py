@@ -44,6 +44,7 @@ class DeploymentRow(NamedTuple):
     came_up_at: datetime | None
     short_lives: int
     count_stopping: bool
+    may_surge: bool
     due_at: datetime | None
     waits_for: str | None
 
@@ -130,6 +131,7 @@ def deployment_of(
         routes=tuple(routes),
         autoscaling=replace(autoscaling, last_at=row.last_autoscaled_at) if row.last_autoscaled_at else autoscaling,
         count_stopping=row.count_stopping,
+        may_surge=row.may_surge,
     )
 
 

@@ -28,7 +28,7 @@ _DEPLOYMENTS = """
            d.reason, d.degraded_reason, d.retry_at,
            CASE WHEN d.came_up_at >= d.last_failed_at THEN 0 ELSE d.failed_starts END AS failed_starts,
            d.due_at, coalesce(d.waits_for, '') AS waits_for, d.paused_at, d.phase_started_at,
-           d.count_stopping, d.created_at, clock_timestamp() AS now
+           d.count_stopping, d.may_surge, d.created_at, clock_timestamp() AS now
       FROM deployments d
       LEFT JOIN revisions c ON c.id = d.current_revision_id
       LEFT JOIN revisions t ON t.id = d.deploying_revision_id
@@ -87,6 +87,7 @@ class DeploymentView:
     paused_at: datetime | None
     phase_started_at: datetime
     count_stopping: bool
+    may_surge: bool
     created_at: datetime
     now: datetime
     rollout: RolloutView | None

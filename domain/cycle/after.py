@@ -64,6 +64,7 @@ def deployment_after(decision: ClassifiedDecision, rollout: Rollout | None, now:
         routes=before.routes,
         autoscaling=replace(before.autoscaling, last_at=now) if autoscaled else before.autoscaling,
         count_stopping=before.count_stopping,
+        may_surge=before.may_surge,
     )
 
 

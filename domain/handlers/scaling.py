@@ -1,6 +1,7 @@
 """scaling: bring the current revision to the desired count and drain everything else.
 
-the current revision does not have n ready replicas alone   -> create up to n + 1, drain down to n, or wait
+the current revision does not have n ready replicas alone   -> create up to n + 1 (n without surge), drain down to n,
+                                                               or wait
 it has them                                                 -> ready
 it took too long, or was given up                           -> ready, but degraded; reconcile tries again later
 """
@@ -9,11 +10,11 @@ from datetime import datetime, timedelta
 
 from domain.cycle.transitions import DeploymentStatusTransitions, Transition
 from domain.handlers.base import DeploymentHandler
+from domain.handlers.check_replica import budget_at_rest
 from domain.model.bounds import Bounds, Deadline
 from domain.model.changes import Decision
 from domain.model.deployment import READY, Deployment, DeploymentLifecycleStatus, Lifecycle
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
-from domain.strategies.budget import resting_budget
 from domain.strategies.converge import converge
 
 TIMEOUT_MINUTES = 30
@@ -34,8 +35,7 @@ class ScalingHandler(DeploymentHandler):
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
         if deployment.current_revision_id is None:
             raise ValueError(f"{deployment.name} is scaling without a revision")
-        budget = resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping)
-        return converge(deployment, deployment.current_revision_id, budget, now)
+        return converge(deployment, deployment.current_revision_id, budget_at_rest(deployment), now)
 
     def bounds(self, deployment: Deployment) -> Bounds:
         ends = deployment.phase_started_at + timedelta(minutes=TIMEOUT_MINUTES)

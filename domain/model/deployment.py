@@ -170,8 +170,8 @@ class Deployment:
     """The snapshot of one deployment: its row, its running rollout, and its routes that are not gone yet.
 
     `phase_attempts`: errors in a row since `phase_started_at`. `degraded_reason`: why scaling gave up; it tries again
-    at `retry_at`. `count_stopping`: as its policy says, outside a rollout. `hold`: why
-    the rollout may not go forward now. `autoscaling`: rules and their values, loaded only if the deployment is ready.
+    at `retry_at`. `count_stopping`, `may_surge`: as its policy says, outside a rollout.
+    `hold`: why the rollout may not go forward now. `autoscaling`: rules and their values, loaded where it is ready.
     """
 
     id: UUID
@@ -192,6 +192,7 @@ class Deployment:
     routes: tuple[Route, ...] = field(default=())
     autoscaling: AutoscalingState = NO_AUTOSCALING
     count_stopping: bool = False
+    may_surge: bool = True
 
     @property
     def stands_still(self) -> bool:

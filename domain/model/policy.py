@@ -16,6 +16,11 @@ class StrategySpec(BaseModel):
     """A replica that is stopping takes up room until it is gone, as it does where each needs a GPU."""
 
     @property
+    def may_surge(self) -> bool:
+        """Whether there is room for one more than are wanted."""
+        return True
+
+    @property
     def waits(self) -> Mapping[str, float]:
         """The settings by which healthy replicas are waited for while the clocks of a rollout run, with their seconds.
 

@@ -84,6 +84,6 @@ def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str)
 
 
 @lru_cache(maxsize=1024)
-def resting_budget(desired: int, *, count_stopping: bool = False) -> Budget:
-    """Outside a rollout at most n + 1 are live, and drains never leave fewer than n serving."""
-    return Budget(desired, desired + OUTSIDE_A_ROLLOUT_SURGE, desired, count_stopping)
+def resting_budget(desired: int, *, count_stopping: bool = False, may_surge: bool = True) -> Budget:
+    """Outside a rollout at most n + 1 are live, n without surge, and drains never leave fewer than n serving."""
+    return Budget(desired, desired + OUTSIDE_A_ROLLOUT_SURGE * may_surge, desired, count_stopping)

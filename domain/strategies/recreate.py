@@ -28,6 +28,11 @@ class RecreateSpec(StrategySpec):
     count_stopping: Literal[True] = True
     """A replica that is stopping takes up room until it is gone; not to be turned off here."""
 
+    @property
+    def may_surge(self) -> bool:
+        """Nothing runs beside another."""
+        return False
+
 
 class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
     """The ladder above."""

@@ -55,6 +55,11 @@ class RollingUpdateSpec(StrategySpec):
     """How long a new replica must be healthy before it replaces an old one."""
 
     @property
+    def may_surge(self) -> bool:
+        """Whether it is not written as 0."""
+        return not is_zero(self.max_surge)
+
+    @property
     def waits(self) -> Mapping[str, float]:
         """So long a new replica replaces none."""
         return {"min_ready_seconds": self.min_ready_seconds}

@@ -10,7 +10,7 @@ branch_labels = None
 depends_on = None
 
 _UNDO: tuple[str, ...] = (
-    "ALTER TABLE deployments DROP COLUMN waits_for",
+    "ALTER TABLE deployments DROP COLUMN waits_for, DROP COLUMN may_surge",
     "ALTER TABLE metric_values DROP COLUMN silent, DROP COLUMN proxies",
     "DELETE FROM metric_values WHERE series LIKE '% of proxies'",
     "DELETE FROM autoscaling_rules WHERE source = 'proxy'",

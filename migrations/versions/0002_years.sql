@@ -393,3 +393,7 @@ ALTER TABLE hosts ADD COLUMN replica_user text;
 -- is_walled: added with a token for some deployments, so it does not choose to run as a worker's own user
 ALTER TABLE revisions ADD COLUMN is_walled boolean
     DEFAULT coalesce(current_setting('rollway.is_walled', true), '') = 'on' NOT NULL;
+-- as its policy says, outside a rollout: false where there is no room for one more than are wanted
+ALTER TABLE deployments ADD COLUMN may_surge boolean DEFAULT true NOT NULL;
+UPDATE deployments d SET may_surge = false FROM policies p
+ WHERE p.deployment_id = d.id AND (p.strategy = 'recreate' OR p.spec ->> 'max_surge' ~ '^0+[^0-9]?$');

@@ -54,6 +54,7 @@ class Start:
             READY,
             current_revision_id=V1,
             count_stopping=policy.spec.count_stopping,
+            may_surge=policy.spec.may_surge,
         )
         steered = activate_revision(ready, V2, policy, NOW, desired=self.size)
         return State(steered.deployment, NOW, NOW, policy, left, frozen=self.held)

@@ -20,8 +20,9 @@ from domain.foresight.plan.drawn import Draw, LearnedFates
 from domain.foresight.plan.subject import Subject
 from domain.foresight.plan.warnings import warnings_of
 from domain.foresight.rehearsal.learned import Learned, Span
+from domain.handlers.check_replica import budget_at_rest
 from domain.model.deployment import Deployment
-from domain.strategies.budget import Budget, resting_budget
+from domain.strategies.budget import Budget
 
 _MOST_RUNS, _FEWEST_RUNS = 100, 9
 _WORK, _MOST_WORK = 80_000, 800_000
@@ -100,7 +101,7 @@ def budget_of(deployment: Deployment) -> Budget:
     """Return what holds all the way: of the rollout in both directions, or outside of one."""
     if deployment.rollout is not None:
         return guard_of(deployment)
-    return resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping)
+    return budget_at_rest(deployment)
 
 
 def guarantee(budget: Budget) -> str:

@@ -1,5 +1,6 @@
 """Scaling, and activation without a policy: converge at rest, within n + 1 and n."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -69,6 +70,35 @@ def scaling(deployment: Deployment) -> str:
 )
 def test_scaling(picture: str, n: int, expected: str) -> None:
     assert scaling(resting(picture, n)) == expected
+
+
+@pytest.mark.parametrize(
+    ("picture", "n", "counting", "not_counting"),
+    [
+        # the sick one goes first, and what it holds is there for the next one
+        ("■■▲", 3, "drain ▲", "drain ▲"),
+        ("■■~", 3, "wait", "create 1"),
+        ("■■", 3, "create 1", "create 1"),
+        ("■■◇", 3, "wait", "wait"),
+        ("■▲▲", 3, "drain ▲", "drain ▲"),
+        ("■▲◇", 3, "wait", "wait"),
+        ("▲", 1, "drain ▲", "drain ▲"),
+        ("■■△", 3, "drain △", "drain △"),
+        ("■■■", 4, "create 1", "create 1"),
+        ("■■■", 2, "drain ■", "drain ■"),
+        ("■■■▲", 3, "drain ▲", "drain ▲"),
+        # what an activation without a policy left stays until there is a replacement
+        ("■■■|", 3, "create 1", "create 1"),
+        ("■■|■", 3, "create 1", "create 1"),
+        ("■■■|■", 3, "drain ■", "drain ■"),
+    ],
+)
+def test_without_room_for_one_more_the_sick_one_goes_first(
+    picture: str, n: int, counting: str, not_counting: str
+) -> None:
+    roomless = resting(picture, n, may_surge=False)
+    assert scaling(roomless) == not_counting
+    assert scaling(replace(roomless, count_stopping=True)) == counting
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,7 @@ def cases(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES) -> Case:
         routes=draw(routes(statuses)),
         start_failures=draw(FAILURES),
         count_stopping=draw(st.booleans()),
+        may_surge=draw(st.booleans()),
     )
     if status == SCALING:
         return Case(deployment)

@@ -104,8 +104,9 @@ def _stored(policy: Mapping[str, Any] | None) -> tuple[str, Jsonb, Jsonb]:
 def _set_policy(connection: Connection, deployment_id: UUID, policy: Mapping[str, Any]) -> None:
     query = "INSERT INTO policies (deployment_id, strategy, spec, limits) VALUES (%s, %s, %s, %s)"
     connection.execute(query, (deployment_id, *_stored(policy)))
-    counts = parse_policy(policy).spec.count_stopping
-    connection.execute("UPDATE deployments SET count_stopping = %s WHERE id = %s", (counts, deployment_id))
+    spec = parse_policy(policy).spec
+    rest = "UPDATE deployments SET count_stopping = %s, may_surge = %s WHERE id = %s"
+    connection.execute(rest, (spec.count_stopping, spec.may_surge, deployment_id))
 
 
 def _rollout(

@@ -39,7 +39,8 @@ def promised(deployment: Deployment) -> Promised:
     """What holds now."""
     rollout, n = deployment.rollout, deployment.desired_replicas
     if rollout is None:
-        return Promised(n, n + 1, n, n, deployment.count_stopping)
+        others = any(route.revision_id != deployment.current_revision_id for route in deployment.active_routes)
+        return Promised(n, n + (deployment.may_surge or others), n, n, deployment.count_stopping)
     before = rollout.desired_at_start
     spec = rollout.policy.spec.model_dump()
     counts = spec["count_stopping"]
