@@ -56,7 +56,7 @@ class Remote:
         return done
 
     def get(self, path: str, **parameters: object) -> Any:  # noqa: ANN401  (JSON)
-        """The document at this path. Raises the refusals of `domain.words.errors`, and UnreachableError."""
+        """The document at this path. Raises the refusals of `domain`, and UnreachableError."""
         return self.ask("GET", path, params={name: value for name, value in parameters.items() if value is not None})
 
     def lines(self, path: str, parameters: Mapping[str, str], headers: Mapping[str, str]) -> Iterator[str]:

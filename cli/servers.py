@@ -144,7 +144,7 @@ def find_servers() -> None:
 def send(command: "Command") -> dict[str, Any]:
     """Carry out a command here and now and wake the workers; returns what it did.
 
-    Raises the refusals of `domain.words.errors` and UnreachableError. A Redis that does not answer is no error:
+    Raises the refusals of `domain` and UnreachableError. A Redis that does not answer is no error:
     the workers find the change at their next tick.
     """
     if (server := remote()) is not None:

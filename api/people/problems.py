@@ -5,9 +5,12 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
+from domain.commands.base import RequestIdReusedError, StaleVersionError
+from domain.commands.messages import UnknownCommandError
 from domain.installation.servers import UnfitServerError
-from domain.installation.tokens import NotAllowedError, NoTokenError
+from domain.installation.tokens import NotAllowedError, NoTokenError, TokenNotFoundError
 from domain.outbox.subscription import SubscriptionNotFoundError
+from domain.replicas.silence import HostNotFoundError
 from domain.steering.freezes import FreezeNotFoundError
 from domain.steering.holds import GroupNotFoundError
 from domain.words import errors
@@ -39,20 +42,21 @@ STATUS: Mapping[type[RollwayError], int] = {
     NotAllowedError: 403,
     NoSuchResourceError: 404,
     errors.DeploymentNotFoundError: 404,
-    errors.HostNotFoundError: 404,
+    HostNotFoundError: 404,
     errors.RevisionNotFoundError: 404,
     errors.RolloutNotFoundError: 404,
     errors.RouteNotFoundError: 404,
     FreezeNotFoundError: 404,
     GroupNotFoundError: 404,
     SubscriptionNotFoundError: 404,
-    errors.UnknownCommandError: 404,
+    TokenNotFoundError: 404,
+    UnknownCommandError: 404,
     MethodNotAllowedError: 405,
     RollwayError: 409,  # every other refusal: the state of what is asked for does not allow it
-    errors.StaleVersionError: 412,
+    StaleVersionError: 412,
     errors.TooLargeError: 413,
     errors.InvalidInputError: 422,
-    errors.RequestIdReusedError: 422,
+    RequestIdReusedError: 422,
     TooManyRequestsError: 429,
     InternalError: 500,
     errors.UnavailableError: 503,

@@ -65,7 +65,7 @@ class Demo:
         self.promises.append(Promise(promise, kept, seen))
 
     def do(self, command: type[Command], **settings: object) -> dict[str, Any]:
-        """Carry out a command on the demo's deployment. Raises the refusals of `domain.words.errors`."""
+        """Carry out a command on the demo's deployment. Raises the refusals of `domain`."""
         header = {"deployment": self.name, "request_id": new_request_id(), "actor": "demo"}
         return send(parse_command(command.task, {**header, **settings}))
 

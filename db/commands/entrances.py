@@ -12,9 +12,9 @@ from db.locking.rows import columns
 from db.views.fleet.entrances import owners_of
 from domain.commands.deployment import SetTraffic
 from domain.model.deployment import Lifecycle
-from domain.traffic.entrances import default_entrances, entrances_in_words
+from domain.traffic.entrances import EntranceTakenError, default_entrances, entrances_in_words
 from domain.traffic.published import Entrance
-from domain.words.errors import EntranceTakenError, WrongStateError
+from domain.words.errors import WrongStateError
 
 _ENTRANCES = columns("kind text, value text, strip_prefix bool")
 

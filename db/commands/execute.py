@@ -76,7 +76,7 @@ FROM_HERE = Origin()
 
 
 def execute(engine: Engine, command: Command, patience_seconds: float = 0, sent: Origin = FROM_HERE) -> CommandResult:
-    """Carry out a command, or find what it did the first time. Raises the refusals of `domain.words.errors`.
+    """Carry out a command, or find what it did the first time. Raises the refusals of `domain`.
 
     `patience_seconds`: how long to go on trying while Postgres is away.
     """

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from db.cycle.claim import Claim, claim_named
 from db.cycle.load import Load, load
 from db.locking.locked import ALWAYS, changed
-from domain.commands.base import Command
+from domain.commands.base import Command, RequestIdReusedError, StaleVersionError
 from domain.model.deployment import Deployment
-from domain.words.errors import DeploymentNotFoundError, RequestIdReusedError, StaleVersionError
+from domain.words.errors import DeploymentNotFoundError
 
 RECORD = """
     INSERT INTO deployment_history (id, deployment_id, rollout_id, phase, result, target, actor, message)

@@ -13,10 +13,10 @@ from domain.commands.deployment import AddRevision
 from domain.commands.rollout import RollingUpdate
 from domain.model.deployment import Deployment
 from domain.revisions.changed import changed_spec, restarted_name
-from domain.revisions.revision import RevisionSpec, revision_name
+from domain.revisions.revision import RevisionExistsError, RevisionSpec, revision_name
 from domain.revisions.secrets import MASK, names_masked
 from domain.revisions.stored import is_same, stored_spec, with_values_of
-from domain.words.errors import InvalidInputError, RevisionExistsError, RevisionNotFoundError, WrongStateError
+from domain.words.errors import InvalidInputError, RevisionNotFoundError, WrongStateError
 
 _OF_ID = "SELECT name, spec FROM revisions WHERE id = %s"
 _NAMED = "SELECT id, spec FROM revisions WHERE deployment_id = %s AND name = %s"

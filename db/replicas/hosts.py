@@ -17,8 +17,7 @@ from domain.installation.contract import CONTRACT
 from domain.model.deployment import RouteStatus
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL, hosts_by
-from domain.replicas.silence import refuse_to_forget
-from domain.words.errors import HostNotFoundError
+from domain.replicas.silence import HostNotFoundError, refuse_to_forget
 
 _SIGN_OF_LIFE = """
     INSERT INTO hosts (name, address, clock_offset_seconds, contract, replica_user) VALUES (%s, %s, %s, %s, %s)

@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from domain.installation.tokens import Role
+from domain.words.errors import RollwayError
 from domain.words.text import DeploymentName
 
 REQUEST_ID_LENGTH = 320
@@ -19,6 +20,14 @@ SPEC = {"command": ["python", "app.py"], "health_check": {"path": "/health"}}
 POLICY = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
 """In the examples of bodies."""
 DEPLOYMENT = "/v1/deployments/{deployment}"
+
+
+class RequestIdReusedError(RollwayError):
+    """The request id was used before for something else."""
+
+
+class StaleVersionError(RollwayError):
+    """The caller's version of the deployment is no longer the current one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,14 @@ from domain.installation.tokens import Role
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.secrets import MASK, names_masked
 from domain.traffic.entrances import TrafficSettings
+from domain.words.errors import RollwayError
 from domain.words.text import DeploymentName, Name
 
 _RULE = {"metric": "queue_length", "comparator": ">", "threshold": 100, "step": 1, "min_replicas": 2, "max_replicas": 9}
+
+
+class DeploymentExistsError(RollwayError):
+    """A deployment of that name exists with other settings."""
 
 
 class CreateDeployment(Command):

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from domain.commands.base import QUERIES, Command, Query
 from domain.commands.registry import COMMANDS
-from domain.words.errors import InvalidInputError, TooLargeError, UnknownCommandError
+from domain.words.errors import InvalidInputError, RollwayError, TooLargeError
 from domain.words.text import storable, unstorable
 
 M = TypeVar("M", bound=BaseModel)
@@ -20,6 +20,10 @@ MOST_COMMAND_BYTES = 256 * 1024
 
 _WORDS = frozenset({"actor", "reason", "detail"})
 """Said for people: what cannot be stored or shown is replaced there, and refused everywhere else."""
+
+
+class UnknownCommandError(RollwayError):
+    """No command has that name."""
 
 
 def parse_command(task: str, payload: object) -> Command:

@@ -9,7 +9,11 @@ from domain.model.canary import Sums
 from domain.model.deployment import PROVISIONING, ROLLING_BACK, Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.strategies.budget import Budget
-from domain.words.errors import NoRolloutError
+from domain.words.errors import RollwayError
+
+
+class NoRolloutError(RollwayError):
+    """The command steers a rollout, and none is running."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ Looks are counted, not seconds: while nobody looked, nobody could be heard.
 from datetime import datetime, timedelta
 
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
-from domain.words.errors import WrongStateError
+from domain.words.errors import RollwayError, WrongStateError
 
 SIGN_OF_LIFE_SECONDS = 1.0
 """How often a worker shows a sign of life of its host."""
@@ -19,6 +19,10 @@ MISSED_AFTER = timedelta(seconds=5)
 """People are told of workers, or of the server for proxies, when none was heard of for longer."""
 BEAT_MISSED_AFTER = timedelta(seconds=15)
 """People are told of beat when no tick of it was heard of for longer: ticks wait for a worker that is free."""
+
+
+class HostNotFoundError(RollwayError):
+    """No worker host has that name."""
 
 
 def looks_until_down(seconds: float) -> int:

@@ -5,17 +5,31 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerSpec, ExternalSpec
 from domain.revisions.secrets import MOST_SECRETS, EnvValue, references_of
+from domain.words.errors import RollwayError
 from domain.words.text import storable
 
 MOST_SECONDS = 86_400
 """That a replica may take to leave."""
+
+
+class RevisionExistsError(RollwayError):
+    """A revision of that name exists with another content; revisions never change."""
+
+    @classmethod
+    def of(cls, deployment: str, revision: str) -> Self:
+        """The refusal to give the revision another content."""
+        message = (
+            f"revision {revision} of {deployment} exists with another content; "
+            "revisions never change, give it another name"
+        )
+        return cls(message, deployment=deployment, revision=revision)
 
 
 def _split_command(value: object) -> object:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from domain.words.errors import MissingSecretError
+from domain.words.errors import RollwayError
 from domain.words.text import storable
 
 MASK = "***"
@@ -19,6 +19,10 @@ MOST_CHARACTERS = 1000
 MOST_SECRETS = 100
 """That a revision may refer to: hosts look at each, whoever asks."""
 _EXAMPLE = "{secret: 'file:/run/secrets/db'}"
+
+
+class MissingSecretError(RollwayError):
+    """No host that is up can have all the secrets that the revision refers to; the message says what each lacks."""
 
 
 def reference_text(text: str) -> str:

@@ -25,7 +25,11 @@ from domain.revisions.secrets import SecretCheck, passed_over
 from domain.steering.freezes import Frozen
 from domain.steering.sizes import resized, with_failures_allowed
 from domain.steering.steered import Asking, Steered
-from domain.words.errors import DeploymentAlreadyInProgressError, WrongStateError
+from domain.words.errors import RollwayError, WrongStateError
+
+
+class DeploymentAlreadyInProgressError(RollwayError):
+    """A rollout to another revision is under way."""
 
 
 class Activation(StrEnum):

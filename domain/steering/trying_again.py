@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+from domain.cycle.rollout import NoRolloutError
 from domain.model.deployment import ROLLING_BACK, Deployment, Lifecycle, RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.steered import Asking, Steered
 from domain.strategies.backoff import is_proven
-from domain.words.errors import NoRolloutError, WrongStateError
+from domain.words.errors import WrongStateError
 from domain.words.numbers import number_of
 
 

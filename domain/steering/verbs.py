@@ -1,6 +1,6 @@
 """Decides people's commands: a pure function for each, with what it is refused for.
 
-Each gets the deployment and, where it matters, who asks, why and when. Raises the refusals of `domain.words.errors`.
+Each gets the deployment and, where it matters, who asks, why and when. Raises the refusals of `domain`.
 """
 
 from dataclasses import replace

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from domain.traffic.published import USUAL, Entrance, EntranceKind, Protocol, RequestRules
+from domain.words.errors import RollwayError
 
 MAX_HOSTS = 100
 PREVIEW_PREFIX = "preview."
@@ -21,6 +22,22 @@ HOST_NAME = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 _OF_A_MACHINE = re.compile(r"localhost|(.*\.)?([0-9]+|0x[0-9a-f]*)")
 """A name whose last label is a number is an IP address to clients, in one of its forms: 127.0.0.1, 127.1, 0x7f.1."""
 _SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
+
+
+class EntranceTakenError(RollwayError):
+    """The host name or path prefix is another deployment's; the message names both."""
+
+    @classmethod
+    def by(cls, owner: str, deployment: str, kind: str, value: str) -> Self:
+        """The refusal to `deployment`."""
+        why = f"{kind} {value} is {owner}'s, so {deployment} cannot have it; take it from {owner} first, or use another"
+        return cls(why, deployment=deployment, entrance=value, owner=owner)
+
+    def unnamed(self) -> Self:
+        """Say the refusal without whose the entrance is."""
+        deployment, value = self.detail["deployment"], self.detail["entrance"]
+        why = f"{value} is another deployment's, so {deployment} cannot have it; use another"
+        return type(self)(why, deployment=deployment, entrance=value)
 
 
 def _checked_host(value: str) -> str:

@@ -1,4 +1,4 @@
-"""Every refusal Rollway knows, each with a code that survives JSON and a sentence that says what would be right."""
+"""A refusal: a code that survives JSON, and a sentence that says what would be right. And those of several rooms."""
 
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -74,37 +74,12 @@ class UnavailableError(RollwayError):
     """Postgres did not answer for as long as we waited."""
 
 
-class UnknownCommandError(RollwayError):
-    """No command has that name."""
-
-
-class RequestIdReusedError(RollwayError):
-    """The request id was used before for something else."""
-
-
 class DeploymentNotFoundError(RollwayError):
     """No deployment has that name."""
 
 
-class DeploymentExistsError(RollwayError):
-    """A deployment of that name exists with other settings."""
-
-
 class RevisionNotFoundError(RollwayError):
     """The deployment has no revision of that name."""
-
-
-class RevisionExistsError(RollwayError):
-    """A revision of that name exists with another content; revisions never change."""
-
-    @classmethod
-    def of(cls, deployment: str, revision: str) -> Self:
-        """The refusal to give the revision another content."""
-        message = (
-            f"revision {revision} of {deployment} exists with another content; "
-            "revisions never change, give it another name"
-        )
-        return cls(message, deployment=deployment, revision=revision)
 
 
 class RouteNotFoundError(RollwayError):
@@ -120,38 +95,6 @@ class RolloutNotFoundError(RollwayError):
         return cls(f"{name} has had no rollout yet", deployment=name)
 
 
-class HostNotFoundError(RollwayError):
-    """No worker host has that name."""
-
-
-class MissingSecretError(RollwayError):
-    """No host that is up can have all the secrets that the revision refers to; the message says what each lacks."""
-
-
-class EntranceTakenError(RollwayError):
-    """The host name or path prefix is another deployment's; the message names both."""
-
-    @classmethod
-    def by(cls, owner: str, deployment: str, kind: str, value: str) -> Self:
-        """The refusal to `deployment`."""
-        why = f"{kind} {value} is {owner}'s, so {deployment} cannot have it; take it from {owner} first, or use another"
-        return cls(why, deployment=deployment, entrance=value, owner=owner)
-
-    def unnamed(self) -> Self:
-        """Say the refusal without whose the entrance is."""
-        deployment, value = self.detail["deployment"], self.detail["entrance"]
-        why = f"{value} is another deployment's, so {deployment} cannot have it; use another"
-        return type(self)(why, deployment=deployment, entrance=value)
-
-
-class DeploymentAlreadyInProgressError(RollwayError):
-    """A rollout to another revision is under way."""
-
-
-class NoRolloutError(RollwayError):
-    """The command steers a rollout, and none is running."""
-
-
 class WrongStateError(RollwayError):
     """The deployment's state does not allow this command; the message names the states that do."""
 
@@ -160,7 +103,3 @@ class WrongStateError(RollwayError):
         """The refusal to change a deployment that is being destroyed; `allowed` says what could be done before."""
         message = f"{deployment} is {state}; {allowed} until it is destroyed"
         return cls(message, deployment=deployment, state=state)
-
-
-class StaleVersionError(RollwayError):
-    """The caller's version of the deployment is no longer the current one."""

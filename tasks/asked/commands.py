@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 30.0
 
 
 def run_command(task: str, payload: object, patience_seconds: float = 0, sent: Origin = FROM_HERE) -> dict[str, Any]:
-    """Carry out a command here and now and wake its handler. Raises the refusals of `domain.words.errors`.
+    """Carry out a command here and now and wake its handler. Raises the refusals of `domain`.
 
     Returns {"result": what was done, "repeated": whether an earlier request with this id had done it}.
     """
@@ -51,7 +51,7 @@ def run_command(task: str, payload: object, patience_seconds: float = 0, sent: O
 
 
 def run_query(task: str, payload: object, patience_seconds: float = 0) -> dict[str, Any]:
-    """Answer a query without a lock; returns {"result": found}. Raises the refusals of `domain.words.errors`."""
+    """Answer a query without a lock; returns {"result": found}. Raises the refusals of `domain`."""
     query = parse_query(task, payload)
     return {"result": in_transaction(engine(), lambda connection: answer_of(connection, query), patience_seconds)}
 

@@ -17,9 +17,10 @@ from db.locking.rows import named_row
 from db.proxies.table import read_traffic
 from db.views.deployments import deployments_by_id
 from db.views.documents import plain
+from domain.commands.base import RequestIdReusedError
 from domain.commands.messages import parse_command
 from domain.installation.servers import UnfitServerError
-from domain.words.errors import RequestIdReusedError, UnreadableError
+from domain.words.errors import UnreadableError
 from tests.support.faults.forwarder import forwarder
 from tests.support.pictures.pictures import NOW, V1
 from tests.support.rows.deployments import ask, make_deployment, read, write

@@ -18,7 +18,7 @@ from api.people.asking.work import Work
 from db.connection.engine import database_now, in_transaction
 from db.tokens import note_use, session_shown, token_shown
 from domain.installation.tokens import SESSION_COOKIE, NoTokenError, Token
-from domain.words.errors import EntranceTakenError
+from domain.traffic.entrances import EntranceTakenError
 
 _SAFE = ("GET", "HEAD")
 _NOTED_EVERY = timedelta(minutes=1)

@@ -25,7 +25,7 @@ _ETAG = re.compile(r'"(\d{1,18})"')
 def carry_out(
     write: Write, token: Token, path: Mapping[str, str], headers: Mapping[str, str], body: bytes
 ) -> dict[str, Any]:
-    """Return {"result", "repeated"} of it. Raises the refusals of `domain.words.errors`, and NotAllowedError."""
+    """Return {"result", "repeated"} of it. Raises the refusals of `domain`, and NotAllowedError."""
     payload = {**said(write, token, path, body), "request_id": _request_id(headers, token, path)}
     if "expected_version" in write.command.model_fields and headers.get("if-match", "*") != "*":
         payload["expected_version"] = _version(headers["if-match"])

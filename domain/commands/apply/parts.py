@@ -14,11 +14,12 @@ from domain.commands.rollout import ActivateRevision
 from domain.installation.tokens import NotAllowedError, Role
 from domain.model.deployment import Deployment, Lifecycle
 from domain.model.policy import DeploymentPolicy
+from domain.revisions.revision import RevisionExistsError
 from domain.revisions.stored import StoredSpec, stored_spec, with_values_of
 from domain.steering.activation import Activation, ActivationRequest, decide_activation
-from domain.traffic.entrances import entrances_in_words
+from domain.traffic.entrances import EntranceTakenError, entrances_in_words
 from domain.traffic.published import Entrance, RequestRules
-from domain.words.errors import EntranceTakenError, RevisionExistsError, WrongStateError
+from domain.words.errors import WrongStateError
 
 
 @dataclass(frozen=True, slots=True)

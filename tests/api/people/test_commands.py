@@ -12,7 +12,6 @@ import pytest
 
 from api.people.problems import STATUS, status_of
 from domain.installation.tokens import Role
-from domain.words import errors
 from domain.words.errors import RollwayError
 from tests.support.people.people_api import People
 from tests.support.pictures.pictures import READY
@@ -106,8 +105,12 @@ def test_a_refusal_says_what_is_wrong_and_where(
     assert words in document["detail"], document
 
 
+def all_below(kind: type[RollwayError]) -> list[type[RollwayError]]:
+    return [each for below in kind.__subclasses__() for each in (below, *all_below(below))]
+
+
 def test_every_refusal_has_a_status_of_its_own_or_is_a_conflict() -> None:
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, RollwayError)]
+    kinds = [kind for kind in all_below(RollwayError) if kind.__module__.startswith("domain.")]
     assert {kind.__name__ for kind in kinds if status_of(kind) == 404} == {
         *(kind.__name__ for kind in kinds if kind.__name__.endswith("NotFoundError")),
         "UnknownCommandError",

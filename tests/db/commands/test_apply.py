@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import Engine
 
 from domain.steering.freezes import FrozenError
-from domain.words.errors import EntranceTakenError, InvalidInputError, RollwayError
+from domain.traffic.entrances import EntranceTakenError
+from domain.words.errors import InvalidInputError, RollwayError
 from tests.support.pictures.pictures import PENDING, PROVISIONING, READY
 from tests.support.rows.deployments import ROLLING, SPEC, ask, make_deployment, read
 from tests.support.rows.rows import told

@@ -7,17 +7,17 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine
 
+from domain.commands.base import StaleVersionError
+from domain.commands.deployment import DeploymentExistsError
+from domain.commands.messages import UnknownCommandError
+from domain.revisions.revision import RevisionExistsError
+from domain.steering.activation import DeploymentAlreadyInProgressError
 from domain.words.errors import (
-    DeploymentAlreadyInProgressError,
-    DeploymentExistsError,
     DeploymentNotFoundError,
     InvalidInputError,
-    RevisionExistsError,
     RevisionNotFoundError,
     RollwayError,
     RouteNotFoundError,
-    StaleVersionError,
-    UnknownCommandError,
     WrongStateError,
 )
 from tests.support.pictures.pictures import DESTROYED, DESTROYING, PROVISIONING, ROLLING_BACK

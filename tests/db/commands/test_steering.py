@@ -3,9 +3,10 @@
 import pytest
 from sqlalchemy import Engine
 
+from domain.cycle.rollout import NoRolloutError
 from domain.model.deployment import DeploymentLifecycleStatus
 from domain.steering.past import NoPreviousRevisionError
-from domain.words.errors import NoRolloutError, RollwayError, WrongStateError
+from domain.words.errors import RollwayError, WrongStateError
 from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, snapshot, write
 

@@ -9,7 +9,8 @@ from db.connection.engine import in_transaction, transaction
 from db.replicas.hosts import fail_routes_of_lost_hosts, forget_host, hosts_with_work, place_routes
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
-from domain.words.errors import HostNotFoundError, WrongStateError
+from domain.replicas.silence import HostNotFoundError
+from domain.words.errors import WrongStateError
 from tests.support.pictures.pictures import PROVISIONING, SCALING
 from tests.support.rows.deployments import HERE, make_deployment, read, write
 from tests.support.rows.hosts import LOOKS, go_down, look, silent, up

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from domain.commands.base import QUERIES, Command
-from domain.commands.messages import MOST_COMMAND_BYTES, parse_command, parse_query
+from domain.commands.messages import MOST_COMMAND_BYTES, UnknownCommandError, parse_command, parse_query
 from domain.commands.registry import COMMANDS
-from domain.words.errors import InvalidInputError, TooLargeError, UnknownCommandError
+from domain.words.errors import InvalidInputError, TooLargeError
 from tests.support.workers.payloads import RULE, ask, check, docker, expect_a_limit, external, rule
 
 NIGHT: dict[str, Any] = {"cron": "0 22 * * *", "duration_seconds": 3600}

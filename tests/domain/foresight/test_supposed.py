@@ -8,6 +8,7 @@ import pytest
 
 from domain.cycle.after import turns_back
 from domain.cycle.evaluator import EVALUATOR
+from domain.cycle.rollout import NoRolloutError
 from domain.foresight.plan.foreseen import plan
 from domain.foresight.plan.subject import Subject
 from domain.foresight.plan.supposed import Supposing, supposed
@@ -15,7 +16,7 @@ from domain.foresight.rehearsal.learned import Learned
 from domain.handlers.cycle import cycle
 from domain.model.picture import picture
 from domain.strategies import parse_policy
-from domain.words.errors import InvalidInputError, NoRolloutError
+from domain.words.errors import InvalidInputError
 from tests.support.pictures.pictures import NOW, READY, deploying, resting
 from tests.support.pictures.policies import canary as canary_policy
 

@@ -9,9 +9,15 @@ import pytest
 from domain.cycle.rollout import Begin, begun
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus
 from domain.model.policy import DeploymentPolicy
-from domain.steering.activation import Activation, ActivationRequest, activate, decide_activation
+from domain.steering.activation import (
+    Activation,
+    ActivationRequest,
+    DeploymentAlreadyInProgressError,
+    activate,
+    decide_activation,
+)
 from domain.steering.freezes import Frozen, FrozenError
-from domain.words.errors import DeploymentAlreadyInProgressError, WrongStateError
+from domain.words.errors import WrongStateError
 from tests.support.people.people import asking, request
 from tests.support.pictures.pictures import (
     DESTROYED,

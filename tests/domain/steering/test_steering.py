@@ -5,10 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from domain.cycle.rollout import NoRolloutError
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RolloutOutcome
 from domain.steering.activation import restarted_revision
 from domain.steering.verbs import destroy, scale, undo
-from domain.words.errors import NoRolloutError, WrongStateError
+from domain.words.errors import WrongStateError
 from tests.support.people.people import Ended, activate_revision, ask, asking, request, retry_rollout
 from tests.support.pictures.pictures import (
     DESTROYED,

@@ -5,9 +5,10 @@ from datetime import timedelta
 
 import pytest
 
+from domain.cycle.rollout import NoRolloutError
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RolloutOutcome, StartFailures
 from domain.steering.trying_again import retry
-from domain.words.errors import NoRolloutError, WrongStateError
+from domain.words.errors import WrongStateError
 from tests.support.people.people import asking, request
 from tests.support.pictures.pictures import (
     DESTROYED,

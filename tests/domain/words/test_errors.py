@@ -6,13 +6,10 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from domain.words.errors import (
-    EntranceTakenError,
-    InvalidInputError,
-    RevisionExistsError,
-    RollwayError,
-    StaleVersionError,
-)
+from domain.commands.base import StaleVersionError
+from domain.revisions.revision import RevisionExistsError
+from domain.traffic.entrances import EntranceTakenError
+from domain.words.errors import InvalidInputError, RollwayError
 
 
 class Size(BaseModel):

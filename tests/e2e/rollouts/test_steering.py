@@ -2,7 +2,8 @@
 
 import pytest
 
-from domain.words.errors import DeploymentAlreadyInProgressError, NoRolloutError
+from domain.cycle.rollout import NoRolloutError
+from domain.steering.activation import DeploymentAlreadyInProgressError
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
 

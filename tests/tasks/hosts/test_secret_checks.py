@@ -12,8 +12,7 @@ from db.connection.engine import in_transaction
 from db.replicas.hosts import forget_host
 from db.replicas.secrets import UnaskedSecretsError, answer, ask_for_secrets, secrets_to_check
 from domain.commands.messages import parse_command
-from domain.revisions.secrets import SecretCheck
-from domain.words.errors import MissingSecretError
+from domain.revisions.secrets import MissingSecretError, SecretCheck
 from runtime.secrets.host_secrets import HostSecrets
 from tasks.hosts.secret_checks import SecretAnswers, ask_hosts
 from tests.support.pictures.pictures import SCALING

@@ -8,7 +8,8 @@ from sqlalchemy import Engine
 
 from db.commands.entrances import take_default_entrances
 from db.connection.engine import transaction
-from domain.words.errors import EntranceTakenError, RollwayError, WrongStateError
+from domain.traffic.entrances import EntranceTakenError
+from domain.words.errors import RollwayError, WrongStateError
 from tests.support.pictures.pictures import DESTROYED, DESTROYING
 from tests.support.rows.deployments import ask, make_deployment, read, write
 from tests.support.rows.entrances import DEFAULTS, entrances
