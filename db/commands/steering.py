@@ -14,6 +14,7 @@ from db.commands.written import write_steered
 from db.cycle.claim import Claim
 from db.cycle.load import load_routes
 from db.freezes import frozen_now
+from db.locking.statuses import ACTIVE
 from db.outbox.delivery import write_events
 from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
 from db.views.past import ended_rollouts
@@ -42,10 +43,9 @@ _LAST_ROLLOUT = """
      WHERE o.deployment_id = %s ORDER BY o.started_at DESC LIMIT 1
 """
 
-_STARTS = """
+_STARTS = f"""
     SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM healthy_at - created_at)::float8)
-      FROM (SELECT healthy_at, created_at FROM routes WHERE deployment_id = %s AND healthy_at IS NOT NULL
-             ORDER BY created_at DESC LIMIT 20) newest
+      FROM routes WHERE deployment_id = %s AND {ACTIVE}
 """
 
 
@@ -159,7 +159,7 @@ class StoredCase:
         return self.activation(name, with_secrets=True)
 
     def start_seconds(self) -> float | None:
-        """Return the median of the newest replicas that came up."""
+        """Return the median of the replicas that run."""
         seconds: float | None
         ((seconds,),) = self.connection.execute(_STARTS, (self.deployment.id,))
         return seconds
