@@ -39,6 +39,8 @@ def apply(
 ) -> None:
     """Make deployments what a YAML file says. Applied again, it says that there is nothing to do.
 
+    What has failed to start is then tried again at once: what it lacked may be there now.
+
     \b
         deployment: web
         replicas: 3                  # left out: stays as it is, 1 at first

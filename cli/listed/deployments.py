@@ -77,7 +77,7 @@ DEPLOYMENTS: Mapping[str, Listed] = {
     "promote": Listed(_CHANGE, "Move the traffic to a green set"),
     "abort": Listed(_CHANGE, "Leave a rollout: old and new trade places"),
     "undo": Listed(_CHANGE, "Go back to what ran before, at once"),
-    "retry": Listed(_CHANGE, "Begin the rollout that was rolled back last once more"),
+    "retry": Listed(_CHANGE, "Begin again what was rolled back, or try failed starts now"),
     "scale": Listed(_CHANGE, "Change how many replicas are wanted"),
     "destroy": Listed(_CHANGE, "Drain every replica and end the deployment"),
     "status": Listed(

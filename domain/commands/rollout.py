@@ -147,10 +147,10 @@ class Undo(DeploymentCommand):
 
 
 class Retry(StartingCommand):
-    """Begin the rollout that was rolled back last once more. One that is just rolling back turns forward again.
+    """Begin again what was rolled back, or try failed starts now. What is just rolling back turns forward again.
 
-    Without one, or `now`, nothing begins: failed starts are forgotten and tried again at once, as when a database is
-    back that they need.
+    Where nothing was rolled back, or with `now`, nothing begins: failed starts are forgotten and tried again at once,
+    as when a database is back that they need.
     """
 
     task = "rollway.retry"

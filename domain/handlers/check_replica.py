@@ -99,11 +99,7 @@ def _degraded(deployment: Deployment, until: datetime | None) -> Decision:
 
 
 def budget_at_rest(deployment: Deployment) -> Budget:
-    """Return the budget for replacing replicas outside a rollout.
-
-    Without room for one more, what is sick too long goes before its replacement starts; what runs another revision,
-    as after an activation without a policy, stays until there is one.
-    """
+    """Return the budget for replacing replicas outside a rollout; those of another revision are never in the way."""
     foreign = any(route.revision_id != deployment.current_revision_id for route in deployment.active_routes)
     return resting_budget(
         deployment.desired_replicas,

@@ -1,23 +1,30 @@
 """Shortens why a replica failed to one line that fits every place that says it."""
 
+import re
+
 _MOST_OF_REASON = 300
-
-
 _LINES = 4
-
-
 _MOST_OF_LINE = 160
+_NAMES_THE_CAUSE = re.compile(r"(\w+\.)*\w*(Error|Exception)\b|panic:|fatal:", re.IGNORECASE)
+"""As Python, Java and Node begin the line that names an exception, Go a panic, and many others what ends them."""
 
 
 def failure_in_short(reason: str, log_tail: str | None) -> str:
-    """The reason, and the last lines of its log if it printed any; at most some 1,000 characters.
+    """The reason, the line of its log that names an error, and the last ones; at most some 1,200 characters.
 
     its process ended with exit code 3; its log ends: loading the model / out of memory
+    its process ended with exit code 1; its log says: ModuleNotFoundError: No module named 'flask'; its log ends: bye
     """
     lines = [line.strip() for line in (log_tail or "").splitlines() if line.strip()]
-    ends = " / ".join(_cut(line, _MOST_OF_LINE) for line in lines[-_LINES:])
-    said = _cut(" ".join(reason.split()), _MOST_OF_REASON)
-    return f"{said}; its log ends: {ends}" if ends else said
+    ends = lines[-_LINES:]
+    cause = next((line for line in reversed(lines) if _NAMES_THE_CAUSE.match(line)), None)
+    said = [_cut(" ".join(reason.split()), _MOST_OF_REASON)]
+    if cause is not None and cause != lines[-1]:
+        said.append(f"its log says: {_cut(cause, _MOST_OF_LINE)}")
+        ends = [line for line in ends if line != cause]
+    if ends:
+        said.append(f"its log ends: {' / '.join(_cut(line, _MOST_OF_LINE) for line in ends)}")
+    return "; ".join(said)
 
 
 def _cut(text: str, most: int) -> str:

@@ -34,7 +34,7 @@ def retry(
     failing = failures is not None and not is_proven(failures, asking.at)
     tired = failing or deployment.degraded_reason or deployment.retry_at
     if now or (has_none and tired):
-        return _try_now(deployment) if tired else Steered.unchanged(deployment)
+        return try_now(deployment) if tired else Steered.unchanged(deployment)
     if last is None or has_none:
         raise NoRolloutError(
             f"the last rollout of {deployment.name} is {outcome or 'none'}; "
@@ -44,7 +44,7 @@ def retry(
     return activate(deployment, replace(last, supersede=deployment.status == ROLLING_BACK), asking)
 
 
-def _try_now(deployment: Deployment) -> Steered:
+def try_now(deployment: Deployment) -> Steered:
     """Forget what failed: the pauses end, and the next look starts all that is missing."""
     if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
         raise WrongStateError.of_leaving(deployment.name, deployment.status, "it can be tried again")

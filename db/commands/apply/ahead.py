@@ -15,11 +15,12 @@ from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.parts import Stored, parts
 from domain.commands.base import Command
 from domain.commands.deployment import Scale
-from domain.commands.rollout import ActivateRevision
+from domain.commands.rollout import ActivateRevision, Retry
 from domain.foresight.plan.subject import Planned, Subject, after_activation, says_when_healthy
 from domain.foresight.rehearsal.learned import Learned
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
 from domain.steering.activation import ActivationRequest
+from domain.steering.trying_again import try_now
 from domain.steering.verbs import scale
 
 _PENDING = DeploymentLifecycleStatus(Lifecycle.PENDING)
@@ -77,4 +78,6 @@ def _after(deployment: Deployment, command: Command, document: Document, stored:
             known = stored.deployment
             policy = known.policy if known and not document.mentions_policy else document.parsed_policy
             return after_activation(deployment, ActivationRequest(revision_id, name, deploying, policy, supersede), now)
+        case Retry():
+            return try_now(deployment).deployment
     return deployment

@@ -144,7 +144,7 @@ def _stored_of(connection: Connection, view: DeploymentView) -> StoredDeployment
     policy = stored_policy(view.policy) if view.policy else None
     reached = reached_at(connection, view.id)
     names = (view.current_revision, view.deploying_revision)
-    return StoredDeployment(view.snapshot, policy, *names, (reached.entrances, reached.rules))
+    return StoredDeployment(view.snapshot, policy, *names, (reached.entrances, reached.rules), view.failed_starts)
 
 
 def _is_restarted(connection: Connection, view: DeploymentView, revision: StoredRevision | None) -> bool:

@@ -10,7 +10,7 @@ from domain.commands.apply.document import Apply, Document
 from domain.commands.base import Command
 from domain.commands.deployment import AddRevision, CreateDeployment, Scale, SetPolicy, SetTraffic
 from domain.commands.messages import parse_command
-from domain.commands.rollout import ActivateRevision
+from domain.commands.rollout import ActivateRevision, Retry
 from domain.installation.tokens import NotAllowedError, Role
 from domain.model.deployment import Deployment, Lifecycle
 from domain.model.policy import DeploymentPolicy
@@ -20,6 +20,7 @@ from domain.steering.activation import Activation, ActivationRequest, decide_act
 from domain.traffic.entrances import EntranceTakenError, entrances_in_words
 from domain.traffic.published import Entrance, RequestRules
 from domain.words.errors import WrongStateError
+from domain.words.numbers import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class StoredDeployment:
     """The stored parts of a deployment beside its snapshot.
 
     `current` and `deploying` are the names of its revisions. `reached`: by which entrances, with which rules.
+    `failed_starts`: so many in a row, and none has come up since.
     """
 
     snapshot: Deployment
@@ -43,6 +45,12 @@ class StoredDeployment:
     current: str | None
     deploying: str | None
     reached: tuple[tuple[Entrance, ...], RequestRules]
+    failed_starts: int = 0
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether starts are tried ever more slowly, or have been given up for a while."""
+        return bool(self.failed_starts or self.snapshot.degraded_reason or self.snapshot.retry_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ def parts(document: Document, stored: Stored, apply: Apply) -> list[Part]:
     if stored.deployment and stored.deployment.snapshot.status.lifecycle is Lifecycle.DESTROYING:
         message = f"{document.deployment} is being destroyed; apply again when 'rollway status' no longer lists it"
         raise WrongStateError(message, deployment=document.deployment, state=Lifecycle.DESTROYING)
-    kinds: tuple[_Parts, ...] = (_create, _set_policy, _scale, _set_traffic, _add_revision, _activate)
+    kinds: tuple[_Parts, ...] = (_create, _set_policy, _scale, _set_traffic, _add_revision, _activate, _try_again)
     document = _with_stored_values(document, stored.revision)
     return [part for kind in kinds for part in kind(document, stored, apply)]
 
@@ -171,6 +179,16 @@ def _activate(document: Document, stored: Stored, apply: Apply) -> Iterator[Part
     if sentence:
         how = {"supersede": apply.supersede, "through_freeze": apply.through_freeze}
         yield _part(apply, ActivateRevision, document, sentence, revision=name, **how)
+
+
+def _try_again(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+    """Yield what ends the pauses: who applies what fails to start has mended something, and means now."""
+    known = stored.deployment
+    if known is None or not known.is_held_back or not (document.activate and apply.activate):
+        return
+    if next(_activate(document, stored, apply), None) is None:
+        sentence = f"tried again now, {number_of(known.failed_starts, 'failed start')} forgotten"
+        yield _part(apply, Retry, document, sentence, now=True)
 
 
 def _activation(

@@ -142,7 +142,7 @@ def test_a_rollout_to_the_same_revision_is_left_running(rollway: Rollway, file: 
 
 
 def test_a_file_may_come_through_a_pipe(rollway: Rollway, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(WEB))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(WEB.encode())))
     assert rollway("apply", "-f", "-").out.startswith("web: created")
 
 

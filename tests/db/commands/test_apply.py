@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 from domain.steering.freezes import FrozenError
 from domain.traffic.entrances import EntranceTakenError
 from domain.words.errors import InvalidInputError, RollwayError
-from tests.support.pictures.pictures import PENDING, PROVISIONING, READY
-from tests.support.rows.deployments import ROLLING, SPEC, ask, make_deployment, read
+from tests.support.pictures.pictures import PENDING, PROVISIONING, READY, SCALING
+from tests.support.rows.deployments import ROLLING, SPEC, ask, make_deployment, read, snapshot, write
 from tests.support.rows.rows import told
 
 NOT = {**SPEC, "command": ["sleep", "61"]}
@@ -53,6 +53,21 @@ def test_a_rollout_that_it_begins_is_named(engine: Engine) -> None:
     (told_of,) = done.result["documents"]
     assert (told_of["rollout_id"], done.statuses[-1]) == (str(row["id"]), PROVISIONING)
     assert told_of["done"] == ["revision v9 added", "rollout from v1 to v9 begun"]
+
+
+def test_what_is_held_back_by_failed_starts_is_tried_now(engine: Engine) -> None:
+    made = make_deployment(engine, "■", n=2, status=SCALING)
+    tired = "UPDATE deployments SET failed_revision_id = %s, failed_starts = 4, last_failed_at = now()"
+    write(engine, tired, made.v1)
+    ran = document("web")
+    assert ask(engine, "apply", documents=[ran], activate=False).result["documents"][0]["done"] == []
+    done = ask(engine, "apply", documents=[ran], reason="the package is there")
+    assert done.result["documents"][0]["done"] == ["tried again now, 4 failed starts forgotten"]
+    assert snapshot(engine, made.id).start_failures is None
+    assert ask(engine, "apply", documents=[ran]).result["documents"][0]["done"] == []
+    write(engine, tired, made.v1)
+    write(engine, "UPDATE deployments SET came_up_at = now()")
+    assert ask(engine, "apply", documents=[ran]).result["documents"][0]["done"] == [], "one has come up since"
 
 
 @pytest.mark.parametrize(

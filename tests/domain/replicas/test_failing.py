@@ -38,6 +38,19 @@ def test_what_ends_a_rollout_names_what_its_last_failed_replica_failed_of(
         ("its process ended", "a\n\n  b \n", "its process ended; its log ends: a / b"),
         ("its process ended", "1\n2\n3\n4\n5", "its process ended; its log ends: 2 / 3 / 4 / 5"),
         ("two\nlines", "", "two lines"),
+        (
+            "ended",
+            "  File x\nModuleNotFoundError: No module named 'flask'\n1\n2\n3\n4\n5",
+            "ended; its log says: ModuleNotFoundError: No module named 'flask'; its log ends: 2 / 3 / 4 / 5",
+        ),
+        (
+            "ended",
+            "ValueError: x\njava.io.IOException: no\nbye",
+            "ended; its log says: java.io.IOException: no; its log ends: ValueError: x / bye",
+        ),
+        ("ended", "panic: no\n\ngoroutine 1", "ended; its log says: panic: no; its log ends: goroutine 1"),
+        ("ended", "loading\nRuntimeError: CUDA", "ended; its log ends: loading / RuntimeError: CUDA"),
+        ("ended", "no Error here\nbye", "ended; its log ends: no Error here / bye"),
         ("r" * 400, "l" * 400, "r" * 299 + "…; its log ends: " + "l" * 159 + "…"),
     ],
 )
