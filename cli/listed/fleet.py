@@ -78,6 +78,6 @@ FLEET: Mapping[str, Listed] = {
         "rollway slots\nrollway slots 4\nrollway slots --reset",
     ),
     "doctor": Listed(
-        "cli.commands.machine.doctor", "Look for states that should be impossible", READING, "rollway doctor --json"
+        "cli.doctor.command", "Look for states that should be impossible", READING, "rollway doctor --json"
     ),
 }

@@ -1,0 +1,83 @@
+"""`rollway doctor`: asks every question, and tells what was found and how big the tables are."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cli.database_errors import database_errors
+from cli.options import AsJson
+from cli.servers import find_servers
+from cli.terminal.exits import ExitCode
+from cli.terminal.output import print_json, printer
+
+if TYPE_CHECKING:
+    from cli.doctor.question import DoctorQuestion, Findings
+    from cli.doctor.tables import Tables
+
+
+def doctor(*, as_json: AsJson = False) -> None:
+    """Look for states that should be impossible, check the chains of receipts, and replay every recorded decision.
+
+    Changes nothing. Exit code 1 when something was found. Messages that did not fit, which workers have put aside, and
+    events that were given up are shown too: they are somebody else's mistake, and no fault here. So are the sizes of
+    all tables, and how many rows of each will be cut next by the settings of this shell. What is found comes with the
+    command that mends it, or says more.
+    """
+    find_servers()
+    with database_errors():
+        answers, tables = _examine()
+    code = max((question.exit for question, found in answers if found.sentences), default=ExitCode.DONE)
+    console = printer(quiet=as_json)
+    for line in _lines(answers):
+        console.print(line)
+    console.print("; ".join(found.counts for _, found in answers if found.counts))
+    console.print(tables.shown, soft_wrap=False)
+    if as_json:
+        print_json({"ok": not code, **_documents(answers), "tables": tables.document, "asked": _asked(answers)})
+    if code:
+        raise typer.Exit(code)
+
+
+def _examine() -> "tuple[list[tuple[DoctorQuestion, Findings]], Tables]":
+    from cli.doctor.questions import QUESTIONS  # noqa: PLC0415  (what looks takes seconds to load, which --help can save)
+    from cli.doctor.tables import measured_tables  # noqa: PLC0415
+    from db.connection.engine import make_engine  # noqa: PLC0415
+    from db.connection.settings import DatabaseSettings  # noqa: PLC0415
+
+    engine = make_engine(DatabaseSettings.from_environment(os.environ))
+    try:
+        return [(question, question.look(engine)) for question in QUESTIONS], measured_tables(engine)
+    finally:
+        engine.dispose()
+
+
+def _lines(answers: "Iterable[tuple[DoctorQuestion, Findings]]") -> Iterator[str]:
+    for question, found in answers:
+        for sentence in found.sentences:
+            yield f"✗ {sentence}" if question.exit else sentence
+        if found.sentences:
+            yield f"  → {question.mends}"
+
+
+def _documents(answers: "Iterable[tuple[DoctorQuestion, Findings]]") -> dict[str, Any]:
+    """All of them as one; lists of the same name are joined."""
+    document: dict[str, Any] = {}
+    for _, found in answers:
+        for name, value in found.document.items():
+            document[name] = document[name] + value if name in document else value
+    return document
+
+
+def _asked(answers: "Iterable[tuple[DoctorQuestion, Findings]]") -> list[Mapping[str, Any]]:
+    return [
+        {
+            "question": question.asks,
+            "found": list(found.sentences),
+            "mends": question.mends,
+            "exit": int(question.exit),
+            "metric": question.metric or None,
+        }
+        for question, found in answers
+    ]
