@@ -18,7 +18,6 @@ from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.words.numbers import number_of
 
 MAX_ATTEMPTS = 5
-"""How many errors in a row end a phase."""
 
 
 class Deadline(NamedTuple):

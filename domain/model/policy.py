@@ -22,10 +22,7 @@ class StrategySpec(BaseModel):
 
     @property
     def waits(self) -> Mapping[str, float]:
-        """The settings by which healthy replicas are waited for while the clocks of a rollout run, with their seconds.
-
-        None of them may last as long as one of its limits: then every rollout would go back.
-        """
+        """The settings by which healthy replicas are waited for while a rollout's clocks run, with their seconds."""
         return {}
 
 

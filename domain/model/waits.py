@@ -60,7 +60,7 @@ class Waits:
 
     `routes`: the replicas that are waited for. `seconds`: how long that takes them by the policy. `until`: when time
     alone may end it, where a judge looks before. `typed`: what a person is to type, which is not refused. `blocked`:
-    which inequalities hold it; worked out when they are read, and not in the cycles of a whole fleet.
+    which inequalities hold it, worked out when they are read.
     """
 
     kind: WaitsFor

@@ -11,7 +11,7 @@ n = desired; "new" are live replicas of the deploying revision, "old" those of a
 
 n=3 surge=1, paused:   ■■|■  →  ■|■ two of them died  →  ■◇|■  →  ■■|■
 
-New ones never become more: who is missing between both is started of the old revision, which is proven.
+New ones never become more: the old revision is the proven one.
 """
 
 from collections.abc import Iterable
