@@ -9,11 +9,11 @@ from uuid import UUID
 from psycopg import Connection
 from pydantic import TypeAdapter
 
+from domain.cycle.rollout import judging_of
 from domain.judge.points import Point, is_due, point_of
 from domain.model.answers import Answers, Interval
 from domain.model.canary import NOTHING_SEEN, CanaryState, Evidence, Sums
 from domain.strategies import stored_policy
-from domain.strategies.canary.judge import is_judged, seen_of
 
 _SUMS = TypeAdapter(Sums)
 
@@ -63,17 +63,18 @@ def evidence_of(connection: Connection[Any], rollouts: Sequence[UUID]) -> dict[U
 def fold(connection: Connection[Any], rollout_id: UUID, interval: Interval) -> None:
     """Add the interval to what the judge of this rollout goes by, if it has one."""
     found = next((_Canary(*row) for row in connection.execute(_CANARY, (rollout_id,))), None)
-    spec = stored_policy({"strategy": found.strategy, "spec": found.spec, "limits": {}}).spec if found else None
-    if found is None or not is_judged(spec):
+    if found is None:
+        return
+    judging = judging_of(stored_policy({"strategy": found.strategy, "spec": found.spec, "limits": {}}))
+    if judging is None:
         return
     before = NOTHING_SEEN if found.sums is None else _SUMS.validate_json(found.sums)
     canary = CanaryState(found.stage, found.weight, found.weight_known_at, before)
-    has_baseline = spec.judge is not None and spec.judge.baseline == "fresh"
-    control = rollout_id if has_baseline else found.from_revision_id
-    sums = seen_of(canary, spec, _told(found, control, interval))
+    control = rollout_id if judging.has_baseline else found.from_revision_id
+    sums = judging.seen(canary, _told(found, control, interval))
     connection.execute(_KEEP, (rollout_id, _SUMS.dump_json(sums).decode()))
-    if spec.judge is not None and found.weight:
-        _keep_point(connection, rollout_id, point_of(spec.judge, sums, interval.at, found.weight))
+    if judging.settings is not None and found.weight:
+        _keep_point(connection, rollout_id, point_of(judging.settings, sums, interval.at, found.weight))
 
 
 def _keep_point(connection: Connection[Any], rollout_id: UUID, point: Point) -> None:

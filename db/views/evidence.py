@@ -7,9 +7,9 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from db.views.rollouts import RolloutView
+from domain.cycle.rollout import judging_of
 from domain.judge.judged import limits_of
 from domain.judge.points import Point
-from domain.strategies.canary.judge import is_judged
 
 _POINTS = """
     SELECT at, weight, canary, canary_failed, control, control_failed, harm, good
@@ -32,10 +32,10 @@ class EvidenceView:
 
 def evidence_shown(connection: Connection[Any], rollout: RolloutView) -> EvidenceView:
     """Read the evidence of a rollout, under way or ended."""
-    spec = rollout.snapshot.policy.spec
-    if not is_judged(spec) or spec.judge is None:
+    judging = judging_of(rollout.snapshot.policy)
+    if judging is None or judging.settings is None:
         return EvidenceView("control", None, None, [])
-    limits = limits_of(spec.judge, had_copies=spec.mirror is not None)
+    limits = limits_of(judging.settings, had_copies=judging.copied > 0)
     points = connection.cursor(row_factory=class_row(Point)).execute(_POINTS, (rollout.id,)).fetchall()
-    compared_with = "baseline" if spec.judge.baseline == "fresh" else "control"
+    compared_with = "baseline" if judging.has_baseline else "control"
     return EvidenceView(compared_with, limits.harm, limits.good, points)

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from domain.cycle.evaluator import EVALUATOR
+from domain.judge.judging import Judging
 from domain.model.canary import Sums
 from domain.model.deployment import PROVISIONING, ROLLING_BACK, Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
@@ -100,9 +101,15 @@ def with_evidence(rollout: Rollout, evidence: Sums | None) -> Rollout:
     return replace(rollout, canary=replace(rollout.canary, evidence=evidence))
 
 
+def judging_of(policy: DeploymentPolicy) -> Judging | None:
+    """What its strategy judges of a rollout by this policy; None where nothing is judged."""
+    return EVALUATOR.strategy_of(policy).judging(policy.spec)
+
+
 def is_judged(rollout: Rollout) -> bool:
     """Whether a judge looks at what proxies count, or copies of requests are answered."""
-    return EVALUATOR.strategy_of(rollout.policy).is_judged(rollout, rollout.policy.spec)
+    judging = judging_of(rollout.policy)
+    return judging is not None and judging.is_on(rollout.canary)
 
 
 def wait_in_words(deployment: Deployment, now: datetime) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
+from domain.judge.judging import Judging
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.policy import StrategySpec
@@ -28,9 +29,9 @@ class TwoSided(Generic[SpecT]):
         """
         return None
 
-    def is_judged(self, rollout: Rollout, spec: SpecT) -> bool:  # noqa: ARG002
-        """Say whether a judge looks at what proxies count, or copies of requests are answered."""
-        return False
+    def judging(self, spec: SpecT) -> Judging | None:  # noqa: ARG002
+        """Say what is judged of what proxies count, and of copies of requests; None where nothing is."""
+        return None
 
     def control(self, deployment: Deployment, rollout: Rollout, spec: SpecT) -> tuple[Route, ...]:  # noqa: ARG002
         """Name the old replicas that get as many requests as the new ones, to be compared with them."""

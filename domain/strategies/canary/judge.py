@@ -2,27 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeGuard
 
 from domain.judge.judged import Found, Judged, judge, judge_copies, over_at
 from domain.judge.settings import Judge
-from domain.judge.sums import seen
-from domain.model.canary import CanaryState, Evidence, Sums
-from domain.strategies.canary.steps import CanarySpec, weight_of
+from domain.model.canary import CanaryState
+from domain.strategies.canary.steps import CanarySpec
 from domain.words.numbers import duration
 
 EVERY_SECONDS = 1
-
-
-def is_judged(spec: object) -> TypeGuard[CanarySpec]:
-    """Whether what proxies tell of it is evidence: for its judge, or of its copies."""
-    return isinstance(spec, CanarySpec) and (spec.judge is not None or spec.mirror is not None)
-
-
-def seen_of(canary: CanaryState, spec: CanarySpec, told: Evidence) -> Sums:
-    """Add one interval to what the judge of a canary has seen."""
-    copied = weight_of(spec.mirror.share) if spec.mirror and not canary.weight else 0
-    return seen(canary.evidence, told, spec.judge, canary.weight_known_at, copied)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
+from domain.judge.judging import Judging
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, DeploymentSubStep, Rollout, Route
@@ -54,7 +55,16 @@ from domain.strategies.canary.back import WeighingStrategy, at_once, weight_back
 from domain.strategies.canary.doubts import cautions, doubts
 from domain.strategies.canary.judge import Judgement, judgement
 from domain.strategies.canary.sides import above_floor, sides, sizes_at, sizes_kept
-from domain.strategies.canary.steps import CanarySpec, baseline, ends, ends_at, in_words, is_rising, weight_at
+from domain.strategies.canary.steps import (
+    CanarySpec,
+    baseline,
+    ends,
+    ends_at,
+    in_words,
+    is_rising,
+    weight_at,
+    weight_of,
+)
 from domain.strategies.canary.waiting import for_a_look, for_proxies, looking, soonest, still_coming, waits_for_sides
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from domain.strategies.sentences import counted, draining, steps
@@ -73,12 +83,11 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         """That of a rolling update."""
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
 
-    def is_judged(self, rollout: Rollout, spec: CanarySpec) -> bool:
-        """Look at answers while it has a weight and a judge, and before its first weight at those to copies."""
-        canary = rollout.canary
-        if canary is None or canary.weight is None:
-            return False
-        return bool(spec.judge if canary.weight else canary.stage and spec.mirror)
+    def judging(self, spec: CanarySpec) -> Judging | None:
+        """Judge by its settings, and copies as its mirror has them."""
+        if spec.judge is None and spec.mirror is None:
+            return None
+        return Judging(spec.judge, weight_of(spec.mirror.share) if spec.mirror else 0)
 
     def control(self, deployment: Deployment, rollout: Rollout, spec: CanarySpec) -> tuple[Route, ...]:
         """Take the fresh baseline, if it has one."""

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from domain.cycle.rollout import is_judged
+from domain.cycle.rollout import is_judged, judging_of
 from domain.model.answers import Answers, Copies
-from domain.model.canary import Evidence
+from domain.model.canary import NOTHING_SEEN, CanaryState, Evidence
 from domain.model.changes import Decision
 from domain.model.deployment import Rollout, Verdict
 from domain.strategies import STRATEGIES, parse_policy
@@ -73,6 +73,14 @@ def test_copies_are_no_evidence_at_a_weight_and_leave_less_of_the_chance() -> No
     seen = Evidence(NOW, Answers(3, 3, begun=3), Answers(65, 0, begun=65), 1, 1)
     assert decided({}, seen, **at_weight)[0] is Verdict.SKIPPED
     assert decided({}, seen, mirror=None, **at_weight)[0] is Verdict.GIVE_UP
+
+
+def test_only_before_the_first_weight_copies_add_to_what_is_seen() -> None:
+    judging = judging_of(parse_policy({"strategy": "canary", "spec": {"mirror": "10%", "steps": ["5%"], "judge": {}}}))
+    assert judging
+    for stage, weight, adds in ((1, 0, True), (2, 500, False)):
+        seen = judging.seen(CanaryState(stage, weight, KNOWN_AT), told(20, 20))
+        assert (seen.copied != NOTHING_SEEN.copied) is adds
 
 
 def test_what_proxies_count_is_looked_at_while_copies_are_answered() -> None:

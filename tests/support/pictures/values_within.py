@@ -4,10 +4,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 from domain.autoscaling.state import AutoscalingState
+from domain.cycle.rollout import judging_of
 from domain.model.canary import NOTHING_SEEN, CanaryState
 from domain.model.deployment import Deployment, Rollout
-from domain.strategies.canary.judge import seen_of
-from domain.strategies.canary.steps import CanarySpec
 
 CANARY_FIELDS = [field.name for field in fields(CanaryState)]
 AUTOSCALING_FIELDS = [field.name for field in fields(AutoscalingState)]
@@ -25,10 +24,10 @@ def with_canary(rollout: Rollout, **changed: Any) -> Rollout:
     canary = replace(canary_of(rollout), **its)
     if told is not None:
         canary = replace(canary, evidence=NOTHING_SEEN)
-    spec = rollout.policy.spec
+    judging = judging_of(rollout.policy)
     for seen in told or ():
-        assert isinstance(spec, CanarySpec)
-        canary = replace(canary, evidence=seen_of(canary, spec, seen))
+        assert judging is not None
+        canary = replace(canary, evidence=judging.seen(canary, seen))
     return replace(rollout, canary=canary if its or told is not None else rollout.canary, **changed)
 
 
