@@ -107,6 +107,18 @@ class TaskSettings(Settings):
     """As whom replica processes run whose revision names nobody; left out, as the worker's own user."""
     replica_users: Names = Field((), validation_alias="ROLLWAY_REPLICA_USERS", description=f"{_NAMES} of users")
     """As whom replica processes may run, where the worker is root."""
+    replica_processes: int | None = Field(
+        None,
+        ge=16,
+        le=4_194_304,
+        validation_alias="ROLLWAY_REPLICA_PROCESSES",
+        description="a number from 16 to 4194304",
+    )
+    """How many processes and threads a deployment may have on a host, as its account; left out, a quarter of all."""
+    replica_files: int = Field(
+        65_536, ge=64, le=1_048_576, validation_alias="ROLLWAY_REPLICA_FILES", description="a number from 64 to 1048576"
+    )
+    """How many files and sockets one process of a replica may have open."""
     docker_volumes: Names = Field(
         (), validation_alias="ROLLWAY_DOCKER_VOLUMES", description=f"{_NAMES} of folders and volumes"
     )

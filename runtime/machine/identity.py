@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import psutil
 from pydantic import Field
 
 _TOLERANCE_SECONDS = 0.05
+_LOOK_AGAIN_SECONDS = 0.002
 _TICKS = os.sysconf("SC_CLK_TCK")
 _STATES = {b"Z": psutil.STATUS_ZOMBIE, b"T": psutil.STATUS_STOPPED}
 
@@ -53,6 +55,13 @@ def send(identity: Identity | None, number: int) -> None:
 def send_to_group(identity: Identity | None, number: int) -> None:
     """Send a signal to this very process, and to its process group when it leads one; nothing when it is gone."""
     _send(identity, number, _kill_group)
+
+
+def wait_for_end(identity: Identity | None, seconds: float) -> None:
+    """Return when this very process has ended, or after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while is_alive(identity) and time.monotonic() < deadline:
+        time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def kill_if_stopped(pid: int) -> bool:

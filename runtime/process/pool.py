@@ -65,10 +65,17 @@ class AccountPool:
                 raise NoAccountError(f"{self._file} cannot be used ({error})") from error
         return self._known[deployment]
 
+    def known(self) -> Mapping[str, int]:
+        """The accounts of deployments that have been started here, by name."""
+        try:
+            return self._read()
+        except (OSError, ValidationError):
+            return {}
+
     def has(self, number: int, deployment: str) -> bool:
         """Whether this is the number of this deployment's account."""
         if deployment not in self._known:
-            self._known = self._read_if_whole()
+            self._known = self.known()
         return self._known.get(deployment) == number
 
     def reserve(self) -> int:
@@ -123,12 +130,6 @@ class AccountPool:
         try:
             return _NAMES.validate_json(self._file.read_bytes())
         except FileNotFoundError:
-            return {}
-
-    def _read_if_whole(self) -> Mapping[str, int]:
-        try:
-            return self._read()
-        except (OSError, ValidationError):
             return {}
 
     def _write(self, known: Mapping[str, int]) -> None:

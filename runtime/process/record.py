@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from runtime.base import Replica
 from runtime.machine.file_lock import file_lock, holder_of
 from runtime.machine.identity import Identity, is_alive, kill_if_stopped
-from runtime.process.table import Sighting, exit_code, group_is_alive
+from runtime.process.family import group_is_alive
+from runtime.process.table import Sighting, exit_code
 
 LOCK_PATIENCE_SECONDS = 30.0
 LOOPBACK = "127.0.0.1"
@@ -35,6 +36,7 @@ class ReplicaRecord(BaseModel):
     port: int
     address: str = LOOPBACK
     process: Identity | None = None
+    log_keeper: Identity | None = None
     stop_grace_seconds: float = 10.0
     asked_to_end: bool = False
     ended: bool = False

@@ -7,27 +7,33 @@ from pathlib import Path
 from uuid import UUID
 
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
-from runtime.machine.identity import is_alive, send_to_group
-from runtime.machine.ports import REPLICA_PORTS, free_port
+from runtime.machine.identity import is_alive, send_to_group, wait_for_end
+from runtime.machine.ports import REPLICA_PORTS
 from runtime.process.accounts import Accounts, Owners, account_of
 from runtime.process.ending import end_everyone
+from runtime.process.family import kill_account, kill_family
+from runtime.process.keeper import kept_log
+from runtime.process.limits import ProcessLimits
 from runtime.process.logs import ProcessLogs
+from runtime.process.ports import given_port
 from runtime.process.record import LOOPBACK, RecordFolder, ReplicaRecord, pids_of
 from runtime.process.spawn import Surroundings, spawn
-from runtime.process.table import adopt_child, drop_children_except, kill_family, sightings
+from runtime.process.table import adopt_child, drop_children_except, sightings
+
+_LOG_PATIENCE_SECONDS = 1.0
 
 
 class ProcessRuntime:
     """The Runtime for `runtime: process`. All workers of a host share one `home`; a replica is known by its route id.
 
     Replicas are told to listen on `address`, where proxies reach this host. They get the variables `also` of this
-    process's environment besides those that every replica gets, and run as one of `accounts`.
+    process's environment besides those that every replica gets, and run as one of `accounts`, within `limits`.
 
     Records are in `home`/replicas, logs in `home`/logs/replicas. A record is written before the process is spawned and
     again with its pid; a process that a crash left without either is found by ROLLWAY_ROUTE in its environment.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- of these callers name what is not usual
         self,
         home: Path,
         ports: range = REPLICA_PORTS,
@@ -35,11 +41,13 @@ class ProcessRuntime:
         *,
         also: Collection[str] = (),
         accounts: Accounts = Accounts(),  # noqa: B008  (it is frozen)
+        limits: ProcessLimits = ProcessLimits(),  # noqa: B008
     ) -> None:
         self._home = home.resolve()
         self._surroundings = Surroundings(self._home, address, also)
         self._accounts = accounts
         self._owners = Owners.of(accounts, self._home)
+        self._limits = limits
         self._ports = ports
         self._records = RecordFolder(self._home)
         self._logs = ProcessLogs(self._home)
@@ -93,9 +101,14 @@ class ProcessRuntime:
             if record and record.process:
                 kill_family(route_id, record.process, self._owners.may_be)
             self._records.remove(route_id)
+            if record and (number := self._owners.pool.known().get(record.deployment)) and self._was_last(record):
+                kill_account(number)
 
     def log_tail(self, route_id: UUID, lines: int) -> str:
         """The last lines of its output; empty when there is none."""
+        record = self._records.read(route_id)
+        if record and record.ended:
+            wait_for_end(record.log_keeper, _LOG_PATIENCE_SECONDS)
         return self._logs.tail(route_id, lines)
 
     def _find(self, route_id: UUID) -> ReplicaRecord | None:
@@ -157,11 +170,12 @@ class ProcessRuntime:
         try:
             account = account_of(request, self._accounts, self._home)
             env = self._surroundings.variables(request, port, account)
-            child = spawn(request, env, self._logs.path(request.route_id), account)
+            with kept_log(self._logs.path(request.route_id), self._limits.logs, account) as (output, keeper):
+                child = spawn(request, env, output, account, self._limits)
         except (ReplicaStartError, OSError):
             self._records.remove(request.route_id)
             raise
-        running = record.model_copy(update={"process": adopt_child(child)})
+        running = record.model_copy(update={"process": adopt_child(child), "log_keeper": keeper})
         self._records.write(running)
         return running
 
@@ -172,10 +186,12 @@ class ProcessRuntime:
             holder = holders.get(port)
             return holder is not None and (holder.process is None or is_alive(holder.process))
 
-        port = free_port(self._ports, is_reserved)
-        if port is None:
-            raise ReplicaStartError(f"no port from {self._ports.start} to {self._ports.stop - 1} is free on this host")
-        return port
+        return given_port(self._ports, is_reserved, self._owners.pool.known())
+
+    def _was_last(self, record: ReplicaRecord) -> bool:
+        """Whether no replica of its deployment is left here: whoever still runs as its account has left them."""
+        others = (self._records.read(route_id) for route_id in self._records.route_ids())
+        return not any(other and other.deployment == record.deployment and not other.ended for other in others)
 
 
 def stop_all(home: Path, grace_seconds: float = 5.0, left: Callable[[int], None] = lambda _: None) -> int:

@@ -10,13 +10,16 @@ from pathlib import Path
 from domain.revisions.revision import RevisionSpec, filled_in
 from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.process.accounts import Account
+from runtime.process.limits import ProcessLimits
 from runtime.process.table import KEEPER, keeper_of
 
 _BEGIN = """
 refuse() { printf %s "$1"; exit 126; }
-umask $1; shift
+umask "$1"
 ulimit -c 0
-folder=$1; shift
+ulimit -S -n "$2" && ulimit -H -n "$3"
+[ -z "$4" ] || ulimit -u "$4" 2>/dev/null || ulimit -p "$4"
+folder=$5; shift 5
 [ -z "$folder" ] || cd -- "$folder" 2>/dev/null || refuse no-folder
 case $1 in
   */*) [ -e "$1" ] || refuse no-command; [ -f "$1" ] && [ -x "$1" ] || refuse closed-command ;;
@@ -24,39 +27,39 @@ case $1 in
 esac
 exec "$@" >&2
 """
-"""Runs in the replica's process, as its account. What it prints is why the command is not run: until then standard
-output leads to who starts it, and to the log from then on."""
+"""Runs in the replica's process, as its account. Shells call the number of processes -u or -p. What it prints is why
+the command is not run: until then standard output leads to who starts it, and to the log from then on."""
 
 
 def spawn(
-    request: ReplicaRequest, env: dict[str, str], log: Path, account: Account | None = None
+    request: ReplicaRequest, env: dict[str, str], output: int, account: Account | None, limits: ProcessLimits
 ) -> subprocess.Popen[bytes]:
-    """Run the command in its own session, output appended to `log`. Raises ReplicaStartError.
+    """Run the command in its own session, its output to that descriptor. Raises ReplicaStartError.
 
     `account`: as whom; without one as the user of this process. A folder that this account may not enter is refused,
-    whatever this process may. The log stays this process's own: it is opened here.
+    whatever this process may.
     """
     if request.spec.command is None:
         raise ReplicaStartError(f"revision {request.revision!r} has no command to run as a process")
-    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     command = filled_in(request.spec.command, env)
-    umask = "077" if account and account.is_own else "022"  # its files are its deployment's, as its processes are
-    with log.open("ab") as output:
-        try:
-            child = subprocess.Popen(  # noqa: S603  # running the user's command is the purpose
-                ("/bin/sh", "-c", _BEGIN, "rollway", umask, request.spec.working_directory or "", *command),
-                env=env,
-                cwd="/" if request.spec.working_directory else None,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=output,
-                start_new_session=True,
-                user=account.uid if account else None,
-                group=account.gid if account else None,
-                extra_groups=account.groups if account else None,
-            )
-        except (OSError, ValueError) as error:
-            raise ReplicaStartError(f"{_command_of(request)} cannot be started: {error}") from error
+    is_own = account is not None and account.is_own
+    umask = "077" if is_own else "022"  # its files are its deployment's, as its processes are
+    words = (umask, *limits.words(is_own=is_own), request.spec.working_directory or "")
+    try:
+        child = subprocess.Popen(  # noqa: S603  # running the user's command is the purpose
+            ("/bin/sh", "-c", _BEGIN, "rollway", *words, *command),
+            env=env,
+            cwd="/" if request.spec.working_directory else None,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            start_new_session=True,
+            user=account.uid if account else None,
+            group=account.gid if account else None,
+            extra_groups=account.groups if account else None,
+        )
+    except (OSError, ValueError) as error:
+        raise ReplicaStartError(f"{_command_of(request)} cannot be started: {error}") from error
     if child.stdout is None:
         raise TypeError("a child that was given a pipe has one")
     with child.stdout as told:

@@ -12,11 +12,10 @@ from uuid import UUID
 
 import psutil
 
-from runtime.machine.identity import Identity, identify, is_alive, is_unreaped
+from runtime.machine.identity import Identity, identify, is_unreaped
 
 KEEPER = "ROLLWAY_KEEPER"
 """By this variable a replica is found again: it says whose it is, and not where that one's records are."""
-_KILL_ROUNDS = 3
 _LAST_THREAD_SECONDS = 1.0
 
 
@@ -90,7 +89,7 @@ def sightings(home: Path, may_be: MayBe, known_pids: Container[int] = ()) -> dic
     """
     found: dict[UUID, Sighting] = {}
     for pid in psutil.pids():
-        if pid in known_pids or _session(pid) != pid or not _may_be_of(pid, home):
+        if pid in known_pids or session_of(pid) != pid or not _may_be_of(pid, home):
             continue
         sighting = _sighting(pid, home, may_be)
         if sighting is None:
@@ -117,82 +116,12 @@ def _is_kept_by(home: Path, env: Mapping[str, str]) -> bool:
     return env.get("ROLLWAY_HOME") == str(home)
 
 
-def group_is_alive(identity: Identity) -> bool:
-    """Whether anybody of the process group that this session leader began still runs, though itself may have ended."""
-    try:
-        os.killpg(identity.pid, 0)
-    except OSError:
-        return False
-    return _number_is_ours(identity) and any(
-        _group(pid) == identity.pid and not _is_zombie(pid) for pid in psutil.pids()
-    )
-
-
-def kill_family(route_id: UUID, identity: Identity, may_be: MayBe) -> None:
-    """Send SIGKILL to the replica and to what it left: its session, its children, and who carries its route id.
-
-    The last only as far as they `may_be` of its deployment.
-    """
-    for _ in range(_KILL_ROUNDS):  # a second round for those forked during the first
-        members = _family(str(route_id), identity, may_be)
-        if not members:
-            return
-        for process in members:
-            with suppress(psutil.Error):
-                process.kill()
-
-
-def _family(route_id: str, identity: Identity, may_be: MayBe) -> set[psutil.Process]:
-    members: set[psutil.Process] = set()
-    if is_alive(identity):
-        with suppress(psutil.Error):
-            members.update(psutil.Process(identity.pid).children(recursive=True))
-    session_is_ours = _number_is_ours(identity)
-    for pid in psutil.pids():
-        session = _session(pid)
-        if session not in (identity.pid, pid):
-            continue
-        with suppress(psutil.Error):
-            process = psutil.Process(pid)
-            ours = session == identity.pid and session_is_ours
-            if process.status() != psutil.STATUS_ZOMBIE and (ours or _is_left_of(route_id, process, may_be)):
-                members.add(process)
-    return members
-
-
-def _number_is_ours(identity: Identity) -> bool:
-    """Whether a session or group of this number, if there is one, is the one that this process began.
-
-    The system gives the number to no other process as long as somebody is in the session or the group.
-    """
-    return is_unreaped(identity) or not psutil.pid_exists(identity.pid)
-
-
-def _group(pid: int) -> int | None:
-    try:
-        return os.getpgid(pid)
-    except OSError:
-        return None
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-    except psutil.Error:
-        return True  # it is gone meanwhile
-
-
-def _session(pid: int) -> int | None:
+def session_of(pid: int) -> int | None:
+    """The session of this process; None when it is gone."""
     try:
         return os.getsid(pid)
     except OSError:
         return None
-
-
-def _is_left_of(route_id: str, process: psutil.Process, may_be: MayBe) -> bool:
-    carried = process.environ()
-    deployment = carried.get("ROLLWAY_DEPLOYMENT", "")
-    return carried.get("ROLLWAY_ROUTE") == route_id and may_be(process.uids().real, deployment)
 
 
 def _sighting(pid: int, home: Path, may_be: MayBe) -> Sighting | None:

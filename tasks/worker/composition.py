@@ -17,6 +17,7 @@ from runtime.docker.runtime import DockerRuntime
 from runtime.external.runtime import ExternalRuntime
 from runtime.probing.probes import Prober
 from runtime.process.accounts import Accounts
+from runtime.process.limits import ProcessLimits
 from runtime.process.runtime import ProcessRuntime
 from runtime.process.spawn import inherited
 from runtime.secrets.host_secrets import HostSecrets
@@ -98,6 +99,7 @@ def runtimes() -> dict[str, Runtime]:
             address=settings().host_address,
             also=settings().replica_env,
             accounts=Accounts(settings().replica_user, settings().replica_users),
+            limits=ProcessLimits(settings().replica_processes, settings().replica_files, log_limits()),
         ),
         "docker": DockerRuntime(
             owner_of(settings().host, settings().home),

@@ -8,6 +8,7 @@ import pytest
 from runtime.docker.container import DockerPolicy
 from runtime.docker.runtime import DockerRuntime
 from runtime.process.runtime import ProcessRuntime, stop_all
+from runtime.process.table import drop_children_except
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import given_back, processes_of
 
@@ -20,6 +21,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path
     stop_all(tmp_path, grace_seconds=0.1)
     eventually(lambda: processes_of(tmp_path) == [])
+    drop_children_except(())
 
 
 @pytest.fixture

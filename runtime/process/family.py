@@ -1,0 +1,111 @@
+"""What a replica has started: asked whether it still runs, and ended with it."""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID
+
+import psutil
+
+from runtime.machine.identity import Identity, is_alive, is_unreaped
+from runtime.process.table import MayBe, session_of
+
+_KILL_ROUNDS = 3
+
+
+def group_is_alive(identity: Identity) -> bool:
+    """Whether anybody of the process group that this session leader began still runs, though itself may have ended."""
+    try:
+        os.killpg(identity.pid, 0)
+    except OSError:
+        return False
+    return _number_is_ours(identity) and any(
+        _group(pid) == identity.pid and not _is_zombie(pid) for pid in psutil.pids()
+    )
+
+
+def kill_family(route_id: UUID, identity: Identity, may_be: MayBe) -> None:
+    """Send SIGKILL to the replica and to what it left: its session, its children, and who carries its route id.
+
+    Who has left the session, and whose parent is gone, still carries it, unless he was started without.
+
+    The last only as far as they `may_be` of its deployment.
+    """
+    for _ in range(_KILL_ROUNDS):  # a second round for those forked during the first
+        members = _family(str(route_id), identity, may_be)
+        if not members:
+            return
+        _kill(members)
+
+
+def _family(route_id: str, identity: Identity, may_be: MayBe) -> set[psutil.Process]:
+    members: set[psutil.Process] = set()
+    if is_alive(identity):
+        with suppress(psutil.Error):
+            members.update(psutil.Process(identity.pid).children(recursive=True))
+    session_is_ours = _number_is_ours(identity)
+    for pid in psutil.pids():
+        ours = session_is_ours and session_of(pid) == identity.pid
+        if not ours and not _may_carry(pid, route_id):
+            continue
+        with suppress(psutil.Error):
+            process = psutil.Process(pid)
+            if process.status() != psutil.STATUS_ZOMBIE and (ours or _is_left_of(route_id, process, may_be)):
+                members.add(process)
+    return members
+
+
+def _number_is_ours(identity: Identity) -> bool:
+    """Whether a session or group of this number, if there is one, is the one that this process began.
+
+    The system gives the number to no other process as long as somebody is in the session or the group.
+    """
+    return is_unreaped(identity) or not psutil.pid_exists(identity.pid)
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return None
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return True  # it is gone meanwhile
+
+
+def _may_carry(pid: int, route_id: str) -> bool:
+    """Whether its environment can say so, by one read of /proc: a quarter of the price of asking psutil."""
+    try:
+        return route_id.encode() in Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return not Path("/proc/self/environ").exists()
+
+
+def _is_left_of(route_id: str, process: psutil.Process, may_be: MayBe) -> bool:
+    carried = process.environ()
+    deployment = carried.get("ROLLWAY_DEPLOYMENT", "")
+    return carried.get("ROLLWAY_ROUTE") == route_id and may_be(process.uids().real, deployment)
+
+
+def kill_account(number: int) -> None:
+    """Send SIGKILL to everything that runs as the user of this number."""
+    for _ in range(_KILL_ROUNDS):
+        members = [process for process in psutil.process_iter(["uids"]) if _runs_as(process, number)]
+        if not members:
+            return
+        _kill(members)
+
+
+def _runs_as(process: psutil.Process, number: int) -> bool:
+    return number in (process.info["uids"] or ())
+
+
+def _kill(members: Iterable[psutil.Process]) -> None:
+    for process in members:
+        with suppress(psutil.Error):
+            process.kill()

@@ -1,0 +1,48 @@
+"""Limits of replica processes, set as each starts: what one of them may take of what all of a host need."""
+
+import resource
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from domain.installation.log_limits import LogLimits
+
+MOST_FILES = 65_536
+_SHARE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLimits:
+    """Limits of the replicas of a host.
+
+    `processes`: of all replicas of a deployment that run as its own account, threads included; None: a quarter of what
+    this machine has. `files`: open ones, of each process. `logs`: how large the log of each becomes.
+    """
+
+    processes: int | None = None
+    files: int = MOST_FILES
+    logs: LogLimits = field(default_factory=LogLimits)
+
+    def words(self, *, is_own: bool) -> tuple[str, str, str]:
+        """What `ulimit` is told: open files at first and at most, and processes; empty where there is no limit."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = self.files if hard == resource.RLIM_INFINITY else min(self.files, hard)
+        first = most if soft == resource.RLIM_INFINITY else min(soft, most)
+        return str(first), str(most), str(self._processes()) if is_own else ""
+
+    def _processes(self) -> int:
+        wanted = self.processes or _machine_has() // _SHARE
+        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+        return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+
+
+def _machine_has() -> int:
+    """Count the processes and threads that this machine can have at once."""
+    counts = [_number(f"/proc/sys/kernel/{name}") for name in ("threads-max", "pid_max")]
+    return min((count for count in counts if count), default=_SHARE * 4096)
+
+
+def _number(path: str) -> int:
+    try:
+        return int(Path(path).read_text())
+    except (OSError, ValueError):
+        return 0
