@@ -14,6 +14,7 @@ from stack.follow import ended_at_once, follow
 from stack.home.folder import Home, open_log, project_root
 from stack.home.state import PartState, StackState, one_at_a_time, read_state, write_state
 from stack.parts.processes import ProcessList, rollway_processes
+from stack.parts.wall import advice
 from stack.plan import PLAN, StackPart, StackPlan
 from stack.prepare import Notice, Say, UpRequest, decides, make_plan
 from stack.status import StackStatus, stack_status
@@ -38,6 +39,8 @@ def up(request: UpRequest, say: Say, processes: ProcessList = rollway_processes)
         state = read_state(home)
         if state is not None and is_alive(state.supervisor) and state.phase in {"starting", "running"}:
             say(Notice(part="stack", text="already running"))
+            if sentence := advice(home):
+                say(Notice(part="replicas", text=f"run as the workers' own user: {sentence}"))
             follow(home, state.supervisor, say)
             return stack_status(home)
         let_go(state)  # one that is stopping

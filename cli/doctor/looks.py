@@ -8,6 +8,7 @@ from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
 from cli.doctor.question import Findings
+from cli.show import signs
 from cli.terminal.notes import look_at_redis
 from cli.terminal.output import printer
 from db.audit.impossible import Finding, all_chains, impossible_combinations
@@ -84,7 +85,6 @@ def _untold(view: SubscriptionView) -> Iterator[str]:
 
 
 def missing_walls(engine: Engine) -> Findings:
-    """The hosts where replicas run as the workers' own user."""
-    sentence = in_transaction(engine, signs_of_life).missing_wall
-    found = [sentence] if sentence else []
+    """The hosts where replicas run as the workers' own user, and what stands in the way of another."""
+    found = list(signs.missing_walls(in_transaction(engine, signs_of_life)))
     return Findings(found, document={"unwalled": found})

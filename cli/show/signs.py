@@ -1,6 +1,8 @@
 """Says who is waited for: an unheard-of worker, without whom nothing moves, or a person who must say so."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +16,8 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.replicas.silence import BEAT_MISSED_AFTER, MISSED_AFTER
 from domain.strategies import stored_policy
 from domain.words.numbers import duration
+from stack.errors import StackError
+from stack.home.folder import find_home
 
 
 def silent_parts(signs: SignsOfLife) -> Iterator[str]:
@@ -29,8 +33,18 @@ def silent_parts(signs: SignsOfLife) -> Iterator[str]:
     if signs.api is not None and signs.now - signs.api > MISSED_AFTER:
         since = duration(signs.now - signs.api)
         yield f"the server for proxies (api) has not been heard of for {since}: proxies go on with what they know"
+    yield from missing_walls(signs)
+
+
+def missing_walls(signs: SignsOfLife) -> Iterator[str]:
+    """A sentence when replicas are not kept apart from the workers, with what stands in the way on this machine."""
     if sentence := signs.missing_wall:
-        yield sentence
+        from stack.parts.wall import advice  # noqa: PLC0415 -- only where it is missing, and others shall start fast
+
+        way = ""
+        with suppress(StackError):  # its files are somebody else's
+            way = advice(find_home(os.environ))
+        yield f"{sentence}; here {way}" if way else sentence
 
 
 def waits_for_person(view: DeploymentView) -> str:

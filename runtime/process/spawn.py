@@ -1,14 +1,16 @@
 """Starting one replica process: its account first; folder, environment, limits and command with its rights."""
 
 import os
+import shutil
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from domain.revisions.revision import RevisionSpec, filled_in
 from runtime.base import ReplicaRequest, ReplicaStartError
+from runtime.machine.closed import closed_folder
 from runtime.process.accounts import Account
 from runtime.process.limits import ProcessLimits
 from runtime.process.table import KEEPER, keeper_of
@@ -66,7 +68,8 @@ def spawn(
         why_not = told.read().decode()
     if why_not:
         child.wait()
-        raise ReplicaStartError(_in_words(why_not, request, account))
+        way = _closed_on_the_way(why_not, request.spec, command[0], env) if account else ""
+        raise ReplicaStartError(_in_words(why_not, request, account) + way)
     return child
 
 
@@ -83,6 +86,14 @@ def _in_words(why_not: str, request: ReplicaRequest, account: Account | None) ->
         case "no-command":
             return f"{_command_of(request)} was not found on this host{who}{_where(request.spec)}"
     return f"{_command_of(request)} is not an executable file{who}"
+
+
+def _closed_on_the_way(why_not: str, spec: RevisionSpec, command: str, env: Mapping[str, str]) -> str:
+    """Say which folder keeps another user out, and what mends it: its command may lead where its path does not say."""
+    folder = Path(spec.working_directory or Path.cwd())
+    found = command if "/" in command else shutil.which(command, path=env.get("PATH"))
+    closed = closed_folder(folder if why_not == "no-folder" else folder / (found or command))
+    return f"; another user may not enter {closed}, where it leads: 'chmod o+x {closed}' lets it pass" if closed else ""
 
 
 def _where(spec: RevisionSpec) -> str:

@@ -12,9 +12,11 @@ from runtime.machine.closed import closed_folder
 from runtime.process.accounts import EACH, REPLICA_USER, why_no_wall
 from runtime.process.pool import AccountPool, NoAccountError
 from stack.errors import StackError
-from stack.home.folder import Home
+from stack.home.folder import Home, project_root
+from stack.home.settings import load_settings
 
 _USUAL, _OTHERS = "ROLLWAY_REPLICA_USER", "ROLLWAY_REPLICA_USERS"
+_PYTHON = sys.executable
 
 
 def choose_replica_user(home: Home, last: str | None, say: Callable[[str], None]) -> str | None:
@@ -38,22 +40,39 @@ def choose_replica_user(home: Home, last: str | None, say: Callable[[str], None]
 
 def what_stands_in_the_way(home: Home) -> str:
     """Say why deployments can have no accounts here, with what mends it; empty where they can."""
-    if os.geteuid() != 0:
-        return "only root gives replicas accounts of their own: 'sudo rollway up' does, or let them be containers"
+    if why := _not_by_looking():
+        return why
     try:
         number = AccountPool(home.root).reserve()
+        _run_as(number, 'test -x "$0" && cd "$1"')
     except NoAccountError as error:
         return str(error)
-    for path in (Path(sys.executable), Path.cwd()):
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"another user may not enter {project_root()}, or not run {_PYTHON} ({error})"
+    return ""
+
+
+def advice(home: Home) -> str:
+    """Say what gives deployments accounts, in a home that has a stack and where they have none; only by looking."""
+    settings = load_settings(home) if home.state_file.exists() else None
+    if settings is None or settings.replica_user:
+        return ""
+    if why := _not_by_looking():
+        return why
+    if settings.replica_user is None:
+        return f"'rollway down' and '{_USUAL}={EACH} rollway up' give each deployment an account"
+    return "nothing stands in the way any more: 'rollway restart' gives each deployment an account"
+
+
+def _not_by_looking() -> str:
+    if os.geteuid() != 0:
+        return "only root gives replicas accounts of their own: 'sudo rollway up' does, or let them be containers"
+    for path in (Path(_PYTHON), project_root()):
         if closed := closed_folder(path):
             return (
-                f"another user may not enter {closed}, and {path} is in it: 'chmod o+x {closed}' lets replicas pass, "
+                f"another user may not enter {closed}, and {path} leads there: 'chmod o+x {closed}' lets it pass, "
                 "or install Rollway in a folder that all may enter"
             )
-    try:
-        _run_as(number, 'test -x "$0" && cd "$1"')
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"another user may not enter {Path.cwd()}, or not run {sys.executable} ({error})"
     return ""
 
 
@@ -89,5 +108,5 @@ def _oneself() -> str:
 
 def _run_as(number: int, words: str) -> None:
     """Run a line of the shell, given this Python and this folder. Raises OSError or SubprocessError."""
-    command = ("/bin/sh", "-c", words, sys.executable, Path.cwd())
+    command = ("/bin/sh", "-c", words, _PYTHON, project_root())
     subprocess.run(command, capture_output=True, check=True, user=number, group=number, extra_groups=[])  # noqa: S603 -- ours

@@ -5,17 +5,20 @@ import pwd
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from cli.show.signs import missing_walls
+from db.views.fleet.signs import SignsOfLife
 from runtime.process.accounts import EACH, POSTGRES_USER, REPLICA_USER
 from runtime.process.pool import REGISTRY, AccountPool
 from stack.errors import StackError
 from stack.home.folder import Home
-from stack.home.settings import ServerSettings, load_settings
+from stack.home.settings import Ports, ServerSettings, choose_settings, load_settings
 from stack.parts.processes import ProcessSetting, rollway_processes
-from stack.parts.wall import choose_replica_user, refuse_replica_users, what_stands_in_the_way
+from stack.parts.wall import advice, choose_replica_user, refuse_replica_users, what_stands_in_the_way
 from tests.support.stack.small_stack import SmallStack, made_home
 from tests.support.workers.runtimes import given_back
 
@@ -32,8 +35,8 @@ def stack_home(tmp_path: Path) -> Iterator[Home]:
 @pytest.fixture
 def everybody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkout and a Python that another user may read."""
-    monkeypatch.chdir("/")
-    monkeypatch.setattr("sys.executable", "/bin/sh")
+    monkeypatch.setattr("stack.parts.wall.project_root", lambda: Path("/"))
+    monkeypatch.setattr("stack.parts.wall._PYTHON", "/bin/sh")
 
 
 @pytest.fixture
@@ -45,9 +48,13 @@ def closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     (tmp_path / "venv").mkdir()
     (tmp_path / "venv" / "python").symlink_to(folder / "bin" / "python")
     folder.chmod(0o700)
-    monkeypatch.chdir("/")
-    monkeypatch.setattr("sys.executable", str(tmp_path / "venv" / "python"))
+    monkeypatch.setattr("stack.parts.wall.project_root", lambda: Path("/"))
+    monkeypatch.setattr("stack.parts.wall._PYTHON", str(tmp_path / "venv" / "python"))
     return folder
+
+
+def first_closed(folder: Path) -> Path:
+    return next(path for path in (*reversed(folder.parents), folder) if not path.stat().st_mode & 0o001)
 
 
 @needs_root
@@ -83,13 +90,13 @@ def test_it_is_asked_again_while_nobody_is_named(
 @needs_root
 @pytest.mark.parametrize("last", ["", REPLICA_USER, None])
 def test_what_stands_in_the_way_is_said_with_what_mends_it(closed: Path, stack_home: Home, last: str | None) -> None:
-    opened = next(path for path in (*reversed(closed.parents), closed) if not path.stat().st_mode & 0o001)
+    opened = first_closed(closed)
     said: list[str] = []
     assert choose_replica_user(stack_home, last, said.append) == last
     (line,) = said
     assert line.startswith(f"run as {last or 'root'}")
     assert f"another user may not enter {opened}" in line
-    assert f"'chmod o+x {opened}' lets replicas pass" in line
+    assert f"'chmod o+x {opened}' lets it pass" in line
 
 
 def test_who_is_not_root_hears_what_is_missing(stack_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,3 +154,44 @@ def test_a_worker_is_told_the_account_of_its_home(tmp_path: Path) -> None:
         )
         parts = {part.name: part.env for part in rollway_processes(setting)}
         assert parts["worker1"]["ROLLWAY_REPLICA_USER"] == (user or "")
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SIGNS = SignsOfLife(NOW, NOW, NOW, NOW, unwalled=("vm",), proxies=0, telling=0)
+
+
+@needs_root
+def test_status_and_doctor_say_what_stands_in_the_way_here(
+    closed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = SmallStack(made_home(tmp_path), environ={"ROLLWAY_REPLICA_USER": ""})
+    monkeypatch.setenv("ROLLWAY_HOME", str(small.home.root))
+    said = "processes on vm run as the workers' own user and can read what steers the fleet"
+    assert [sentence.partition(";")[0] for sentence in missing_walls(SIGNS)] == [said]
+    try:
+        small.up()
+        (sentence,) = missing_walls(SIGNS)
+        assert f"here another user may not enter {first_closed(closed)}" in sentence
+        small.said.clear()
+        small.up()
+        assert f"another user may not enter {first_closed(closed)}" in " ".join(small.texts()), (
+            "a second up says it too"
+        )
+        monkeypatch.setattr("stack.parts.wall._PYTHON", "/bin/sh")
+        (sentence,) = missing_walls(SIGNS)
+        assert sentence.endswith("'rollway restart' gives each deployment an account")
+        small.restart()
+        settings = load_settings(small.home)
+        assert settings
+        assert settings.replica_user == EACH
+    finally:
+        small.down()
+    assert list(missing_walls(replace(SIGNS, unwalled=()))) == []
+
+
+def test_who_keeps_replicas_as_root_on_purpose_hears_how_to_change_that(stack_home: Home) -> None:
+    choose_settings(stack_home, Ports(), lambda _: None)
+    assert advice(stack_home) == "", "no stack runs there"
+    stack_home.state_file.write_text("")
+    expected = "'rollway down' and 'ROLLWAY_REPLICA_USER=@deployment rollway up'" if os.geteuid() == 0 else "only root"
+    assert expected in advice(stack_home) or "another user may not enter" in advice(stack_home)

@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaStartError
 from runtime.process.accounts import EACH, POSTGRES_USER, Accounts
 from runtime.process.runtime import ProcessRuntime
@@ -123,3 +125,22 @@ except ReplicaStartError as error:
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
     assert "is @deployment, and only a worker that runs as root can start replicas so" in said.stdout, said.stderr
+
+
+@needs_root
+@pytest.mark.parametrize("names_folder", [True, False], ids=["its folder", "its command"])
+def test_a_start_that_fails_for_a_closed_folder_names_it_and_what_opens_it(
+    home: Path, tmp_path: Path, *, names_folder: bool
+) -> None:
+    """As where a virtual environment's Python is a link to one below /root."""
+    behind = tmp_path / "behind" / "bin"
+    behind.mkdir(parents=True)
+    shutil.copy("/bin/sh", behind / "python")
+    link = tmp_path / "python"
+    link.symlink_to(behind / "python")
+    first = next(path for path in (*reversed(behind.parents), behind) if not path.stat().st_mode & 0o001)
+    told = {"command": ("env",), "working_directory": str(behind)} if names_folder else {"command": (str(link),)}
+    asked = replace(as_user(None), spec=RevisionSpec.model_validate(told))
+    with pytest.raises(ReplicaStartError) as raised:
+        ProcessRuntime(home, accounts=Accounts(EACH)).start(asked)
+    assert f"another user may not enter {first}, where it leads: 'chmod o+x {first}' lets it pass" in str(raised.value)

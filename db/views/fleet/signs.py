@@ -55,7 +55,7 @@ class SignsOfLife:
         where = ", ".join(self.unwalled[:3]) + (f" and {len(self.unwalled) - 3} more" if self.unwalled[3:] else "")
         return (
             f"processes on {where} run as the workers' own user and can read what steers the fleet; "
-            "ROLLWAY_REPLICA_USER names another one"
+            "ROLLWAY_REPLICA_USER=@deployment gives each deployment an account of its own, where root runs the workers"
         )
 
     @property
