@@ -13,6 +13,7 @@ from db.views.fleet.entrances import owners_of
 from domain.commands.deployment import SetTraffic
 from domain.model.deployment import Lifecycle
 from domain.traffic.entrances import EntranceTakenError, default_entrances, entrances_in_words
+from domain.traffic.nested import around, named_after
 from domain.traffic.published import Entrance
 from domain.words.errors import WrongStateError
 
@@ -29,6 +30,8 @@ _TAKE = f"""
      WHERE entrances.deployment_id = excluded.deployment_id
         OR EXISTS (SELECT FROM deployments d WHERE d.id = entrances.deployment_id AND d.lifecycle = 'destroyed')
 """
+
+_LIVING = "SELECT name FROM deployments WHERE name = ANY(%s) AND name <> %s AND lifecycle <> 'destroyed'"
 
 _GIVE_UP = f"""
     DELETE FROM entrances
@@ -73,6 +76,27 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
         "protocol": command.protocol.value,
         "version": touch(connection, deployment),
     }
+
+
+def refuse_foreign(connection: Connection, command: SetTraffic, sees: Sequence[str]) -> None:
+    """Raises EntranceTakenError for one within another's, or named after another, for who does not see that one.
+
+    A deployment may have those that it is named after, wherever they lie.
+    """
+    own = {(entrance.kind, entrance.value) for entrance in default_entrances(command.deployment)}
+    for entrance in command.entrances_of(command.deployment):
+        if (entrance.kind, entrance.value) not in own:
+            owner = _foreign_owner(connection, command.deployment, entrance, sees)
+            if owner is not None:
+                raise EntranceTakenError.by(owner, command.deployment, entrance.kind, entrance.value)
+
+
+def _foreign_owner(connection: Connection, deployment: str, entrance: Entrance, sees: Sequence[str]) -> str | None:
+    reaches = around(entrance)
+    named = list(named_after((entrance, *reaches)))
+    owners = owners_of(connection, reaches, deployment).values()
+    living = [name for (name,) in connection.execute(_LIVING, (named, deployment))]
+    return next((owner for owner in (*owners, *living) if owner not in sees), None)
 
 
 def take_default_entrances(connection: Connection, deployment_id: UUID, name: str) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from db.commands import autoscaling, fleet
 from db.commands.apply.difference import stored_of
-from db.commands.entrances import set_traffic
+from db.commands.entrances import refuse_foreign, set_traffic
 from db.commands.fleet import delete_subscription, set_subscription
 from db.commands.heard import wishes
 from db.commands.heard.wishes import CannotWaitError, Wish
@@ -63,13 +63,14 @@ class Origin:
 
     `traceparent`: the trace that asked for it. `asked`: the secrets that hosts were asked for; others that it needs
     raise UnaskedSecretsError; None: what hosts said before counts. `role`: what the parts of an apply may do.
-    `is_walled`: what it lets run, when it is new, does not run as a worker's own user.
+    `sees`: the deployments that it may be about; none: all. What one that sees some lets run, when it is new, does not
+    run as a worker's own user.
     """
 
     traceparent: str | None = None
     asked: Collection[str] | None = None
     role: Role = Role.ADMIN
-    is_walled: bool = False
+    sees: tuple[str, ...] = ()
 
 
 FROM_HERE = Origin()
@@ -136,7 +137,7 @@ def _execute_once(
     claim = _claim(connection, command, claim_by)  # locked if repeated, too: one wait less
     if not first.rowcount:
         return CommandResult(answer_again(connection, command, payload), repeated=True)
-    if sent.is_walled:  # until the end of the transaction: the default of each revision that it adds
+    if sent.sees:  # until the end of the transaction: the default of each revision that it adds
         connection.execute("SELECT set_config('rollway.is_walled', 'on', true)")
     if isinstance(command, Apply):
         return _apply(connection, command, sent)
@@ -160,6 +161,8 @@ def _carry_out(connection: Connection, command: Command, claim: Claim | None, se
         result, status = steer(connection, claim, command, sent.asked)
         keep_trace(connection, result["rollout_id"], sent.traceparent)
         return CommandResult(result, statuses=(status,))
+    if isinstance(command, SetTraffic) and sent.sees:
+        refuse_foreign(connection, command, sent.sees)
     result = _EFFECTS[type(command)](connection, command)
     row = connection.execute(_STATUS, (result.get("deployment"),)).fetchone()
     connection.execute(KEEP_ANSWER, answered(command, result))

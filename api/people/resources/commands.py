@@ -30,7 +30,7 @@ def carry_out(
     if "expected_version" in write.command.model_fields and headers.get("if-match", "*") != "*":
         payload["expected_version"] = _version(headers["if-match"])
     with names_withheld(token):
-        sent = Origin(headers.get("traceparent"), role=token.role, is_walled=not token.is_for_all)
+        sent = Origin(headers.get("traceparent"), role=token.role, sees=token.deployments)
         return run_command(write.command.task, payload, PATIENCE_SECONDS, sent)
 
 

@@ -1,6 +1,7 @@
 """Every resource asked by every role: what is not allowed is refused, and nothing is let through."""
 
 import itertools
+import json
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -138,6 +139,43 @@ def test_a_scoped_token_learns_no_other_name_and_takes_nothing_of_everybody(peop
             assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
         assert admin.put(f"/v1/deployments/{mine}/traffic", json={"path_prefix": "/"}).status_code == 200
         assert admin.put(f"/v1/deployments/{mine}/traffic", json={}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"path_prefix": "/{theirs}/login/"},
+        {"path_prefix": "/{theirs}/"},
+        {"path_prefix": "/of/{theirs}/login/"},
+        {"hosts": ["login.{theirs}.example.com"]},
+        {"hosts": ["login.any.{theirs}.example.com"]},
+        {"hosts": ["*.deep.any.{theirs}.example.com"]},
+        {"hosts": ["login.{theirs}.localhost"]},
+        {"hosts": ["{theirs}"]},
+        {"hosts": ["{theirs}.localhost"]},
+    ],
+    ids=str,
+)
+def test_a_scoped_token_takes_no_part_of_what_another_deployment_is_reached_by(
+    people: People, settings: dict[str, Any]
+) -> None:
+    """Whether it has it now, or only its name says so."""
+    mine, theirs = (make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name for _ in range(2))
+    taken = {"hosts": [f"{theirs}.example.com", f"*.any.{theirs}.example.com"], "path_prefix": f"/of/{theirs}/"}
+    wanted = json.loads(json.dumps(settings).replace("{theirs}", theirs))
+    with people.client(Role.ADMIN, mine) as scoped, people.client(Role.ADMIN) as admin:
+        assert admin.put(f"/v1/deployments/{theirs}/traffic", json=taken).status_code == 200
+        before = scoped.get(f"/v1/deployments/{mine}/traffic").json()
+        for refused in (
+            scoped.put(f"/v1/deployments/{mine}/traffic", json=wanted),
+            scoped.post("/v1/apply", json={"documents": [{"deployment": mine, "traffic": wanted}]}),
+        ):
+            assert (refused.status_code, refused.json()["code"]) == (409, "entrance_taken")
+        assert scoped.get(f"/v1/deployments/{mine}/traffic").json() == before
+        own = {"path_prefix": f"/{mine}/login/", "hosts": [f"login.{mine}.localhost"]}
+        assert scoped.put(f"/v1/deployments/{mine}/traffic", json=own).status_code == 200
+        with people.client(Role.ADMIN, mine, theirs) as both:
+            assert both.put(f"/v1/deployments/{mine}/traffic", json=wanted).status_code == 200
 
 
 def test_a_releaser_steers_what_there_is_and_lets_nothing_run_that_is_of_its_making(people: People) -> None:

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.traffic.entrances import TrafficSettings, default_entrances, entrances_in_words, in_order
+from domain.traffic.nested import around, named_after
 from domain.traffic.published import Entrance, EntranceKind, Protocol, RequestRules, known_protocol
 
 LABEL = "a" * 63
@@ -176,3 +177,24 @@ def test_in_words(entrances: list[Entrance], rules: RequestRules, words: str) ->
 
 def test_a_protocol_of_a_newer_release_is_taken_for_http1() -> None:
     assert (known_protocol("http2"), known_protocol("http9")) == (Protocol.HTTP2, Protocol.HTTP1)
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer"),
+    [
+        (prefix("/web/"), []),
+        (prefix("/"), []),
+        (prefix("/web/login/now/"), ["/web/login/", "/web/"]),
+        (host("web"), []),
+        (host("*.web.app"), ["web.app", "app", "*.app"]),
+        (host("a.web.app"), ["web.app", "*.web.app", "app", "*.app"]),
+    ],
+    ids=lambda value: getattr(value, "value", ""),
+)
+def test_an_entrance_lies_in_those_whose_requests_it_would_take(inner: Entrance, outer: list[str]) -> None:
+    assert [(found.kind, found.value) for found in around(inner)] == [(inner.kind, value) for value in outer]
+
+
+def test_an_entrance_is_named_after_the_deployment_that_gets_it_by_default() -> None:
+    found = named_after([host("web"), host("shop.localhost"), host("a.example.com"), prefix("/api/"), prefix("/a/b/")])
+    assert set(found) - {"a/b"} == {"web", "shop", "shop.localhost", "a.example.com", "api"}
