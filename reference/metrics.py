@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics import MetricWrapperBase
 
 from api.fleet import InRedis, metrics_of
+from api.people.asking.observed import ObservedAsking
 from api.proxies.observed import Observed
 from db.fleet.read import FleetView
 from reference.markdown import page, table
@@ -36,6 +37,7 @@ def metrics() -> dict[str, list[Row]]:
     return {
         "The fleet: `/metrics/fleet` of the server for proxies": fleet,
         "Each server for proxies: its `/metrics`": list(_rows(Observed().registry)),
+        "The server for people: its `/metrics`": list(_rows(ObservedAsking().registry)),
         "Each worker and each beat: `/metrics` on its `ROLLWAY_METRICS_PORT`": list(_rows(REGISTRY)),
     }
 

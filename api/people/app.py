@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from sqlalchemy import Engine
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -42,6 +43,9 @@ def make_app(engine: Engine, redis_url: str, rate: float) -> Starlette:
         now = await run_in_threadpool(in_transaction, engine, database_now)
         return JSONResponse({"status": "ok", "now": now.isoformat()})
 
+    async def metrics(_: Request) -> Response:
+        return Response(generate_latest(access.observed.registry), media_type=CONTENT_TYPE_LATEST)
+
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.changes = reader
@@ -59,6 +63,7 @@ def make_app(engine: Engine, redis_url: str, rate: float) -> Starlette:
             Route("/openapi.json", Methods({"GET": _description})),
             *Site(access, foresight).routes(),
             Route("/livez", Methods({"GET": _live})),
+            Route("/metrics", Methods({"GET": metrics})),
             Route("/readyz", Methods({"GET": ready})),
         ],
         middleware=[Middleware(BoundedBodies, refusal=refusal(TooLargeError(TOO_LARGE)))],

@@ -15,6 +15,8 @@ SECRET_PREFIX = "rollway_"  # noqa: S105  (it begins every secret and is none)
 SESSION_COOKIE = "rollway_session"
 """What the browser of who has logged in to the page shows. No proxy of ours passes it on to a replica, or back."""
 _DAYS = 3650
+USUAL_DAYS = 90.0
+"""After so many days a token ends that is made for less than everything, unless its maker says otherwise."""
 
 
 class Role(StrEnum):
@@ -24,6 +26,11 @@ class Role(StrEnum):
     RELEASER = "releaser"
     OPERATOR = "operator"
     ADMIN = "admin"
+
+    @property
+    def usual_days(self) -> float | None:
+        """The days after which a new token ends of which nothing else is said; None: an admin's has no end."""
+        return None if self is Role.ADMIN else USUAL_DAYS
 
     def reaches(self, needed: "Role") -> bool:
         """Whether it may do what `needed` may."""

@@ -32,6 +32,7 @@ FAULTS: Mapping[str, Mapping[str, Fault]] = {
         "RollwayClockOff": faults_at_rest.a_clock_goes_wrong,
         "RollwayQueueLong": faults_at_rest.nobody_reads_a_queue,
         "RollwayEventsGivenUp": faults_at_rest.nobody_takes_an_event,
+        "RollwayWrongTokens": faults_at_rest.somebody_tries_tokens,
         "RollwayProxyRefuses": faults_at_rest.a_proxy_refuses,
         "RollwayRedisAway": faults_at_rest.a_server_has_no_redis,
         "RollwayTableStale": faults_at_rest.postgres_falls_silent,
@@ -95,7 +96,7 @@ def expressions() -> Iterator[str]:
 def shown(watched: Watched) -> dict[str, tuple[str, ...]]:
     """The metrics that real processes show, each with the names of its samples."""
     watched.work()
-    pages = [watched.of_the_fleet(), *(watched.page(name) for name in ("api", "worker", "beat"))]
+    pages = [watched.of_the_fleet(), *(watched.page(name) for name in ("api", "people", "worker", "beat"))]
     families = [family for page in pages for family in text_string_to_metric_families(page.text)]
     return {family.name: tuple(family.name + end for end in _SAMPLES[family.type]) for family in families}
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from urllib.parse import urlsplit
 
+import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from api.people.asking.observed import ObservedAsking
 from api.people.asking.rates import Rates
 from api.people.asking.work import Work
 from db.connection.engine import database_now, in_transaction
@@ -30,6 +32,7 @@ _EVERYBODY = ""
 """Whoever asks: on this machine anybody may say for whom, and so have as many addresses as there are."""
 
 
+_log = structlog.get_logger(__name__)
 _Shown = Callable[[Connection, str], Token | None]
 _NO_TOKEN = "this token is unknown, revoked or expired; 'rollway token list' shows those that are valid"  # noqa: S105
 _NO_SESSION = "this login is over; log in to the page again"
@@ -42,6 +45,7 @@ class Access:
     engine: Engine
     rates: Rates
     work: Work
+    observed: ObservedAsking = field(default_factory=ObservedAsking)
     _well_known: OrderedDict[str, None] = field(default_factory=OrderedDict, repr=False)
     _looking: Semaphore = field(default_factory=lambda: Semaphore(_LOOKS_AT_ONCE))
     _guessing: Semaphore = field(default_factory=lambda: Semaphore(1))
@@ -101,11 +105,13 @@ class Access:
                 "this needs a token: send 'Authorization: Bearer TOKEN', as 'rollway token create' makes it"
             )
         self._well_known.pop(secret, None)
+        self.observed.wrong_tokens.inc()
         spent = "too many wrong tokens were shown"
         self._strangers.refuse_spent(address, f"{spent} from {address}")
         self._all_strangers.refuse_spent(_EVERYBODY, spent)
         self._strangers.spend(address, 1)
         self._all_strangers.spend(_EVERYBODY, 1)
+        _log.warning("a wrong token was shown", address=address)
         return NoTokenError(wrong)
 
     def _find(self, secret: str, shown: _Shown) -> Token | None:

@@ -13,10 +13,10 @@ from cli.database_errors import database_errors
 from cli.options import Actor, AsJson
 from cli.reads import signs_of_life
 from cli.servers import Reader, find_servers
-from cli.terminal.exits import READING, WRITING, exits
+from cli.terminal.exits import READING, WRITING, UsageError, exits
 from cli.terminal.output import ago, columns, print_json, printer
 from db.tokens import all_tokens, create_token, revoke_token
-from domain.installation.tokens import SECRET_BYTES, SECRET_PREFIX, NewToken, Role, Token
+from domain.installation.tokens import SECRET_BYTES, SECRET_PREFIX, USUAL_DAYS, NewToken, Role, Token
 from domain.words.errors import InvalidInputError
 
 T = TypeVar("T")
@@ -25,7 +25,9 @@ _Role = Annotated[Role, typer.Option("--role", help="What its bearer may do.")]
 _Deployment = Annotated[
     list[str] | None, typer.Option("--deployment", metavar="NAME", help="Only this one; may be repeated.")
 ]
-_Days = Annotated[float | None, typer.Option("--days", help="After which it is refused.", show_default="never")]
+_USUALLY = f"{USUAL_DAYS:g}; an admin's has no end"
+_Days = Annotated[float | None, typer.Option("--days", help="After which it is refused.", show_default=_USUALLY)]
+_Forever = Annotated[bool, typer.Option("--forever", help="It has no end.")]
 
 _token = typer.Typer(
     help="Make, list and revoke tokens of the HTTP API.",
@@ -50,6 +52,7 @@ def create(
     role: _Role = Role.VIEWER,
     deployment: _Deployment = None,
     days: _Days = None,
+    forever: _Forever = False,
     actor: Actor,
     as_json: AsJson = False,
 ) -> None:
@@ -63,6 +66,10 @@ def create(
     workers read, and so whatever an admin can. With --deployment it cannot: what such a token adds runs only where
     ROLLWAY_REPLICA_USER keeps replicas apart. A releaser adds nothing.
     """
+    if forever and days is not None:
+        raise UsageError("--forever and --days do not go together")
+    if days is None and not forever:
+        days = role.usual_days
     try:
         new = NewToken(name=name, role=role, deployments=tuple(deployment or ()), days=days, actor=actor)
     except ValidationError as error:
@@ -76,7 +83,8 @@ def create(
         console.print("! what it lets run reaches what the workers' user reaches: --help says more", style="yellow")
     elif made.may(Role.OPERATOR):
         console.print("! what it adds runs only on hosts with ROLLWAY_REPLICA_USER, as that user", style="yellow")
-    console.print(f"{name} is {_may(made)}. The token is shown this once:")
+    ends = f"It ends on {made.expires_at:%Y-%m-%d}." if made.expires_at else "It has no end; --days gives it one."
+    console.print(f"{name} is {_may(made)}. {ends} The token is shown this once:")
     return typer.echo(secret)
 
 

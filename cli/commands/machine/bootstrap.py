@@ -102,7 +102,7 @@ def scrape_config(*, as_json: AsJson = False) -> None:
     """
     api = _running_api()
     parts = stack_status(find_home(os.environ)).parts
-    processes = [part.address for part in parts if part.address.endswith("/metrics")]
+    processes = [part.address for part in parts if part.address.endswith("/metrics") or part.name == "people"]
     key = _key()
     user = {"username": "prometheus", "password": token_of("prometheus", key)} if key else None
     config = {

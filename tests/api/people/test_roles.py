@@ -104,7 +104,16 @@ def test_a_token_that_is_wrong_expired_or_revoked_is_refused_with_a_sentence(peo
     assert told(secret)[0] == 200
     in_transaction(people.engine, lambda connection: revoke_token(connection, "soon-revoked"))
     expired = people.token(Role.VIEWER, days=1e-9)
+    before = _wrong_tokens(people)
     assert [told(secret), told(expired), told("wrong")] == 3 * [refused]
+    assert _wrong_tokens(people) == before + 3
+    assert "a wrong token was shown" in people.server.log.read_text()
+
+
+def _wrong_tokens(people: People) -> float:
+    with people.stranger() as client:
+        text = client.get("/metrics").text
+    return float(text.partition("\nrollway_wrong_tokens_total ")[2].split()[0])
 
 
 def test_a_key_is_of_its_token_and_deployment_alone(people: People) -> None:

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import LiteralString
 
+import httpx
+
 from db.connection.engine import in_transaction
 from db.replicas.hosts import show_sign_of_life
 from tasks.settings import KEY_PREFIX
@@ -136,6 +138,14 @@ GIVEN_UP: LiteralString = """
     INSERT INTO outbox (subscription, deployment_id, id, type, deployment, at, data, why, given_up_at)
     VALUES ('pager', uuidv7(), uuidv7(), 'rollout.ended', 'web', now(), '{}', 'it answered 500', now())
 """
+
+
+@contextmanager
+def somebody_tries_tokens(watched: Watched) -> Iterator[Mapping[str, str]]:
+    with httpx.Client(base_url=watched.people.url, trust_env=False) as client:
+        for number in range(100):
+            client.get("/v1/deployments", headers={"authorization": f"Bearer {number}"})
+    yield {"instance": watched.target("people")}
 
 
 @contextmanager

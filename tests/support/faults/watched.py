@@ -18,6 +18,7 @@ from domain.traffic.nodes import token_of
 from tests.support.faults.forwarder import Forwarder, forwarder
 from tests.support.faults.prometheus import Prometheus, program
 from tests.support.people.asking import KEY
+from tests.support.people.people_api import people_process
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import api_process
 from tests.support.proxies.streaming import Node
@@ -38,6 +39,7 @@ class Watched:
     fleet: Fleet
     api: Process
     cut_off: Process
+    people: Process
     wire: Forwarder
     small: Process
     ports: dict[str, int]
@@ -111,20 +113,23 @@ def watched_fleet(database: str, redis_url: str, folder: Path) -> Iterator[Watch
         through = database.replace(f":{postgres}/", f":{wire.port}/")
         cut_off = api_process(through, "redis://127.0.0.1:1/0", folder / "cut-off")
         ports = {"worker": free_port(), "beat": free_port(), "small": free_port()}
-        ports |= {"api": api.port, "cut-off": cut_off.port}
+        people = people_process(database, redis_url, folder)
+        ports |= {"api": api.port, "cut-off": cut_off.port, "people": people.port}
         small = worker_on_a_small_disk(fleet, folder, ports["small"])
-        watched = Watched(fleet, api, cut_off, wire, small, ports)
+        watched = Watched(fleet, api, cut_off, people, wire, small, ports)
         api.start()
+        people.start()
         if found := program("prometheus"):
             watched.prometheus = Prometheus(found, folder, _jobs(watched))
             watched.prometheus.process.start()
-            for counter in ("rollway_rollouts_total", "rollway_refused_answers_total"):  # what comes now is an increase
-                eventually(partial(watched.prometheus.ask, counter), what=counter)
+            for counter in ("rollway_rollouts", "rollway_refused_answers", "rollway_wrong_tokens"):
+                # what comes now is an increase
+                eventually(partial(watched.prometheus.ask, f"{counter}_total"), what=counter)
         try:
             yield watched
         finally:
             running = [watched.prometheus.process] if watched.prometheus else []
-            for process in (*running, small, cut_off, api):
+            for process in (*running, small, cut_off, people, api):
                 if process.process is not None:
                     process.end(kill=True)
             fleet.end()
@@ -156,7 +161,7 @@ def may_mount() -> bool:
 def _jobs(watched: Watched) -> list[dict[str, Any]]:
     """As docs/watching.md shows them."""
     fleets = {"username": USER[0], "password": USER[1]}
-    processes = [watched.target(name) for name in ("api", "worker", "beat", "cut-off", "small")]
+    processes = [watched.target(name) for name in ("api", "worker", "beat", "cut-off", "people", "small")]
     return [
         {"job_name": "rollway", "static_configs": [{"targets": processes}]},
         {

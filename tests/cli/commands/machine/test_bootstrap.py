@@ -57,6 +57,7 @@ def test_a_prometheus_is_told_the_targets_of_the_stack_that_runs_and_a_token(
     here = identify(os.getpid())
     assert here
     addresses = {"api": "http://127.0.0.1:4711", "flower": "http://127.0.0.1:4712"}
+    addresses["people"] = "http://127.0.0.1:4712"
     addresses |= {name: f"http://127.0.0.1:{port}/metrics" for name, port in made.metrics.items()}
     parts = tuple(
         PartState(name=name, condition="running", process=here, address=address) for name, address in addresses.items()
@@ -66,7 +67,7 @@ def test_a_prometheus_is_told_the_targets_of_the_stack_that_runs_and_a_token(
     assert said == json.loads(rollway("scrape-config", "--json").out)
     processes, fleet = said["scrape_configs"]
     ours = [f"127.0.0.1:{made.metrics[name]}" for name in ("beat", "worker1")]
-    assert processes["static_configs"] == [{"targets": ["127.0.0.1:4711", *ours]}]
+    assert processes["static_configs"] == [{"targets": ["127.0.0.1:4711", "127.0.0.1:4712", *ours]}]
     assert fleet["static_configs"] == [{"targets": ["127.0.0.1:4711"]}]
     assert fleet["basic_auth"] == {"username": "prometheus", "password": token_of("prometheus", made.proxy_key)}
 
