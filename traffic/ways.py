@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from domain.installation.tokens import PAGE_HOST
 from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX
 from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind
 
@@ -32,7 +33,7 @@ class Ways:
 
 def ways_to(deployments: Sequence[DeploymentInTraffic], faults: list[str]) -> list[Ways]:
     """The ways to each. What must be left out, since it makes no sense or belongs to another, becomes a fault."""
-    hosts = _Owners("host name", faults)
+    hosts = _Owners("host name", faults, {PAGE_HOST: "the page"})
     prefixes = _Owners("path prefix", faults)
     taken = [(tuple(_hosts(each, hosts, faults)), tuple(_prefixes(each, prefixes, faults))) for each in deployments]
     found = []

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from cli.remote import remote
 from db.views.fleet.entrances import ReachedView
+from domain.installation.tokens import PAGE_HOST
 from domain.traffic.entrances import entrances_in_words, rules_in_words
 from domain.traffic.published import EntranceKind
 from stack.home.folder import find_home
@@ -19,6 +20,13 @@ def envoy_address() -> str:
         return ""
     parts = stack_status(find_home(os.environ)).parts
     return next((part.address for part in parts if part.name == "envoy" and part.pid is not None), "")
+
+
+def page_address() -> str:
+    """http://rollway.localhost:port of the page of the stack that runs here; empty when none does."""
+    parts = stack_status(find_home(os.environ)).parts
+    people = next((part.address for part in parts if part.name == "people"), "")
+    return f"http://{PAGE_HOST}:{urlsplit(people).port}" if people else ""
 
 
 def urls_of(reached: ReachedView, envoy: str) -> list[str]:

@@ -14,6 +14,8 @@ SECRET_PREFIX = "rollway_"  # noqa: S105  (it begins every secret and is none)
 """Every token begins so, that one that lies in a log or in a repository is found."""
 SESSION_COOKIE = "rollway_session"
 """What the browser of who has logged in to the page shows. No proxy of ours passes it on to a replica, or back."""
+PAGE_HOST = "rollway.localhost"
+"""The page's own host name on its own machine, which every browser finds there: no proxy of ours answers by it."""
 _DAYS = 3650
 USUAL_DAYS = 90.0
 """After so many days a token ends that is made for less than everything, unless its maker says otherwise."""

@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from domain.installation.tokens import PAGE_HOST
 from domain.traffic.published import USUAL, Entrance, EntranceKind, Protocol, RequestRules
 from domain.words.errors import RollwayError
 
@@ -52,6 +53,8 @@ def _checked_host(value: str) -> str:
             f"{value!r} must not be localhost or an IP address, by which every path prefix is reached; "
             "path_prefix: / takes the requests that no other deployment takes"
         )
+    if value == PAGE_HOST:
+        raise ValueError(f"{value!r} is the page's alone")
     if value.removeprefix("*.").startswith(PREVIEW_PREFIX):
         raise ValueError(f"{value!r} must not begin with {PREVIEW_PREFIX!r}, where new revisions are looked at")
     return value

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 from uuid import UUID
 
+from domain.installation.tokens import PAGE_HOST
 from domain.words.numbers import WHOLE
 from traffic.envoy.retries import routed
 from traffic.resources import Resource, listing, resource
@@ -90,12 +91,17 @@ def route_configuration(table: TrafficTable, before: Resource | None = None, cha
         for prefix, service in prefixes
     }
     by_prefix[""] = (resource(_refusal({"prefix": "/"}, 404, _NOBODY)),)
+    hosts[_PAGE] = (resource(_OF_THE_PAGE),)
     hosts[_BY_PREFIX] = (listing({"name": "by-prefix", "domains": [_BY_PREFIX], **_COUNTS_TRIES}, "routes", by_prefix),)
     return listing({"name": ROUTE_CONFIGURATION, "ignore_port_in_host_matching": True}, "virtual_hosts", hosts)
 
 
 _BY_PREFIX = "*"
 _NOBODY = "Rollway: no deployment is reached by this host name or path. 'rollway status' lists those that exist.\n"
+
+
+_PAGE = "/page"
+"""The page's key among the virtual hosts. No deployment's name has a slash."""
 
 
 def _virtual_hosts(service: Service) -> Iterator[dict[str, Any]]:
@@ -188,3 +194,8 @@ def _preview(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -
 
 def _refusal(match: dict[str, Any], status: int, sentence: str) -> dict[str, Any]:
     return {"match": match, "direct_response": {"status": status, "body": {"inline_string": sentence}}}
+
+
+_NOT_HERE = f"Rollway: {PAGE_HOST} is the page's alone, at the port of the server for people.\n"
+_OF_THE_PAGE = {"name": "page", "domains": [PAGE_HOST], "routes": [_refusal({"prefix": "/"}, 421, _NOT_HERE)]}
+"""A script of a service that answered by the page's host name could replace the session of who is logged in."""

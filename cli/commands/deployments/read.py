@@ -15,7 +15,7 @@ from cli.options import AsJson, DeploymentName
 from cli.reads import deployment_named, existing_deployments, last_failed_route, signs_of_life
 from cli.remote import remote
 from cli.servers import Reader, made
-from cli.show.reached import envoy_address, reached_in_words, urls_of
+from cli.show.reached import envoy_address, page_address, reached_in_words, urls_of
 from cli.show.signs import silent_parts
 from cli.show.status import deployment_page, deployments_table, routes_table
 from cli.terminal.exits import UsageError
@@ -153,7 +153,8 @@ def _stack_line() -> str:
     off = [f"{part.name} {part.state}" for part in stack.parts if part.state not in ("running", "external")]
     parts = ", ".join(part.name for part in stack.parts)
     advice = [stack.advice] if stack.advice else []
-    return "; ".join((f"stack: {stack.phase} ({parts})", *([", ".join(off)] if off else []), *advice))
+    page = [f"page: {page_address()}"] if page_address() else []
+    return "; ".join((f"stack: {stack.phase} ({parts})", *([", ".join(off)] if off else []), *page, *advice))
 
 
 def _document(reader: Reader, name: str | None) -> dict[str, Any]:

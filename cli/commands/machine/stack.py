@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.options import Yes
+from cli.show.reached import page_address
 from cli.terminal.interrupts import STOPPED, ignore_signals, interruptible
 from cli.terminal.output import print_json, printer, program
 from stack.down import down as stack_down
@@ -75,9 +76,7 @@ def up(
         seconds = time.monotonic() - began
         if as_json:
             print_json({**asdict(status), "seconds": round(seconds, 2)})
-        stop = "Ctrl-C stops it" if foreground else f"stop it with '{program()} down'"
-        files = f"Addresses with passwords: {request.home.state_file}; logs: {request.home.root / 'logs'}"
-        console.print(f"Ready after {seconds:.1f} s; {stop}. {files}")
+        console.print(_ready(seconds, request.home, foreground=foreground))
         if foreground:
             _stay_until_stopped(request.home, say)
 
@@ -127,6 +126,13 @@ def _ask(count: int) -> None:
     question = f"Stop all, and {count} replicas with it? (--keep-replicas leaves those serving)"
     if not typer.confirm(question, err=True):
         raise typer.Exit(1)
+
+
+def _ready(seconds: float, home: Home, *, foreground: bool) -> str:
+    stop = "Ctrl-C stops it" if foreground else f"stop it with '{program()} down'"
+    files = f"Addresses with passwords: {home.state_file}; logs: {home.root / 'logs'}"
+    page = f"The page: {page_address()}; 'rollway token create me --role operator' opens it."
+    return f"Ready after {seconds:.1f} s; {stop}. {files}\n{page}"
 
 
 def _sayer(console: Console) -> Say:

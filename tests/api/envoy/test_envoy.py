@@ -53,6 +53,19 @@ def test_who_is_unknown_is_told_so_in_a_sentence(edge: Edge) -> None:
     assert edge.ask("/", host="nobody.example").status_code == 404
 
 
+def test_no_service_answers_by_the_host_name_of_the_page(edge: Edge) -> None:
+    """A script of one could replace the session of who is logged in: nothing of it is sent from there."""
+    with replicas("here") as (here,):
+        made = edge.make("■", here)
+        write(edge.routes.engine, "INSERT INTO entrances VALUES ('host', 'rollway.localhost', %s)", made.id)
+        edge.routes.tell()
+        eventually(lambda: edge.ask(f"/{made.name}/").status_code == 200)
+        for host in ("rollway.localhost", "rollway.localhost:8080", "Rollway.LOCALHOST"):
+            for path in (f"/{made.name}/", "/"):
+                refused = edge.ask(path, host=host)
+                assert (refused.status_code, "the page's alone" in refused.text) == (421, True)
+
+
 def test_a_coming_revision_is_seen_by_header_and_by_host_and_by_nobody_else(edge: Edge) -> None:
     with replicas("blue", "green") as (blue, green):
         web = edge.make("■|□", blue, green, name="look", status=DEPLOYING)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import BrowserContext
 
-from domain.installation.tokens import SESSION_COOKIE, Role
+from domain.installation.tokens import PAGE_HOST, SESSION_COOKIE, Role
 from tests.support.people.browser import MISSING, browser, chromium, log_in
 from tests.support.people.people_api import People, people_process
 from tests.support.stack.stack import Fleet
@@ -24,6 +24,7 @@ class Spy(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("set-cookie", "rollway_session=of-somebody-else; HttpOnly; Path=/")
         self.send_header("set-cookie", "shop=a-basket; Path=/")
+        self.send_header("clear-site-data", '"cookies"')
         self.end_headers()
         self.wfile.write(json.dumps(self.headers.get_all("cookie") or []).encode())
 
@@ -78,5 +79,8 @@ def test_a_service_behind_envoy_neither_sees_the_session_of_the_page_nor_replace
         service.wait_for_timeout(200)
     assert shown() == ["shop=a-basket"]
     assert session_of(context) == [session]
+    scripted = service.goto(f"http://{PAGE_HOST}:{urlsplit(envoy).port}/spy/")
+    assert scripted is not None
+    assert scripted.status == 421
     page.reload()
     page.get_by_text("live", exact=True).wait_for()
