@@ -1,4 +1,4 @@
-"""Offers at Tab the names of deployments and revisions: read quickly, and nothing where nobody answers.
+"""Offers the names of deployments and revisions, at Tab and for a slip: quickly, and none where nobody answers.
 
 From the database, or from the server that ROLLWAY_URL names.
 
@@ -13,6 +13,7 @@ from urllib.parse import quote
 import typer
 
 from cli.remote import Remote, remote
+from domain.words.errors import DeploymentNotFoundError, RevisionNotFoundError, RollwayError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +49,23 @@ def revisions_offered(ctx: typer.Context, incomplete: str) -> Offered:
     deployment = ctx.params.get("deployment") or _typed_behind_the_command()
     path = f"/v1/deployments/{quote(deployment, '')}/revisions"
     return _offered(path, _REVISIONS, {"begun": incomplete, "deployment": deployment})
+
+
+def with_name_meant(error: RollwayError) -> RollwayError:
+    """The refusal of a name that is none, with the name of another that is close to it, where there is one."""
+    import difflib  # noqa: PLC0415
+
+    deployment, revision = str(error.detail.get("deployment", "")), str(error.detail.get("revision", ""))
+    match error:
+        case DeploymentNotFoundError():
+            typed, names = deployment, [*deployments_offered(deployment[:1]), *deployments_offered("")]
+        case RevisionNotFoundError():
+            path = f"/v1/deployments/{quote(deployment, '')}/revisions"
+            typed, names = revision, _offered(path, _REVISIONS, {"begun": "", "deployment": deployment})
+        case _:
+            return error
+    close = difflib.get_close_matches(typed, [name for name, _ in names if name != typed], 1)
+    return type(error)(f"{error.message}; did you mean {close[0]}?", **error.detail) if close else error
 
 
 def _typed_behind_the_command() -> str:

@@ -24,14 +24,13 @@ _ELSEWHERE: Mapping[str, str] = {
     "rollway status --watch": "top",
     "rollway --version": "version",
     "rollway up": "start | setup",
-    "rollway down": "stop",
     "rollway plan -f FILE": "job plan",
     "rollway scale NAME N": "job scale | service scale",
     "rollway promote NAME": "job promote | deployment promote",
     "rollway abort NAME": "deployment fail | cancel",
     "rollway logs NAME": "alloc logs | app logs | service logs",
     "rollway apply -f FILE --wait": "deploy | release",
-    "rollway scale NAME 0": "app stop",
+    "rollway scale NAME 0": "stop | app stop",
     "rollway proxies": "proxy",
 }
 """What is typed here, with the words that say the same elsewhere."""
@@ -60,6 +59,7 @@ OPTIONS: Mapping[str, str] = {
 }
 """By the option that does not exist, with the command that it was given to where that matters."""
 
+_FILES = (".yaml", ".yml")
 _KINDS = ("deployment", "deployments", "deploy", "deployment.apps", "pod", "pods", "service", "svc", "job")
 
 
@@ -94,5 +94,9 @@ def bare_name(name: str) -> str:
 
 
 def _named(hint: str, rest: Sequence[str]) -> str:
-    names = [bare_name(word) for word in rest if word not in _KINDS and not word.startswith("-")]
+    names = [
+        bare_name(word)
+        for word in rest
+        if word not in _KINDS and not word.startswith("-") and not word.endswith(_FILES)
+    ]
     return hint.replace("NAME", names[0]) if names else hint

@@ -134,7 +134,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell(usage, as_json=as_json)
         return exit_code(usage)
     except RollwayError as error:
-        tell(error, as_json=as_json)
+        from cli.completing import with_name_meant  # noqa: PLC0415 -- needed for a refusal only
+
+        tell(with_name_meant(error), as_json=as_json)
         return exit_code(error)
     except Exception as error:
         if os.environ.get(_SHOW_TRACEBACKS):

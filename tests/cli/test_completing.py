@@ -1,5 +1,6 @@
 """What Tab offers after `rollway ...` in bash, zsh and fish."""
 
+import json
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from sqlalchemy import Engine
 
 from domain.installation.tokens import Role
+from tests.cli.conftest import Rollway
 from tests.support.people.people_api import People
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import make_deployment
@@ -59,6 +61,28 @@ def test_tab_completes_over_http_what_the_token_is_for(
     assert offered("bash", "plan", "wiki", "v") == []
     monkeypatch.setenv("ROLLWAY_TOKEN", "wrong")
     assert offered("bash", "plan", "w") == []
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_name_that_is_none_is_told_with_one_that_is_close(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■|◇", status=PROVISIONING, name="orders")
+    assert rollway("status", "ordres").err.endswith("; did you mean orders?\n")
+    assert rollway("scale", "rders", "3").err.endswith("; did you mean orders?\n")
+    assert "did you mean" not in rollway("status", "gone").err
+    assert rollway("activate", "orders", "v22").err.endswith("; did you mean v2?\n")
+    refused = json.loads(rollway("status", "ordres", "--json").out)["error"]
+    assert (refused["code"], refused["detail"]) == ("deployment_not_found", {"deployment": "ordres"})
+
+
+def test_nobody_is_told_a_name_that_the_token_is_not_for(
+    rollway: Rollway, engine: Engine, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_deployment(engine, "■", n=1, name="orders")
+    make_deployment(engine, "■", n=1, name="wiki")
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("ROLLWAY_URL", people.server.url)
+    monkeypatch.setenv("ROLLWAY_TOKEN", people.token(Role.VIEWER, "wiki"))
+    assert "orders" not in rollway("status", "ordres").err
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -25,6 +25,8 @@ def test_no_hint_stands_for_a_command_that_exists_and_each_leads_to_one() -> Non
         ("rollout undo web", "'rollway rollout undo' is 'rollway undo web' here"),
         ("rollout restart deployment web", "'rollway rollout restart' is 'rollway restart web' here"),
         ("describe deployment web", "'rollway describe' is 'rollway status web' here"),
+        ("stop web", "'rollway stop' is 'rollway scale web 0' here"),
+        ("delete -f web.yaml", "'rollway delete' is 'rollway destroy NAME' here"),
         ("get pods", "'rollway get pods' is 'rollway routes NAME' here"),
         ("deploy", "'rollway deploy' is 'rollway apply -f FILE --wait' here"),
         ("rollback web", "'rollway rollback' is 'rollway undo web' here"),
