@@ -20,7 +20,7 @@ from db.connection.server import refuse_unfit
 from db.views.documents import plain
 from domain.installation.tokens import Role, Token
 from domain.words.errors import InvalidInputError
-from domain.words.text import named_in
+from domain.words.names import named_in
 from stack.connect import export_urls
 from stack.errors import StackError
 from stack.parts.external import libpq_url

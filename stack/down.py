@@ -11,9 +11,10 @@ from runtime.machine.identity import is_alive
 from stack.errors import StackError, folder_errors
 from stack.home.folder import Home
 from stack.home.settings import load_settings
-from stack.home.state import PartState, StackState, one_at_a_time, read_state, write_state
+from stack.home.state import PartState, StackState, read_state, write_state
 from stack.parts.envoy import forget_shared_memory
 from stack.prepare import Notice, Say
+from stack.supervisor.lock import one_at_a_time
 from stack.supervisor.stop import end_process, stop_in_order, stop_replicas
 
 AT_WORK = Notice(part="stack", text="another 'rollway up', 'restart' or 'down' is at work, waiting")

@@ -12,13 +12,14 @@ from stack.down import AT_WORK, end_parts, let_go, stop_stack
 from stack.errors import StackError, folder_errors
 from stack.follow import ended_at_once, follow
 from stack.home.folder import Home, open_log, project_root
-from stack.home.state import PartState, StackState, one_at_a_time, read_state, write_state
+from stack.home.state import PartState, StackState, read_state, write_state
 from stack.parts.processes import ProcessList, rollway_processes
 from stack.parts.wall import advice
 from stack.plan import PLAN, StackPart, StackPlan
 from stack.prepare import Notice, Say, UpRequest, decides, make_plan
 from stack.status import StackStatus, stack_status
 from stack.supervisor.child.ready import is_ready
+from stack.supervisor.lock import one_at_a_time
 from stack.supervisor.stop import stop_replicas
 from stack.supervisor.takeover import take_over
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from domain.installation.tokens import Role
 from domain.words.errors import RollwayError
-from domain.words.text import DeploymentName
+from domain.words.names import DeploymentName
 
 REQUEST_ID_LENGTH = 320
 MAX_REPLICAS = 10_000

@@ -12,7 +12,7 @@ from domain.revisions.revision import RevisionSpec
 from domain.revisions.secrets import MASK, names_masked
 from domain.traffic.entrances import TrafficSettings
 from domain.words.errors import RollwayError
-from domain.words.text import DeploymentName, Name
+from domain.words.names import DeploymentName, Name
 
 _RULE = {"metric": "queue_length", "comparator": ">", "threshold": 100, "step": 1, "min_replicas": 2, "max_replicas": 9}
 

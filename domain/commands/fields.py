@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from domain.commands.base import Command, StartingCommand
 from domain.words.faults import meanings
-from domain.words.text import named_in
+from domain.words.names import named_in
 
 REF = "#/components/schemas/{model}"
 Kind = Literal["text", "integer", "number", "boolean", "words", "values", "documents"]

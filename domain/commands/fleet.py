@@ -10,7 +10,7 @@ from domain.commands.answers import Answer, SubscriptionDeleted, SubscriptionSet
 from domain.commands.base import Command, Door
 from domain.installation.tokens import Role
 from domain.outbox.subscription import SubscriptionSettings
-from domain.words.text import DeploymentName, Name
+from domain.words.names import DeploymentName, Name
 
 MOST_NAMED = 1000
 LONGEST_SECONDS = 31 * 86_400

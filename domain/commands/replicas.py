@@ -10,7 +10,7 @@ from domain.commands.answers import Answer, MetricPushed, RouteReported
 from domain.commands.base import DEPLOYMENT, Command, Door
 from domain.installation.tokens import Role
 from domain.revisions.address import plausible_address
-from domain.words.text import DeploymentName
+from domain.words.names import DeploymentName
 
 
 class PushMetric(Command):

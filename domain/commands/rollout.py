@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from domain.commands.answers import Activated, Retried, SteeredAnswer, Turned
 from domain.commands.base import DEPLOYMENT, DeploymentCommand, Door, Replicas, StartingCommand
 from domain.installation.tokens import Role
-from domain.words.text import Name
+from domain.words.names import Name
 
 _Revision = Annotated[Name, Field(json_schema_extra={"x-names": "revision"})]
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.words.errors import RollwayError
-from domain.words.text import DeploymentName, Name
+from domain.words.names import DeploymentName, Name
 
 SECRET_BYTES = 32
 SECRET_PREFIX = "rollway_"  # noqa: S105  (it begins every secret and is none)

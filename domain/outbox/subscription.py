@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from domain.outbox.cloud_events import CloudEventType
 from domain.words.errors import RollwayError
-from domain.words.text import DeploymentName, Name
+from domain.words.names import DeploymentName, Name
 
 MOST_FILTERED = 100
 _DAY_SECONDS = 86_400

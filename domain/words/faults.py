@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from domain.words.text import DEPLOYMENT_NAME_PATTERN, NAME_PATTERN
+from domain.words.names import DEPLOYMENT_NAME_PATTERN, NAME_PATTERN
 
 Fault = Mapping[str, Any]
 """As Pydantic lists it: "type", "loc", "msg", "input", "ctx"."""

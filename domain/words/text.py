@@ -1,11 +1,8 @@
-"""How names look, and text from elsewhere, made fit to be stored and shown."""
+"""Text from elsewhere, made fit to be stored and shown."""
 
 import re
 from collections.abc import Iterator
 from math import isfinite
-from typing import Annotated
-
-from pydantic import Field
 
 DEEPEST = 32
 """Levels of lists and fields within each other that data from elsewhere may have; what commands know has five."""
@@ -69,23 +66,3 @@ def _fault_of(value: object, depth: int) -> str | None:
             return "must be a finite number"
         case _:
             return None
-
-
-NAME_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$"
-
-
-Name = Annotated[str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits, '-' and '.', 63 at most")]
-
-
-DEPLOYMENT_NAME_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,52}[a-z0-9])?$"
-"""Nine characters shorter, so that the name of a revision made from it is a name too."""
-
-
-DeploymentName = Annotated[
-    str, Field(pattern=DEPLOYMENT_NAME_PATTERN, description="lower-case letters, digits, '-' and '.', 54 at most")
-]
-
-
-def named_in(path: str) -> tuple[str, ...]:
-    """The fields that a path names, as `deployment` in `/v1/deployments/{deployment}/pause`."""
-    return tuple(re.findall(r"{(\w+)}", path))

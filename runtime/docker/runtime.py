@@ -8,11 +8,9 @@ from uuid import UUID
 
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 from runtime.docker.container import (
-    NOTHING_OF_THE_HOST,
     OWNER_LABEL,
     PORT_LABEL,
     ROUTE_LABEL,
-    DockerPolicy,
     Json,
     container_config,
     container_name,
@@ -21,6 +19,7 @@ from runtime.docker.container import (
     replica_of,
 )
 from runtime.docker.images import ImagePulls
+from runtime.docker.policy import NOTHING_OF_THE_HOST, DockerPolicy
 from runtime.docker.refusal import EngineRefusalError, docker_spec, refusal_in_words
 from runtime.machine.ports import free_port, listens_at
 

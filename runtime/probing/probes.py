@@ -13,8 +13,9 @@ import h11
 from h2.exceptions import H2Error
 
 from domain.revisions.health_check import HealthCheck
+from runtime.probing.http1 import Http1Question
 from runtime.probing.http2 import GrpcQuestion, Http2Question
-from runtime.probing.question import Http1Question, ProbeAnswer, Question, host_and_port
+from runtime.probing.question import ProbeAnswer, Question, host_and_port
 
 _MOST_NAME_LOOKUPS = 64
 _BURST = 25

@@ -1,13 +1,11 @@
-"""What runs now, as the state file has it; and one `up` or `down` at a time in a home."""
+"""What runs now, as the state file has it."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from runtime.machine.file_lock import file_lock
 from runtime.machine.identity import Identity, is_alive
 from stack.errors import StackError, folder_errors
 from stack.home.folder import Home, write_private
@@ -78,20 +76,3 @@ def read_state(home: Home) -> StackState | None:
 def write_state(home: Home, state: StackState) -> None:
     """Replace the state file, readable by its owner only. Raises OSError."""
     write_private(home.state_file, _STATE.dump_json(state, indent=1).decode())
-
-
-_PATIENCE_SECONDS = 120.0
-
-
-@contextmanager
-def one_at_a_time(home: Home, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock of `home`; Calls `waiting` once when another process has it. StackError after 120 s."""
-    with ExitStack() as held:
-        with folder_errors(home.lock_file):
-            try:
-                held.enter_context(file_lock(home.lock_file, _PATIENCE_SECONDS, waiting))
-            except TimeoutError:
-                raise StackError(
-                    f"Another 'rollway up' or 'rollway down' has been at work in {home.root} for two minutes."
-                ) from None
-        yield

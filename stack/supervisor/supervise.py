@@ -17,9 +17,9 @@ from stack.parts.envoy import HANDOVER_SECONDS
 from stack.plan import StackPlan
 from stack.supervisor.child.supervised import Child
 from stack.supervisor.logs import Logs
+from stack.supervisor.seen import part_states, without_secrets
 from stack.supervisor.signals import wakeup_on_signals
 from stack.supervisor.stop import stop_in_order, stop_together
-from stack.supervisor.takeover import part_states, without_secrets
 
 _LOG = logging.getLogger("stack.supervisor")
 _CRASHES_AT_START = 3

@@ -1,12 +1,10 @@
-"""What becomes of the parts that an earlier supervisor left running, and what the state file tells of them."""
+"""Decides on the parts that an earlier supervisor left running: kept, restarted one by one, or ended."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
+from dataclasses import dataclass
 
 from stack.home.state import PartState
-from stack.plan import StackPart, StackPlan
-from stack.supervisor.child.supervised import Child
+from stack.plan import StackPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,23 +43,3 @@ def take_over(wanted: Sequence[StackPart], found: Sequence[PartState], restart: 
         restarted=tuple(restarted),
         ended=tuple(part for part in found if part not in running),
     )
-
-
-def part_states(plan: StackPlan, children: Sequence[Child], *, over: bool) -> tuple[PartState, ...]:
-    """Servers of others, then our parts. `over`: all is being stopped, so what does not run has been stopped."""
-    external = [PartState(name=server.name, condition="external", address=server.address) for server in plan.external]
-    return (*external, *(_seen(plan, child, over=over) for child in children))
-
-
-def without_secrets(plan: StackPlan, words: str) -> str:
-    """The words of a part's log without the passwords of the servers."""
-    for url in (plan.database_url, plan.redis_url):
-        if password := urlsplit(url).password:
-            words = words.replace(password, "***")
-    return words
-
-
-def _seen(plan: StackPlan, child: Child, *, over: bool) -> PartState:
-    state = child.state()
-    stopped = over and state.process is None and not child.finished
-    return replace(state, condition="stopped" if stopped else state.condition, error=without_secrets(plan, state.error))

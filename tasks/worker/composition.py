@@ -12,7 +12,8 @@ from celery.worker.consumer import Consumer
 from db.connection.engine import engine
 from domain.handlers import HANDLERS
 from runtime.base import Runtime
-from runtime.docker.container import DockerPolicy, owner_of
+from runtime.docker.container import owner_of
+from runtime.docker.policy import DockerPolicy
 from runtime.docker.runtime import DockerRuntime
 from runtime.external.runtime import ExternalRuntime
 from runtime.probing.probes import Prober

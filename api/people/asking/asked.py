@@ -9,7 +9,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from domain.installation.tokens import Token
 from domain.words.errors import InvalidInputError
-from domain.words.text import DeploymentName, Name, unstorable
+from domain.words.names import DeploymentName, Name
+from domain.words.text import unstorable
 
 P = TypeVar("P", bound="Parameters")
 P_co = TypeVar("P_co", bound="Parameters", covariant=True)

@@ -23,7 +23,7 @@ from db.tokens import SESSION_LASTS, begin_session, end_session
 from domain.commands.base import Command
 from domain.commands.registry import BUTTONS
 from domain.installation.tokens import SECRET_BYTES, SESSION_COOKIE, NoTokenError, Token
-from domain.words.text import named_in
+from domain.words.names import named_in
 
 
 class Site:

@@ -17,7 +17,7 @@ from api.people.resources.table import IN_HEADERS, PLANS, WRITES, Forecast, Writ
 from domain.commands.base import Command
 from domain.commands.fields import REF, Schema, model_schema
 from domain.installation.tokens import Role
-from domain.words.text import DeploymentName, Name, named_in
+from domain.words.names import DeploymentName, Name, named_in
 
 _PROBLEM: Schema = {
     "type": "object",

@@ -23,7 +23,7 @@ from domain.strategies import chosen_policy, parse_policy
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.published import Entrance
 from domain.words.errors import InvalidInputError
-from domain.words.text import DeploymentName, Name
+from domain.words.names import DeploymentName, Name
 
 MOST_DOCUMENTS = 500
 _EXAMPLE = {"deployment": "web", "replicas": 3, "revision": SPEC, "policy": POLICY}

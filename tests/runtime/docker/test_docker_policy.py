@@ -7,7 +7,8 @@ import pytest
 
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest, ReplicaStartError
-from runtime.docker.container import DockerPolicy, container_config
+from runtime.docker.container import container_config
+from runtime.docker.policy import DockerPolicy
 
 
 def asked(**docker: Any) -> ReplicaRequest:
