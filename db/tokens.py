@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
-from domain.installation.tokens import NewToken, Role, Token, TokenExistsError, TokenNotFoundError
+from domain.installation.tokens import NewToken, Role, Session, Token, TokenExistsError, TokenNotFoundError
 
 _COLUMNS = "name, role, deployments, created_by, created_at, expires_at, last_used_at"
 
@@ -30,6 +30,13 @@ _MAKE_ROOM = """
      WHERE ends_at < clock_timestamp()
         OR hash IN (SELECT hash FROM sessions WHERE token = %s ORDER BY ends_at DESC OFFSET %s)
 """
+
+_ID_DIGITS = 12
+_SESSIONS = f"""
+    SELECT left(encode(hash, 'hex'), {_ID_DIGITS}), token, ends_at - %(lasts)s::interval, ends_at FROM sessions
+     WHERE (%(token)s::text IS NULL OR token = %(token)s) AND ends_at > clock_timestamp() ORDER BY ends_at DESC, hash
+"""
+_END = "DELETE FROM sessions WHERE token = %s AND starts_with(encode(hash, 'hex'), %s)"
 
 _STILL_VALID = """
     SELECT name FROM tokens
@@ -83,6 +90,21 @@ def session_shown(connection: Connection[Any], secret: str) -> Token | None:
 def end_session(connection: Connection, secret: str) -> None:
     """Log out who shows this secret."""
     connection.execute("DELETE FROM sessions WHERE hash = %s", (hash_of(secret),))
+
+
+def sessions_of(connection: Connection[Any], token: str | None) -> list[Session]:
+    """The sessions that are not over, the newest first; None: of all tokens."""
+    return [Session(*row) for row in connection.execute(_SESSIONS, {"token": token, "lasts": SESSION_LASTS})]
+
+
+def end_sessions(connection: Connection, token: str, session_id: str = "") -> int:
+    """End the sessions of a token whose ids begin so; returns how many they were. The token stays valid."""
+    return connection.execute(_END, (token, session_id)).rowcount
+
+
+def session_id(secret: str) -> str:
+    """The id of the session that this is the secret of."""
+    return hash_of(secret).hex()[:_ID_DIGITS]
 
 
 def note_use(connection: Connection, token: Token) -> None:

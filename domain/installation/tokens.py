@@ -73,6 +73,16 @@ class NewToken(BaseModel):
     """Who makes it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A login to the page with a token. `id`: the beginning of the hash of what the browser shows."""
+
+    id: str
+    token: str
+    began_at: datetime
+    ends_at: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
     """A token as it is known here: its secret is not. `deployments`: those it is for; none: all."""

@@ -53,14 +53,19 @@ class Access:
     _all_strangers: Rates = field(default_factory=lambda: Rates(5 * _WRONG_A_SECOND, 5 * _WRONG_AT_ONCE))
 
     async def token(self, request: Request) -> Token:
+        """The token that is shown. Raises NoTokenError and TooManyRequestsError."""
+        scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+        return await self.known(request, secret.strip() if scheme.lower() == "bearer" else "")
+
+    async def on_page(self, request: Request) -> Token:
         """The token that is shown, or that the page was logged in with. Raises NoTokenError and TooManyRequestsError.
 
         A session counts for reads alone, which the page itself asks for: no other site makes a browser write, or work.
         """
-        scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" and request.method in _SAFE and is_of_this_site(request):
+        is_shown = request.headers.get("authorization", "").lower().startswith("bearer ")
+        if not is_shown and request.method in _SAFE and is_of_this_site(request):
             return await self.of_session(request)
-        return await self.known(request, secret.strip() if scheme.lower() == "bearer" else "")
+        return await self.token(request)
 
     async def known(self, request: Request, secret: str) -> Token:
         """The token of this secret. Raises NoTokenError and TooManyRequestsError."""

@@ -19,7 +19,7 @@ from api.people.resources.commands import carry_out
 from api.people.resources.foresight import Foresight
 from api.people.resources.table import PLANS, WRITES
 from db.connection.engine import in_transaction
-from db.tokens import SESSION_LASTS, begin_session, end_session
+from db.tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of
 from domain.commands.base import Command
 from domain.commands.registry import BUTTONS
 from domain.installation.tokens import SECRET_BYTES, SESSION_COOKIE, NoTokenError, Token
@@ -45,6 +45,7 @@ class Site:
             ),
             Route("/login", Methods({"GET": self._ask_for_token, "POST": self._log_in})),
             Route("/logout", Methods({"POST": self._log_out})),
+            Route("/sessions", Methods({"GET": self._sessions, "POST": self._end_sessions})),
             Route("/static/{file}", Methods({"GET": file})),
         ]
 
@@ -122,6 +123,30 @@ class Site:
         lasts, is_secure = int(SESSION_LASTS.total_seconds()), request.url.scheme == "https"
         answer.set_cookie(SESSION_COOKIE, session, lasts, httponly=True, samesite="strict", secure=is_secure)
         return answer
+
+    async def _sessions(self, request: Request) -> Response:
+        """Show where the page is logged in with this token."""
+        secret = request.cookies.get(SESSION_COOKIE, "")
+        try:
+            token = await self._access.of_session(request)
+        except NoTokenError:
+            return RedirectResponse(_login(request.url.path), 303, HEADERS)
+        engine, this = self._access.engine, session_id(secret)
+        found = await run_in_threadpool(in_transaction, engine, lambda connection: sessions_of(connection, token.name))
+        lines = [
+            f"{each.id}  since {each.began_at:%Y-%m-%d %H:%M}, until {each.ends_at:%Y-%m-%d %H:%M} UTC"
+            f"{'  (this one)' if each.id == this else ''}"
+            for each in found
+        ]
+        return page("sessions", token=token.name, form_token=form_token(secret), sessions="\n".join(lines))
+
+    async def _end_sessions(self, request: Request) -> Response:
+        """End those whose ids begin so; with nothing said all of this token."""
+        token = await self._access.of_session(request)
+        form = await form_fields(request, request.cookies.get(SESSION_COOKIE, ""))
+        engine, chosen = self._access.engine, form.get("session", "").strip()
+        await run_in_threadpool(in_transaction, engine, lambda connection: end_sessions(connection, token.name, chosen))
+        return RedirectResponse("/sessions", 303, HEADERS)
 
     async def _log_out(self, request: Request) -> Response:
         session, engine = request.cookies.get(SESSION_COOKIE, ""), self._access.engine

@@ -83,6 +83,18 @@ _REVISION, _ROLLOUT = f"{DEPLOYMENT}/revisions/{{revision}}", "/v1/rollouts/{rol
 _HERE, _FLEET = "api.people.reads", "db.views.fleet"
 _LOGS = f"{_HERE}.logs"
 
+ON_THE_PAGE = frozenset(
+    {
+        *("/v1/deployments", DEPLOYMENT, "/v1/offered", _ROLLOUT),
+        *(
+            f"{DEPLOYMENT}/{part}"
+            for part in ("history", "rollouts", "offered", "why", "policy", "autoscaling", "traffic")
+        ),
+        *(f"{_ROLLOUT}/{part}" for part in ("cycles", "plan", "evidence")),
+    }
+)
+"""The paths that the page reads: who has logged in to it reads no others by that."""
+
 READS: Sequence[Read] = (
     Read("GET", "/v1/deployments", _VIEWER, f"{_HERE}.deployments.deployments"),
     Read("GET", DEPLOYMENT, _VIEWER, f"{_HERE}.deployments.deployment", has_etag=True),

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from api.people.asking.access import Access, names_withheld
 from api.people.asking.asked import Asked, Parameters, parameters_of
 from api.people.problems import InternalError, MethodNotAllowedError, refusal
-from api.people.reads.table import READS, HttpResource, Read
+from api.people.reads.table import ON_THE_PAGE, READS, HttpResource, Read
 from api.people.resources.commands import carry_out, fields_of
 from api.people.resources.foresight import Foresight
 from api.people.resources.table import PLANS, WRITES, Forecast, Write
@@ -104,8 +104,10 @@ def _writing(write: Write, access: Access) -> Answer:
 
 
 def _reading(read: Read, engine: Engine, access: Access) -> Answer:
+    who_asks = access.on_page if read.path in ON_THE_PAGE else access.token
+
     async def answer(request: Request) -> Response:
-        token, body = await access.token(request), await request.body()
+        token, body = await who_asks(request), await request.body()
         asked = allowed(read, token, request, body if read.method == "POST" else None)
         found = await run_in_threadpool(look, engine, read, asked)
         if read.afterwards:

@@ -29,7 +29,7 @@ class Streams:
 
     async def answer(self, request: Request) -> Response:
         """Raises NoTokenError, NotAllowedError, InvalidInputError and TooManyRequestsError."""
-        token = await self.access.token(request)
+        token = await self.access.on_page(request)
         asked = parameters_of(EventParameters, request.query_params)
         if asked.deployment is not None:
             token.refuse_others(asked.deployment)

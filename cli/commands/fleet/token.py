@@ -15,9 +15,10 @@ from cli.reads import signs_of_life
 from cli.servers import Reader, find_servers
 from cli.terminal.exits import READING, WRITING, UsageError, exits
 from cli.terminal.output import ago, columns, print_json, printer
-from db.tokens import all_tokens, create_token, revoke_token
+from db.tokens import all_tokens, create_token, end_sessions, revoke_token, sessions_of
 from domain.installation.tokens import SECRET_BYTES, SECRET_PREFIX, USUAL_DAYS, NewToken, Role, Token
 from domain.words.errors import InvalidInputError
+from domain.words.numbers import number_of
 
 T = TypeVar("T")
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token.", show_default=False)]
@@ -27,6 +28,7 @@ _Deployment = Annotated[
 ]
 _USUALLY = f"{USUAL_DAYS:g}; an admin's has no end"
 _Days = Annotated[float | None, typer.Option("--days", help="After which it is refused.", show_default=_USUALLY)]
+_Session = Annotated[str, typer.Option("--session", metavar="ID", help="Only this one; its first digits are enough.")]
 _Forever = Annotated[bool, typer.Option("--forever", help="It has no end.")]
 
 _token = typer.Typer(
@@ -115,6 +117,30 @@ def revoke(*, name: _Name, as_json: AsJson = False) -> None:
     if as_json:
         return print_json({"token": name, "revoked": True})
     return printer().print(f"{name} is revoked")
+
+
+@_token.command(epilog=exits(*READING, example="rollway token sessions"))
+def sessions(*, as_json: AsJson = False) -> None:
+    """Show who is logged in to the page, and since when."""
+    with Reader() as reader:
+        found, now = reader.look(lambda connection: sessions_of(connection, None)), signs_of_life(reader).now
+    if as_json:
+        return print_json(found)
+    if not found:
+        return printer().print("Nobody is logged in to the page.")
+    table = columns("SESSION", "TOKEN", "BEGAN", "ENDS")
+    for session in found:
+        table.add_row(session.id, session.token, ago(session.began_at, now), session.ends_at.isoformat(" ", "minutes"))
+    return printer().print(table, soft_wrap=False)
+
+
+@_token.command(epilog=exits(*WRITING, example="rollway token log-out ann\nrollway token log-out ann --session 1f2e3d"))
+def log_out(*, name: _Name, session: _Session = "", as_json: AsJson = False) -> None:
+    """Log the page out wherever it is logged in with this token, which stays valid."""
+    ended = _write(lambda connection: end_sessions(connection, name, session))
+    if as_json:
+        return print_json({"token": name, "ended": ended})
+    return printer().print(f"{name}: {number_of(ended, 'session')} ended")
 
 
 def _may(token: Token) -> str:

@@ -6,8 +6,9 @@ import pytest
 
 from api.people.page.files import FILES
 from api.people.page.forms import FORM_TOKEN, form_token
+from api.people.reads.table import ON_THE_PAGE, READS
 from db.connection.engine import in_transaction
-from db.tokens import revoke_token
+from db.tokens import revoke_token, session_id
 from domain.installation.tokens import SESSION_COOKIE, Role
 from tests.support.people.page_session import logged_in, pressed
 from tests.support.people.people_api import People
@@ -144,3 +145,41 @@ def test_who_logs_out_is_asked_for_a_token_again(people: People) -> None:
         assert client.post("/logout", data={FORM_TOKEN: "guessed"}).status_code == 403
         assert client.post("/logout", data={FORM_TOKEN: token}).status_code == 303
         assert client.get("/").headers["location"] == "/login"
+
+
+def test_a_session_reads_what_the_page_shows_and_nothing_else(people: People) -> None:
+    with logged_in(people, Role.ADMIN) as (client, _):
+        told = {read.path: client.get(read.path).status_code for read in READS if read.method == "GET"}
+    refused = {path for path, status in told.items() if status == 401}
+    assert refused == set(told) - ON_THE_PAGE
+    assert {"/v1/subscriptions", "/v1/hosts", "/v1/traffic"} < refused
+    assert told["/v1/deployments"] == 200
+
+
+def test_what_was_filled_in_as_one_person_is_not_done_as_another(people: People) -> None:
+    """A script of a service has replaced the session meanwhile: the form says whose it was."""
+    name = make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name
+    with logged_in(people, Role.OPERATOR) as (ann, form_of_ann), logged_in(people, Role.OPERATOR) as (thief, _):
+        ann.cookies.set(SESSION_COOKIE, thief.cookies[SESSION_COOKIE])
+        refused = pressed(ann, "scale", deployment=name, desired_replicas="9", **{FORM_TOKEN: form_of_ann})
+    assert (refused.status_code, "of an earlier login" in refused.text) == (403, True)
+
+
+def test_sessions_are_listed_and_ended_one_by_one_or_all(people: People) -> None:
+    secret = people.token(Role.VIEWER, name="often")
+    clients = [people.stranger() for _ in range(3)]
+    for client in clients:
+        client.post("/login", data={"token": secret})
+    here = clients[0]
+    sessions = [client.cookies[SESSION_COOKIE] for client in clients]
+    shown = here.get("/sessions").text
+    assert [session_id(session) in shown for session in sessions] == [True] * 3
+    assert all(session not in shown for session in sessions)
+    form = {FORM_TOKEN: form_token(sessions[0])}
+    assert here.post("/sessions", data={"session": session_id(sessions[1])}).status_code == 403
+    here.post("/sessions", data={"session": session_id(sessions[1]), **form})
+    assert [client.get("/v1/deployments").status_code for client in clients] == [200, 401, 200]
+    here.post("/sessions", data=form)
+    assert [client.get("/v1/deployments").status_code for client in clients] == [401, 401, 401]
+    for client in clients:
+        client.close()

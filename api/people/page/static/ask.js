@@ -49,7 +49,7 @@ async function open(found, { deployment, document: whole }) {
   const title = found.label.replace(" …", "");
   const name = deployment?.name;
   offer = { ...found, place: name ? `/deployments/${encodeURIComponent(name)}/${found.verb}` : `/fleet/${found.verb}` };
-  document.getElementById("ask-head").textContent = name ? `${title}: ${name}` : title;
+  document.getElementById("ask-head").textContent = `${name ? `${title}: ${name}` : title}, as ${document.body.dataset.token}`;
   document.getElementById("ask-what").textContent = found.what;
   document.getElementById("ask-do").textContent = title;
   const known = await knownOf(found, deployment, whole);

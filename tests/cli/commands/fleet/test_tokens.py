@@ -2,10 +2,14 @@
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
+from db.connection.engine import in_transaction
+from db.tokens import all_tokens, begin_session, session_id
 from tests.cli.conftest import Rollway
+from tests.support.rows.databases import engine_on
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -28,3 +32,21 @@ def test_a_token_below_admin_ends_unless_its_maker_says_that_it_does_not(rollway
 
 def test_an_admins_token_says_that_it_has_no_end(rollway: Rollway) -> None:
     assert "It has no end; --days gives it one." in rollway("token", "create", "root", "--role", "admin").err
+
+
+def test_who_is_logged_in_is_listed_and_logged_out(rollway: Rollway, database: str) -> None:
+    assert rollway("token", "sessions").out == "Nobody is logged in to the page.\n"
+    engine = engine_on(database)
+    for name in ("ann", "bob"):
+        rollway("token", "create", name)
+        (token,) = (each for each in in_transaction(engine, all_tokens) if each.name == name)
+        in_transaction(engine, partial(begin_session, secret=f"first of {name}", token=token))
+        in_transaction(engine, partial(begin_session, secret=f"second of {name}", token=token))
+    engine.dispose()
+    listed = json.loads(rollway("token", "sessions", "--json").out)
+    assert sorted(session["token"] for session in listed) == ["ann", "ann", "bob", "bob"]
+    assert session_id("first of ann") in rollway("token", "sessions").out
+    ended = rollway("token", "log-out", "ann", "--session", session_id("first of ann")[:6])
+    assert ended.out == "ann: 1 session ended\n"
+    assert json.loads(rollway("token", "log-out", "ann", "--json").out) == {"token": "ann", "ended": 1}
+    assert [session["token"] for session in json.loads(rollway("token", "sessions", "--json").out)] == ["bob", "bob"]
