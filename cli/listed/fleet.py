@@ -35,6 +35,7 @@ FLEET: Mapping[str, Listed] = {
         "cli.commands.fleet.windows",
         "Let nothing start in a window",
         WRITING,
+        "rollway freeze tonight --for 4h --pause\n"
         "rollway freeze weekend --cron '0 18 * * FRI' --for 62h --time-zone Europe/Berlin --deployment 'shop-*'",
     ),
     "unfreeze": Listed("cli.commands.fleet.windows", "End a freeze", WRITING, "rollway unfreeze weekend"),

@@ -50,7 +50,8 @@ def set_freeze(connection: Connection, command: SetFreeze) -> dict[str, Any]:
     """Make the freeze, or replace it. Raises InvalidInputError for a time zone that is none."""
     if command.cron is not None:
         _check_zone(command.time_zone)
-    given = command.model_dump(include=set(SetFreeze.model_fields) - {"deployments", "groups"}) | {
+    now = database_now(connection)
+    given = command.begun(now).model_dump(include=set(SetFreeze.model_fields) - {"deployments", "groups"}) | {
         "name": command.freeze,
         "time_zone": command.time_zone if command.cron is not None else None,
         "deployments": list(command.deployments),
@@ -59,7 +60,6 @@ def set_freeze(connection: Connection, command: SetFreeze) -> dict[str, Any]:
     connection.execute(_SET_FREEZE, given)
     _look_anew(connection)
     window = next(freeze.window for freeze in all_freezes(connection) if freeze.name == command.freeze)
-    now = database_now(connection)
     end, start = window.ends(now), window.next_start(now)
     return {
         "freeze": command.freeze,

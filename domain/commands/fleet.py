@@ -1,6 +1,6 @@
 """Commands about the fleet: freeze windows, groups of deployments, and who is told of transitions."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Self
 
 from cronsim import CronSim, CronSimError
@@ -90,7 +90,7 @@ class SetFreeze(Command):
     time_zone: Annotated[str, Field(max_length=100)] = "UTC"
     """The time zone of the cron line, such as `Europe/Berlin`."""
     duration_seconds: int | None = Field(None, ge=60, le=LONGEST_SECONDS, strict=True)
-    """How long it lasts from then on."""
+    """How long it lasts from then on; alone: from now on."""
     starts_at: AwareDatetime | None = None
     """Instead of a cron line: when it begins, once."""
     ends_at: AwareDatetime | None = None
@@ -104,12 +104,19 @@ class SetFreeze(Command):
 
     @model_validator(mode="after")
     def _one_window(self) -> Self:
-        ways = ({"cron", "duration_seconds"}, {"starts_at", "ends_at"})
+        ways = ({"cron", "duration_seconds"}, {"duration_seconds"}, {"starts_at", "ends_at"})
         if {name for way in ways for name in way if getattr(self, name) is not None} not in ways:
-            raise ValueError("needs either cron and duration_seconds, or starts_at and ends_at")
+            raise ValueError("needs duration_seconds, with cron or from now on, or starts_at and ends_at")
         if self.starts_at is not None and self.ends_at is not None and self.ends_at <= self.starts_at:
             raise ValueError("ends_at must be later than starts_at")
         return self
+
+    def begun(self, now: datetime) -> Self:
+        """The freeze with both of its ends, where it is one of so long from now on."""
+        if self.cron is not None or self.duration_seconds is None:
+            return self
+        ends_at = now + timedelta(seconds=self.duration_seconds)
+        return self.model_copy(update={"starts_at": now, "ends_at": ends_at, "duration_seconds": None})
 
 
 class DeleteFreeze(Command):

@@ -21,6 +21,12 @@ def test_freezes_are_set_shown_and_ended(rollway: Rollway, engine: Engine) -> No
     assert rollway("freeze", "weekend", *weekend, "--group", "shop", "--pause").out.startswith("weekend: ")
     once = ("--starts-at", "2100-12-24T18:00+01:00", "--ends-at", "2101-01-02T09:00Z", "--deployment", "shop-*")
     assert rollway("freeze", "fair", *once).out == "fair: from 2100-12-24 17:00 UTC\n"
+    assert rollway("freeze", "tonight", "--for", "4h").out.startswith("tonight: on until 20")
+    (lasts,) = read(
+        engine, "SELECT ends_at - starts_at AS s, starts_at <= now() AS on FROM freezes WHERE name = 'tonight'"
+    )
+    assert (lasts["s"].total_seconds(), lasts["on"]) == (4 * 3600, True)
+    assert rollway("unfreeze", "tonight").code == 0
     freeze(engine, "now", reason="nobody is here")
     shown = {line.split()[0]: " ".join(line.split()) for line in rollway("freezes").out.splitlines()}
     assert "0 18 * * FRI Europe/Berlin for 2 d 14 h" in shown["weekend"]
@@ -41,7 +47,7 @@ def test_freezes_are_set_shown_and_ended(rollway: Rollway, engine: Engine) -> No
         (("--cron", "0 18 * *", "--for", "2d"), "cron: must be a cron line of five fields"),
         (("--cron", "0 18 * * *", "--for", "2d", "--time-zone", "Mars/Olympus"), "no time zone 'Mars/Olympus'"),
         (("--starts-at", "tomorrow", "--ends-at", "2100-01-01T00:00Z"), "starts_at:"),
-        ((), "needs either cron and duration_seconds, or starts_at and ends_at"),
+        ((), "needs duration_seconds, with cron or from now on, or starts_at and ends_at"),
     ],
 )
 def test_a_freeze_that_makes_no_sense_is_refused_with_a_sentence(
