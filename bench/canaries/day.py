@@ -36,7 +36,7 @@ from tests.support.worlds.streams import BEFORE, Side, stream
 
 DAY = 86_400
 MINUTE = 60
-WATCHED_SECONDS = 40
+WATCHED_SECONDS = 120
 ROLLOUTS = 6
 JUDGE = {"slow": {}, "at_least": {"requests": 1_000_000, "seconds": 0}, "at_most": {"seconds": 30 * DAY}}
 POLICY = {"strategy": "canary", "spec": {"steps": ["20%"], "judge": JUDGE}}

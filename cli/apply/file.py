@@ -64,6 +64,8 @@ def _text(name: str, shown: str) -> str:
 def _document(raw: object, label: str, folder: Path) -> Document:
     if not isinstance(raw, dict):
         raise _fault(label, "must be fields such as 'deployment: web'; 'rollway apply --help' shows them")
+    if {"apiVersion", "kind"} <= raw.keys():
+        raise _fault(label, "is a manifest of Kubernetes; 'rollway apply --help' shows what a file has here")
     if fault := unstorable(raw):
         raise _fault(label, ": ".join(fault))
     try:

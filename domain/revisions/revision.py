@@ -33,7 +33,10 @@ class RevisionExistsError(RollwayError):
 
 
 def _split_command(value: object) -> object:
-    return shlex.split(value) if isinstance(value, str) else value
+    try:
+        return shlex.split(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("has a quote that is not closed; as a list no quotes are needed: [python, serve.py]") from None
 
 
 def _with_a_program(command: tuple[str, ...]) -> tuple[str, ...]:

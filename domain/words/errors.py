@@ -4,6 +4,8 @@ import re
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pydantic import BaseModel, ValidationError
 
 _MOST_FAULTS = 20
@@ -44,10 +46,17 @@ class InvalidInputError(RollwayError):
         from domain.words.faults import path_of, sentence_of  # noqa: PLC0415 -- Pydantic, which most refusals need not
 
         faults = error.errors()
+        paths = [fault["loc"] for fault in faults]
+        faults = [each for each in faults if each["type"] != "too_short" or not _is_above(each["loc"], paths)]
         sentences = [sentence_of(fault, model, where) for fault in faults[:_MOST_FAULTS]]
         if len(faults) > _MOST_FAULTS:
             sentences.append(f"and {len(faults) - _MOST_FAULTS} more")
         return cls("; ".join(dict.fromkeys(sentences)), field=path_of(faults[0], where))
+
+
+def _is_above(path: tuple[int | str, ...], others: "Iterable[tuple[int | str, ...]]") -> bool:
+    """Whether a fault lies deeper: what is wrong in a list is left out of it, which is no second fault."""
+    return any(len(other) > len(path) and other[: len(path)] == path for other in others)
 
 
 class UnreadableError(RollwayError):

@@ -3,6 +3,7 @@
 import ast
 import difflib
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
@@ -15,10 +16,38 @@ from domain.words.names import DEPLOYMENT_NAME_PATTERN, NAME_PATTERN
 Fault = Mapping[str, Any]
 """As Pydantic lists it: "type", "loc", "msg", "input", "ctx"."""
 
-_NAMES = {
+_PATTERNS = {
     NAME_PATTERN: "must be lower-case letters, digits, '-' and '.', 63 at most",
     DEPLOYMENT_NAME_PATTERN: "must be lower-case letters, digits, '-' and '.', 54 at most",
+    "^/": "must begin with '/', such as /health",
 }
+
+_RIGHT = {
+    "int_type": "a whole number, such as 3",
+    "int_parsing": "a whole number, such as 3",
+    "int_from_float": "a whole number, such as 3",
+    "float_type": "a number, such as 1.5",
+    "float_parsing": "a number, such as 1.5",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "text",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+}
+"""What a value must be, by the kind of fault."""
+
+_BOUNDS = ("gt", "ge", "lt", "le")
+
+_MEANT = {
+    "image": "an image is run by 'runtime: docker' and 'docker: {image: ...}'",
+    "port": "each replica gets a port of its own, as {port} in 'command' and as PORT in its environment",
+    "ports": "each replica gets a port of its own, as {port} in 'command' and as PORT in its environment",
+}
+"""Fields that people bring from elsewhere, and what says the same here."""
+
+_WITH_UNIT = re.compile(r"[\d.]+ ?(ms|s|m|min|h|d)")
 
 
 def sentence_of(fault: Fault, model: type[BaseModel] | None = None, where: str = "") -> str:
@@ -45,14 +74,28 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
         case "tuple_type" | "list_type":
             return "must be a list"
         case "model_type" | "dict_type":
-            return "must be fields, each with its value"
+            return f"must be fields, each with its value{_fields_at(fault['loc'], model)}"
+        case "float_parsing" | "int_parsing" if _WITH_UNIT.fullmatch(str(fault["input"])):
+            return "must be a number alone, without its unit: seconds, as the field's name says, such as 10"
         case "string_type" if isinstance(fault["input"], (int, float)):
             return "must be text; put it in quotes"
-        case "string_pattern_mismatch" if known := _NAMES.get(fault["ctx"]["pattern"]):
+        case "string_pattern_mismatch" if known := _PATTERNS.get(fault["ctx"]["pattern"]):
             return known
+        case kind if right := _RIGHT.get(kind):
+            bounds = fault.get("ctx", {}).items()
+            return (
+                f"must be {right.format(**{name: format(bound, '.15g') for name, bound in bounds if name in _BOUNDS})}"
+            )
     message = str(fault["msg"])
     own = message.removeprefix("Value error, ")
-    return own if own != message else f"{message[0].lower()}{message[1:]}"
+    if own != message:
+        return own
+    return message.replace("Input should", "must", 1) if "Input" in message else f"{message[0].lower()}{message[1:]}"
+
+
+def _fields_at(path: Sequence[int | str], model: type[BaseModel] | None) -> str:
+    section = model and _section(model, path)
+    return f": {', '.join(section.model_fields)}" if section else ""
 
 
 def _instead(path: Sequence[int | str], model: type[BaseModel] | None) -> str:
@@ -60,6 +103,8 @@ def _instead(path: Sequence[int | str], model: type[BaseModel] | None) -> str:
     if section is None:
         return ""
     known = list(section.model_fields)
+    if meant := _MEANT.get(str(path[-1])):
+        return f"; {meant}"
     close = difflib.get_close_matches(str(path[-1]), known, 1)
     return f"; did you mean {close[0]}?" if close else f"; the fields are {', '.join(known)}"
 

@@ -83,16 +83,16 @@ class StrictLoader(yaml.SafeLoader):
         """Raises ConstructorError naming the field."""
         seen: set[object] = set()
         for key in self._keys(node):
-            if key in seen:
-                raise ConstructorError(None, None, f"{key} stands twice", node.start_mark)
-            seen.add(key)
+            if key.value in seen:
+                raise ConstructorError(None, None, f"{key.value} stands twice", key.start_mark)
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
     @staticmethod
-    def _keys(node: yaml.Node) -> Iterator[str]:
+    def _keys(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
         """None of what is no mapping, though its tag says so."""
         pairs = node.value if isinstance(node, yaml.MappingNode) else ()
-        return (key.value for key, _ in pairs if isinstance(key, yaml.ScalarNode) and key.value != "<<")
+        return (key for key, _ in pairs if isinstance(key, yaml.ScalarNode) and key.value != "<<")
 
 
 def documents_of(text: str) -> list[object]:

@@ -33,7 +33,7 @@ def weight_of(percent: str) -> int:
 
 
 def _check_step(value: object) -> object:
-    return {"weight": value} if isinstance(value, str) else value
+    return {"weight": value} if isinstance(value, (str, int, float)) else value
 
 
 def _check_mirror(value: object) -> object:

@@ -62,15 +62,15 @@ def test_a_literal_0_and_0_is_refused(surge: int | str, unavailable: int | str) 
         ({"strategy": "rolling_update", "specs": {}}, "policy.specs", ""),
         (with_spec(surge=1), "policy.spec.surge", ""),
         (with_spec(pacing="fast"), "policy.spec.pacing", "'wave' or 'continuous'"),
-        (with_spec(min_ready_seconds=-1), "policy.spec.min_ready_seconds", "greater than or equal to 0"),
+        (with_spec(min_ready_seconds=-1), "policy.spec.min_ready_seconds", "at least 0"),
         (with_spec(min_ready_seconds=float("nan")), "policy.spec.min_ready_seconds", ""),
         ({"strategy": "rolling_update", "limits": {"timeout_seconds": 0}}, "policy.limits.timeout_seconds", "than 0"),
         (
             {"strategy": "rolling_update", "limits": {"progress_timeout_seconds": -5}},
             "policy.limits.progress_timeout_seconds",
-            "greater than 0",
+            "more than 0",
         ),
-        ({"strategy": "rolling_update", "limits": {"failure_budget": 0}}, "policy.limits.failure_budget", "equal to 1"),
+        ({"strategy": "rolling_update", "limits": {"failure_budget": 0}}, "policy.limits.failure_budget", "at least 1"),
     ],
 )
 def test_each_error_names_the_field_and_what_is_right(raw: object, field: str, right: str) -> None:

@@ -35,6 +35,45 @@ LONG = "a" * 60
             "spec.health_check.pathh",
         ),
         (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "health_check": "/healthz"}},
+            (
+                "spec.health_check: must be fields, each with its value: path, protocol, service, interval_seconds, "
+                "timeout_seconds, success_threshold, failure_threshold, initial_delay_seconds, start_deadline_seconds"
+            ),
+            "spec.health_check",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "health_check": {"path": "healthz"}}},
+            "spec.health_check.path: must begin with '/', such as /health",
+            "spec.health_check.path",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "stop_grace_seconds": "10s"}},
+            (
+                "spec.stop_grace_seconds: must be a number alone, without its unit: seconds, as the field's name says, "
+                "such as 10"
+            ),
+            "spec.stop_grace_seconds",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "port": 80}},
+            (
+                "spec.port: there is no such field; each replica gets a port of its own, as {port} in 'command' "
+                "and as PORT in its environment"
+            ),
+            "spec.port",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": "serve 'it"}},
+            "spec.command: has a quote that is not closed; as a list no quotes are needed: [python, serve.py]",
+            "spec.command",
+        ),
+        (
             "set_freeze",
             {"freeze": "night", "cron": "0 22 * *", "duration_seconds": 3600},
             "cron: must be a cron line of five fields, such as '0 18 * * FRI'",

@@ -42,4 +42,4 @@ def test_who_is_told_of_what_is_listed_with_how_far_it_has_come(rollway: Rollway
 def test_a_type_that_does_not_exist_is_refused_with_those_that_do(rollway: Rollway) -> None:
     refused = rollway("subscribe", "ci", "--webhook", "ci", "--type", "rollway.rollout.burst")
     assert refused.code == 2
-    assert refused.err.startswith("types.0: input should be 'rollway.deployment.created'")
+    assert refused.err.startswith("types.0: must be 'rollway.deployment.created'")
