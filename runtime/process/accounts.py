@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.base import ReplicaRequest, ReplicaStartError
+from runtime.process.family import kill_account
 from runtime.process.pool import AccountPool, NoAccountError
 
 EACH = "@deployment"
@@ -136,6 +137,11 @@ class Owners:
         users = {REPLICA_USER, accounts.usual, *accounts.others}
         shared = frozenset({os.geteuid(), *(uid for user, uid in known.items() if user in users)})
         return cls(shared, AccountPool(home))
+
+    def end_account_of(self, deployment: str) -> None:
+        """End everything that runs as the account of a deployment, if it has had one."""
+        if number := self.pool.known().get(deployment):
+            kill_account(number)
 
     def may_be(self, uid: int, deployment: str) -> bool:
         """Whether a process of this user can be a replica of that deployment."""

@@ -45,9 +45,11 @@ def _family(route_id: str, identity: Identity, may_be: MayBe) -> set[psutil.Proc
         with suppress(psutil.Error):
             members.update(psutil.Process(identity.pid).children(recursive=True))
     session_is_ours = _number_is_ours(identity)
+    strange = {None, 0, os.getsid(0)}  # of what is gone, of the kernel, and our own
     for pid in psutil.pids():
-        ours = session_is_ours and session_of(pid) == identity.pid
-        if not ours and not _may_carry(pid, route_id):
+        session = session_of(pid)
+        ours = session_is_ours and session == identity.pid
+        if session in strange or not (ours or _may_carry(pid, route_id)):
             continue
         with suppress(psutil.Error):
             process = psutil.Process(pid)

@@ -1,7 +1,7 @@
 """Replicas as operating-system processes of this host, which outlive the worker that started them."""
 
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
@@ -11,7 +11,7 @@ from runtime.machine.identity import is_alive, send_to_group, wait_for_end
 from runtime.machine.ports import REPLICA_PORTS
 from runtime.process.accounts import Accounts, Owners, account_of
 from runtime.process.ending import end_everyone
-from runtime.process.family import kill_account, kill_family
+from runtime.process.family import kill_family
 from runtime.process.keeper import kept_log
 from runtime.process.limits import ProcessLimits
 from runtime.process.logs import ProcessLogs
@@ -95,14 +95,15 @@ class ProcessRuntime:
     def forget(self, route_id: UUID) -> None:
         """Drop the record of an ended replica and kill what it left running; its log stays. A running one is kept."""
         with self._records.locked():
-            record = self._resolve(route_id, self._records.all())
+            records = self._records.all()
+            record = self._resolve(route_id, records)
             if record and not record.ended:
                 return
             if record and record.process:
                 kill_family(route_id, record.process, self._owners.may_be)
             self._records.remove(route_id)
-            if record and (number := self._owners.pool.known().get(record.deployment)) and self._was_last(record):
-                kill_account(number)
+            if record and _was_last(record, records.values()):
+                self._owners.end_account_of(record.deployment)
 
     def log_tail(self, route_id: UUID, lines: int) -> str:
         """The last lines of its output; empty when there is none."""
@@ -188,10 +189,11 @@ class ProcessRuntime:
 
         return given_port(self._ports, is_reserved, self._owners.pool.known())
 
-    def _was_last(self, record: ReplicaRecord) -> bool:
-        """Whether no replica of its deployment is left here: whoever still runs as its account has left them."""
-        others = (self._records.read(route_id) for route_id in self._records.route_ids())
-        return not any(other and other.deployment == record.deployment and not other.ended for other in others)
+
+def _was_last(record: ReplicaRecord, among: Iterable[ReplicaRecord]) -> bool:
+    """Whether no other replica of its deployment runs here: whoever still runs as its account has left them."""
+    others = (other for other in among if other.route_id != record.route_id)
+    return all(other.deployment != record.deployment or other.ended for other in others)
 
 
 def stop_all(home: Path, grace_seconds: float = 5.0, left: Callable[[int], None] = lambda _: None) -> int:

@@ -59,11 +59,11 @@ count = 0
 try:
     while True:
         if os.fork() == 0:
-            time.sleep(60)
+            time.sleep(600)
         count += 1
 except OSError:
     print(count, flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -90,10 +90,10 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 print("left", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
-KEEPS_ITS_MARK = LEAVES.format(then="time.sleep(60)")
-WITHOUT_ITS_MARK = LEAVES.format(then='os.execve("/bin/sleep", ["sleep", "60"], {})')
+KEEPS_ITS_MARK = LEAVES.format(then="time.sleep(600)")
+WITHOUT_ITS_MARK = LEAVES.format(then='os.execve("/bin/sleep", ["sleep", "600"], {})')
 
 
 def whole_tree(runtime: ProcessRuntime, asked: ReplicaRequest, left_as: str) -> list[psutil.Process]:
@@ -114,7 +114,7 @@ def whole_tree(runtime: ProcessRuntime, asked: ReplicaRequest, left_as: str) -> 
 
 
 def test_who_has_left_the_session_of_a_replica_ends_with_it(home: Path) -> None:
-    runtime, asked = ProcessRuntime(home), of("web", KEEPS_ITS_MARK)
+    runtime, asked = ProcessRuntime(home, accounts=OWN), of("web", KEEPS_ITS_MARK)
     tree = whole_tree(runtime, asked, "fork() == 0")
     assert len({os.getsid(process.pid) for process in tree}) == 2
     runtime.kill(asked.route_id)
@@ -128,7 +128,7 @@ def test_who_has_left_without_a_mark_ends_with_the_last_replica_of_the_account(h
     other = runtime.start(of("other", SLEEPER))
     left = next(
         process
-        for process in whole_tree(runtime, asked, "sleep 60")
+        for process in whole_tree(runtime, asked, "sleep 600")
         if process.pid != pid_of(sibling) and os.getsid(process.pid) != process.pid
     )
     for request in (asked, beside):
@@ -152,7 +152,7 @@ for port in range({start}, {stop}):
     except OSError:
         pass
 print("took", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 PORTS = range(25_000, 25_400)
 

@@ -110,6 +110,24 @@ def test_a_replica_without_its_record_is_found_as_its_deployments_account_alone(
     noted.write_text(noted.read_text().replace("other", "web"))
 
 
+@needs_root
+def test_replicas_of_the_account_that_all_once_had_go_on_and_are_ended(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a home before each deployment had its own; daemon stands for rollway-replica."""
+    before = ProcessRuntime(home, accounts=Accounts("daemon"))
+    recorded, lost = before.start(as_user(None)), before.start(as_user(None))
+    eventually(lambda: len(processes_of(home)) == 2)
+    (home / "replicas" / f"{lost.route_id}.json").unlink()
+    monkeypatch.setattr("runtime.process.accounts.REPLICA_USER", "daemon")
+    after = ProcessRuntime(home, accounts=Accounts(EACH))
+    assert {found.route_id for found in after.everyone() if found.running} == {recorded.route_id, lost.route_id}
+    for replica in (recorded, lost):
+        after.terminate(replica.route_id)
+        ended(after, replica.route_id)
+    assert processes_of(home) == []
+
+
 def test_who_is_not_root_hears_that_accounts_take_root() -> None:
     code = """
 import os
