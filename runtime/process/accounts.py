@@ -40,7 +40,7 @@ class Account:
     is_own: bool = False
 
 
-def account_of(request: ReplicaRequest, accounts: Accounts, home: Path) -> Account | None:
+def account_of(request: ReplicaRequest, accounts: Accounts, pool: AccountPool) -> Account | None:
     """As whom the replica runs; None for the worker's own user.
 
     Raises ReplicaStartError where its revision names a user that it may not, or this worker cannot become that one.
@@ -55,7 +55,7 @@ def account_of(request: ReplicaRequest, accounts: Accounts, home: Path) -> Accou
             f"revision {revision!r} runs as the user {user!r}, whom ROLLWAY_REPLICA_USERS of this host does not name"
         )
     if user == EACH:
-        return _own_account(request, home)
+        return _own_account(request, pool)
     try:
         known = pwd.getpwnam(user)
     except KeyError:
@@ -66,7 +66,7 @@ def account_of(request: ReplicaRequest, accounts: Accounts, home: Path) -> Accou
         return None
     if os.geteuid() != 0:
         raise ReplicaStartError(f"revision {revision!r} runs as the user {user!r}, and {_ROOT} can start it so")
-    if why := why_no_wall(user, home):
+    if why := why_no_wall(user, pool.home):
         field = "`user` of the revision" if request.spec.user else "ROLLWAY_REPLICA_USER"
         raise ReplicaStartError(f"revision {revision!r} runs as the user {user!r} ({field}), who {why}: {_RIGHT}")
     named = {"HOME": known.pw_dir, "USER": user, "LOGNAME": user, "SHELL": known.pw_shell}
@@ -76,11 +76,11 @@ def account_of(request: ReplicaRequest, accounts: Accounts, home: Path) -> Accou
 _ROOT = "only a worker that runs as root"
 
 
-def _own_account(request: ReplicaRequest, home: Path) -> Account:
+def _own_account(request: ReplicaRequest, pool: AccountPool) -> Account:
     if os.geteuid() != 0:
         raise ReplicaStartError(f"ROLLWAY_REPLICA_USER is {EACH}, and {_ROOT} can start replicas so")
     try:
-        number = AccountPool(home).number_of(request.deployment)
+        number = pool.number_of(request.deployment)
     except NoAccountError as error:
         raise ReplicaStartError(f"there is no account for {request.deployment!r} on this host: {error}") from error
     name = f"rollway-{number}"

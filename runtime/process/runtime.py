@@ -169,7 +169,7 @@ class ProcessRuntime:
         )
         self._records.write(record)
         try:
-            account = account_of(request, self._accounts, self._home)
+            account = account_of(request, self._accounts, self._owners.pool)
             env = self._surroundings.variables(request, port, account)
             with kept_log(self._logs.path(request.route_id), self._limits.logs, account) as (output, keeper):
                 child = spawn(request, env, output, account, self._limits)

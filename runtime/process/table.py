@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from uuid import UUID
 
@@ -34,6 +35,7 @@ _children: dict[tuple[int, Identity], subprocess.Popen[bytes]] = {}
 _children_guard = threading.Lock()
 
 
+@cache
 def keeper_of(home: Path) -> str:
     """Return what KEEPER says in the replicas of this home, which is absolute."""
     return hashlib.sha256(os.fsencode(home)).hexdigest()[:32]

@@ -133,11 +133,12 @@ def test_who_is_not_root_hears_that_accounts_take_root() -> None:
 import os
 from pathlib import Path
 from runtime.process.accounts import EACH, Accounts, account_of
+from runtime.process.pool import AccountPool
 from runtime.base import ReplicaStartError
 from tests.runtime.process.test_process_users import as_user
 os.geteuid() or os.setuid(65534)
 try:
-    account_of(as_user(None), Accounts(EACH), Path("/nowhere"))
+    account_of(as_user(None), Accounts(EACH), AccountPool(Path("/nowhere")))
 except ReplicaStartError as error:
     print(error)
 """

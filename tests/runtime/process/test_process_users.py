@@ -127,12 +127,14 @@ def test_a_worker_that_is_not_root_says_that_it_may_not_change_the_user() -> Non
 import os
 from pathlib import Path
 from runtime.process.accounts import Accounts, account_of
+from runtime.process.pool import AccountPool
 from runtime.base import ReplicaStartError
 from tests.runtime.process.test_process_users import as_user
 os.setuid(65534)
-assert account_of(as_user("nobody"), Accounts("nobody"), Path("/nowhere")) is None  # it is that user already
+pool = AccountPool(Path("/nowhere"))
+assert account_of(as_user("nobody"), Accounts("nobody"), pool) is None  # it is that user already
 try:
-    account_of(as_user("daemon"), Accounts("daemon"), Path("/nowhere"))
+    account_of(as_user("daemon"), Accounts("daemon"), pool)
 except ReplicaStartError as error:
     print(error)
 """
