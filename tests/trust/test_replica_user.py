@@ -162,9 +162,9 @@ SIGNS = SignsOfLife(NOW, NOW, NOW, NOW, unwalled=("vm",), proxies=0, telling=0)
 
 @needs_root
 def test_status_and_doctor_say_what_stands_in_the_way_here(
-    closed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    closed: Path, stack_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = SmallStack(made_home(tmp_path), environ={"ROLLWAY_REPLICA_USER": ""})
+    small = SmallStack(stack_home, environ={"ROLLWAY_REPLICA_USER": ""})
     monkeypatch.setenv("ROLLWAY_HOME", str(small.home.root))
     said = "processes on vm run as the workers' own user and can read what steers the fleet"
     assert [sentence.partition(";")[0] for sentence in missing_walls(SIGNS)] == [said]
