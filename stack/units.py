@@ -26,6 +26,7 @@ EnvironmentFile={environment_file}
 Environment=ROLLWAY_HOME=/var/lib/rollway PYTHONUNBUFFERED=1
 StateDirectory=rollway
 StateDirectoryMode=0700
+UMask=0077
 WorkingDirectory=/var/lib/rollway
 ExecStart={command}
 Restart=always

@@ -50,6 +50,7 @@ def test_every_service_reads_the_file_runs_as_the_user_and_is_not_started_again_
         service = section(folder / name)
         assert (service["User"], service["Group"], service["EnvironmentFile"]) == ("web", "web", "/etc/web")
         assert (service["Restart"], service["RestartPreventExitStatus"]) == ("always", str(WRONG_INSTALLATION))
+        assert (service["StateDirectoryMode"], service["UMask"]) == ("0700", "0077")
         assert int(service["LogRateLimitBurst"]) > 0
         assert section(folder / name, "Unit")["PartOf"] == section(folder / name, "Install")["WantedBy"]
 
