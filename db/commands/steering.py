@@ -174,7 +174,7 @@ class StoredCase:
 
     def _checks(self, references: Sequence[str]) -> tuple[SecretCheck, ...]:
         if self.asked is not None and not set(references) <= set(self.asked):
-            raise UnaskedSecretsError(references)
+            raise UnaskedSecretsError(self.deployment.name, references)
         return tuple(secret_checks(self.connection, references)) if references else ()
 
     def _rows(self) -> Cursor[DictRow]:

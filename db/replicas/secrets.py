@@ -1,7 +1,8 @@
 """Keeps which secrets hosts are asked for, by reference, and what each answers. No value comes here."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from psycopg import Connection
@@ -10,6 +11,7 @@ from db.locking.rows import columns, named_row
 from db.placing import OFFSETS, REFERENCES
 from domain.replicas.clocks import hosts_in_time
 from domain.revisions.secrets import SecretCheck
+from domain.words.errors import RollwayError
 
 REFERENCES_TO_START = f"""
     SELECT DISTINCT reference FROM ({REFERENCES}) r (reference) WHERE v.spec->>'runtime' IS DISTINCT FROM 'external'
@@ -18,80 +20,139 @@ REFERENCES_TO_START = f"""
 
 _ASKED = columns("host text, reference text")
 
+MOST_OPEN = 200
+"""References of a deployment that hosts have not looked at yet, or lack: its revisions may have 100 each."""
+
 _ASK = f"""
-    INSERT INTO host_secrets (host, reference) SELECT host, reference FROM {_ASKED}
-    ON CONFLICT (host, reference) DO UPDATE SET asked_at = clock_timestamp(), checked_at = NULL
+    INSERT INTO host_secrets (host, reference, asked_by) SELECT host, reference, %(asked_by)s FROM {_ASKED}
+    ON CONFLICT (host, reference, asked_by)
+    DO UPDATE SET asked_at = clock_timestamp(), checked_at = NULL, leased_until = NULL
+"""
+
+_OPEN = """
+    SELECT count(DISTINCT reference) FROM host_secrets
+     WHERE asked_by = %s AND reference <> ALL(%s) AND (checked_at IS NULL OR fault IS NOT NULL)
 """
 
 _CHECKS = f"""
-    SELECT u.host, u.reference, s.checked_at IS NOT NULL AS is_answered, s.fault
-      FROM {_ASKED} LEFT JOIN host_secrets s ON s.host = u.host AND s.reference = u.reference
+    SELECT u.host, u.reference, coalesce(s.is_answered, false) AS is_answered, s.fault
+      FROM {_ASKED}
+      LEFT JOIN LATERAL (
+           SELECT checked_at IS NOT NULL AS is_answered, fault FROM host_secrets h
+            WHERE h.host = u.host AND h.reference = u.reference
+              AND (%(asked_by)s::text IS NULL OR h.asked_by = %(asked_by)s)
+            ORDER BY checked_at DESC NULLS LAST LIMIT 1) s ON true
      ORDER BY u.host, u.reference
 """
 
 # a moment that lies ahead is from before the database's clock was set back
-_TO_CHECK = """
-    SELECT reference, asked_at FROM host_secrets
-     WHERE host = %s
-       AND (checked_at IS NULL
-            OR fault IS NOT NULL
-               AND checked_at NOT BETWEEN clock_timestamp() - make_interval(secs => %s) AND clock_timestamp())
-     ORDER BY checked_at IS NOT NULL, asked_at, reference LIMIT %s
+_IS_LEASED = "coalesce(leased_until BETWEEN clock_timestamp() AND clock_timestamp() + %(lease)s, false)"
+_TAKE = f"""
+    WITH asked AS (
+        SELECT *, {_IS_LEASED} AS is_leased,
+               count(*) FILTER (WHERE {_IS_LEASED}) OVER (PARTITION BY asked_by) AS leases
+          FROM host_secrets
+         WHERE host = %(host)s AND (reference LIKE 'command:%%') = %(are_commands)s
+           AND (checked_at IS NULL
+                OR fault IS NOT NULL AND checked_at NOT BETWEEN clock_timestamp() - %(again)s AND clock_timestamp())),
+    turns AS (
+        SELECT reference, asked_by, asked_at, leases,
+               row_number() OVER (PARTITION BY asked_by
+                                  ORDER BY checked_at IS NOT NULL, asked_at, reference) AS turn
+          FROM asked WHERE NOT is_leased),
+    taken AS (
+        SELECT s.host, s.reference, s.asked_by
+          FROM host_secrets s JOIN turns ON s.reference = turns.reference AND s.asked_by = turns.asked_by
+         WHERE s.host = %(host)s AND NOT {_IS_LEASED} AND turns.leases + turns.turn <= %(most)s
+         ORDER BY turns.leases + turns.turn, turns.asked_at, s.reference LIMIT %(limit)s
+           FOR UPDATE OF s SKIP LOCKED)
+    UPDATE host_secrets s SET leased_until = clock_timestamp() + %(lease)s
+      FROM taken WHERE s.host = taken.host AND s.reference = taken.reference AND s.asked_by = taken.asked_by
+    RETURNING s.reference, clock_timestamp() AS taken_at
 """
+"""Turns by deployment: the first of each, then the second of each; no deployment has more than so many looked at."""
 
-_ANSWERED = columns("reference text, asked timestamptz, fault text")
+_ANSWERED = columns("reference text, taken timestamptz, fault text")
 
 _ANSWER = f"""
-    UPDATE host_secrets s SET checked_at = clock_timestamp(), fault = u.fault
-      FROM {_ANSWERED} WHERE s.host = %(host)s AND s.reference = u.reference AND s.asked_at = u.asked
+    UPDATE host_secrets s SET checked_at = clock_timestamp(), fault = u.fault, leased_until = NULL
+      FROM {_ANSWERED} WHERE s.host = %(host)s AND s.reference = u.reference AND s.asked_at <= u.taken
 """
 
 _NOTE_FAULT = """
     INSERT INTO host_secrets (host, reference, checked_at, fault)
     SELECT name, %s, clock_timestamp(), %s FROM hosts WHERE name = %s
-    ON CONFLICT (host, reference) DO UPDATE SET checked_at = clock_timestamp(), fault = excluded.fault
+    ON CONFLICT (host, reference, asked_by) DO UPDATE SET checked_at = clock_timestamp(), fault = excluded.fault
 """
 
 _FORGET = "DELETE FROM host_secrets WHERE host = %s AND asked_at < clock_timestamp() - interval '1 day'"
 
 
-class AskedSecret(NamedTuple):
-    """A reference that a host shall look at, and when it was asked."""
+class TakenSecret(NamedTuple):
+    """A reference that a worker of the host looks at, and since when."""
 
     reference: str
-    asked_at: datetime
+    taken_at: datetime
+
+
+class TooManySecretsError(RollwayError):
+    """A deployment waits for more secrets than it may."""
 
 
 class UnaskedSecretsError(Exception):
     """A command starts a revision whose secrets no host was asked for. Nobody is told: ask, and try again."""
 
-    def __init__(self, references: Sequence[str]) -> None:
-        super().__init__(*references)
+    def __init__(self, deployment: str, references: Sequence[str]) -> None:
+        super().__init__(deployment, *references)
+        self.deployment = deployment
         self.references = references
 
 
-def ask_for_secrets(connection: Connection, references: Sequence[str]) -> None:
-    """Ask every host that may get replicas whether it can have these secrets, also if it has said so before."""
-    connection.cursor().execute(_ASK, _ASKED.arrays(_of_each_host(connection, references)))
+def ask_for_secrets(connection: Connection, deployment: str, references: Sequence[str]) -> None:
+    """Ask every host that may get replicas whether it can have these secrets, also if it has said so before.
+
+    Raises TooManySecretsError.
+    """
+    ((others,),) = connection.execute(_OPEN, (deployment, list(references)))
+    if others + len(references) > MOST_OPEN:
+        message = (
+            f"{deployment} waits for {others} secrets that hosts have not looked at yet, or lack, and {MOST_OPEN} are "
+            "the most; wait until they have, or put right what they lack"
+        )
+        raise TooManySecretsError(message, deployment=deployment)
+    asked = _ASKED.arrays(_of_each_host(connection, references), asked_by=deployment)
+    connection.cursor().execute(_ASK, asked)
 
 
-def secret_checks(connection: Connection, references: Sequence[str]) -> list[SecretCheck]:
-    """Read what the hosts that may get replicas say of these secrets."""
-    asked = _ASKED.arrays(_of_each_host(connection, references))
+def secret_checks(
+    connection: Connection, references: Sequence[str], deployment: str | None = None
+) -> list[SecretCheck]:
+    """Read what the hosts that may get replicas say of these secrets; to that deployment, or to whoever asked last."""
+    asked = _ASKED.arrays(_of_each_host(connection, references), asked_by=deployment)
     return [SecretCheck(*row) for row in connection.cursor().execute(_CHECKS, asked).fetchall()]
 
 
-def secrets_to_check(connection: Connection, host: str, again_after_seconds: float, limit: int) -> list[AskedSecret]:
-    """Read what the host was asked for and has not looked at since, then what it lacked when it looked a while ago.
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A worker's share of what its host was asked for: `limit` at once, `most` of one deployment by all workers.
 
-    No more than `limit`, those first that have waited longest.
+    `are_commands`: programs, or else files and variables. `lease`: after so long another worker looks.
     """
-    cursor = connection.cursor(row_factory=named_row(AskedSecret))
-    return cursor.execute(_TO_CHECK, (host, again_after_seconds, limit)).fetchall()
+
+    are_commands: bool
+    limit: int
+    most: int
+    lease: timedelta
+
+
+def take_secrets(connection: Connection, host: str, again_after: timedelta, share: Share) -> list[TakenSecret]:
+    """Take what the host was asked for and has not looked at since, and what it lacked when it looked a while ago."""
+    cursor = connection.cursor(row_factory=named_row(TakenSecret))
+    return cursor.execute(_TAKE, {"host": host, "again": again_after, **asdict(share)}).fetchall()
 
 
 def answer(connection: Connection, host: str, answers: Iterable[tuple[str, datetime, str | None]]) -> None:
-    """Write down why the host cannot have each secret, or None. Who has asked again meanwhile gets another answer.
+    """Write down why the host cannot have each secret, or None, for whoever has asked before it was looked at.
 
     What nobody has asked for since a day is forgotten: a host that was not asked is not passed over.
     """

@@ -20,14 +20,18 @@ ALTER TABLE deployments
     ADD COLUMN protocol text DEFAULT 'http1' NOT NULL
     CONSTRAINT deployments_protocol_check CHECK (protocol IN ('http1', 'http2'));
 -- what each host says of the secrets that revisions refer to; their values are nowhere here
+-- asked_by: the deployment for whose revision; none: a replica could not be started for want of it
 -- asked_at: when it was asked last; checked_at: since then it has looked; fault: why it cannot have the secret
+-- leased_until: a worker looks at it until then, and no other one does
 CREATE TABLE host_secrets (
     host text NOT NULL,
     reference text NOT NULL,
+    asked_by text DEFAULT '' NOT NULL,
     asked_at timestamptz DEFAULT clock_timestamp() NOT NULL,
     checked_at timestamptz,
     fault text,
-    CONSTRAINT host_secrets_pkey PRIMARY KEY (host, reference),
+    leased_until timestamptz,
+    CONSTRAINT host_secrets_pkey PRIMARY KEY (host, reference, asked_by),
     CONSTRAINT host_secrets_host_fkey FOREIGN KEY(host) REFERENCES hosts (name) ON DELETE CASCADE
 );
 -- How rollouts ended whose rows were cut, by strategy, outcome and how long they took; who counts adds the rows that are kept.

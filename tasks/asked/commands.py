@@ -43,7 +43,7 @@ def run_command(task: str, payload: object, patience_seconds: float = 0, sent: O
         try:
             done = carry_out(replace(sent, asked=asked))
         except UnaskedSecretsError as unasked:  # each of an apply's deployments may need others
-            ask_hosts(engine(), unasked.references)
+            ask_hosts(engine(), unasked.deployment, unasked.references)
             asked |= frozenset(unasked.references)
         else:
             waker().after_change(done.statuses)

@@ -4,13 +4,14 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.replicas.secrets import answer, ask_for_secrets, secret_checks, secrets_to_check
+from db.replicas.secrets import Share, TakenSecret, answer, ask_for_secrets, secret_checks, take_secrets
 from domain.revisions.secrets import SecretCheck, SecretReference
 from runtime.secrets.host_secrets import COMMAND_SECONDS, HostSecrets
 from tasks.hosts.looking import keep_looking
@@ -19,22 +20,29 @@ PATIENCE_SECONDS = COMMAND_SECONDS + 3
 """How long answers are waited for: a host looks once a second, and a command has its own time."""
 
 _LOOK_SECONDS = 1.0
-_AGAIN_AFTER_SECONDS = 10.0
+_AGAIN_AFTER = timedelta(seconds=10)
 _ASK_AGAIN_SECONDS = 0.05
-_THREADS = 8
-_AT_ONCE = 16
+_AT_ONCE = 8
+"""Programs that a worker runs, each in a thread of its own; a deployment has half of them at the most."""
+_LEASE = timedelta(seconds=3 * COMMAND_SECONDS)
+_PROGRAMS = Share(are_commands=True, limit=1, most=_AT_ONCE // 2, lease=_LEASE)
+_FILES = Share(are_commands=False, limit=16, most=16, lease=_LEASE)
+"""Files and variables never wait for a program."""
 
 
 def ask_hosts(
-    engine: Engine, references: Sequence[str], patience_seconds: float = PATIENCE_SECONDS
+    engine: Engine, deployment: str, references: Sequence[str], patience_seconds: float = PATIENCE_SECONDS
 ) -> list[SecretCheck]:
-    """Return what the hosts that may get replicas say, once all have answered or the patience is over."""
+    """Return what the hosts that may get replicas say, once all have answered or the patience is over.
+
+    Raises TooManySecretsError.
+    """
     if not references:
         return []
-    in_transaction(engine, partial(ask_for_secrets, references=references))
+    in_transaction(engine, partial(ask_for_secrets, deployment=deployment, references=references))
     ends_at = time.monotonic() + patience_seconds
     while True:
-        checks = in_transaction(engine, partial(secret_checks, references=references))
+        checks = in_transaction(engine, partial(secret_checks, references=references, deployment=deployment))
         if all(check.is_answered for check in checks) or time.monotonic() > ends_at:
             return checks
         time.sleep(_ASK_AGAIN_SECONDS)
@@ -42,30 +50,54 @@ def ask_hosts(
 
 @dataclass(frozen=True, slots=True)
 class SecretAnswers:
-    """The answers of one worker, for its host."""
+    """The answers of one worker, for its host, until it ends."""
 
     engine: Engine
     secrets: HostSecrets
+    until: threading.Event = field(default_factory=threading.Event)
 
     def look(self) -> None:
-        """Look at what the host was asked for, and again at what it lacked. Raises what Postgres raises.
+        """Look at what the host was asked for, and again at what it lacked. Raises what Postgres raises."""
+        self.look_at_files()
+        self.run_programs()
 
-        Some at a time, so that however much somebody asks for, each is answered soon after it was looked at.
-        """
-        while self._look_at_some():
-            pass
+    def look_at_files(self) -> None:
+        """Look some at a time, so that however much somebody asks for, each is answered soon after it was looked at."""
+        while taken := self._taken(_FILES):
+            self._answer(taken)
 
-    def _look_at_some(self) -> bool:
-        again, host = _AGAIN_AFTER_SECONDS, self.secrets.host
-        find = partial(secrets_to_check, host=host, again_after_seconds=again, limit=_AT_ONCE)
-        asked = in_transaction(self.engine, find)
-        if not asked:
-            return False
-        with ThreadPoolExecutor(_THREADS) as pool:
-            faults = pool.map(self._fault, (secret.reference for secret in asked))
-            answers = [(*secret, fault) for secret, fault in zip(asked, faults, strict=True)]
-        in_transaction(self.engine, partial(answer, host=host, answers=answers))
-        return len(asked) == _AT_ONCE
+    def run_programs(self) -> None:
+        """Run each by itself: who takes long holds up its own place alone, and free places go on looking meanwhile."""
+        first = self._taken(_PROGRAMS)
+        if not first:
+            return
+        under_way = [first]
+
+        def run(taken: list[TakenSecret]) -> None:
+            while taken or under_way:
+                if taken:
+                    try:
+                        self._answer(taken)
+                    finally:
+                        under_way.remove(taken)
+                else:
+                    time.sleep(_LOOK_SECONDS / 2)
+                if taken := self._taken(_PROGRAMS):
+                    under_way.append(taken)
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for done in [pool.submit(run, taken) for taken in (first, *([],) * (_AT_ONCE - 1))]:
+                done.result()
+
+    def _taken(self, share: Share) -> list[TakenSecret]:
+        if self.until.is_set():
+            return []
+        host = self.secrets.host
+        return in_transaction(self.engine, partial(take_secrets, host=host, again_after=_AGAIN_AFTER, share=share))
+
+    def _answer(self, taken: Sequence[TakenSecret]) -> None:
+        answers = [(*secret, self._fault(secret.reference)) for secret in taken]
+        in_transaction(self.engine, partial(answer, host=self.secrets.host, answers=answers))
 
     def _fault(self, reference: str) -> str | None:
         """A reference that a newer release wrote may be of a kind that this one does not know."""
@@ -75,7 +107,10 @@ class SecretAnswers:
             return "this release of Rollway cannot read it"
 
 
-def keep_answering(engine: Engine, secrets: HostSecrets, until: threading.Event) -> threading.Thread:
-    """Look once a second, from a thread of its own: a command may take its time."""
-    look, trouble = SecretAnswers(engine, secrets).look, "secrets not looked at"
-    return keep_looking(look, _LOOK_SECONDS, until, name="secrets", trouble=trouble, host=secrets.host)
+def keep_answering(engine: Engine, secrets: HostSecrets, until: threading.Event) -> list[threading.Thread]:
+    """Look once a second, from threads of their own: a command may take its time."""
+    answers, trouble = SecretAnswers(engine, secrets, until), "secrets not looked at"
+    return [
+        keep_looking(look, _LOOK_SECONDS, until, name=name, trouble=trouble, host=secrets.host)
+        for name, look in (("secrets", answers.look_at_files), ("secrets of programs", answers.run_programs))
+    ]

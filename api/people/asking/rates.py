@@ -2,12 +2,35 @@
 
 import math
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from api.people.problems import TooManyRequestsError
 
 _MOST_BUCKETS = 10_000
+
+
+@dataclass(slots=True)
+class AtOnce:
+    """The most that one may have under way at once, so that nobody takes all the places there are."""
+
+    most: int
+    _under_way: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def place(self, who: str, why: str) -> Iterator[None]:
+        """Take a place until the block ends. Raises TooManyRequestsError when `who` has none left."""
+        if self._under_way[who] >= self.most:
+            raise TooManyRequestsError(f"{why}; ask again in 1 s", seconds=1)
+        self._under_way[who] += 1
+        try:
+            yield
+        finally:
+            self._under_way[who] -= 1
+            if not self._under_way[who]:
+                del self._under_way[who]
 
 
 @dataclass(slots=True)

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from api.people.asking.rates import Rates
-from api.people.problems import TooManyRequestsError
+from api.people.asking.rates import AtOnce, Rates
 from domain.installation.tokens import Token
 
 _MOST_SECONDS = 10.0
@@ -24,21 +23,17 @@ class Work:
     """`rates`: the seconds of processor time that a token may take."""
 
     rates: Rates
-    _under_way: set[str] = field(default_factory=set)
+    _under_way: AtOnce = field(default_factory=lambda: AtOnce(1))
 
     @contextmanager
     def let_in(self, token: Token) -> Iterator[Bill]:
         """Let in one plan of a token. Raises TooManyRequestsError for a second one, and when its time is spent."""
         who = f"the token {token.name}"
-        if token.name in self._under_way:
-            message = f"a plan of {who} is under way, and one at a time is made; ask again in 1 s"
-            raise TooManyRequestsError(message, seconds=1)
-        self.rates.refuse_spent(who, f"the plans of {who} have taken too much time")
-        self.rates.spend(who, _MOST_SECONDS)
-        self._under_way.add(token.name)
-        bill = Bill()
-        try:
-            yield bill
-        finally:
-            self._under_way.discard(token.name)
-            self.rates.spend(who, bill.seconds - _MOST_SECONDS)
+        with self._under_way.place(who, f"a plan of {who} is under way, and one at a time is made"):
+            self.rates.refuse_spent(who, f"the plans of {who} have taken too much time")
+            self.rates.spend(who, _MOST_SECONDS)
+            bill = Bill()
+            try:
+                yield bill
+            finally:
+                self.rates.spend(who, bill.seconds - _MOST_SECONDS)

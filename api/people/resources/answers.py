@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from api.people.asking.access import Access, names_withheld
 from api.people.asking.asked import Asked, Parameters, parameters_of
+from api.people.asking.rates import AtOnce
 from api.people.problems import InternalError, MethodNotAllowedError, refusal
 from api.people.reads.table import ON_THE_PAGE, READS, HttpResource, Read
 from api.people.resources.commands import carry_out, fields_of
@@ -36,6 +37,8 @@ REPLAYED = "idempotency-replayed"
 """The header of an answer that was given before."""
 _WAITING = ThreadPoolExecutor(8, "waits-for-hosts")
 """Threads of their own: while hosts are silent, everything else is answered."""
+_OF_A_TOKEN = AtOnce(2)
+"""Questions to hosts of one token, so that others have threads left."""
 _PRIVATE = {"cache-control": "no-store"}
 _log = structlog.get_logger(__name__)
 
@@ -111,7 +114,9 @@ def _reading(read: Read, engine: Engine, access: Access) -> Answer:
         asked = allowed(read, token, request, body if read.method == "POST" else None)
         found = await run_in_threadpool(look, engine, read, asked)
         if read.afterwards:
-            found = plain(await get_running_loop().run_in_executor(_WAITING, read.finish, asked, found))
+            who = f"the token {token.name}"
+            with _OF_A_TOKEN.place(who, f"{who} waits for hosts {_OF_A_TOKEN.most} times already"):
+                found = plain(await get_running_loop().run_in_executor(_WAITING, read.finish, asked, found))
         return JSONResponse(found, headers={**_PRIVATE, **(_etag(found) if read.has_etag else {})})
 
     return answer

@@ -20,7 +20,7 @@ _HOSTS = "SELECT name, down_since IS NOT NULL AS is_down FROM hosts"
 
 # of a value of `env`, {"secret": "file:/run/secrets/db"}
 _LACKING = """
-    SELECT host, string_agg(reference || ': ' || fault, '; ' ORDER BY reference)
+    SELECT host, string_agg(DISTINCT reference || ': ' || fault, '; ')
       FROM host_secrets
      WHERE fault IS NOT NULL
        AND reference IN (SELECT jsonb_path_query(spec, '$.env.*.secret') #>> '{}' FROM revisions WHERE id = %s)

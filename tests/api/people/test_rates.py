@@ -57,6 +57,19 @@ def test_who_is_let_in_has_paid_and_gets_back_what_is_left() -> None:
         work.let_in(ann).__enter__()
 
 
+def test_a_token_waits_for_silent_hosts_twice_at_once_and_leaves_places_to_others(people: People) -> None:
+    name = make_deployment(people.engine, "■■■", name="silent").name
+
+    def logs(client: httpx.Client) -> int:
+        return client.post(f"/v1/deployments/{name}/logs", json={}).status_code
+
+    with people.client(Role.OPERATOR) as curious, people.client(Role.OPERATOR) as other, ThreadPoolExecutor(9) as pool:
+        many = [pool.submit(logs, curious) for _ in range(8)]
+        eventually(lambda: any(each.done() and each.result() == 429 for each in many), what="one is refused")
+        assert pool.submit(logs, other).result() == 200
+        assert sorted(each.result() for each in many) == [200] * 2 + [429] * 6
+
+
 def test_a_token_has_one_plan_at_a_time_and_the_next_is_refused_at_once(people: People) -> None:
     make_deployment(people.engine, "■", name="single")
     with people.client(Role.VIEWER) as curious, people.client(Role.VIEWER) as other, ThreadPoolExecutor(1) as pool:

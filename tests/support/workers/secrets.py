@@ -35,12 +35,13 @@ def fault(secrets: HostSecrets, reference: str) -> str:
 def answering(engine: Engine, secrets: HostSecrets) -> Iterator[None]:
     """A worker of the host, as far as secrets go."""
     until = Event()
-    thread = keep_answering(engine, secrets, until)
+    threads = keep_answering(engine, secrets, until)
     try:
         yield
     finally:
         until.set()
-        thread.join()
+        for thread in threads:
+            thread.join()
 
 
 def checks(engine: Engine) -> list[tuple[object, ...]]:

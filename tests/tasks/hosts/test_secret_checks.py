@@ -1,5 +1,6 @@
 """Hosts say which secrets they can have, and a revision is activated only where one of them has all."""
 
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -10,7 +11,13 @@ from sqlalchemy import Engine
 from db.commands.execute import Origin, execute
 from db.connection.engine import in_transaction
 from db.replicas.hosts import forget_host
-from db.replicas.secrets import UnaskedSecretsError, answer, ask_for_secrets, secrets_to_check
+from db.replicas.secrets import (
+    Share,
+    UnaskedSecretsError,
+    answer,
+    ask_for_secrets,
+    take_secrets,
+)
 from domain.commands.messages import parse_command
 from domain.revisions.secrets import MissingSecretError, SecretCheck
 from runtime.secrets.host_secrets import HostSecrets
@@ -30,7 +37,7 @@ def test_each_host_that_is_up_is_asked_and_answers_for_itself(
     up(engine, HERE, "other")
     reference = f"file:{folder}/db"
     with answering(engine, secrets), answering(engine, HostSecrets("other")):
-        mine, others = ask_hosts(engine, [reference])
+        mine, others = ask_hosts(engine, "web", [reference])
     assert mine == SecretCheck(HERE, reference, is_answered=True)
     assert (others.host, others.is_answered) == ("other", True)
     assert "ROLLWAY_SECRETS_ALLOW" in str(others.fault)
@@ -41,7 +48,10 @@ def test_who_asks_again_gets_another_answer_and_what_was_lacked_is_looked_at_aga
     engine: Engine, secrets: HostSecrets, folder: Path
 ) -> None:
     up(engine, HERE)
-    asking, look = partial(ask_for_secrets, references=[f"file:{folder}/db"]), SecretAnswers(engine, secrets).look
+    asking, look = (
+        partial(ask_for_secrets, deployment="web", references=[f"file:{folder}/db"]),
+        SecretAnswers(engine, secrets).look,
+    )
     in_transaction(engine, asking)
     assert checks(engine) == [(HERE, False, None)]
     look()
@@ -64,9 +74,11 @@ def test_who_asks_again_gets_another_answer_and_what_was_lacked_is_looked_at_aga
 
 def test_an_answer_to_an_earlier_question_is_none_to_the_next(engine: Engine) -> None:
     up(engine, HERE)
-    asking = partial(ask_for_secrets, references=["env:DB"])
+    asking = partial(ask_for_secrets, deployment="web", references=["env:DB"])
     in_transaction(engine, asking)
-    (before,) = in_transaction(engine, partial(secrets_to_check, host=HERE, again_after_seconds=10, limit=100))
+    share = Share(are_commands=False, limit=100, most=100, lease=timedelta(seconds=15))
+    take = partial(take_secrets, host=HERE, again_after=timedelta(seconds=10), share=share)
+    (before,) = in_transaction(engine, take)
     in_transaction(engine, asking)
     in_transaction(engine, partial(answer, host=HERE, answers=[(*before, None)]))
     assert checks(engine) == [(HERE, False, None)]
@@ -78,7 +90,7 @@ def test_a_host_that_does_not_answer_is_not_waited_for_without_end(
     (folder / "db").write_text(VALUE)
     up(engine, HERE, "hangs")
     with answering(engine, secrets):
-        said = ask_hosts(engine, [f"file:{folder}/db"], 2)
+        said = ask_hosts(engine, "web", [f"file:{folder}/db"], 2)
     assert [(check.host, check.is_answered) for check in said] == [("hangs", False), (HERE, True)]
 
 
@@ -86,9 +98,9 @@ def test_what_nobody_asks_for_is_forgotten_and_so_is_what_a_forgotten_host_said(
     engine: Engine, secrets: HostSecrets, folder: Path
 ) -> None:
     up(engine, HERE, "other")
-    in_transaction(engine, partial(ask_for_secrets, references=[f"file:{folder}/old"]))
+    in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{folder}/old"]))
     write(engine, "UPDATE host_secrets SET asked_at = asked_at - interval '25 hours'")
-    in_transaction(engine, partial(ask_for_secrets, references=[f"file:{folder}/new"]))
+    in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{folder}/new"]))
     SecretAnswers(engine, secrets).look()
     left = read(engine, "SELECT host, right(reference, 3) AS name FROM host_secrets ORDER BY 1, 2")
     assert [tuple(row.values()) for row in left] == [(HERE, "new"), ("other", "new"), ("other", "old")]
@@ -101,7 +113,7 @@ def test_a_reference_of_a_kind_that_this_release_does_not_know_is_one_it_lacks(
     engine: Engine, secrets: HostSecrets
 ) -> None:
     up(engine, HERE)
-    in_transaction(engine, partial(ask_for_secrets, references=["vault:db"]))
+    in_transaction(engine, partial(ask_for_secrets, deployment="web", references=["vault:db"]))
     SecretAnswers(engine, secrets).look()
     assert checks(engine) == [(HERE, True, "this release of Rollway cannot read it")]
 
@@ -116,7 +128,7 @@ def ask_for_its_secrets(engine: Engine, command: str, **payload: object) -> None
     given = {"request_id": uuid4().hex, "deployment": "web", **payload}
     with pytest.raises(UnaskedSecretsError) as unasked:
         execute(engine, parse_command(f"rollway.{command}", given), sent=Origin(asked=()))
-    ask_hosts(engine, unasked.value.references)
+    ask_hosts(engine, unasked.value.deployment, unasked.value.references)
 
 
 def test_an_activation_is_refused_where_no_host_has_the_secret_and_names_host_and_reference(
@@ -164,18 +176,3 @@ def test_with_no_host_up_nobody_is_waited_for(engine: Engine, folder: Path) -> N
     added(engine, folder)
     ask_for_its_secrets(engine, "activate_revision", revision="v1")
     assert ask(engine, "activate_revision", deployment="web", revision="v1").result["activation"] == "first"
-
-
-def test_who_asks_for_many_is_answered_piece_by_piece_those_who_waited_longest_first(
-    engine: Engine, secrets: HostSecrets, folder: Path
-) -> None:
-    up(engine, HERE)
-    many = [f"file:{folder}/none{number}" for number in range(40)]
-    in_transaction(engine, partial(ask_for_secrets, references=many))
-    in_transaction(engine, partial(ask_for_secrets, references=["vault:later"]))
-    find = partial(secrets_to_check, host=HERE, again_after_seconds=10, limit=16)
-    first = [secret.reference for secret in in_transaction(engine, find)]
-    assert len(first) == 16
-    assert "vault:later" not in first
-    SecretAnswers(engine, secrets).look()
-    assert in_transaction(engine, find) == [], "one look answers all of them"
