@@ -127,6 +127,12 @@ class TaskSettings(Settings):
         default=False, validation_alias="ROLLWAY_DOCKER_HOST_NETWORK", description="on or off"
     )
     """Whether containers may share the network of the engine's host."""
+    external_allow: Names = Field(
+        (),
+        validation_alias="ROLLWAY_EXTERNAL_ALLOW",
+        description="beginnings of URLs, and queues, separated by commas, as in https://gpus.example.com/,queue:gpus",
+    )
+    """Whom `runtime: external` may ask for a revision that was added with a token for some deployments."""
     secrets_allow: Annotated[Names, AfterValidator(_allowed)] = Field(
         (),
         validation_alias="ROLLWAY_SECRETS_ALLOW",

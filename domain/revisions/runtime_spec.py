@@ -125,6 +125,11 @@ class DockerSpec(BaseModel):
         return volumes
 
 
+_OWN_NAMES = ("lifecycle", "routes", "commands")
+_OWN_BEGINNINGS = ("rollway.", "host.")
+"""Rollway's own tasks and queues."""
+
+
 class ExternalSpec(BaseModel):
     """The system that Rollway asks to start and stop a replica: by one of a webhook and a Celery task."""
 
@@ -136,6 +141,13 @@ class ExternalSpec(BaseModel):
     """A task\'s name, on the broker of Rollway."""
     queue: str | None = Field(default=None, pattern=r"^\S+$", max_length=200)
     """The queue of the task; `celery` if left out."""
+
+    @field_validator("task", "queue")
+    @classmethod
+    def _is_not_rollways(cls, name: str | None) -> str | None:
+        if name is not None and (name in _OWN_NAMES or name.startswith(_OWN_BEGINNINGS)):
+            raise ValueError(f"{name!r} is refused: Rollway's own workers read it; name one of the other system")
+        return name
 
     @model_validator(mode="after")
     def _one_way_to_ask(self) -> Self:

@@ -37,11 +37,19 @@ class ExternalRuntime:
     """The Runtime for `runtime: external`. It keeps nothing: what was reported of a replica is in Postgres.
 
     `send_task` is for revisions that ask by a Celery task. When a system has not answered a kill for
-    `patience_seconds`, this process takes its replica as gone, so that no drain is held for ever.
+    `patience_seconds`, this process takes its replica as gone, so that no drain is held for ever. `allow`:
+    beginnings of URLs, and queues, that may be asked for what was added with a token for some deployments.
     """
 
-    def __init__(self, send_task: SendTask, timeout_seconds: float = 5.0, patience_seconds: float = 60.0) -> None:
+    def __init__(
+        self,
+        send_task: SendTask,
+        timeout_seconds: float = 5.0,
+        patience_seconds: float = 60.0,
+        allow: Sequence[str] = (),
+    ) -> None:
         self._send_task = send_task
+        self._allow = allow
         self._timeout = timeout_seconds
         self._patience = patience_seconds
         self._first_kill: OrderedDict[UUID, float] = OrderedDict()
@@ -100,11 +108,25 @@ class ExternalRuntime:
 
     def _ask(self, request: ReplicaRequest, action: Action) -> None:
         external = _spec(request)
+        if request.is_walled:
+            self._refuse_what_is_not_allowed(external)
         payload = _document(request, action)
         if external.webhook:
             self._post(external.webhook, payload)
         elif external.task:
             self._send(external.task, payload, external.queue or DEFAULT_QUEUE)
+
+    def _refuse_what_is_not_allowed(self, external: ExternalSpec) -> None:
+        """Raises RefusedError: else whoever has a token for one deployment asks any address that this host reaches."""
+        queue = f"queue:{external.queue or DEFAULT_QUEUE}"
+        if external.task and queue in self._allow:
+            return
+        if external.webhook and any(_is_below(external.webhook, allowed) for allowed in self._allow):
+            return
+        asked = _without_secrets(external.webhook) if external.webhook else queue
+        raise RefusedError(
+            f"it was added with a token for some deployments, and ROLLWAY_EXTERNAL_ALLOW does not name {asked}"
+        )
 
     def _post(self, url: str, payload: Payload) -> None:
         name = _without_secrets(url)
@@ -128,6 +150,14 @@ class ExternalRuntime:
             self._send_task(task, payload, queue)
         except (OperationalError, OSError) as error:
             raise RuntimeUnavailableError(f"the task {task!r} cannot be sent: the broker does not answer") from error
+
+
+def _is_below(url: str, allowed: str) -> bool:
+    """Whether the URL is on the same server, and its path begins so: /a for /a and /a/b, not for /ab."""
+    asked, known = urlsplit(url), urlsplit(allowed)
+    if (asked.scheme, asked.netloc) != (known.scheme, known.netloc) or ".." in asked.path or "%" in asked.path:
+        return False
+    return asked.path == known.path or asked.path.startswith(f"{known.path.rstrip('/')}/")
 
 
 def _document(request: ReplicaRequest, action: Action) -> Payload:

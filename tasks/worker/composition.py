@@ -107,7 +107,7 @@ def runtimes() -> dict[str, Runtime]:
             address=settings().host_address,
             policy=DockerPolicy(settings().docker_volumes, settings().docker_host_network),
         ),
-        "external": ExternalRuntime(_send_to_other_system),
+        "external": ExternalRuntime(_send_to_other_system, allow=settings().external_allow),
     }
 
 

@@ -3,12 +3,15 @@
 import re
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
+from pydantic import ValidationError
 
 from cli.apply.file import read_file
 from domain.revisions.revision import RevisionSpec
+from domain.revisions.runtime_spec import ExternalSpec
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 from runtime.external.runtime import ExternalRuntime
 from tests.support.people.webhooks import Webhook, asked_at, document, serving
@@ -164,3 +167,32 @@ def test_the_example_is_asked_at_its_webhook(runtime: ExternalRuntime, webhook: 
 def test_to_end_a_replica_its_request_is_needed(runtime: ExternalRuntime) -> None:
     with pytest.raises(ValueError, match=r"to stop the external replica .* its request is needed"):
         runtime.terminate(uuid4())
+
+
+def test_what_a_scoped_token_added_is_asked_for_only_where_that_is_allowed(webhook: Webhook) -> None:
+    request = replace(asked_at({"webhook": webhook.url}), is_walled=True)
+    server = webhook.url.partition("//")[2].partition("/")[0]
+    near = (f"https://{server}/", f"http://{server}/other", f"http://{server}.example.com/")
+    for allow in ((), ("https://gpus.example.com/", *near)):
+        refusing = ExternalRuntime(no_task, timeout_seconds=60, allow=allow)
+        with pytest.raises(ReplicaStartError, match="ROLLWAY_EXTERNAL_ALLOW does not name"):
+            refusing.start(request)
+        refusing.kill(request.route_id, request)
+    assert webhook.asked == [], "neither to start nor to end it"
+    ExternalRuntime(no_task, timeout_seconds=60, allow=(f"http://{server}/",)).start(request)
+    assert [asked["action"] for asked in webhook.asked] == ["start"]
+
+
+def test_a_scoped_token_fills_no_queue_that_is_not_named() -> None:
+    sent = list[str]()
+    request = replace(asked_at({"task": "gpus.replica", "queue": "gpus"}), is_walled=True)
+    with pytest.raises(ReplicaStartError, match="does not name queue:gpus"):
+        ExternalRuntime(no_task).start(request)
+    ExternalRuntime(lambda task, _payload, queue: sent.append(f"{task} {queue}"), allow=("queue:gpus",)).start(request)
+    assert sent == ["gpus.replica gpus"]
+
+
+@pytest.mark.parametrize("own", [{"queue": "commands"}, {"queue": "host.a"}, {"task": "rollway.pause"}])
+def test_rollways_own_tasks_and_queues_are_no_other_system(own: dict[str, str]) -> None:
+    with pytest.raises(ValidationError, match="Rollway's own workers read it"):
+        ExternalSpec.model_validate({"task": "gpus.replica", "queue": "gpus", **own})
