@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import BrowserContext
@@ -12,16 +13,30 @@ from playwright.sync_api import BrowserContext
 from domain.installation.tokens import PAGE_HOST, SESSION_COOKIE, Role
 from tests.support.people.browser import MISSING, browser, chromium, log_in
 from tests.support.people.people_api import People, people_process
+from tests.support.proxies import plain_http
 from tests.support.stack.stack import Fleet
+from tests.support.stack.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
-SPY = """
+SPY = '''
 import http.server, json, os
+
+SCRIPT = """<!doctype html><title>harm</title><script>
+for (let n = 0; n < 400; n++) document.cookie = `c${n}=1; path=/`;
+for (let n = 0; n < 400; n++) document.cookie = `c${n}=; path=/; max-age=0`;
+document.cookie = "rollway_session=of-somebody-else; path=/";
+document.title = "done";
+</script>"""
 
 class Spy(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
+        if self.path.endswith("/script"):
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(SCRIPT.encode())
+            return
         self.send_header("set-cookie", "rollway_session=of-somebody-else; HttpOnly; Path=/")
         self.send_header("set-cookie", "shop=a-basket; Path=/")
         self.send_header("clear-site-data", '"cookies"')
@@ -29,7 +44,7 @@ class Spy(http.server.BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(self.headers.get_all("cookie") or []).encode())
 
 http.server.ThreadingHTTPServer((os.environ["HOST"], int(os.environ["PORT"])), Spy).serve_forever()
-"""
+'''
 """It answers with the cookies that it was shown, and with cookies of its own."""
 
 
@@ -52,35 +67,55 @@ def context() -> Iterator[BrowserContext]:
         yield started.new_context()
 
 
+@pytest.fixture
+def spied(running_fleet: Fleet, envoy: str) -> str:
+    """Where the spy is reached."""
+    name = f"spy-{uuid4().hex[:6]}"
+    running_fleet.ask("create_deployment", deployment=name, desired_replicas=1)
+    spec = {"command": [sys.executable, "-c", SPY], "health_check": {"path": "/", "interval_seconds": 0.5}}
+    running_fleet.ask("add_revision", deployment=name, name="v1", spec=spec)
+    running_fleet.activate(name, "v1")
+    eventually(lambda: plain_http.get(f"{envoy}/{name}/").status_code == 200, what="the spy answers")
+    return f"{envoy}/{name}/"
+
+
 def session_of(context: BrowserContext) -> list[str | None]:
     return [cookie.get("value") for cookie in context.cookies() if cookie.get("name") == SESSION_COOKIE]
 
 
 def test_a_service_behind_envoy_neither_sees_the_session_of_the_page_nor_replaces_it(
-    running_fleet: Fleet, envoy: str, people: People, context: BrowserContext
+    spied: str, people: People, context: BrowserContext
 ) -> None:
-    running_fleet.ask("create_deployment", deployment="spy", desired_replicas=1)
-    spec = {"command": [sys.executable, "-c", SPY], "health_check": {"path": "/", "interval_seconds": 0.5}}
-    running_fleet.ask("add_revision", deployment="spy", name="v1", spec=spec)
-    running_fleet.activate("spy", "v1")
-
     page = log_in(context, people.server.url, people.token(Role.ADMIN))
     (session,) = session_of(context)
-    assert urlsplit(envoy).hostname == urlsplit(people.server.url).hostname
+    assert urlsplit(spied).hostname == urlsplit(people.server.url).hostname
 
     service = context.new_page()
 
     def shown() -> list[str]:
-        answer = service.goto(f"{envoy}/spy/")
+        answer = service.goto(spied)
         assert answer is not None
-        return list(json.loads(answer.text())) if answer.ok else ["not yet"]
+        return list(json.loads(answer.text()))
 
-    while shown() == ["not yet"]:
-        service.wait_for_timeout(200)
+    shown()
     assert shown() == ["shop=a-basket"]
     assert session_of(context) == [session]
-    scripted = service.goto(f"http://{PAGE_HOST}:{urlsplit(envoy).port}/spy/")
-    assert scripted is not None
-    assert scripted.status == 421
+    page.reload()
+    page.get_by_text("live", exact=True).wait_for()
+
+
+def test_a_script_of_a_service_reaches_no_session_of_the_page_on_its_own_host_name(
+    spied: str, people: People, context: BrowserContext
+) -> None:
+    page = log_in(context, f"http://{PAGE_HOST}:{people.server.port}", people.token(Role.ADMIN))
+    (session,) = session_of(context)
+    service = context.new_page()
+    there = f"http://{PAGE_HOST}:{urlsplit(spied).port}{urlsplit(spied).path}script"
+    refused = service.goto(there)
+    assert refused is not None
+    assert refused.status == 421
+    service.goto(f"{spied}script")
+    service.wait_for_function("document.title === 'done'")
+    assert session in session_of(context)
     page.reload()
     page.get_by_text("live", exact=True).wait_for()
