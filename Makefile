@@ -12,7 +12,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo up down restart env migrate test unit check fmt prometheus browser docker clients images prove soak mutants judge trials zero-loss compose-test \
-	years bench bench-full reference docs dist platforms lock envoy-api clean
+	years bench bench-full reference schema docs dist platforms lock envoy-api clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
@@ -127,6 +127,9 @@ bench-full: .venv/.dev ## the same in every size, with the long backlog
 ## Keep
 reference: .venv/.dev ## write docs/reference/ anew from the code; OpenAPI and JSON Schema into build/reference/
 	@$(BIN)/python -m reference
+
+schema: .venv/.dev ## what the migrations make, written into migrations/schema.json from a real PostgreSQL, for `rollway doctor`
+	@$(BIN)/python -m tests.db.schema
 
 docs: .venv/.dev .venv/.docs ## the documentation as a site with a search, into build/site/; nothing in it is loaded from outside
 	@$(BIN)/python -m reference.site

@@ -1,11 +1,16 @@
 """The schema of a database: which migration it has seen, and its way to the newest."""
 
+import json
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine
+
+EXPECTED = Path(__file__).with_suffix(".json")
+"""Each part of the schema that all migrations leave, with the statement that makes it; `make schema` writes it."""
 
 
 def configuration() -> Config:
@@ -22,14 +27,32 @@ def upgrade(engine: Engine) -> tuple[str | None, str | None]:
 
     None: no migration has been there. Another upgrade that is under way is waited for.
     """
-    before = _number(engine)
+    before = number(engine)
     config = configuration()
     with engine.connect() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
-    return before, _number(engine)
+    return before, number(engine)
 
 
-def _number(engine: Engine) -> str | None:
+def expected() -> dict[str, str]:
+    """Each part that all migrations leave, as `db.audit.schema` reads it from a database."""
+    parts: dict[str, str] = json.loads(EXPECTED.read_text(encoding="utf-8"))
+    return parts
+
+
+def newest() -> str:
+    """The number of the last migration that there is here."""
+    return str(ScriptDirectory.from_config(configuration()).get_current_head())
+
+
+def number(engine: Engine) -> str | None:
+    """The number of the last migration that the database says it has seen; None: none. Should it name several, all."""
     with engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        return ", ".join(MigrationContext.configure(connection).get_current_heads()) or None
+
+
+def is_known(number: str | None) -> bool:
+    """Whether there is a migration of that number here, or the database has seen none."""
+    scripts = ScriptDirectory.from_config(configuration()).walk_revisions()
+    return number is None or number in {script.revision for script in scripts}

@@ -12,6 +12,7 @@ from cli.doctor.looks import (
     untold_events,
 )
 from cli.doctor.question import DoctorQuestion
+from cli.doctor.schema import migrated, schema
 from cli.terminal.exits import ExitCode
 
 QUESTIONS: Sequence[DoctorQuestion] = (
@@ -33,6 +34,18 @@ QUESTIONS: Sequence[DoctorQuestion] = (
         "Does every recorded decision come out again?",
         replayed,
         "'rollway replay ROLLOUT' shows how it was decided; report it",
+        ExitCode.REFUSED,
+    ),
+    DoctorQuestion(
+        "Is the database made of what the migrations make?",
+        schema,
+        "'rollway doctor --json' has statements that mend it: jq -r '.schema[].mends' gets them, and psql runs them",
+        ExitCode.REFUSED,
+    ),
+    DoctorQuestion(
+        "Has the database seen the migrations of this release, and no others?",
+        migrated,
+        "'rollway migrate' runs those that are missing; what is newer is looked at with its own release",
         ExitCode.REFUSED,
     ),
     DoctorQuestion(

@@ -70,7 +70,7 @@ def test_findings_of_two_questions_stand_in_one_list_for_programs(rollway: Rollw
     )
     told = json.loads(rollway("doctor", "--json").out)
     assert [finding["code"] for finding in told["findings"]] == ["running_without_address", "receipt_chain_broken"]
-    assert [len(row["found"]) for row in told["asked"]] == [1, 1, 0, 0, 0, 0, 0]
+    assert [len(row["found"]) for row in told["asked"] if row["found"]] == [1, 1]
 
 
 def test_doctor_says_what_will_be_cut_of_each_table_as_it_then_is(rollway: Rollway, engine: Engine) -> None:

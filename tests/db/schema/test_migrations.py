@@ -15,8 +15,9 @@ from db.locking.statuses import ACTIVE, DRAINED, PRESENT
 from domain.autoscaling.rule import Aggregate, Comparator, MetricSource
 from domain.model.deployment import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
 from domain.traffic.published import EntranceKind
-from migrations.schema import configuration
+from migrations.schema import EXPECTED, configuration
 from stack.home.folder import project_root
+from tests.support.rows.databases import schema_written
 from tests.support.rows.deployments import read
 from tests.support.rows.rows import tables
 from tests.support.stack.waiting import eventually
@@ -146,3 +147,7 @@ def test_every_table_stands_in_the_architecture(engine: Engine) -> None:
     section = page.partition("## The tables")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", section, re.MULTILINE)
     assert set(tables(engine)) == {name.strip("`") for row in rows for name in row.split(", ")}
+
+
+def test_the_file_that_doctor_goes_by_is_what_the_migrations_make(engine: Engine) -> None:
+    assert EXPECTED.read_text(encoding="utf-8") == schema_written(engine), "make schema"

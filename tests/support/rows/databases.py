@@ -1,6 +1,7 @@
 """Fresh databases on a real server: one is migrated, every other is a copy of it."""
 
 import itertools
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,8 @@ from psycopg import sql
 from sqlalchemy import Engine
 
 from db.audit.replay import ReplayReport, replay_pages
-from db.connection.engine import make_engine
+from db.audit.schema import schema_parts
+from db.connection.engine import in_transaction, make_engine
 from db.connection.settings import DatabaseSettings
 from migrations.schema import upgrade
 from tests.support.stack.servers import EmbeddedServer
@@ -129,6 +131,11 @@ def without_tables(server: EmbeddedServer) -> Iterator[str]:
         yield _database(server, name)
     finally:
         _drop(server, name)
+
+
+def schema_written(engine: Engine) -> str:
+    """What migrations/schema.json should be, from a database that the migrations alone have made."""
+    return json.dumps(in_transaction(engine, schema_parts), indent=1, ensure_ascii=False) + "\n"
 
 
 def replay(url: str) -> None:
