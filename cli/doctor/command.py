@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 def doctor(*, as_json: AsJson = False) -> None:
     """Look for states that should be impossible, check the chains of receipts, and replay every recorded decision.
 
+    The schema is held against the migrations too, and hosts, replicas, clocks, events and revisions are looked at.
     Changes nothing. Exit code 1 when something was found. Messages that did not fit, which workers have put aside, and
-    events that were given up are shown too: they are somebody else's mistake, and no fault here. So are the sizes of
+    events that were given up are shown too: they are somebody else's mistake, and no fault here. So are rollouts that
+    have been open for a month, a cut that is late, and revisions whose name may not be of their content; the sizes of
     all tables, and how many rows of each will be cut next by the settings of this shell. What is found comes with the
     command that mends it, or says more.
     """

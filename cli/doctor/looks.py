@@ -1,8 +1,11 @@
 """Looks for what the doctor is asked, in pieces, each a short transaction: no statement is long whatever there is."""
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import timedelta
+from functools import partial
 
 from redis.exceptions import RedisError
 from sqlalchemy import Engine
@@ -11,13 +14,21 @@ from cli.doctor.question import Findings
 from cli.show import signs
 from cli.terminal.notes import look_at_redis
 from cli.terminal.output import printer
+from db.audit.drift import EVENTS, LOOKS, OPEN_ROLLOUTS, PLACES, drift, renamed_revisions
 from db.audit.impossible import Finding, all_chains, impossible_combinations
 from db.audit.replay import ReplayReport, replay_pages
 from db.connection.engine import in_transaction
+from db.retention.late import late_cuts
 from db.views.fleet.settings import SubscriptionView, all_subscriptions
-from db.views.fleet.signs import signs_of_life
+from db.views.fleet.signs import all_hosts, signs_of_life
+from domain.installation.retention import Retention
+from domain.replicas.clocks import is_too_far
+from domain.words.numbers import duration
 from tasks.redis.aside import how_many_aside, last_aside
 from tasks.worker.connections import redis_client
+
+_COMES_BACK_WITHIN = timedelta(days=1)
+_CUT_WITHIN_DAYS = 1.0
 
 
 def impossible_states(engine: Engine) -> Findings:
@@ -82,6 +93,65 @@ def _untold(view: SubscriptionView) -> Iterator[str]:
         yield f"{view.given_up} events were given up that {view.name} should have had; the last: {view.why}"
     elif view.waiting and view.why:
         yield f"{view.waiting} events wait for {view.name}: {view.why}"
+
+
+def places(engine: Engine) -> Findings:
+    """Replicas with the address of another, or on a host that nobody knows."""
+    return Findings(in_transaction(engine, partial(drift, check=PLACES)))
+
+
+def looks_to_come(engine: Engine) -> Findings:
+    """Deployments that nobody looks at for more than a year."""
+    return Findings(in_transaction(engine, partial(drift, check=LOOKS)))
+
+
+def open_rollouts(engine: Engine) -> Findings:
+    """Rollouts that began long ago."""
+    return Findings(in_transaction(engine, partial(drift, check=OPEN_ROLLOUTS)))
+
+
+def forgotten_events(engine: Engine) -> Findings:
+    """Events that nobody tries to deliver, or they would have been given up."""
+    return Findings(in_transaction(engine, partial(drift, check=EVENTS)))
+
+
+def renamed(engine: Engine) -> Findings:
+    """Revisions whose content is not the one that their name was made from."""
+    return Findings(
+        [
+            f"{each.deployment}: revision {each.name} looks named by its content, whose name is {each.right}"
+            for each in renamed_revisions(engine)
+        ]
+    )
+
+
+def retention_behind(engine: Engine) -> Findings:
+    """Rows that should have been cut days ago, by the settings of this shell."""
+    return Findings(list(late_cuts(engine, Retention.from_environment(os.environ), _CUT_WITHIN_DAYS)))
+
+
+def lost_hosts(engine: Engine) -> Findings:
+    """Hosts that have been silent for more than a day."""
+    silent = {host.name: host.now - host.last_seen_at for host in in_transaction(engine, all_hosts)}
+    return Findings(
+        [
+            f"host {name} has been silent for {duration(since)}"
+            for name, since in silent.items()
+            if since > _COMES_BACK_WITHIN
+        ]
+    )
+
+
+def wrong_clocks(engine: Engine) -> Findings:
+    """Hosts that are up and whose clock is off by more than a minute."""
+    return Findings(
+        [
+            f"the clock of host {host.name} is {abs(host.clock_offset_seconds):.0f} s "
+            f"{'ahead of' if host.clock_offset_seconds > 0 else 'behind'} that of PostgreSQL"
+            for host in in_transaction(engine, all_hosts)
+            if host.down_since is None and is_too_far(host.clock_offset_seconds)
+        ]
+    )
 
 
 def missing_walls(engine: Engine) -> Findings:

@@ -3,13 +3,21 @@
 from collections.abc import Sequence
 
 from cli.doctor.looks import (
+    forgotten_events,
     impossible_states,
+    looks_to_come,
+    lost_hosts,
     messages_aside,
     missing_walls,
+    open_rollouts,
+    places,
     receipts,
+    renamed,
     replayed,
+    retention_behind,
     silent_redis,
     untold_events,
+    wrong_clocks,
 )
 from cli.doctor.question import DoctorQuestion
 from cli.doctor.schema import migrated, schema
@@ -47,6 +55,56 @@ QUESTIONS: Sequence[DoctorQuestion] = (
         migrated,
         "'rollway migrate' runs those that are missing; what is newer is looked at with its own release",
         ExitCode.REFUSED,
+    ),
+    DoctorQuestion(
+        "Has every replica an address of its own, on a host that is known?",
+        places,
+        "'rollway restart DEPLOYMENT' makes replicas anew; 'rollway forget-host HOST' ends those of a lost host",
+        ExitCode.REFUSED,
+    ),
+    DoctorQuestion(
+        "Is every host heard of?",
+        lost_hosts,
+        "'rollway up' there starts its worker; 'rollway forget-host HOST' forgets one that never comes back",
+        ExitCode.REFUSED,
+        "rollway_host_silence_seconds",
+    ),
+    DoctorQuestion(
+        "Is every host's clock right?",
+        wrong_clocks,
+        "chrony, or another NTP client of that host, sets its clock; 'rollway hosts' shows by how much all are off",
+        ExitCode.REFUSED,
+        "rollway_host_clock_offset_seconds",
+    ),
+    DoctorQuestion(
+        "Is every deployment looked at again?",
+        looks_to_come,
+        "'rollway scale DEPLOYMENT N', with the N that it has, has it looked at now",
+        ExitCode.REFUSED,
+    ),
+    DoctorQuestion(
+        "Does every rollout end?",
+        open_rollouts,
+        "'rollway why DEPLOYMENT' says what it waits for; 'rollway undo DEPLOYMENT' takes it back",
+        metric="rollway_rollout_still_seconds",
+    ),
+    DoctorQuestion(
+        "Is every event delivered, or given up, in its time?",
+        forgotten_events,
+        "workers deliver events: 'rollway status' shows whether they and beat run",
+        ExitCode.REFUSED,
+        "rollway_events",
+    ),
+    DoctorQuestion(
+        "Is what is too old cut?",
+        retention_behind,
+        "'rollway status' shows whether workers run, which cut; their own ROLLWAY_KEEP_* may keep more",
+        metric="rollway_table_bytes",
+    ),
+    DoctorQuestion(
+        "Is what each revision runs what its name was made from?",
+        renamed,
+        "'rollway revisions show DEPLOYMENT REVISION' shows it; where nobody named it so by hand, report it",
     ),
     DoctorQuestion(
         "Does Redis answer?",

@@ -89,6 +89,13 @@ CHECKS = {
           FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN rollouts o ON o.id = r.rollout_id
          WHERE r.{PRESENT} AND o.deployment_id <> r.deployment_id
     """,
+    # the last record is kept as long as anything is of the deployment
+    "history_lost": """
+        SELECT d.name, 'the last record of its history is gone, and nobody but a cut of all that is its own removes it'
+          FROM deployments d
+         WHERE d.lifecycle <> 'destroyed' AND d.history_id IS NOT NULL
+           AND NOT EXISTS (SELECT FROM deployment_history h WHERE h.id = d.history_id)
+    """,
     "running_without_address": f"""
         SELECT d.name, concat('route ', r.id, ' is ', r.status, ', but has no address')
           FROM routes r JOIN deployments d ON d.id = r.deployment_id

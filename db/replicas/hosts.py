@@ -158,11 +158,23 @@ def _report_all(
     return apply_reports(connection, reports, blame_revisions=False)
 
 
+# somebody removed its row, and nobody else would ever end what it ran
+_COUNTS_AS_DOWN = f"""
+    INSERT INTO hosts (name, address, down_since)
+    SELECT host, '', clock_timestamp() FROM routes
+     WHERE host = %s AND host <> '{EXTERNAL}' AND stopped_at IS NULL LIMIT 1
+        ON CONFLICT (name) DO NOTHING
+"""
+
+
 def forget_host(connection: Connection, name: str) -> frozenset[UUID]:
     """Forget a host that never comes back, its replicas taken as stopped; returns their deployments.
 
+    One that nobody knows, but replicas are on, is forgotten too.
+
     Raises HostNotFoundError, and WrongStateError for a host that is up.
     """
+    connection.execute(_COUNTS_AS_DOWN, (name,))
     found = _values(connection, "SELECT down_since FROM hosts WHERE name = %s FOR UPDATE", (name,))
     if not found:
         raise HostNotFoundError(f"there is no host {name}; 'rollway hosts' lists those that exist", host=name)

@@ -30,6 +30,11 @@ def is_warned_of(seconds: float) -> bool:
     return abs(seconds) > _WARNED_ABOVE_SECONDS
 
 
+def is_too_far(seconds: float) -> bool:
+    """Whether a clock is off by so much that its host gets no new replicas while another is nearer."""
+    return abs(seconds) > _TOO_FAR_ABOVE_SECONDS
+
+
 def seconds_set_back(showed: float, passed: float, shows: float) -> float:
     """By how many seconds a clock was set back, which showed and now shows these times, `passed` seconds apart."""
     return max(0.0, showed + passed - shows)
@@ -37,5 +42,5 @@ def seconds_set_back(showed: float, passed: float, shows: float) -> float:
 
 def hosts_in_time(offsets: Mapping[str, float]) -> list[str]:
     """The hosts that may get new replicas, by name; `offsets` has those that are up."""
-    near = [host for host, offset in offsets.items() if abs(offset) <= _TOO_FAR_ABOVE_SECONDS]
+    near = [host for host, offset in offsets.items() if not is_too_far(offset)]
     return sorted(near or offsets)

@@ -27,8 +27,8 @@ def test_every_question_names_commands_and_a_metric_that_there_are() -> None:
     assert [question.asks for question in QUESTIONS if not question.asks.endswith("?")] == []
 
 
-def test_where_all_is_well_every_question_finds_nothing(rollway: Rollway, engine: Engine) -> None:
-    make_deployment(engine, "■■■")
+@pytest.mark.usefixtures("fleet")
+def test_where_all_is_well_every_question_finds_nothing(rollway: Rollway) -> None:
     told = json.loads(rollway("doctor", "--json").out)
     assert told["ok"] is True
     assert [(row["question"], row["found"]) for row in told["asked"]] == [(each.asks, []) for each in QUESTIONS]
@@ -40,6 +40,7 @@ def test_where_all_is_well_every_question_finds_nothing(rollway: Rollway, engine
 
 
 @pytest.mark.decides_wrongly
+@pytest.mark.usefixtures("host")
 def test_what_is_impossible_makes_doctor_fail_with_what_mends_it(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine, "■")
     write(engine, "UPDATE routes SET address = NULL")
@@ -60,6 +61,7 @@ def test_what_is_impossible_makes_doctor_fail_with_what_mends_it(rollway: Rollwa
 
 
 @pytest.mark.decides_wrongly
+@pytest.mark.usefixtures("host")
 def test_findings_of_two_questions_stand_in_one_list_for_programs(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine, "■")
     write(engine, "UPDATE routes SET address = NULL")

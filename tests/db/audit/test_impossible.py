@@ -97,6 +97,7 @@ FORGED = [
         "■■■",
         READY,
     ),
+    Forged("history_lost", "UPDATE deployments SET history_id = gen_random_uuid()", "history is gone", "■■■", READY),
     Forged("running_without_address", "UPDATE routes SET address = NULL", "but has no address", "■"),
 ]
 

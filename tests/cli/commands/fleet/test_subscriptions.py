@@ -18,7 +18,7 @@ def test_who_is_told_of_what_is_listed_with_how_far_it_has_come(rollway: Rollway
     assert said.out == "ci: the target ci is told from now on\n"
     said = rollway("subscribe", "shop", "--task", "shop.deployed", "--json")
     assert json.loads(said.out)["queue"] == "celery"
-    make_deployment(engine)
+    make_deployment(engine, "")
     for size in (4, 5):
         ask(engine, "scale", deployment="web", desired_replicas=size)
     failed = "UPDATE outbox SET why = 'ci answered 500', given_up_at = now() WHERE data->>'version' = '2'"

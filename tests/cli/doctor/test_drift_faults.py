@@ -1,0 +1,97 @@
+"""Each thing that should not last, planted in a sound fleet, is told by doctor."""
+
+import json
+from dataclasses import dataclass
+from typing import LiteralString
+
+import pytest
+from sqlalchemy import Engine
+
+from cli.terminal.exits import ExitCode
+from tests.cli.conftest import Rollway
+from tests.support.rows.deployments import ask, write
+
+pytestmark = [pytest.mark.usefixtures("servers"), pytest.mark.decides_wrongly]
+
+
+@dataclass(frozen=True)
+class Planted:
+    statement: LiteralString
+    says: str
+    exit: ExitCode = ExitCode.REFUSED
+
+
+PLANTED = [
+    Planted(
+        "UPDATE routes SET address = 'here:20001' WHERE deployment_id = (SELECT id FROM deployments"
+        " WHERE name = 'web')",
+        "on here have one address, here:20001",
+    ),
+    Planted("UPDATE routes SET address = '127.0.0.1:1'", "✗ api and web: replicas "),
+    Planted(
+        "UPDATE routes SET host = 'nowhere' WHERE deployment_id = (SELECT id FROM deployments WHERE name = 'web')",
+        "✗ web: 3 replicas are on host nowhere, which nobody knows",
+    ),
+    Planted(
+        "INSERT INTO hosts (name, address, last_seen_at, down_since)"
+        " VALUES ('old', '10.0.0.1', now() - interval '7 days', now() - interval '7 days')",
+        "✗ host old has been silent for 7 d",
+    ),
+    Planted(
+        "UPDATE hosts SET clock_offset_seconds = 300", "✗ the clock of host here is 300 s ahead of that of Postgre"
+    ),
+    Planted("UPDATE hosts SET clock_offset_seconds = -61", "✗ the clock of host here is 61 s behind that of Postgre"),
+    Planted(
+        "UPDATE deployments SET due_at = '2099-01-01T00:00Z' WHERE name = 'web'",
+        "✗ web: it is looked at again at 2099-01-01 00:00:00 UTC: in more than a year",
+    ),
+    Planted("UPDATE rollouts SET started_at = now() - interval '60 days'", "has been open for 60 days", ExitCode.DONE),
+    Planted(
+        "UPDATE outbox SET at = now() - interval '7 days'",
+        "✗ pager: 1 events are older than it waits for, the oldest of ",
+    ),
+    Planted(
+        "INSERT INTO commands (request_id, name, payload, actor, created_at)"
+        " VALUES ('old', 'x', '{}', 'ann', now() - interval '9 days')",
+        "1 request ids should have been forgotten more than 1 days ago",
+        ExitCode.DONE,
+    ),
+    Planted(
+        "INSERT INTO routes (deployment_id, revision_id, status, traffic_status, status_reason, created_at, stopped_at)"
+        " SELECT deployment_id, id, 'terminated', 'inactive', 'seen', at, at FROM revisions,"
+        " (SELECT now() - interval '9 days' + n * interval '1 second' AS at FROM generate_series(1, 60) n) made"
+        " WHERE name = 'v1'",
+        "the past of 2 deployments should have been cut more than 1 days ago",
+        ExitCode.DONE,
+    ),
+    Planted(
+        """UPDATE revisions SET spec = jsonb_set(spec, '{command}', '["sleep", "61"]') WHERE name LIKE 'web-%%'""",
+        "looks named by its content, whose name is web-",
+        ExitCode.DONE,
+    ),
+    Planted(
+        "UPDATE deployments SET history_id = gen_random_uuid() WHERE name = 'web'",
+        "✗ web: the last record of its history is gone",
+    ),
+]
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.says)
+def test_what_should_not_last_is_told(rollway: Rollway, fleet: Engine, planted: Planted) -> None:
+    write(fleet, planted.statement)
+    said = rollway("doctor")
+    assert (said.code, planted.says in said.out) == (planted.exit, True), said.out
+    assert len([row for row in json.loads(rollway("doctor", "--json").out)["asked"] if row["found"]]) == 1
+
+
+def test_replicas_on_a_host_that_nobody_knows_are_ended_with_it(rollway: Rollway, fleet: Engine) -> None:
+    write(fleet, "UPDATE routes SET host = 'nowhere' WHERE id IN (SELECT id FROM routes ORDER BY id LIMIT 2)")
+    ask(fleet, "forget_host", host="nowhere")
+    assert "nowhere" not in rollway("doctor").out
+
+
+def test_what_nobody_looks_at_is_looked_at_when_it_is_scaled(rollway: Rollway, fleet: Engine) -> None:
+    write(fleet, "UPDATE deployments SET due_at = '2099-01-01' WHERE name = 'web'")
+    assert rollway("doctor").code == ExitCode.REFUSED
+    ask(fleet, "scale", deployment="web", desired_replicas=3)
+    assert rollway("doctor").code == ExitCode.DONE
