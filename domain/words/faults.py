@@ -82,10 +82,9 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
         case "string_pattern_mismatch" if known := _PATTERNS.get(fault["ctx"]["pattern"]):
             return known
         case kind if right := _RIGHT.get(kind):
-            bounds = fault.get("ctx", {}).items()
-            return (
-                f"must be {right.format(**{name: format(bound, '.15g') for name, bound in bounds if name in _BOUNDS})}"
-            )
+            known = fault.get("ctx", {}).items()
+            bounds = {name: format(bound, ".15g") for name, bound in known if name in _BOUNDS}
+            return f"must be {right.format(**bounds)}"
     message = str(fault["msg"])
     own = message.removeprefix("Value error, ")
     if own != message:
