@@ -21,7 +21,7 @@ from tests.prove.state import Left
 MOST = 2
 """Misfortunes, and commands. With one replica and the defaults as many of both, otherwise as many in all."""
 MOST_ASKED = 2
-"""Replicas with which commands of people are tried, unless the whole is asked for."""
+"""Replicas with which commands of people, and two misfortunes of a canary, are tried, unless the whole is asked for."""
 CHUNK = 20_000
 FIGURES = ("states", "transitions", "seconds")
 
@@ -38,8 +38,9 @@ def jobs(replicas: int, together: int, commands: int, only: str, *, whole: bool)
     """For every start, those with the most states first, so that no core is idle in the end."""
     found = []
     for start in starts(replicas):
-        asked = commands if whole or _most(start) <= MOST_ASKED else 0
-        found.append(Job(start, Left(min(MOST, together), min(asked, together), together)))
+        is_small = whole or _most(start) <= MOST_ASKED
+        most = together if is_small or start.strategy != "canary" else min(1, together)
+        found.append(Job(start, Left(min(MOST, most), min(commands, most) if is_small else 0, most)))
     found = [job for job in found if only in job.start.name]
     is_deep = whole and min(commands, together) == MOST
     deep = [Job(Start(strategy, (), 1), Left(MOST, MOST, 2 * MOST)) for strategy in SEARCHED if is_deep]
@@ -56,13 +57,14 @@ def left_out(arguments: argparse.Namespace) -> str:
     without = []
     if not arguments.whole:
         without.append(f"commands of people with more than {MOST_ASKED} replicas")
+        without.append(f"two misfortunes of a canary with more than {MOST_ASKED} replicas")
         without.append(f"{MOST} misfortunes and {MOST} commands together")
     if arguments.commands < MOST:
         without.append(f"more than {arguments.commands} commands")
     if arguments.only:
         without.append(f"every start without {arguments.only!r} in its name")
     without.append(f"more than {arguments.replicas} replicas")
-    return f"Left out: {'; '.join(without)}." + ("" if arguments.whole else " --whole visits the first two.")
+    return f"Left out: {'; '.join(without)}." + ("" if arguments.whole else " --whole visits the first three.")
 
 
 def visited(job: Job) -> tuple[Job, Found, str]:

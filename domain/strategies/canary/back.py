@@ -16,9 +16,10 @@ from uuid import UUID
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment
+from domain.model.waits import Waits, WaitsFor
 from domain.strategies.backoff import held_until
 from domain.strategies.base import AbstractDeploymentStrategy
-from domain.strategies.buckets import Buckets
+from domain.strategies.buckets import Buckets, next_replaceable_at
 from domain.strategies.budget import Budget
 from domain.strategies.canary.sides import above_floor
 from domain.strategies.canary.waiting import for_proxies, soonest
@@ -45,7 +46,11 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
         canary = deployment.rollout.canary if deployment.rollout else None
         if canary is None or not canary.weight:
             return kept
-        return replace(kept, changes=above_floor(deployment, canary, kept.changes, self.budget_of(deployment, spec)))
+        changes = above_floor(deployment, canary, kept.changes, self.budget_of(deployment, spec))
+        if changes or not kept.changes:
+            return replace(kept, changes=changes)
+        said = f"who is left is needed for the canary's {percent(canary.weight)}"
+        return Decision.wait(Waits(WaitsFor.NOTHING, said), next_replaceable_at(deployment.active_routes, now))
 
     def go_back(self, deployment: Deployment, spec: SpecT, target: UUID, now: datetime) -> Decision:
         """Take one step of the ladder above; where no weight is left it converges."""

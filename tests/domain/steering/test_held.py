@@ -140,7 +140,9 @@ def test_on_a_paused_way_back_too() -> None:
 def test_on_a_paused_way_back_who_is_needed_for_a_weight_stays(
     picture: str, n: int, weight: int, expected: str
 ) -> None:
-    assert drawn(weighing(stands("paused", picture, CANARY, n, status=ROLLING_BACK), weight)) == expected
+    paused = weighing(stands("paused", picture, CANARY, n, status=ROLLING_BACK), weight)
+    assert drawn(paused) == expected
+    assert (cycle(paused, NOW).due_at == NOW) is (expected != "wait")
 
 
 def weighing(deployment: Deployment, weight: int) -> Deployment:
