@@ -14,7 +14,7 @@ from cli.doctor.question import Findings
 from cli.show import signs
 from cli.terminal.notes import look_at_redis
 from cli.terminal.output import printer
-from db.audit.drift import EVENTS, LOOKS, OPEN_ROLLOUTS, PLACES, drift, renamed_revisions
+from db.audit.drift import EVENTS, LOOKS, OPEN_ROLLOUTS, PLACES, UNSEALED, drift, renamed_revisions
 from db.audit.impossible import Finding, all_chains, impossible_combinations
 from db.audit.replay import ReplayReport, replay_pages
 from db.connection.engine import in_transaction
@@ -113,6 +113,11 @@ def open_rollouts(engine: Engine) -> Findings:
 def forgotten_events(engine: Engine) -> Findings:
     """Events that nobody tries to deliver, or they would have been given up."""
     return Findings(in_transaction(engine, partial(drift, check=EVENTS)))
+
+
+def unsealed(engine: Engine) -> Findings:
+    """Rollouts that ended more than an hour ago, and have no receipt."""
+    return Findings(in_transaction(engine, partial(drift, check=UNSEALED)))
 
 
 def renamed(engine: Engine) -> Findings:

@@ -16,6 +16,7 @@ from cli.doctor.looks import (
     replayed,
     retention_behind,
     silent_redis,
+    unsealed,
     untold_events,
     wrong_clocks,
 )
@@ -37,6 +38,12 @@ QUESTIONS: Sequence[DoctorQuestion] = (
         "'rollway receipt ROLLOUT' shows it; where nobody changed rows by hand, report it",
         ExitCode.REFUSED,
         "rollway_impossible_states_total",
+    ),
+    DoctorQuestion(
+        "Has every rollout that ended a receipt?",
+        unsealed,
+        "workers seal what has none, where they and beat run: 'rollway status' shows whether they do",
+        ExitCode.REFUSED,
     ),
     DoctorQuestion(
         "Does every recorded decision come out again?",

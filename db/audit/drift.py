@@ -13,6 +13,7 @@ from psycopg import Connection
 from pydantic import ValidationError
 from sqlalchemy import Engine
 
+from db.audit.receipts import KEPT
 from db.connection.engine import in_transaction
 from db.locking.statuses import RUNNING
 from domain.replicas.placement import EXTERNAL
@@ -64,6 +65,16 @@ EVENTS = """
        AND o.at < clock_timestamp() - make_interval(secs => s.give_up_after_seconds) - interval '1 hour'
      GROUP BY s.name
      ORDER BY s.name
+"""
+
+# of a deployment that has all its receipts, since the oldest ones are not kept
+UNSEALED = f"""
+    SELECT d.name, concat('rollout ', o.id, ' ended at ', o.ended_at AT TIME ZONE 'UTC', ' UTC, and has no receipt')
+      FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
+     WHERE o.ended_at < clock_timestamp() - interval '1 hour'
+       AND NOT EXISTS (SELECT FROM receipts r WHERE r.rollout_id = o.id)
+       AND (SELECT count(*) FROM receipts r WHERE r.deployment_id = d.id) < {KEPT}
+     ORDER BY o.ended_at
 """
 
 _REVISIONS = """

@@ -89,6 +89,12 @@ CHECKS = {
           FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN rollouts o ON o.id = r.rollout_id
          WHERE r.{PRESENT} AND o.deployment_id <> r.deployment_id
     """,
+    "budgets_unguarded": """
+        SELECT 'every deployment', concat('trigger ', guard, ' is gone or switched off: nothing refuses what breaks it')
+          FROM (VALUES ('routes_within_ceiling'), ('routes_above_floor')) guards (guard)
+         WHERE NOT EXISTS (SELECT FROM pg_trigger
+                            WHERE tgrelid = 'routes'::regclass AND tgname = guard AND tgenabled IN ('O', 'A'))
+    """,
     # the last record is kept as long as anything is of the deployment
     "history_lost": """
         SELECT d.name, 'the last record of its history is gone, and nobody but a cut of all that is its own removes it'

@@ -2,12 +2,14 @@
 
 from functools import partial
 from typing import LiteralString
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.replicas.hosts import show_sign_of_life
+from domain.foresight.receipts.receipt import sealed
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import HERE, SPEC, ask, make_deployment, write
 
@@ -16,6 +18,31 @@ _EVENT: LiteralString = """
     SELECT 'pager', id, gen_random_uuid(), 'x', name, now() - interval '23 hours', '{}'
       FROM deployments WHERE name = 'web'
 """
+
+
+_ENDED: LiteralString = """
+    INSERT INTO rollouts (id, deployment_id, from_revision_id, to_revision_id, strategy, spec, limits, desired_at_start,
+                          ceiling, floor, actor, reason, started_at, ended_at, outcome)
+    SELECT %s, d.id, d.current_revision_id, v.id, 'recreate', '{}', '{}', 3, 3, 0, 'ann', '',
+           now() - interval '3 hours', now() - interval '2 hours', 'completed'
+      FROM deployments d JOIN revisions v ON v.deployment_id = d.id AND v.id <> d.current_revision_id
+     WHERE d.name = 'web' ORDER BY v.id LIMIT 1
+"""
+
+_SEALED: LiteralString = """
+    INSERT INTO receipts (rollout_id, deployment_id, number, text, sha256)
+    SELECT %s, id, %s, %s, %s FROM deployments WHERE name = 'web'
+"""
+
+
+def _past(engine: Engine) -> None:
+    """Three rollouts that ended, and their receipts."""
+    receipt = None
+    for _ in range(3):
+        rollout = uuid4()
+        receipt = sealed({"rollout": str(rollout), "outcome": "completed"}, receipt)
+        write(engine, _ENDED, rollout)
+        write(engine, _SEALED, rollout, receipt.number, receipt.text, receipt.sha256)
 
 
 @pytest.fixture
@@ -27,7 +54,7 @@ def host(engine: Engine) -> str:
 
 @pytest.fixture
 def fleet(engine: Engine, host: str) -> Engine:
-    """A deployment at rest and one in a rollout, each replica with an address of its own, and an event on its way."""
+    """A deployment at rest and one in a rollout, replicas with addresses of their own, receipts, and an event."""
     for name, picture, status in (("web", "■■■", READY), ("api", "■■■|", PROVISIONING)):
         make_deployment(engine, picture, name=name, status=status)
     write(
@@ -43,4 +70,5 @@ def fleet(engine: Engine, host: str) -> Engine:
         " VALUES ('pager', 'PAGER', 86400, 'ann')",
     )
     write(engine, _EVENT)
+    _past(engine)
     return engine

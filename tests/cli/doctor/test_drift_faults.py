@@ -19,6 +19,7 @@ class Planted:
     statement: LiteralString
     says: str
     exit: ExitCode = ExitCode.REFUSED
+    questions: int = 1
 
 
 PLANTED = [
@@ -32,6 +33,12 @@ PLANTED = [
         "UPDATE routes SET host = 'nowhere' WHERE deployment_id = (SELECT id FROM deployments WHERE name = 'web')",
         "✗ web: 3 replicas are on host nowhere, which nobody knows",
     ),
+    Planted(
+        "UPDATE receipts SET text = replace(text, 'completed', 'rolled_back') WHERE number = 2",
+        "✗ web: receipt 2 was changed after it was sealed",
+    ),
+    Planted("DELETE FROM receipts WHERE number = 2", "✗ web: receipt 2 is gone, and receipt 3 is not", questions=2),
+    Planted("DELETE FROM receipts WHERE number = 3", "and has no receipt"),
     Planted(
         "INSERT INTO hosts (name, address, last_seen_at, down_since)"
         " VALUES ('old', '10.0.0.1', now() - interval '7 days', now() - interval '7 days')",
@@ -81,7 +88,8 @@ def test_what_should_not_last_is_told(rollway: Rollway, fleet: Engine, planted: 
     write(fleet, planted.statement)
     said = rollway("doctor")
     assert (said.code, planted.says in said.out) == (planted.exit, True), said.out
-    assert len([row for row in json.loads(rollway("doctor", "--json").out)["asked"] if row["found"]]) == 1
+    found = [row["found"] for row in json.loads(rollway("doctor", "--json").out)["asked"] if row["found"]]
+    assert len(found) == planted.questions
 
 
 def test_replicas_on_a_host_that_nobody_knows_are_ended_with_it(rollway: Rollway, fleet: Engine) -> None:

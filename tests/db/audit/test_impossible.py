@@ -23,7 +23,7 @@ def findings(engine: Engine) -> list[Finding]:
 def forge(engine: Engine, statement: LiteralString) -> None:
     with transaction(engine) as connection:
         connection.execute("SET LOCAL session_replication_role = replica")
-        assert connection.execute(statement).rowcount > 0
+        assert connection.execute(statement).rowcount != 0
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Forged:
     says: str
     picture: str = "■■■|"
     status: DeploymentLifecycleStatus = PROVISIONING
+    whose: str = "web"
 
 
 FORGED = [
@@ -97,6 +98,13 @@ FORGED = [
         "■■■",
         READY,
     ),
+    *(
+        Forged("budgets_unguarded", statement, says, "■■■", READY, whose="every deployment")
+        for statement, says in (
+            ("DROP TRIGGER routes_within_ceiling ON routes", "trigger routes_within_ceiling is gone or switched off"),
+            ("ALTER TABLE routes DISABLE TRIGGER routes_above_floor", "trigger routes_above_floor is gone or switched"),
+        )
+    ),
     Forged("history_lost", "UPDATE deployments SET history_id = gen_random_uuid()", "history is gone", "■■■", READY),
     Forged("running_without_address", "UPDATE routes SET address = NULL", "but has no address", "■"),
 ]
@@ -110,7 +118,7 @@ def test_what_should_be_impossible_is_found_and_told(engine: Engine, forged: For
     make_deployment(engine, forged.picture, status=forged.status)
     forge(engine, forged.statement)
     (found,) = findings(engine)
-    assert (found.deployment, found.code) == ("web", forged.code)
+    assert (found.deployment, found.code) == (forged.whose, forged.code)
     assert forged.says in found.sentence
 
 
