@@ -50,11 +50,14 @@ def migrated(engine: Engine) -> Findings:
 def _stage(engine: Engine) -> str:
     """Say which migrations are missing, here or there; empty where the number alone is wrong, or nothing is."""
     seen = number(engine)
-    if seen == newest() or not any(schema_faults(expected(), in_transaction(engine, schema_parts))):
+    if seen == newest():
         return ""
-    if is_known(seen):
-        return f"the database has seen migration {seen}, and {newest()} is the newest"
-    return f"the database has seen migration {seen}, which this release does not know: it knows {newest()}"
+    wanted, found = expected(), in_transaction(engine, schema_parts)
+    if not is_known(seen):
+        newer = f"the database has seen migration {seen}, which this release does not know: it knows {newest()}"
+        return newer if any(schema_faults(wanted, found)) else ""
+    lacks = any(part.startswith(("table ", "column ")) for part in wanted.keys() - found.keys())
+    return f"the database has seen migration {seen}, and {newest()} is the newest" if lacks else ""
 
 
 def _misnumbered(engine: Engine) -> Iterator[str]:

@@ -21,6 +21,7 @@ class Planted:
     statement: LiteralString
     says: str
     is_mended: bool = True
+    faults: int = 1
 
 
 PLANTED = [
@@ -34,6 +35,7 @@ PLANTED = [
         " AS $$ BEGIN RETURN NULL; END $$",
         "function routes_within_ceiling does something else than it should",
     ),
+    Planted("DROP FUNCTION routes_above_floor CASCADE", "function routes_above_floor is missing", faults=2),
     Planted(
         "ALTER TABLE routes DROP CONSTRAINT routes_traffic_ratio_check",
         "constraint routes.routes_traffic_ratio_check is missing",
@@ -92,10 +94,10 @@ def test_a_fault_of_the_schema_is_told_and_mended(
     said = rollway("doctor")
     assert said.code == ExitCode.REFUSED
     assert planted.says in said.out
-    (fault,) = json.loads(rollway("doctor", "--json").out)["schema"]
-    assert bool(fault["mends"]) is planted.is_mended
+    faults = json.loads(rollway("doctor", "--json").out)["schema"]
+    assert [bool(fault["mends"]) for fault in faults] == [planted.is_mended] * planted.faults
     if planted.is_mended:
-        run(database, fault["mends"])
+        run(database, "\n".join(fault["mends"] for fault in faults))
         assert rollway("doctor").code == ExitCode.DONE
 
 
@@ -136,3 +138,19 @@ def test_a_database_that_a_newer_release_has_migrated_is_its_own_to_look_at(roll
     assert said.code == ExitCode.REFUSED
     assert "✗ the database has seen migration 0009, which this release does not know: it knows 0002" in said.out
     assert "colour" not in said.out
+
+
+def test_a_wrong_number_hides_nothing_else(rollway: Rollway, engine: Engine) -> None:
+    write(engine, "DROP TRIGGER routes_above_floor ON routes")
+    write(engine, "UPDATE alembic_version SET version_num = '0001'")
+    said = rollway("doctor").out
+    assert "✗ trigger routes.routes_above_floor is missing" in said
+    assert "✗ alembic_version says 0001, but the schema is that of 0002" in said
+
+
+def test_a_database_that_lacks_a_migration_is_to_be_migrated(rollway: Rollway, engine: Engine) -> None:
+    write(engine, "ALTER TABLE deployments DROP COLUMN short_lives")
+    write(engine, "UPDATE alembic_version SET version_num = '0001'")
+    said = rollway("doctor")
+    assert (said.code, "✗ the database has seen migration 0001, and 0002 is the newest" in said.out) == (1, True)
+    assert "short_lives" not in said.out
