@@ -92,6 +92,33 @@ def test_what_should_not_last_is_told(rollway: Rollway, fleet: Engine, planted: 
     assert len(found) == planted.questions
 
 
+SOUND: list[LiteralString] = [
+    "UPDATE routes SET address = 'here:1', status_changed_at = now()",
+    "UPDATE routes SET address = 'here:1', host = 'external'",
+    "UPDATE routes SET host = 'nowhere', stopped_at = now()",
+    "UPDATE hosts SET last_seen_at = now() - interval '23 hours', down_since = now() - interval '23 hours'",
+    "UPDATE hosts SET clock_offset_seconds = 59",
+    "UPDATE hosts SET clock_offset_seconds = 300, down_since = now()",
+    "UPDATE deployments SET due_at = now() + interval '300 days'",
+    "UPDATE rollouts SET started_at = now() - interval '29 days'",
+    "UPDATE outbox SET at = now() - interval '24.5 hours'",
+    "UPDATE outbox SET at = now() - interval '7 days', given_up_at = now(), why = 'it answered 500'",
+    "UPDATE commands SET created_at = now() - interval '7.5 days'",
+    "UPDATE revisions SET name = 'web-1' WHERE name LIKE 'web-%%'",
+    "WITH young AS (UPDATE rollouts SET ended_at = now() WHERE ended_at IS NOT NULL) DELETE FROM receipts",
+]
+"""Near to a fault, and none."""
+
+
+@pytest.mark.parametrize("statement", SOUND)
+def test_what_is_within_bounds_is_no_fault(rollway: Rollway, fleet: Engine, statement: LiteralString) -> None:
+    write(fleet, statement)
+    told = json.loads(rollway("doctor", "--json").out)
+    assert {row["question"] for row in told["asked"] if row["found"]} <= {
+        "Has every subscription been told of its events?"
+    }
+
+
 def test_replicas_on_a_host_that_nobody_knows_are_ended_with_it(rollway: Rollway, fleet: Engine) -> None:
     write(fleet, "UPDATE routes SET host = 'nowhere' WHERE id IN (SELECT id FROM routes ORDER BY id LIMIT 2)")
     ask(fleet, "forget_host", host="nowhere")
