@@ -94,7 +94,7 @@ clients: .venv/.dev ## what makes clients of the HTTP API in Python and TypeScri
 images: .venv/.dev browser ## pictures of the page into docs/images/, from a real stack
 	@$(BIN)/python -m tests.images
 
-prove: .venv/.dev ## every reachable state of small rollouts, visited, some 15 minutes (ARGS=--whole)
+prove: .venv/.dev ## every reachable state of small rollouts, visited, some twenty minutes (ARGS=--whole)
 	@$(BIN)/python -m tests.prove $(ARGS)
 
 soak: .venv/.dev ## the proofs in their long form, some ten minutes (ARGS="--scale 0.1")

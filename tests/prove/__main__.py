@@ -1,7 +1,7 @@
 """`make prove`: every reachable state of small rollouts, visited with the code that ships.
 
 Prints a table in Markdown, what was left out, and a film of each law that is broken. Exit code 0 when none is. The part
-by default takes some 15 minutes on two free cores, that with --whole three times as long; both are estimates.
+by default takes some twenty minutes on two free cores, that with --whole several times as long, by an estimate.
 """
 
 import argparse
@@ -134,7 +134,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--replicas", type=int, default=3, help="deployments with 1 to this many")
     parser.add_argument("--together", type=int, default=2, help="misfortunes and commands in all, at most 2 of each")
     parser.add_argument("--commands", type=int, default=MOST, choices=range(MOST + 1), help="of people; 0 for none")
-    parser.add_argument("--whole", action="store_true", help="everything, three times as long")
+    parser.add_argument("--whole", action="store_true", help="everything, several times as long")
     parser.add_argument("--only", default="", help="starts with this in their name, such as 'blue_green n=2'")
     parser.add_argument("--pairs", type=int, default=200_000, help="random pairs of states with equal keys")
     parser.add_argument("--cores", type=int, default=2)
