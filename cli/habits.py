@@ -81,6 +81,8 @@ def _further(typed: str, given: Sequence[str]) -> str:
 
 def hint_for_option(given: Sequence[str], option: str) -> str | None:
     """Return what is told to who typed an option that does not exist, or None where it means nothing to us."""
+    if given[0] == "scale" and option[1:].isdigit():
+        return f"there cannot be {option} replicas; 0 ends them all"
     typed = next((key for key in (f"{given[0]} {option}", option) if key in OPTIONS), None)
     if typed is None:
         return None

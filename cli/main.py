@@ -1,7 +1,6 @@
 """The entry point of `rollway`: commands that are imported when they are asked for, and how a command line ends."""
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
@@ -101,7 +100,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_BELOW_ZERO = re.compile(r"-\d+")
 _SHOW_TRACEBACKS = "ROLLWAY_TRACEBACKS"
 
 
@@ -154,8 +152,6 @@ def _sentence_of(error: TyperException, given: Sequence[str]) -> str:
     hint = None
     if given[0] not in COMMANDS:
         hint = hint_for_words(given)
-    elif any(_BELOW_ZERO.fullmatch(word) for word in given):
-        hint = "a number cannot be below 0"
     elif option := getattr(error, "option_name", None):
         hint = hint_for_option(given, option)
     return hint or error.format_message().rstrip(".")

@@ -15,7 +15,8 @@ import psycopg
 from bench.probes.worker import HOST
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest
-from runtime.process.runtime import ProcessRuntime, stop_all
+from runtime.process.ending import stop_all
+from runtime.process.runtime import ProcessRuntime
 from tests.support.stack.servers import EmbeddedServer
 
 _SEED = """

@@ -26,7 +26,8 @@ from uuid import uuid4
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest
 from runtime.process.accounts import Accounts
-from runtime.process.runtime import ProcessRuntime, stop_all
+from runtime.process.ending import stop_all
+from runtime.process.runtime import ProcessRuntime
 with tempfile.TemporaryDirectory() as folder:
     runtime, spec, walls = ProcessRuntime(Path(folder), accounts=Accounts({user})), RevisionSpec(command={command}), []
     for _ in range({count} + 1):

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
@@ -14,7 +14,7 @@ from cli.doctor.question import Findings
 from cli.show import signs
 from cli.terminal.notes import look_at_redis
 from cli.terminal.output import printer
-from db.audit.drift import EVENTS, LOOKS, OPEN_ROLLOUTS, PLACES, UNSEALED, drift, renamed_revisions
+from db.audit.drift import drift, renamed_revisions
 from db.audit.impossible import Finding, all_chains, impossible_combinations
 from db.audit.replay import ReplayReport, replay_pages
 from db.connection.engine import in_transaction
@@ -95,29 +95,9 @@ def _untold(view: SubscriptionView) -> Iterator[str]:
         yield f"{view.waiting} events wait for {view.name}: {view.why}"
 
 
-def places(engine: Engine) -> Findings:
-    """Replicas with the address of another, or on a host that nobody knows."""
-    return Findings(in_transaction(engine, partial(drift, check=PLACES)))
-
-
-def looks_to_come(engine: Engine) -> Findings:
-    """Deployments that nobody looks at for more than a year."""
-    return Findings(in_transaction(engine, partial(drift, check=LOOKS)))
-
-
-def open_rollouts(engine: Engine) -> Findings:
-    """Rollouts that began long ago."""
-    return Findings(in_transaction(engine, partial(drift, check=OPEN_ROLLOUTS)))
-
-
-def forgotten_events(engine: Engine) -> Findings:
-    """Events that nobody tries to deliver, or they would have been given up."""
-    return Findings(in_transaction(engine, partial(drift, check=EVENTS)))
-
-
-def unsealed(engine: Engine) -> Findings:
-    """Rollouts that ended more than an hour ago, and have no receipt."""
-    return Findings(in_transaction(engine, partial(drift, check=UNSEALED)))
+def drifted(check: str) -> Callable[[Engine], Findings]:
+    """Return who looks at rows that should not stay as they are: `check` is one of `db.audit.drift`."""
+    return lambda engine: Findings(in_transaction(engine, partial(drift, check=check)))
 
 
 def renamed(engine: Engine) -> Findings:
@@ -137,12 +117,11 @@ def retention_behind(engine: Engine) -> Findings:
 
 def lost_hosts(engine: Engine) -> Findings:
     """Hosts that have been silent for more than a day."""
-    silent = {host.name: host.now - host.last_seen_at for host in in_transaction(engine, all_hosts)}
     return Findings(
         [
-            f"host {name} has been silent for {duration(since)}"
-            for name, since in silent.items()
-            if since > _COMES_BACK_WITHIN
+            f"host {host.name} has been silent for {duration(silent)}"
+            for host in in_transaction(engine, all_hosts)
+            if (silent := host.now - host.last_seen_at) > _COMES_BACK_WITHIN
         ]
     )
 

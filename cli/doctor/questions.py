@@ -3,26 +3,23 @@
 from collections.abc import Sequence
 
 from cli.doctor.looks import (
-    forgotten_events,
+    drifted,
     impossible_states,
-    looks_to_come,
     lost_hosts,
     messages_aside,
     missing_walls,
-    open_rollouts,
-    places,
     receipts,
     renamed,
     replayed,
     retention_behind,
     silent_redis,
-    unsealed,
     untold_events,
     wrong_clocks,
 )
 from cli.doctor.question import DoctorQuestion
 from cli.doctor.schema import migrated, schema
 from cli.terminal.exits import ExitCode
+from db.audit.drift import EVENTS, LOOKS, OPEN_ROLLOUTS, PLACES, UNSEALED
 
 QUESTIONS: Sequence[DoctorQuestion] = (
     DoctorQuestion(
@@ -41,7 +38,7 @@ QUESTIONS: Sequence[DoctorQuestion] = (
     ),
     DoctorQuestion(
         "Has every rollout that ended a receipt?",
-        unsealed,
+        drifted(UNSEALED),
         "workers seal what has none, where they and beat run: 'rollway status' shows whether they do",
         ExitCode.REFUSED,
     ),
@@ -65,7 +62,7 @@ QUESTIONS: Sequence[DoctorQuestion] = (
     ),
     DoctorQuestion(
         "Has every replica an address of its own, on a host that is known?",
-        places,
+        drifted(PLACES),
         "'rollway restart DEPLOYMENT' makes replicas anew; 'rollway forget-host HOST' ends those of a lost host",
         ExitCode.REFUSED,
     ),
@@ -85,19 +82,19 @@ QUESTIONS: Sequence[DoctorQuestion] = (
     ),
     DoctorQuestion(
         "Is every deployment looked at again?",
-        looks_to_come,
+        drifted(LOOKS),
         "'rollway scale DEPLOYMENT N', with the N that it has, has it looked at now",
         ExitCode.REFUSED,
     ),
     DoctorQuestion(
         "Does every rollout end?",
-        open_rollouts,
+        drifted(OPEN_ROLLOUTS),
         "'rollway why DEPLOYMENT' says what it waits for; 'rollway undo DEPLOYMENT' takes it back",
         metric="rollway_rollout_still_seconds",
     ),
     DoctorQuestion(
         "Is every event delivered, or given up, in its time?",
-        forgotten_events,
+        drifted(EVENTS),
         "workers deliver events: 'rollway status' shows whether they and beat run",
         ExitCode.REFUSED,
         "rollway_events",

@@ -100,12 +100,9 @@ def _degraded(deployment: Deployment, until: datetime | None) -> Decision:
 
 def budget_at_rest(deployment: Deployment) -> Budget:
     """Return the budget for replacing replicas outside a rollout; those of another revision are never in the way."""
-    foreign = any(route.revision_id != deployment.current_revision_id for route in deployment.active_routes)
-    return resting_budget(
-        deployment.desired_replicas,
-        count_stopping=deployment.count_stopping,
-        may_surge=deployment.may_surge or foreign,
-    )
+    current = deployment.current_revision_id
+    may_surge = deployment.may_surge or any(route.revision_id != current for route in deployment.active_routes)
+    return resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping, may_surge=may_surge)
 
 
 def is_settled(deployment: Deployment, now: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""A refusal: a code that survives JSON, and a sentence that says what would be right. And those of several rooms."""
+"""Gives each refusal a code that survives JSON and a sentence that says what would be right; many rooms raise these."""
 
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Self

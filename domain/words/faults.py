@@ -3,7 +3,6 @@
 import ast
 import difflib
 import inspect
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
@@ -47,8 +46,6 @@ _MEANT = {
 }
 """Fields that people bring from elsewhere, and what says the same here."""
 
-_WITH_UNIT = re.compile(r"[\d.]+ ?(ms|s|m|min|h|d)")
-
 
 def sentence_of(fault: Fault, model: type[BaseModel] | None = None, where: str = "") -> str:
     """`model`: what was to be read, which knows its fields; `where`: the path of the whole.
@@ -75,8 +72,8 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
             return "must be a list"
         case "model_type" | "dict_type":
             return f"must be fields, each with its value{_fields_at(fault['loc'], model)}"
-        case "float_parsing" | "int_parsing" if _WITH_UNIT.fullmatch(str(fault["input"])):
-            return "must be a number alone, without its unit: seconds, as the field's name says, such as 10"
+        case "float_parsing" | "int_parsing" if path_of(fault).endswith("_seconds"):
+            return "must be a number of seconds, without a unit, such as 10"
         case "string_type" if isinstance(fault["input"], (int, float)):
             return "must be text; put it in quotes"
         case "string_pattern_mismatch" if known := _PATTERNS.get(fault["ctx"]["pattern"]):
@@ -89,7 +86,8 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
     own = message.removeprefix("Value error, ")
     if own != message:
         return own
-    return message.replace("Input should", "must", 1) if "Input" in message else f"{message[0].lower()}{message[1:]}"
+    should = message.removeprefix("Input should ")
+    return f"must {should}" if should != message else f"{message[0].lower()}{message[1:]}"
 
 
 def _fields_at(path: Sequence[int | str], model: type[BaseModel] | None) -> str:

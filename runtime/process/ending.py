@@ -2,12 +2,29 @@
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from uuid import UUID
 
 from runtime.base import Runtime
+from runtime.process.record import RecordFolder
+from runtime.process.runtime import ProcessRuntime
 
 _KILL_PATIENCE_SECONDS = 2.0
 _ASK_AGAIN_SECONDS = 0.02
+
+
+def stop_all(home: Path, grace_seconds: float = 5.0, left: Callable[[int], None] = lambda _: None) -> int:
+    """End and forget all replicas of `home`, as `end_everyone` does; return how many were running.
+
+    Stop the workers first, or they start replicas meanwhile.
+    """
+    if not home.is_dir():
+        return 0
+    runtime = ProcessRuntime(home)
+    ended = end_everyone(runtime, grace_seconds, left)
+    for route_id in RecordFolder(home).route_ids():
+        runtime.forget(route_id)
+    return ended
 
 
 def end_everyone(runtime: Runtime, grace_seconds: float, left: Callable[[int], None] = lambda _: None) -> int:

@@ -28,9 +28,8 @@ def group_is_alive(identity: Identity) -> bool:
 def kill_family(route_id: UUID, identity: Identity, may_be: MayBe) -> None:
     """Send SIGKILL to the replica and to what it left: its session, its children, and who carries its route id.
 
-    Who has left the session, and whose parent is gone, still carries it, unless he was started without.
-
-    The last only as far as they `may_be` of its deployment.
+    A process that has left the session, and whose parent is gone, still carries it, unless it was started without.
+    `may_be`: which of these may be of its deployment; others are left alone, whatever they carry.
     """
     for _ in range(_KILL_ROUNDS):  # a second round for those forked during the first
         members = _family(str(route_id), identity, may_be)

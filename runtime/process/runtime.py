@@ -1,7 +1,7 @@
 """Replicas as operating-system processes of this host, which outlive the worker that started them."""
 
 import signal
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
@@ -10,7 +10,6 @@ from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.machine.identity import is_alive, send_to_group, wait_for_end
 from runtime.machine.ports import REPLICA_PORTS
 from runtime.process.accounts import Accounts, Owners, account_of
-from runtime.process.ending import end_everyone
 from runtime.process.family import kill_family
 from runtime.process.keeper import kept_log
 from runtime.process.limits import ProcessLimits
@@ -194,17 +193,3 @@ def _was_last(record: ReplicaRecord, among: Iterable[ReplicaRecord]) -> bool:
     """Whether no other replica of its deployment runs here: whoever still runs as its account has left them."""
     others = (other for other in among if other.route_id != record.route_id)
     return all(other.deployment != record.deployment or other.ended for other in others)
-
-
-def stop_all(home: Path, grace_seconds: float = 5.0, left: Callable[[int], None] = lambda _: None) -> int:
-    """End and forget all replicas of `home`, as `end_everyone` does, and return how many were running.
-
-    Stop the workers first, or they start replicas meanwhile.
-    """
-    if not home.is_dir():
-        return 0
-    runtime = ProcessRuntime(home)
-    ended = end_everyone(runtime, grace_seconds, left)
-    for route_id in RecordFolder(home).route_ids():
-        runtime.forget(route_id)
-    return ended

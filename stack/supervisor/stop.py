@@ -142,9 +142,8 @@ def stop_replicas(home: Path, say: Callable[[str], None] = lambda _: None) -> No
 
     A process gets the grace of its revision, at most 60 s; `say` hears how many are left.
     """
-    from runtime.process.ending import end_everyone  # noqa: PLC0415
+    from runtime.process.ending import end_everyone, stop_all  # noqa: PLC0415
     from runtime.process.record import RecordFolder  # noqa: PLC0415
-    from runtime.process.runtime import stop_all  # noqa: PLC0415
 
     count = running_replicas(home)
     if count:

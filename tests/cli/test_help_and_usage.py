@@ -39,7 +39,8 @@ def test_every_writing_command_takes_who_why_and_a_request_id(rollway: Rollway, 
     [
         (["scale", "web"], "Missing argument 'DESIRED_REPLICAS'; see 'rollway scale --help'"),
         (["scale", "web", "many"], "Invalid value for 'DESIRED_REPLICAS': Input should be a valid integer"),
-        (["scale", "web", "-1"], "a number cannot be below 0"),
+        (["scale", "web", "-1"], "there cannot be -1 replicas; 0 ends them all"),
+        (["logs", "web", "-20"], "No such option: -2"),
         (
             ["scale", "web", "20000"],
             "Invalid value for 'DESIRED_REPLICAS': Input should be less than or equal to 10000",

@@ -7,7 +7,8 @@ import pytest
 
 from runtime.docker.policy import DockerPolicy
 from runtime.docker.runtime import DockerRuntime
-from runtime.process.runtime import ProcessRuntime, stop_all
+from runtime.process.ending import stop_all
+from runtime.process.runtime import ProcessRuntime
 from runtime.process.table import drop_children_except
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import given_back, processes_of

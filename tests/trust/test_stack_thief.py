@@ -15,7 +15,8 @@ import pytest
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest
 from runtime.process.accounts import EACH, Accounts
-from runtime.process.runtime import ProcessRuntime, stop_all
+from runtime.process.ending import stop_all
+from runtime.process.runtime import ProcessRuntime
 from stack.down import down
 from stack.home.folder import Home
 from stack.home.settings import load_settings

@@ -21,9 +21,8 @@ from domain.words.numbers import duration
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
-_Duration = Annotated[
-    str | None, typer.Option("--for", metavar="DURATION", help="How long it lasts: 90m, 62h, 2d.", show_default=False)
-]
+_LASTS = "How long it lasts, from now on without --cron: 90m, 62h, 2d."
+_Duration = Annotated[str | None, typer.Option("--for", metavar="DURATION", help=_LASTS, show_default=False)]
 
 
 @sends(SetFreeze, deployments="--deployment", groups="--group", pauses="--pause")

@@ -52,10 +52,7 @@ LONG = "a" * 60
         (
             "add_revision",
             {"deployment": "web", "spec": {"command": ["serve"], "stop_grace_seconds": "10s"}},
-            (
-                "spec.stop_grace_seconds: must be a number alone, without its unit: seconds, as the field's name says, "
-                "such as 10"
-            ),
+            "spec.stop_grace_seconds: must be a number of seconds, without a unit, such as 10",
             "spec.stop_grace_seconds",
         ),
         (

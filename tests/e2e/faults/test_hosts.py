@@ -8,7 +8,7 @@ from uuid import UUID
 import psutil
 import pytest
 
-from runtime.process.runtime import stop_all
+from runtime.process.ending import stop_all
 from tasks.hosts.log_asking import ask_hosts
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually

@@ -9,7 +9,8 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from runtime.process.runtime import ProcessRuntime, stop_all
+from runtime.process.ending import stop_all
+from runtime.process.runtime import ProcessRuntime
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import (
     HTTP_SERVICE,
