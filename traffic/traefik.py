@@ -8,7 +8,7 @@ from typing import Any
 from domain.model.deployment import RouteStatus
 from domain.traffic.published import Protocol, RequestRules
 from domain.words.numbers import WHOLE
-from traffic.envoy.routes import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of
+from traffic.envoy.names import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of
 from traffic.prometheus import address_of
 from traffic.table import Service, TrafficTable, Upstream
 from traffic.ways import ANY_HOST

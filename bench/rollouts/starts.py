@@ -26,7 +26,7 @@ from uuid import uuid4
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest
 from runtime.process.accounts import Accounts
-from runtime.process.ending import stop_all
+from runtime.process.ending import end_everyone
 from runtime.process.runtime import ProcessRuntime
 with tempfile.TemporaryDirectory() as folder:
     runtime, spec, walls = ProcessRuntime(Path(folder), accounts=Accounts({user})), RevisionSpec(command={command}), []
@@ -35,7 +35,7 @@ with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         runtime.start(asked)
         walls.append(time.monotonic() - began)
-    stop_all(Path(folder), 0.1)
+    end_everyone(runtime, 0.1)
     print(json.dumps(walls[1:]))  # what is done once for a home or a process is no part of a start
 """
 

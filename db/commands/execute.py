@@ -34,9 +34,9 @@ from domain.commands.apply.document import Apply
 from domain.commands.apply.parts import parts, refuse_beyond, told_of
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.deployment import AddRevision, CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
-from domain.commands.fleet import DeleteSubscription, SetSubscription
 from domain.commands.replicas import PushMetric
 from domain.commands.rules import RULES
+from domain.commands.subscriptions import DeleteSubscription, SetSubscription
 from domain.installation.tokens import Role
 from domain.model.deployment import DeploymentLifecycleStatus
 from domain.words.errors import RollwayError

@@ -11,7 +11,8 @@ from db.connection.engine import database_now
 from db.freezes import all_freezes
 from db.locking.locked import mark_unheld
 from domain.commands.base import Command
-from domain.commands.fleet import DeleteFreeze, DeleteGroup, DeleteSubscription, SetFreeze, SetGroup, SetSubscription
+from domain.commands.fleet import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
+from domain.commands.subscriptions import DeleteSubscription, SetSubscription
 from domain.outbox.subscription import SubscriptionNotFoundError
 from domain.steering.freezes import FreezeNotFoundError
 from domain.steering.holds import GroupedAlreadyError, GroupNotFoundError

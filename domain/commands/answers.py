@@ -180,23 +180,3 @@ class RouteReported(Answer):
     """The status that was reported."""
     applied: bool
     """Whether it was news."""
-
-
-class SubscriptionDeleted(Answer):
-    """A subscription has ended."""
-
-    subscription: str
-    """The name of the subscription."""
-
-
-class SubscriptionSet(Answer):
-    """A subscription is as it was asked for."""
-
-    subscription: str
-    """The name of the subscription."""
-    webhook: str | None
-    """The name of its target."""
-    task: str | None
-    """The Celery task that is sent."""
-    queue: str | None
-    """The queue of the task."""

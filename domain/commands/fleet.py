@@ -1,4 +1,4 @@
-"""Commands about the fleet: freeze windows, groups of deployments, and who is told of transitions."""
+"""Commands about the fleet: freeze windows, and groups of deployments that share a budget of rollouts."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Self
@@ -6,10 +6,9 @@ from typing import Annotated, Self
 from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
-from domain.commands.answers import Answer, SubscriptionDeleted, SubscriptionSet
+from domain.commands.answers import Answer
 from domain.commands.base import Command, Door
 from domain.installation.tokens import Role
-from domain.outbox.subscription import SubscriptionSettings
 from domain.words.names import DeploymentName, Name
 
 MOST_NAMED = 1000
@@ -162,29 +161,3 @@ class DeleteGroup(Command):
 
     group: Name
     """The name of the group."""
-
-
-class SetSubscription(Command, SubscriptionSettings):
-    """Tell a webhook or a Celery task of transitions; replaces the subscription of that name."""
-
-    task = "rollway.set_subscription"
-    answer = SubscriptionSet
-    door = Door(
-        "PUT",
-        "/v1/subscriptions/{subscription}",
-        Role.ADMIN,
-        {"webhook": "ci"},
-        is_of_fleet=True,
-        label="Tell of events …",
-    )
-
-
-class DeleteSubscription(Command):
-    """End a subscription; what it has not been told yet it never is."""
-
-    task = "rollway.delete_subscription"
-    answer = SubscriptionDeleted
-    door = Door("DELETE", "/v1/subscriptions/{subscription}", Role.ADMIN, is_of_fleet=True, label="Tell no more …")
-
-    subscription: Name
-    """The name of the subscription."""

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from domain.commands import deployment, fleet, replicas, rollout
+from domain.commands import deployment, fleet, replicas, rollout, subscriptions
 from domain.commands.apply import document
 from domain.commands.base import Command
 from domain.commands.fields import CommandField, fields_of
 
 COMMANDS: dict[str, type[Command]] = {
     command.task: command
-    for module in (document, deployment, rollout, replicas, fleet)
+    for module in (document, deployment, rollout, replicas, fleet, subscriptions)
     for command in vars(module).values()
     if isinstance(command, type) and issubclass(command, Command) and command.__module__ == module.__name__
 }

@@ -12,7 +12,7 @@ from domain.model.deployment import RouteStatus, TrafficStatus
 from tests.support.pictures.traffic_samples import deployment, route, snapshot
 from traffic.envoy.clusters import clusters_of, load_assignment
 from traffic.envoy.counted import LONGEST_MS, counted
-from traffic.envoy.routes import MIRROR_STATISTICS
+from traffic.envoy.names import MIRROR_STATISTICS
 from traffic.table import derive_table
 
 OLD, NEW = UUID(int=1), UUID(int=2)

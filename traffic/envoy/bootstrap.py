@@ -10,7 +10,7 @@ from domain.model.answers import FIRST_BYTE_MS
 from domain.traffic.nodes import token_of
 from traffic.envoy.clusters import XDS_CLUSTER
 from traffic.envoy.counted import LONGEST_MS
-from traffic.envoy.routes import ROUTE_CONFIGURATION
+from traffic.envoy.names import ROUTE_CONFIGURATION
 
 _OWN = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from domain.model.deployment import RouteStatus
 from domain.traffic.published import Protocol
-from traffic.envoy.routes import (
+from traffic.envoy.names import (
     MIRROR_STATISTICS,
     STOOD_IN,
     baseline_cluster,

@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters
-from traffic.envoy.routes import MIRROR_STATISTICS, STOOD_IN, baseline_cluster, preview_cluster
+from traffic.envoy.names import MIRROR_STATISTICS, STOOD_IN, baseline_cluster, preview_cluster
 
 _STATS = "/stats?usedonly&format=json&histogram_buckets=cumulative&filter="
 COUNTERS_PAGE = (

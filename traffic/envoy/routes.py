@@ -3,26 +3,23 @@
 import re
 from collections.abc import Collection, Iterator
 from typing import Any
-from uuid import UUID
 
 from domain.installation.tokens import PAGE_HOST
 from domain.words.numbers import WHOLE
+from traffic.envoy.names import (
+    COOKIE_SECONDS,
+    PREVIEW_HEADER,
+    ROUTE_CONFIGURATION,
+    baseline_cluster,
+    canary_cluster,
+    cookie_of,
+    mirror_cluster,
+    preview_cluster,
+)
 from traffic.envoy.retries import routed
 from traffic.resources import Resource, listing, resource
 from traffic.table import Service, TrafficTable
 from traffic.ways import Prefix
-
-ROUTE_CONFIGURATION = "rollway"
-"""The name of the route table; the bootstrap's listener asks for it."""
-PREVIEW_HEADER = "x-rollway-preview"
-"""A request with it, unless its value is "false", goes to the revision that is being rolled out."""
-
-MIRROR_STATISTICS = "rollway_mirror"
-"""What the names of statistics of such clusters begin with; no deployment's name has an underscore."""
-STOOD_IN = "!"
-"""The end of the id of a revision that a request was for and another one answered."""
-COOKIE_SECONDS = 7 * 86_400
-"""How long a caller keeps the cookie of a canary."""
 
 _COUNTS_TRIES = {"include_request_attempt_count": True}
 """The bootstrap counts a request as begun with the first try, which this header tells from the others."""
@@ -42,31 +39,6 @@ _ONLY_READS = [
         "treat_missing_header_as_empty": True,
     },
 ]
-
-
-def cookie_of(rollout: UUID) -> str:
-    """The name of the cookie of one canary. The last digits of an id are random; the first ones are a time."""
-    return f"rollway-canary-{rollout.hex[-12:]}"
-
-
-def preview_cluster(name: str) -> str:
-    """The name of the cluster of the replicas that are not in traffic yet. No deployment's name has a slash."""
-    return f"{name}/preview"
-
-
-def canary_cluster(name: str) -> str:
-    """The name of the cluster of the replicas that get a canary's share."""
-    return f"{name}/canary"
-
-
-def baseline_cluster(name: str) -> str:
-    """The name of the cluster of the replicas that a canary is compared with."""
-    return f"{name}/baseline"
-
-
-def mirror_cluster(name: str) -> str:
-    """The name of the cluster of the replicas that get copies of requests."""
-    return f"{name}/mirror"
 
 
 def route_configuration(table: TrafficTable, before: Resource | None = None, changed: Collection[str] = ()) -> Resource:

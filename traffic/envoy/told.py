@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from traffic.envoy.clusters import cluster_of, clusters_of, load_assignment, stand_ins_of
-from traffic.envoy.routes import ROUTE_CONFIGURATION, route_configuration
+from traffic.envoy.names import ROUTE_CONFIGURATION
+from traffic.envoy.routes import route_configuration
 from traffic.resources import NO_RESOURCES, Named, Resource, ResourceKind, Resources, resource, together
 from traffic.table import Service, TrafficTable
 

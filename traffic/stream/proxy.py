@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from traffic.envoy.routes import ROUTE_CONFIGURATION
+from traffic.envoy.names import ROUTE_CONFIGURATION
 from traffic.resources import Named, ResourceKind, Resources, Watermark
 from traffic.stream.part import GONE, NOTHING_YET, DiscoveryRequest, SentPart, StreamPart, number_of
 

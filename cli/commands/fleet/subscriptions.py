@@ -10,7 +10,7 @@ from cli.servers import Reader
 from cli.subcommands import sends
 from cli.terminal.output import ago, columns, print_json, printer
 from db.views.fleet.settings import SubscriptionView
-from domain.commands.fleet import DeleteSubscription, SetSubscription
+from domain.commands.subscriptions import DeleteSubscription, SetSubscription
 
 
 @sends(

@@ -17,7 +17,7 @@ from cli.terminal.exits import UsageError
 from cli.terminal.output import columns, in_seconds, print_json, printer
 from db.proxies.acks import ProxyView
 from domain.words.errors import DeploymentNotFoundError
-from traffic.envoy.routes import PREVIEW_HEADER
+from traffic.envoy.names import PREVIEW_HEADER
 from traffic.table import Service, TrafficTable, Upstream
 
 _Deployment = Annotated[

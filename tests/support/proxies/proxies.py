@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from traffic.envoy.routes import ROUTE_CONFIGURATION
+from traffic.envoy.names import ROUTE_CONFIGURATION
 from traffic.resources import Resource, ResourceKind, Resources, Watermark, resource, together
 from traffic.stream.part import DiscoveryRequest
 from traffic.stream.proxy import Response, Stream

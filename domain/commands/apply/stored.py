@@ -1,0 +1,54 @@
+"""What is stored of what a document describes: an apply is held against it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from domain.model.deployment import Deployment
+from domain.model.policy import DeploymentPolicy
+from domain.traffic.published import Entrance, RequestRules
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRevision:
+    """A revision as it is stored: `spec` holds its values."""
+
+    id: UUID
+    name: str
+    spec: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDeployment:
+    """The stored parts of a deployment beside its snapshot.
+
+    `current` and `deploying` are the names of its revisions. `reached`: by which entrances, with which rules.
+    `failed_starts`: so many in a row, and none has come up since.
+    """
+
+    snapshot: Deployment
+    policy: DeploymentPolicy | None
+    current: str | None
+    deploying: str | None
+    reached: tuple[tuple[Entrance, ...], RequestRules]
+    failed_starts: int = 0
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether starts are tried ever more slowly, or have been given up for a while."""
+        return bool(self.failed_starts or self.snapshot.degraded_reason or self.snapshot.retry_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The stored side of a document: its deployment, and the revision of its name.
+
+    `is_restarted`: what runs is a restart of that revision. `owners`: which other deployments have entrances that the
+    document names.
+    """
+
+    deployment: StoredDeployment | None = None
+    revision: StoredRevision | None = None
+    is_restarted: bool = False
+    owners: Mapping[Entrance, str] = field(default_factory=dict)

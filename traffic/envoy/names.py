@@ -1,0 +1,39 @@
+"""Names what Envoy is told of: its route table, the clusters of a deployment, a header, and a cookie."""
+
+from uuid import UUID
+
+ROUTE_CONFIGURATION = "rollway"
+"""The name of the route table; the bootstrap's listener asks for it."""
+PREVIEW_HEADER = "x-rollway-preview"
+"""A request with it, unless its value is "false", goes to the revision that is being rolled out."""
+MIRROR_STATISTICS = "rollway_mirror"
+"""Statistics of clusters that get copies begin so; no deployment's name has an underscore."""
+STOOD_IN = "!"
+"""The end of the id of a revision that a request was for and another one answered."""
+COOKIE_SECONDS = 7 * 86_400
+"""How long a caller keeps the cookie of a canary."""
+
+
+def cookie_of(rollout: UUID) -> str:
+    """The name of the cookie of one canary. The last digits of an id are random; the first ones are a time."""
+    return f"rollway-canary-{rollout.hex[-12:]}"
+
+
+def preview_cluster(name: str) -> str:
+    """The name of the cluster of the replicas that are not in traffic yet. No deployment's name has a slash."""
+    return f"{name}/preview"
+
+
+def canary_cluster(name: str) -> str:
+    """The name of the cluster of the replicas that get a canary's share."""
+    return f"{name}/canary"
+
+
+def baseline_cluster(name: str) -> str:
+    """The name of the cluster of the replicas that a canary is compared with."""
+    return f"{name}/baseline"
+
+
+def mirror_cluster(name: str) -> str:
+    """The name of the cluster of the replicas that get copies of requests."""
+    return f"{name}/mirror"
