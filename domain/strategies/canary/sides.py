@@ -21,6 +21,7 @@ from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.canary.steps import CanarySpec, baseline, is_rising, size_at, weight_at
 from domain.strategies.converge import converge
+from domain.strategies.sentences import counted, draining, steps
 from domain.traffic.carrying import carried, needed
 from domain.words.numbers import WHOLE
 
@@ -70,6 +71,18 @@ def sizes_kept(
     young = baseline(deployment, deployment.rollout) if sizes.fresh and deployment.rollout else ()
     elder = min(budget.desired, max(sizes.elder, len(buckets.foreign) - len(young)))
     return replace(sizes, canary=kept, fresh=sizes.fresh if canary.stage else len(young), elder=elder)
+
+
+def completed(  # noqa: PLR0913  (all of one look)
+    deployment: Deployment, canary: CanaryState, buckets: Buckets, budget: Budget, sizes: Sizes, now: datetime
+) -> tuple[tuple[Decision, Decision], Decision | None]:
+    """Return what each side needs for its size, and the step that both take, as far as requests let who serves leave.
+
+    None where neither needs anything, or whoever would leave is needed.
+    """
+    both = sides(deployment, buckets, budget, sizes, now)
+    changes = above_floor(deployment, canary, both[0].changes + both[1].changes, budget)
+    return both, Decision.moved(_said(deployment, changes, budget), changes, now) if changes else None
 
 
 def sides(
@@ -128,3 +141,14 @@ def above_floor(deployment: Deployment, canary: CanaryState, changes: RouteChang
         staying |= set(ordered[may_leave:])
         spare -= len(ordered[:may_leave])
     return replace(changes, drain_route_ids=tuple(id_ for id_ in changes.drain_route_ids if id_ not in staying))
+
+
+def _said(deployment: Deployment, changes: RouteChanges, budget: Budget) -> str:
+    target = deploying_revision(deployment)
+    new = sum(spec.count for spec in changes.rollout_specs if spec.revision_id == target)
+    return steps(
+        counted("creating", new, "canary"),
+        counted("creating", changes.created - new, "old"),
+        counted("bringing", len(changes.promote_route_ids), "into traffic"),
+        draining(len(changes.drain_route_ids), budget),
+    )

@@ -54,7 +54,7 @@ from domain.strategies.budget import Budget, surge_budget
 from domain.strategies.canary.back import WeighingStrategy, at_once, weight_back
 from domain.strategies.canary.doubts import cautions, doubts
 from domain.strategies.canary.judge import Judgement, judgement
-from domain.strategies.canary.sides import above_floor, sides, sizes_at, sizes_kept
+from domain.strategies.canary.sides import completed, sizes_at, sizes_kept
 from domain.strategies.canary.steps import (
     CanarySpec,
     baseline,
@@ -67,7 +67,6 @@ from domain.strategies.canary.steps import (
 )
 from domain.strategies.canary.waiting import for_a_look, for_proxies, looking, soonest, still_coming, waits_for_sides
 from domain.strategies.rolling_update import RollingUpdateStrategy
-from domain.strategies.sentences import counted, draining, steps
 from domain.words.numbers import percent
 
 _REST = RollingUpdateStrategy()
@@ -112,11 +111,11 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
             return self._given_up(deployment, spec, judged)
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
         budget = self.budget_of(deployment, spec)
-        both = sides(deployment, buckets, budget, sizes_kept(deployment, spec, canary, buckets, budget), now)
-        changes = above_floor(deployment, canary, both[0].changes + both[1].changes, budget)
+        sizes = sizes_kept(deployment, spec, canary, buckets, budget)
+        both, moved = completed(deployment, canary, buckets, budget, sizes, now)
+        if moved:
+            return moved
         times = (judged.next_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
-        if changes:
-            return Decision.moved(_said(deployment, changes, budget), changes, now)
         return Decision.wait(Waits(WaitsFor.NOTHING, "both sides are whole"), soonest(times, now))
 
     def go_back(self, deployment: Deployment, spec: CanarySpec, target: UUID, now: datetime) -> Decision:
@@ -148,12 +147,11 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         rising = is_rising(canary, spec) and budget.desired > 0
         is_over = not rising and (judged.is_over or ends(rollout, canary, over_at, now))
         sizes = sizes_at(spec, canary, canary.stage + is_over, budget)
-        both = sides(deployment, buckets, budget, sizes, now)
-        changes = above_floor(deployment, canary, both[0].changes + both[1].changes, budget)
+        both, moved = completed(deployment, canary, buckets, budget, sizes, now)
+        if moved:
+            return moved
         times = (over_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
         recheck_at = soonest((judged.next_at, *judged.decides, *times), now)
-        if changes:
-            return Decision.moved(_said(deployment, changes, budget), changes, now)
         beside = sum(route.is_serving for route in baseline(deployment, rollout))
         if len(buckets.ready) < sizes.canary or buckets.idle() or beside < sizes.fresh:
             said = still_coming(buckets, sizes.canary, beside, sizes.fresh)
@@ -176,10 +174,9 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
             return Decision.moved(said, RouteChanges(stage=Stage(0, less)), now)
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now)
         sizes = sizes_at(spec, canary, 0, budget)
-        both = sides(deployment, buckets, budget, sizes, now)
-        changes = above_floor(deployment, canary, both[0].changes + both[1].changes, budget)
-        if changes:
-            return Decision.moved(_said(deployment, changes, budget), changes, now)
+        both, moved = completed(deployment, canary, buckets, budget, sizes, now)
+        if moved:
+            return moved
         times = (judged.next_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
         said = f"the canary answers {percent(given)} of the requests until old ones can"
         return Decision.wait(waits_for_sides(said, buckets, both, sizes.canary, 0, now), soonest(times, now))
@@ -200,14 +197,3 @@ def _next(canary: CanaryState, spec: CanarySpec, stage: Stage, because: str, now
         said = f"{said}, on the way to {percent(full)}" if stage.weight < full else said
     said = f"{said}, for {because}" if because and stage.number > canary.stage else said
     return Decision.moved(said, RouteChanges(stage=stage), now)
-
-
-def _said(deployment: Deployment, changes: RouteChanges, budget: Budget) -> str:
-    target = deploying_revision(deployment)
-    new = sum(spec.count for spec in changes.rollout_specs if spec.revision_id == target)
-    return steps(
-        counted("creating", new, "canary"),
-        counted("creating", changes.created - new, "old"),
-        counted("bringing", len(changes.promote_route_ids), "into traffic"),
-        draining(len(changes.drain_route_ids), budget),
-    )
