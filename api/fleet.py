@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from db.connection.engine import transaction
 from db.fleet.measures import MEASURES
 from db.fleet.read import EndedRollouts, FleetView, read_fleet
-from domain.model.deployment import RolloutOutcome
+from domain.model.states import RolloutOutcome
 from domain.strategies import STRATEGIES
 from tasks.redis.aside import how_many_aside
 from tasks.settings import KEY_PREFIX

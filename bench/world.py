@@ -29,7 +29,7 @@ from db.locking.statuses import statuses_of
 from db.proxies.acks import release_drained
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.replicas.events import RouteLifecycleType
 from tasks.hosts.signs_of_life import keep_showing_signs_of_life
 from tasks.redis.wake import Waker, route_key

@@ -6,7 +6,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from uuid import UUID
 
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.traffic.published import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic, TrafficSnapshot
 from domain.traffic.shares import is_preview, sides, with_a_share
 from traffic.ways import Prefix, Ways, ways_to

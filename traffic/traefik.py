@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.traffic.published import Protocol, RequestRules
 from domain.words.numbers import WHOLE
 from traffic.envoy.names import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of

@@ -11,7 +11,7 @@ from db.views.rollouts import RolloutView
 from db.views.routes import RouteView
 from domain.commands.base import DEPLOYMENT
 from domain.commands.deployment import CreateDeployment, Destroy, SetPolicy
-from domain.model.deployment import RolloutOutcome
+from domain.model.states import RolloutOutcome
 from domain.words.errors import RollwayError
 
 _BUDGET = {"max_surge": 1, "max_unavailable": 1}

@@ -18,7 +18,7 @@ from cli.terminal.output import printer
 from db.views.deployments import DeploymentView
 from db.views.routes import RouteView
 from domain.commands.base import DEPLOYMENT
-from domain.model.deployment import Lifecycle
+from domain.model.states import Lifecycle
 from domain.replicas.placement import EXTERNAL
 from runtime.process.logs import LogPiece, ProcessLogs
 from stack.home.folder import find_home

@@ -14,9 +14,9 @@ from cli.terminal.output import ago, columns, roughly
 from db.views.deployments import DeploymentView
 from db.views.routes import RouteView
 from db.views.timeline import RevisionView
-from domain.model.deployment import RouteStatus, TrafficStatus
 from domain.model.picture import symbol
 from domain.model.policy import RolloutLimits, StrategySpec
+from domain.model.states import RouteStatus, TrafficStatus
 from domain.words.numbers import duration, number_of
 
 _SHOWN_REVISIONS = 5

@@ -11,7 +11,7 @@ from db.commands.locked import lock_named, note, touch
 from db.locking.rows import columns
 from db.views.fleet.entrances import owners_of
 from domain.commands.deployment import SetTraffic
-from domain.model.deployment import Lifecycle
+from domain.model.states import Lifecycle
 from domain.traffic.entrances import EntranceTakenError, default_entrances, entrances_in_words
 from domain.traffic.nested import around, named_after
 from domain.traffic.published import Entrance

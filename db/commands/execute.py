@@ -38,7 +38,7 @@ from domain.commands.replicas import PushMetric
 from domain.commands.rules import RULES
 from domain.commands.subscriptions import DeleteSubscription, SetSubscription
 from domain.installation.tokens import Role
-from domain.model.deployment import DeploymentLifecycleStatus
+from domain.model.states import DeploymentLifecycleStatus
 from domain.words.errors import RollwayError
 
 Result = dict[str, Any]

@@ -21,7 +21,8 @@ from db.views.past import ended_rollouts
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.rollout import Abort, Pause, Undo
 from domain.commands.rules import RULES
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RolloutOutcome
+from domain.model.deployment import Deployment
+from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
 from domain.revisions.secrets import SecretCheck
 from domain.steering.activation import ActivationRequest, restarted_revision

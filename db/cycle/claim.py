@@ -25,8 +25,9 @@ from db.locking.rows import named_row
 from db.locking.statuses import ACTIVE, WELL, known_status
 from domain.autoscaling.state import NO_AUTOSCALING, AutoscalingState
 from domain.model.bounds import Glimpse
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Route
+from domain.model.deployment import Deployment, Route
 from domain.model.hold import Hold
+from domain.model.states import DeploymentLifecycleStatus
 
 _CLAIM = f"""
     {DEPLOYMENTS}

@@ -12,8 +12,9 @@ from psycopg import Connection
 
 from db.cycle.snapshots import DeploymentRow
 from db.freezes import GROUP_OF, gates_of
-from domain.model.deployment import DeploymentSubStep, Rollout
+from domain.model.deployment import Rollout
 from domain.model.hold import Hold
+from domain.model.states import DeploymentSubStep
 from domain.steering.holds import Gate, OpenRollout
 
 _LOCK_GROUPS = f"SELECT FROM deployment_groups WHERE name IN ({GROUP_OF}) ORDER BY name FOR UPDATE"

@@ -13,7 +13,8 @@ from db.evidence import evidence_of
 from db.locking.statuses import PRESENT
 from domain.autoscaling.state import NO_AUTOSCALING
 from domain.cycle.rollout import is_judged, with_evidence
-from domain.model.deployment import Deployment, Lifecycle, Route, RouteStatus, TrafficStatus
+from domain.model.deployment import Deployment, Route
+from domain.model.states import Lifecycle, RouteStatus, TrafficStatus
 from domain.words.errors import UnreadableError
 
 _ROUTES = f"""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from db.locking.statuses import ACTIVE, IS_LIVE, PRESENT, RUNNING, words
 from domain.cycle.late import LATE
-from domain.model.deployment import Lifecycle, RouteStatus
+from domain.model.states import Lifecycle, RouteStatus
 
 MOST_NAMED = 100
 """Deployments that one measure names: those in the most trouble. More names would not tell more."""

@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from domain.model.deployment import Lifecycle
+from domain.model.states import Lifecycle
 from domain.steering.held import HeldError, Holder, refusal
 
 IN_ID_ORDER = "ORDER BY d.id FOR NO KEY UPDATE OF d"

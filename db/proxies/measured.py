@@ -17,7 +17,7 @@ from db.proxies.answers import counters_of, intervals_of, record_interval
 from domain.commands.rollout import Undo
 from domain.judge.unanswered import unanswered
 from domain.model.answers import Answers, Counters, Interval, Look, next_interval
-from domain.model.deployment import Lifecycle
+from domain.model.states import Lifecycle
 
 _MEASURED = """
     SELECT o.id, d.id AS deployment_id, d.name AS deployment, d.version, o.from_revision_id, o.to_revision_id,

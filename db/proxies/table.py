@@ -13,7 +13,7 @@ from psycopg import Connection
 from psycopg.rows import kwargs_row
 
 from db.locking.statuses import RUNNING
-from domain.model.deployment import RouteStatus, TrafficStatus
+from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.published import (
     Canary,
     DeploymentInTraffic,

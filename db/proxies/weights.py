@@ -5,7 +5,7 @@ from psycopg.rows import scalar_row
 
 from db.locking.locked import changed, lock
 from db.locking.statuses import IS_LIVE
-from domain.model.deployment import Lifecycle
+from domain.model.states import Lifecycle
 
 # no live proxy holds a table that was read before the weight was set
 _IS_KNOWN = f"""

@@ -14,7 +14,7 @@ from db.placing import Wanted, grounds_for
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import IS_TO_START, KNOWN, record_stopped
 from domain.installation.contract import CONTRACT
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL, hosts_by
 from domain.replicas.silence import HostNotFoundError, refuse_to_forget

@@ -15,7 +15,8 @@ from db.locking.locked import ALWAYS, changed, lock
 from db.locking.rows import columns, named_row
 from db.locking.statuses import ACTIVE
 from db.outbox.delivery import write_events
-from domain.model.deployment import RouteStatus, StartFailures
+from domain.model.deployment import StartFailures
+from domain.model.states import RouteStatus
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.replicas.failing import failure_in_short
 from domain.replicas.reported import Became, News, counters_after, failures_after, news_of

@@ -13,7 +13,7 @@ from psycopg.rows import dict_row, scalar_row
 from db.locking.locked import changed, lock
 from db.locking.rows import columns
 from db.locking.statuses import ACTIVE, TO_STOP
-from domain.model.deployment import Lifecycle, RouteStatus
+from domain.model.states import Lifecycle, RouteStatus
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.stored import StoredSpec, stored_spec
 from domain.words.errors import RouteNotFoundError

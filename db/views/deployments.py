@@ -16,8 +16,9 @@ from db.views.routes import RouteView, present_routes
 from domain.cycle.late import overdue
 from domain.cycle.standing import Standing, standing
 from domain.judge.unanswered import not_proven
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from domain.model.deployment import Deployment
 from domain.model.picture import picture
+from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.words.errors import DeploymentNotFoundError
 
 _DEPLOYMENTS = """

@@ -7,7 +7,7 @@ from psycopg import Connection
 
 from db.freezes import frozen_now
 from db.views.deployments import DeploymentView
-from domain.model.deployment import RolloutOutcome
+from domain.model.states import RolloutOutcome
 from domain.steering.past import EndedRollout, KnownRevision, Past
 from domain.strategies import stored_policy
 

@@ -10,7 +10,8 @@ from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
 from db.locking.statuses import PRESENT
-from domain.model.deployment import Route, RouteStatus, TrafficStatus
+from domain.model.deployment import Route
+from domain.model.states import RouteStatus, TrafficStatus
 from domain.replicas.failing import failure_in_short
 from domain.words.errors import UnreadableError
 

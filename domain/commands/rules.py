@@ -5,7 +5,8 @@ from typing import Any, Protocol
 
 from domain.commands import deployment, rollout
 from domain.commands.base import DeploymentCommand
-from domain.model.deployment import Deployment, RolloutOutcome
+from domain.model.deployment import Deployment
+from domain.model.states import RolloutOutcome
 from domain.steering import verbs
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.steered import Asking, Steered

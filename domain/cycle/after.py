@@ -22,16 +22,8 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.canary import CanaryState
 from domain.model.changes import RouteChanges, Stage
-from domain.model.deployment import (
-    PROVISIONING,
-    ROLLING_BACK,
-    Deployment,
-    Rollout,
-    RolloutOutcome,
-    Route,
-    RouteStatus,
-    TrafficStatus,
-)
+from domain.model.deployment import Deployment, Rollout, Route
+from domain.model.states import PROVISIONING, ROLLING_BACK, RolloutOutcome, RouteStatus, TrafficStatus
 
 
 def after(decision: ClassifiedDecision, now: datetime) -> Deployment:

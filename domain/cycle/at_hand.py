@@ -17,7 +17,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, Rollout, RouteStatus
+from domain.model.deployment import Deployment, Rollout
+from domain.model.states import RouteStatus
 from domain.strategies.buckets import ids, worst_first
 from domain.strategies.budget import Budget
 

@@ -9,8 +9,9 @@ from uuid import UUID
 
 from domain.cycle.at_hand import is_unproven, with_old_at_hand
 from domain.model.changes import Decision
-from domain.model.deployment import ROLLING_BACK, Deployment, Rollout
+from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import ROLLING_BACK
 from domain.model.waits import WaitsFor
 from domain.strategies import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
 from domain.strategies.backoff import hold_back

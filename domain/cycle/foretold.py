@@ -10,7 +10,8 @@ from domain.cycle.after import back_reason_of, deployment_after, outcome_of, rol
 from domain.cycle.history import HistoryKey, history_key
 from domain.cycle.recording import decision_json, inputs_json
 from domain.cycle.transitions import ClassifiedDecision
-from domain.model.deployment import Deployment, Rollout, RolloutOutcome, TrafficStatus, Verdict
+from domain.model.deployment import Deployment, Rollout
+from domain.model.states import RolloutOutcome, TrafficStatus, Verdict
 
 
 @dataclass(frozen=True, slots=True)

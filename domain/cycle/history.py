@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from domain.cycle.transitions import ClassifiedDecision
-from domain.model.deployment import Verdict
+from domain.model.states import Verdict
 
 
 @dataclass(frozen=True, slots=True)

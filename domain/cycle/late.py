@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from domain.model.deployment import Lifecycle
+from domain.model.states import Lifecycle
 from domain.words.numbers import duration
 
 LATE = timedelta(seconds=15)

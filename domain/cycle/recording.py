@@ -9,7 +9,8 @@ from pydantic import TypeAdapter
 
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.changes import RouteChanges
-from domain.model.deployment import Deployment, Verdict
+from domain.model.deployment import Deployment
+from domain.model.states import Verdict
 from domain.strategies import stored_policy
 
 

@@ -7,8 +7,9 @@ from uuid import UUID
 from domain.cycle.evaluator import EVALUATOR
 from domain.judge.judging import Judging
 from domain.model.canary import Sums
-from domain.model.deployment import PROVISIONING, ROLLING_BACK, Deployment, Rollout
+from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import PROVISIONING, ROLLING_BACK
 from domain.strategies.budget import Budget
 from domain.words.errors import RollwayError
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from domain.model.deployment import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle
+from domain.model.states import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle
 
 Tone = Literal["good", "moves", "warn", "rests"]
 

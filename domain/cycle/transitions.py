@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from domain.model.bounds import Bounds, hardened
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
+from domain.model.deployment import Deployment
+from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
 from domain.model.waits import Waits
 from domain.strategies.backoff import held_until, unproven
 

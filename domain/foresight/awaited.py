@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 
 from domain.foresight.plan.around import Around
 from domain.foresight.rehearsal.learned import Span
-from domain.model.deployment import Deployment, Route, RouteStatus
+from domain.model.deployment import Deployment, Route
+from domain.model.states import RouteStatus
 from domain.model.waits import COMES_TO, Waits, WaitsFor
 from domain.words.numbers import duration
 

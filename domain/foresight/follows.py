@@ -8,7 +8,8 @@ from domain.cycle.clock import with_clock_running
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers.cycle import cycle, handler_of
 from domain.model.bounds import passed
-from domain.model.deployment import Deployment, Lifecycle, Verdict
+from domain.model.deployment import Deployment
+from domain.model.states import Lifecycle, Verdict
 from domain.model.waits import Waits, WaitsFor
 
 NEVER = "no clock ends this wait"

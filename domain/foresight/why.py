@@ -26,7 +26,8 @@ from domain.foresight.follows import End, end_of, waits_of
 from domain.foresight.plan.around import NOTHING_KNOWN, Around
 from domain.foresight.rehearsal.learned import Span
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment, Lifecycle
+from domain.model.deployment import Deployment
+from domain.model.states import Lifecycle
 from domain.model.waits import WaitsFor
 from domain.words.numbers import duration
 

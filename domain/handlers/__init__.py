@@ -10,8 +10,8 @@ from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.handlers.destroying import DestroyingHandler
 from domain.handlers.reconcile import ReconcileHandler
 from domain.handlers.scaling import ScalingHandler
-from domain.model.deployment import DeploymentLifecycleStatus
 from domain.model.events import DoDeploymentLifecycleEvent
+from domain.model.states import DeploymentLifecycleStatus
 
 HandlerRegistry = Mapping[DoDeploymentLifecycleEvent, DeploymentHandler]
 

@@ -11,8 +11,9 @@ from domain.cycle.evaluator import contained
 from domain.cycle.transitions import ClassifiedDecision, DeploymentStatusTransitions, Wait, classify
 from domain.model.bounds import Bounds, Glimpse
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Verdict
+from domain.model.deployment import Deployment
 from domain.model.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.states import DeploymentLifecycleStatus, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from datetime import datetime
 from domain.cycle.transitions import STAY, DeploymentStatusTransitions, Transition
 from domain.handlers.base import DeploymentHandler
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
+from domain.model.deployment import Deployment
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.states import DeploymentLifecycleStatus, Lifecycle
 from domain.model.waits import Waits, WaitsFor
 
 

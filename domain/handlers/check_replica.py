@@ -16,8 +16,9 @@ from domain.autoscaling.judging import Quiet, evaluate_rules, judge_rules
 from domain.cycle.transitions import STAY, DeploymentStatusTransitions, Transition
 from domain.handlers.base import DeploymentHandler
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle, Verdict
+from domain.model.deployment import Deployment
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.states import DeploymentLifecycleStatus, Lifecycle, Verdict
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.backoff import held_until
 from domain.strategies.buckets import Buckets

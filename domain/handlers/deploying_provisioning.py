@@ -13,8 +13,9 @@ from domain.cycle.transitions import DeploymentStatusTransitions, RevisionMove, 
 from domain.handlers.base import DeploymentHandler
 from domain.model.bounds import Bounds, Glimpse, bounds_of
 from domain.model.changes import Decision
-from domain.model.deployment import PROVISIONING, READY, ROLLING_BACK, Deployment, DeploymentSubStep
+from domain.model.deployment import Deployment
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.states import PROVISIONING, READY, ROLLING_BACK, DeploymentSubStep
 
 _BACK = Transition(ROLLING_BACK)
 

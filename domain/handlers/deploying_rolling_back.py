@@ -13,8 +13,9 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.transitions import STAY, DeploymentStatusTransitions, RevisionMove, Transition
 from domain.handlers.base import DeploymentHandler
 from domain.model.changes import Decision
-from domain.model.deployment import READY, ROLLING_BACK, Deployment, DeploymentSubStep
+from domain.model.deployment import Deployment
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.states import READY, ROLLING_BACK, DeploymentSubStep
 
 
 class DeployingRollingBackHandler(DeploymentHandler):

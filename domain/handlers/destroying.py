@@ -10,8 +10,9 @@ from datetime import datetime
 from domain.cycle.transitions import STAY, DeploymentStatusTransitions, Transition
 from domain.handlers.base import DeploymentHandler
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
+from domain.model.deployment import Deployment
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.states import DeploymentLifecycleStatus, Lifecycle
 from domain.strategies.buckets import ids
 from domain.strategies.waiting import for_stopping
 from domain.words.numbers import all_of, number_of

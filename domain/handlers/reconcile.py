@@ -10,8 +10,9 @@ from domain.cycle.transitions import STAY, DeploymentStatusTransitions, Transiti
 from domain.handlers.base import DeploymentHandler
 from domain.handlers.check_replica import drift
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
+from domain.model.deployment import Deployment
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.states import DeploymentLifecycleStatus, Lifecycle
 
 
 class ReconcileHandler(DeploymentHandler):

@@ -10,7 +10,8 @@ from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers import HANDLERS
 from domain.handlers.cycle import cycle
 from domain.model.bounds import MAX_ATTEMPTS
-from domain.model.deployment import Deployment, Verdict
+from domain.model.deployment import Deployment
+from domain.model.states import Verdict
 from domain.words.errors import InvalidInputError
 
 

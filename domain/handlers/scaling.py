@@ -13,8 +13,9 @@ from domain.handlers.base import DeploymentHandler
 from domain.handlers.check_replica import budget_at_rest
 from domain.model.bounds import Bounds, Deadline
 from domain.model.changes import Decision
-from domain.model.deployment import READY, Deployment, DeploymentLifecycleStatus, Lifecycle
+from domain.model.deployment import Deployment
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.states import READY, DeploymentLifecycleStatus, Lifecycle
 from domain.strategies.converge import converge
 
 TIMEOUT_MINUTES = 30

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from domain.model.changes import Decision
-from domain.model.deployment import Verdict
 from domain.model.policy import DeploymentPolicy, RolloutLimits
+from domain.model.states import Verdict
 from domain.words.numbers import number_of
 
 MAX_ATTEMPTS = 5

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Self
 from uuid import UUID
 
-from domain.model.deployment import TrafficStatus, Verdict
 from domain.model.hold import Hold
+from domain.model.states import TrafficStatus, Verdict
 from domain.model.waits import Waits, WaitsFor
 
 

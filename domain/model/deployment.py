@@ -1,95 +1,14 @@
-"""The snapshot of a deployment, from which decisions are made, and the names of its states."""
+"""The snapshot from which decisions are made."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from uuid import UUID
 
 from domain.autoscaling.state import NO_AUTOSCALING, AutoscalingState
 from domain.model.canary import CanaryState
 from domain.model.hold import Hold
 from domain.model.policy import DeploymentPolicy
-
-
-class Lifecycle(StrEnum):
-    """The stages of a deployment's life."""
-
-    PENDING = "pending"
-    SCALING = "scaling"
-    READY = "ready"
-    DEPLOYING = "deploying"
-    DESTROYING = "destroying"
-    DESTROYED = "destroyed"
-
-
-class DeploymentSubStep(StrEnum):
-    """The stages of a rollout, while deploying."""
-
-    PROVISIONING = "provisioning"
-    ROLLING_BACK = "rolling_back"
-
-
-@dataclass(frozen=True, slots=True)
-class DeploymentLifecycleStatus:
-    """The status of a deployment: a handler looks at some of them, and a verdict leads to one."""
-
-    lifecycle: Lifecycle
-    sub_step: DeploymentSubStep | None = None
-
-    def __str__(self) -> str:
-        return f"{self.lifecycle}/{self.sub_step}" if self.sub_step else str(self.lifecycle)
-
-
-READY = DeploymentLifecycleStatus(Lifecycle.READY)
-PROVISIONING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
-ROLLING_BACK = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK)
-
-
-class RouteStatus(StrEnum):
-    """The health of one replica, or how far its stop has come."""
-
-    PROVISIONING = "provisioning"
-    HEALTHY = "healthy"
-    UNHEALTHY = "unhealthy"
-    DEGRADED = "degraded"
-    TERMINATING = "terminating"
-    TERMINATED = "terminated"
-    FAILED = "failed"
-
-    @property
-    def is_active(self) -> bool:
-        """Whether the replica is live, and counts against the budget."""
-        return self not in _INACTIVE
-
-
-_INACTIVE = frozenset({RouteStatus.TERMINATING, RouteStatus.TERMINATED, RouteStatus.FAILED})
-
-
-class TrafficStatus(StrEnum):
-    """Whether proxies should send requests to a route."""
-
-    ACTIVE = "active"
-    INACTIVE = "inactive"
-
-
-class Verdict(StrEnum):
-    """The finding of a cycle. Limits turn other verdicts into EXPIRED or GIVE_UP."""
-
-    SUCCESS = "success"
-    NEED_RETRY = "need_retry"
-    SKIPPED = "skipped"
-    ERROR = "error"
-    EXPIRED = "expired"
-    GIVE_UP = "give_up"
-
-
-class RolloutOutcome(StrEnum):
-    """The end of a rollout."""
-
-    COMPLETED = "completed"
-    ROLLED_BACK = "rolled_back"
-    SUPERSEDED = "superseded"
-    DESTROYED = "destroyed"
+from domain.model.states import DeploymentLifecycleStatus, RouteStatus, TrafficStatus
 
 
 @dataclass(frozen=True, slots=True)

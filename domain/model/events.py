@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self, TypeVar
 
-from domain.model.deployment import DeploymentSubStep
+from domain.model.states import DeploymentSubStep
 from domain.words.errors import InvalidInputError
 
 E = TypeVar("E", bound=StrEnum)

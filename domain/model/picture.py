@@ -6,7 +6,8 @@
 from collections.abc import Iterable
 from uuid import UUID
 
-from domain.model.deployment import Route, RouteStatus, TrafficStatus
+from domain.model.deployment import Route
+from domain.model.states import RouteStatus, TrafficStatus
 
 _SYMBOLS = {
     RouteStatus.HEALTHY: "■",

@@ -9,7 +9,8 @@ from uuid import UUID
 from domain.cycle.after import deployment_after
 from domain.cycle.foretold import Foretold
 from domain.cycle.transitions import ClassifiedDecision
-from domain.model.deployment import PROVISIONING, ROLLING_BACK, Deployment, Lifecycle, RolloutOutcome, TrafficStatus
+from domain.model.deployment import Deployment
+from domain.model.states import PROVISIONING, ROLLING_BACK, Lifecycle, RolloutOutcome, TrafficStatus
 from domain.steering.steered import Asking, Steered
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.words.numbers import number_of
 
 IDLE_LOOKS = 2

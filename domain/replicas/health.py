@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from signal import Signals
 
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.revisions.health_check import HealthCheck
 
 _LONG_START = timedelta(seconds=3)

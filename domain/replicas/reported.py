@@ -16,7 +16,8 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from domain.model.deployment import Deployment, Rollout, Route, RouteStatus, StartFailures
+from domain.model.deployment import Deployment, Rollout, Route, StartFailures
+from domain.model.states import RouteStatus
 from domain.strategies.backoff import is_proven
 from domain.words.errors import InvalidInputError
 

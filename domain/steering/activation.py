@@ -19,8 +19,9 @@ from enum import StrEnum
 from uuid import UUID
 
 from domain.cycle.rollout import Begin, begun, rollout_of, turned_back, unpaused
-from domain.model.deployment import Deployment, DeploymentSubStep, Lifecycle, RolloutOutcome
+from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import DeploymentSubStep, Lifecycle, RolloutOutcome
 from domain.revisions.secrets import SecretCheck, passed_over
 from domain.steering.freezes import Frozen
 from domain.steering.sizes import resized, with_failures_allowed

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.model.deployment import Deployment, Lifecycle, RolloutOutcome
+from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import Lifecycle, RolloutOutcome
 from domain.steering.freezes import Frozen
 from domain.words.errors import RollwayError, WrongStateError
 

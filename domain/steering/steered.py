@@ -8,7 +8,8 @@ from uuid import UUID
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import guard_of
-from domain.model.deployment import Deployment, RolloutOutcome
+from domain.model.deployment import Deployment
+from domain.model.states import RolloutOutcome
 from domain.strategies.budget import Budget
 
 

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from domain.cycle.rollout import NoRolloutError
-from domain.model.deployment import ROLLING_BACK, Deployment, Lifecycle, RolloutOutcome
+from domain.model.deployment import Deployment
+from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.steered import Asking, Steered
 from domain.strategies.backoff import is_proven

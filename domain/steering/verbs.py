@@ -8,7 +8,8 @@ from dataclasses import replace
 from domain.cycle.clock import with_clock_stopped
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import past_all_weights, rollout_of, turned_back, unpaused
-from domain.model.deployment import ROLLING_BACK, Deployment, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
+from domain.model.deployment import Deployment
+from domain.model.states import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.sizes import resized
 from domain.steering.steered import Asking, Steered

@@ -10,7 +10,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, Route, RouteStatus, StartFailures
+from domain.model.deployment import Deployment, Route, StartFailures
+from domain.model.states import RouteStatus
 from domain.model.waits import Inequality, Waits, WaitsFor, too_short
 from domain.words.numbers import doubling_pause, number_of
 

@@ -28,8 +28,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, DeploymentSubStep, TrafficStatus, Verdict
+from domain.model.deployment import Deployment
 from domain.model.policy import StrategySpec
+from domain.model.states import DeploymentSubStep, TrafficStatus, Verdict
 from domain.model.waits import Waits, WaitsFor, too_short
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first

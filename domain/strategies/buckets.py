@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 from typing import Self
 from uuid import UUID
 
-from domain.model.deployment import Route, RouteStatus, TrafficStatus
+from domain.model.deployment import Route
+from domain.model.states import RouteStatus, TrafficStatus
 from domain.strategies.budget import Budget
 
 SICK_GRACE_SECONDS = 30.0

@@ -55,9 +55,6 @@ class Budget:
     alone: bool = False
 
 
-OUTSIDE_A_ROLLOUT_SURGE = 1
-
-
 def is_zero(amount: int | str) -> bool:
     """Whether the setting is written as 0 or 0 %, and so is zero for any desired count."""
     return amount == 0 or (isinstance(amount, str) and int(amount[:-1]) == 0)
@@ -85,5 +82,5 @@ def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str)
 
 @lru_cache(maxsize=1024)
 def resting_budget(desired: int, *, count_stopping: bool = False, may_surge: bool = True) -> Budget:
-    """Outside a rollout at most n + 1 are live, n without surge, and drains never leave fewer than n serving."""
-    return Budget(desired, desired + OUTSIDE_A_ROLLOUT_SURGE * may_surge, desired, count_stopping)
+    """Outside a rollout the ceiling is n + 1, n without surge, and keep is n."""
+    return Budget(desired, desired + may_surge, desired, count_stopping)

@@ -21,7 +21,8 @@ from datetime import datetime
 from uuid import UUID
 
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, Route, TrafficStatus
+from domain.model.deployment import Deployment, Route
+from domain.model.states import TrafficStatus
 from domain.strategies.backoff import hold_back
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget

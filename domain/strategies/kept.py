@@ -20,7 +20,8 @@ from datetime import datetime
 from uuid import UUID
 
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, Route, Verdict
+from domain.model.deployment import Deployment, Route
+from domain.model.states import Verdict
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.buckets import Buckets, ids, next_replaceable_at, sick_too_long, worst_first
 from domain.strategies.budget import Budget

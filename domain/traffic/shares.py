@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from domain.model.deployment import RouteStatus, TrafficStatus
+from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.carrying import shared_out
 from domain.traffic.published import DeploymentInTraffic, RouteInTraffic
 

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.locking.statuses import statuses_of
-from domain.model.deployment import DeploymentLifecycleStatus
+from domain.model.states import DeploymentLifecycleStatus
 from tasks.redis.wake import Waker
 
 

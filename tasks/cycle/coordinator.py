@@ -22,8 +22,9 @@ from domain.handlers import HandlerRegistry
 from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
 from domain.model.bounds import Bounds
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, Verdict
+from domain.model.deployment import Deployment
 from domain.model.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.model.states import Verdict
 from domain.replicas.events import RouteLifecycleType
 from domain.words.errors import InvalidInputError
 from tasks.cycle.decision_log import count_chunk, log_chunk

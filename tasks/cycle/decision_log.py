@@ -15,7 +15,8 @@ from db.cycle.names import revision_names, traceparents
 from db.silence import AWAY
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers import HANDLERS
-from domain.model.deployment import Deployment, Verdict
+from domain.model.deployment import Deployment
+from domain.model.states import Verdict
 from tasks.cycle.written import ChunkResult
 from tasks.seen.observed import (
     CHUNK_SECONDS,

@@ -13,7 +13,7 @@ from db.placing import Wanted, grounds_for
 from domain.cycle.foretold import foretold, new_routes, steps_of
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers.base import DeploymentExecutionResult
-from domain.model.deployment import DeploymentLifecycleStatus
+from domain.model.states import DeploymentLifecycleStatus
 from domain.outbox.cloud_events import told_by_decisions
 from domain.replicas.placement import hosts_by
 

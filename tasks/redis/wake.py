@@ -12,8 +12,8 @@ from celery.signals import after_task_publish
 from redis.exceptions import RedisError
 
 from domain.handlers import HANDLERS, woken_by
-from domain.model.deployment import DeploymentLifecycleStatus
 from domain.model.events import DoDeploymentLifecycleEvent
+from domain.model.states import DeploymentLifecycleStatus
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
 from tasks.settings import KEY_PREFIX, TRAFFIC_CHANNEL

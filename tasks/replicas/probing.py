@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from db.connection.engine import database_now, in_transaction
 from db.replicas.reports import RouteReport
 from db.replicas.routes import RouteRow, running_routes
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.replicas.health import ProbedRoute, ProbeResult, end_in_words, judge_health, unread_status, why_not_yet
 from domain.revisions.health_check import HealthCheck
 from domain.words.text import storable

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from db.replicas.reports import ReportedRoute, RouteReport, record_reports
 from db.replicas.routes import RouteRow
 from db.silence import AWAY
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.replicas.drain import killed_in_words
 from domain.words.text import storable
 from tasks.cycle.change import change_and_wake

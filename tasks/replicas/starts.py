@@ -11,7 +11,7 @@ from db.connection.engine import in_transaction
 from db.replicas.reports import RouteReport
 from db.replicas.routes import PostponedStart, RouteRow, postpone_starts, routes_to_start
 from db.replicas.secrets import note_fault
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.trying import pause_after
 from domain.revisions.secrets import references_of

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from db.replicas.routes import RouteRow
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.replicas.health import probe_is_due
 from runtime.probing.probes import ProbeTarget
 

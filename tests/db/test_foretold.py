@@ -24,7 +24,8 @@ from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Res
 from domain.cycle.after import after
 from domain.handlers import HANDLERS
 from domain.installation.retention import Retention
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RouteStatus
+from domain.model.deployment import Deployment
+from domain.model.states import DeploymentLifecycleStatus, RouteStatus
 from domain.replicas.reported import reported
 from domain.words.errors import RollwayError
 from tasks.cycle.written import write_decisions

@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from functools import cache
 
 from domain.cycle.rollout import is_judged, unpaused
-from domain.model.deployment import Deployment, Rollout, Route, RouteStatus, StartFailures
+from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import RouteStatus
 from domain.strategies.backoff import PROVEN_SECONDS, is_proven, next_start_at, proven_at
 from domain.strategies.buckets import SICK_GRACE_SECONDS, grace_ends_at
 from tests.prove.state import State

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from domain.model.deployment import RouteStatus
 from domain.model.picture import picture
+from domain.model.states import RouteStatus
 from tests.prove.key import key_of
 from tests.prove.search import Path, moves
 from tests.prove.state import State

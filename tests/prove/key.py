@@ -15,16 +15,8 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from domain.handlers.scaling import TIMEOUT_MINUTES
-from domain.model.deployment import (
-    Deployment,
-    DeploymentSubStep,
-    Lifecycle,
-    Rollout,
-    Route,
-    RouteStatus,
-    StartFailures,
-    TrafficStatus,
-)
+from domain.model.deployment import Deployment, Rollout, Route, StartFailures
+from domain.model.states import DeploymentSubStep, Lifecycle, RouteStatus, TrafficStatus
 from domain.strategies.backoff import next_start_at, proven_at
 from domain.strategies.buckets import SICK_GRACE_SECONDS
 from tests.prove.clocks import (

@@ -12,7 +12,8 @@ from domain.handlers.cycle import cycle
 from domain.handlers.scaling import TIMEOUT_MINUTES
 from domain.model.answers import Answers
 from domain.model.canary import Evidence
-from domain.model.deployment import Deployment, Rollout, Route, RouteStatus
+from domain.model.deployment import Deployment, Rollout, Route
+from domain.model.states import RouteStatus
 from domain.strategies.canary.judge import EVERY_SECONDS
 from tests.prove.clocks import HARM, NOTHING, begin, ends, is_asked, told
 from tests.prove.key import FAR

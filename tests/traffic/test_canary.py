@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.model.deployment import RouteStatus, TrafficStatus
+from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.published import Canary, RouteInTraffic
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
 from traffic.envoy.told import envoy_resources

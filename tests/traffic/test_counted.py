@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters
-from domain.model.deployment import RouteStatus, TrafficStatus
+from domain.model.states import RouteStatus, TrafficStatus
 from tests.support.pictures.traffic_samples import deployment, route, snapshot
 from traffic.envoy.clusters import clusters_of, load_assignment
 from traffic.envoy.counted import LONGEST_MS, counted

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.traffic.published import Protocol, RequestRules
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
 from traffic.envoy.bootstrap import envoy_bootstrap

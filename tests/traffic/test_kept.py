@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.model.deployment import RouteStatus, TrafficStatus
+from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.published import Canary, DeploymentInTraffic
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.envoy.told import envoy_resources

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.traffic.published import Canary, RouteInTraffic
 from domain.traffic.shares import sides
 from tests.support.pictures.traffic_samples import deployment, route

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.model.deployment import RouteStatus, TrafficStatus
+from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.published import Entrance, EntranceKind
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.table import Service, derive_table, read_address

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.traffic.published import Protocol
 from traffic.envoy.names import (
     MIRROR_STATISTICS,

@@ -25,7 +25,7 @@ from db.views.fleet.entrances import ReachedView
 from db.views.routes import RouteView
 from db.views.timeline import HistoryView, RevisionView
 from domain.commands.base import DEPLOYMENT
-from domain.model.deployment import Verdict
+from domain.model.states import Verdict
 from stack.home.folder import find_home
 from stack.status import stack_status
 

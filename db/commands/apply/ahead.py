@@ -19,7 +19,8 @@ from domain.commands.deployment import Scale
 from domain.commands.rollout import ActivateRevision, Retry
 from domain.foresight.plan.subject import Planned, Subject, after_activation, says_when_healthy
 from domain.foresight.rehearsal.learned import Learned
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
+from domain.model.deployment import Deployment
+from domain.model.states import DeploymentLifecycleStatus, Lifecycle
 from domain.steering.activation import ActivationRequest
 from domain.steering.trying_again import try_now
 from domain.steering.verbs import scale

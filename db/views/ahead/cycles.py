@@ -8,8 +8,9 @@ from domain.cycle.after import routes_after
 from domain.cycle.recording import changes_from_json, inputs_from_json
 from domain.cycle.rollout import wait_in_words
 from domain.model.changes import RouteChanges
-from domain.model.deployment import Deployment, Verdict
+from domain.model.deployment import Deployment
 from domain.model.picture import picture
+from domain.model.states import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from domain.commands.deployment import AddRevision, CreateDeployment, Scale, Set
 from domain.commands.messages import parse_command
 from domain.commands.rollout import ActivateRevision, Retry
 from domain.installation.tokens import NotAllowedError, Role
-from domain.model.deployment import Lifecycle
+from domain.model.states import Lifecycle
 from domain.revisions.revision import RevisionExistsError
 from domain.revisions.stored import StoredSpec, stored_spec, with_values_of
 from domain.steering.activation import Activation, ActivationRequest, decide_activation

@@ -15,8 +15,9 @@ from typing import Self
 from domain.cycle.after import back_reason_of
 from domain.foresight.plan.load import busiest, loads
 from domain.foresight.plan.world import Fates, SimulatedLook, World
-from domain.model.deployment import Deployment, Lifecycle, Route, RouteStatus
+from domain.model.deployment import Deployment, Route
 from domain.model.picture import picture
+from domain.model.states import Lifecycle, RouteStatus
 from domain.model.waits import WaitsFor
 
 HORIZON_SECONDS = 31 * 86400.0

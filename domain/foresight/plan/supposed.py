@@ -8,7 +8,8 @@ from typing import Any, Self
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import rollout_of
 from domain.foresight.plan.world import with_status
-from domain.model.deployment import Deployment, RouteStatus
+from domain.model.deployment import Deployment
+from domain.model.states import RouteStatus
 from domain.steering.verbs import scale
 from domain.strategies import parse_policy
 from domain.strategies.buckets import worst_first

@@ -16,7 +16,8 @@ from domain.cycle.rollout import weight_known
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers import woken_by
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment, Route, RouteStatus
+from domain.model.deployment import Deployment, Route
+from domain.model.states import RouteStatus
 from domain.replicas.reported import reported
 
 Change = tuple[Route, datetime, RouteStatus]

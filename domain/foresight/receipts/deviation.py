@@ -15,7 +15,8 @@ from domain.foresight.awaited import route_name
 from domain.foresight.plan.foreseen import Plan, PlannedWave, moves_in_words
 from domain.foresight.rehearsal.learned import in_words
 from domain.foresight.rehearsal.measured import RecordedStep
-from domain.model.deployment import ROLLING_BACK, Route, RouteStatus, Verdict
+from domain.model.deployment import Route
+from domain.model.states import ROLLING_BACK, RouteStatus, Verdict
 
 _PATIENCE = 1.5
 """So many times as long as nine of ten is no chance any more."""

@@ -16,8 +16,9 @@ from domain.foresight.plan.course import Stand
 from domain.handlers.cycle import cycle
 from domain.handlers.replay import as_recorded, decided_again, is_same_decision, records_a_failed_write
 from domain.model.changes import RouteChanges
-from domain.model.deployment import Deployment, Verdict
+from domain.model.deployment import Deployment
 from domain.model.picture import picture
+from domain.model.states import Verdict
 from domain.model.waits import WaitsFor
 
 _HOLDING = frozenset({"pause", "resume", "promote"})

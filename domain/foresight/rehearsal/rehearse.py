@@ -13,7 +13,7 @@ from domain.foresight.plan.course import Course, course
 from domain.foresight.plan.drawn import Draw, LearnedFates
 from domain.foresight.plan.subject import Subject
 from domain.foresight.rehearsal.learned import Learned, Span, quantile
-from domain.model.deployment import READY
+from domain.model.states import READY
 
 _SHARES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _REASONS = 3

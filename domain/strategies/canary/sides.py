@@ -15,7 +15,8 @@ from datetime import datetime
 
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, Route, RouteStatus
+from domain.model.deployment import Deployment, Route
+from domain.model.states import RouteStatus
 from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget

@@ -46,7 +46,8 @@ from uuid import UUID
 from domain.judge.judging import Judging
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
-from domain.model.deployment import Deployment, DeploymentSubStep, Rollout, Route
+from domain.model.deployment import Deployment, Rollout, Route
+from domain.model.states import DeploymentSubStep
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets

@@ -13,7 +13,7 @@ import pytest
 
 from db.connection.engine import in_transaction
 from db.proxies.acks import list_proxies
-from domain.model.deployment import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support.people.asking import page
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge

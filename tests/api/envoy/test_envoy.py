@@ -4,7 +4,7 @@ from typing import LiteralString
 
 import pytest
 
-from domain.model.deployment import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import write

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from db.audit.impossible import CHECKS, Finding, impossible_combinations
 from db.connection.engine import transaction
-from domain.model.deployment import DeploymentLifecycleStatus
+from domain.model.states import DeploymentLifecycleStatus
 from tests.support.pictures.pictures import DESTROYED, PENDING, PROVISIONING, READY, SCALING
 from tests.support.rows.deployments import ask, make_deployment, write
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from tests.support.pictures.pictures import PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.rows.deployments import (
     ROLLING,

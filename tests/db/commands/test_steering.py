@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import Engine
 
 from domain.cycle.rollout import NoRolloutError
-from domain.model.deployment import DeploymentLifecycleStatus
+from domain.model.states import DeploymentLifecycleStatus
 from domain.steering.past import NoPreviousRevisionError
 from domain.words.errors import RollwayError, WrongStateError
 from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING

@@ -7,7 +7,7 @@ from db.connection.engine import in_transaction, transaction
 from db.cycle.applier import StaleSnapshotError
 from db.cycle.claim import claim_due, claim_these
 from db.cycle.load import load
-from domain.model.deployment import Verdict
+from domain.model.states import Verdict
 from tasks.cycle.written import write_decisions
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.rows.databases import engine_on

@@ -5,7 +5,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import transaction
 from db.replicas.routes import record_stopped
-from domain.model.deployment import DeploymentLifecycleStatus, RouteStatus
+from domain.model.states import DeploymentLifecycleStatus, RouteStatus
 from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.pictures.policies import COUNTING
 from tests.support.rows.deployments import ask, become, drawn, make_deployment, mark, read, snapshot, start_all, write

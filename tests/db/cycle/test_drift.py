@@ -14,7 +14,8 @@ from db.connection.engine import transaction
 from db.cycle.claim import claim_these, mark_what_is_off
 from db.cycle.load import load
 from domain.handlers.check_replica import drift
-from domain.model.deployment import Deployment, RouteStatus, Verdict
+from domain.model.deployment import Deployment
+from domain.model.states import RouteStatus, Verdict
 from tests.support.pictures.pictures import READY
 from tests.support.rows.deployments import make_deployment, read, write
 

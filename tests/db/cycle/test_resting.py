@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Engine
 
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, SCALING
 from tests.support.rows.deployments import (
     ROLLING,

@@ -12,7 +12,7 @@ from db.proxies.acks import SeenProxy, note_proxies, note_publisher
 from db.proxies.answers import counters_of, intervals_of, record_interval
 from db.proxies.measured import due_rollouts, live_proxies, record_look
 from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters, Interval
-from domain.model.deployment import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support.rows.deployments import Made, make_deployment, write
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)

@@ -21,7 +21,7 @@ from domain.judge.judged import Found, judge
 from domain.judge.settings import Judge
 from domain.model.answers import Answers, Copies, Interval
 from domain.model.canary import NOTHING_SEEN, Evidence
-from domain.model.deployment import Verdict
+from domain.model.states import Verdict
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import BASELINE, MIRRORING
 from tests.support.pictures.values_within import canary_of, with_canary

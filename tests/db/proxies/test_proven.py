@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.proxies.measured import due_rollouts, record_look
 from domain.model.answers import Answers, Counters
-from domain.model.deployment import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support.rows.deployments import complete, make_deployment, read, write
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
-from domain.model.deployment import DeploymentLifecycleStatus
+from domain.model.states import DeploymentLifecycleStatus
 from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.pictures.policies import BLUE_GREEN, CANARY, COUNTING, COUNTING_BLUE_GREEN, RECREATE
 from tests.support.rows.deployments import ROLLING, make_deployment, write

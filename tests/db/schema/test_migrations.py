@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, event
 from db.connection.engine import transaction
 from db.locking.statuses import ACTIVE, DRAINED, PRESENT
 from domain.autoscaling.rule import Aggregate, Comparator, MetricSource
-from domain.model.deployment import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
+from domain.model.states import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
 from domain.traffic.published import EntranceKind
 from migrations.schema import EXPECTED, configuration
 from stack.home.folder import project_root

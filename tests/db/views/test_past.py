@@ -11,7 +11,7 @@ from db.views.past import past_of
 from domain.commands.registry import BUTTONS
 from domain.commands.rules import RULES
 from domain.foresight.offered import offered
-from domain.model.deployment import DeploymentLifecycleStatus
+from domain.model.states import DeploymentLifecycleStatus
 from domain.steering.steered import Asking
 from domain.words.errors import RollwayError
 from tests.support.pictures.pictures import DESTROYING, PROVISIONING, READY, ROLLING_BACK, SCALING

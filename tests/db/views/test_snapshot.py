@@ -7,7 +7,8 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.views.deployments import deployment_named
-from domain.model.deployment import DeploymentLifecycleStatus, Route
+from domain.model.deployment import Route
+from domain.model.states import DeploymentLifecycleStatus
 from tests.support.pictures.pictures import PENDING, PROVISIONING, READY, ROLLING_BACK
 from tests.support.rows.deployments import make_deployment, snapshot
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.model.deployment import TrafficStatus
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import TrafficStatus
 from domain.strategies.budget import Budget
 from tests.support.pictures.blue_green import AUTO, DELAYED, IN_GRACE, MANUAL, PARKING, PAST_GRACE, step
 from tests.support.pictures.pictures import NOW, READY, V1, V2, blue_green, deploying, happens

@@ -8,8 +8,9 @@ import pytest
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
-from domain.model.deployment import RouteStatus, StartFailures, Verdict
+from domain.model.deployment import StartFailures
 from domain.model.policy import RolloutLimits
+from domain.model.states import RouteStatus, Verdict
 from tests.support.pictures.blue_green import AUTO, IN_GRACE, MANUAL, PAST_GRACE, of_v3, step
 from tests.support.pictures.pictures import NOW, READY, ROLLING_BACK, V1, V2, deploying, happens, rolling_back, route_id
 from tests.support.pictures.simulation import all_started, applied, world_of

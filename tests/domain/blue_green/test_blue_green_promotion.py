@@ -8,8 +8,8 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.transitions import RevisionMove
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
-from domain.model.deployment import RouteStatus, TrafficStatus, Verdict
 from domain.model.picture import picture as drawn
+from domain.model.states import RouteStatus, TrafficStatus, Verdict
 from tests.support.pictures.blue_green import AUTO, DELAYED, IN_GRACE, MANUAL, PAST_GRACE, asked, step
 from tests.support.pictures.pictures import NOW, PROVISIONING, READY, V1, V2, deploying, happens, route_id
 from tests.support.pictures.simulation import all_started, applied

@@ -13,9 +13,10 @@ from domain.foresight.plan.world import Fates, World
 from domain.model.answers import Answers
 from domain.model.canary import Evidence
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, Verdict
+from domain.model.deployment import Deployment
 from domain.model.picture import picture
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import Verdict
 from domain.steering.verbs import abort, promote, scale
 from domain.strategies import parse_policy
 from domain.strategies.canary.steps import baseline

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from domain.model.deployment import ROLLING_BACK, Deployment
+from domain.model.deployment import Deployment
 from domain.model.picture import picture
+from domain.model.states import ROLLING_BACK
 from domain.steering.steered import Steered
 from domain.steering.verbs import abort, promote
 from domain.words.errors import WrongStateError

@@ -11,7 +11,8 @@ from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, Rollout, RolloutOutcome, RouteStatus, StartFailures, TrafficStatus
+from domain.model.deployment import Deployment, Rollout, StartFailures
+from domain.model.states import RolloutOutcome, RouteStatus, TrafficStatus
 from domain.steering.verbs import pause, resume
 from tests.support.people.people import asking
 from tests.support.pictures.pictures import (

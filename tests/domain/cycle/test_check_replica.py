@@ -12,7 +12,7 @@ from domain.cycle.recording import inputs_from_json, inputs_json
 from domain.handlers.check_replica import CheckReplicaHandler, is_settled
 from domain.handlers.cycle import cycle
 from domain.handlers.reconcile import ReconcileHandler
-from domain.model.deployment import DeploymentLifecycleStatus, Verdict
+from domain.model.states import DeploymentLifecycleStatus, Verdict
 from tests.support.pictures.autoscaling_rules import DOWN, ago, rule, seen
 from tests.support.pictures.pictures import NOW, READY, SCALING, V3, resting
 

@@ -16,8 +16,9 @@ from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.handlers.reconcile import ReconcileHandler
 from domain.handlers.scaling import ScalingHandler
-from domain.model.deployment import Deployment, RouteStatus, Verdict
+from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, StrategySpec
+from domain.model.states import RouteStatus, Verdict
 from tests.support.pictures.pictures import (
     DESTROYED,
     DESTROYING,

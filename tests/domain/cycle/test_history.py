@@ -5,7 +5,8 @@ from uuid import UUID
 
 from domain.cycle.history import HistoryKey, history_key
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment, Verdict
+from domain.model.deployment import Deployment
+from domain.model.states import Verdict
 from tests.support.pictures.pictures import NOW, ROLLOUT, deploying, resting
 
 PHASE = "deploying_provisioning"

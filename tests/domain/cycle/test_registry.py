@@ -5,8 +5,8 @@ import pytest
 from domain.cycle.transitions import STAY, RevisionMove, Transition
 from domain.handlers import HANDLERS, woken_by
 from domain.handlers.base import DeploymentHandler
-from domain.model.deployment import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
 from domain.model.events import DeploymentLifecycleType, DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
 from domain.replicas.events import ON_EACH_HOST, ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from domain.strategies import STRATEGIES
 from domain.words.errors import InvalidInputError

@@ -14,8 +14,9 @@ from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers import HANDLERS
 from domain.handlers.cycle import cycle, handler_of
 from domain.handlers.replay import replay_step
-from domain.model.deployment import Deployment, RouteStatus, Verdict
+from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec
+from domain.model.states import RouteStatus, Verdict
 from domain.words.errors import InvalidInputError
 from tests.support.pictures.pictures import (
     NOW,

@@ -12,7 +12,7 @@ from domain.foresight.plan.subject import Subject, says_when_healthy
 from domain.foresight.plan.world import Fate, Fates, World
 from domain.foresight.rehearsal.learned import Learned
 from domain.handlers.cycle import handler_of
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from tests.support.pictures.pictures import DESTROYED, NOW, READY, deploying, resting, rolling_back
 from tests.support.pictures.simulation import world_of
 

@@ -18,7 +18,8 @@ from domain.judge.judged import Found, Judged, judge
 from domain.judge.settings import Errors, Judge, Slow
 from domain.model.answers import FIRST_BYTE_MS, Answers
 from domain.model.canary import Evidence
-from domain.model.deployment import Deployment, Verdict
+from domain.model.deployment import Deployment
+from domain.model.states import Verdict
 from domain.strategies import parse_policy
 from tests.support.pictures.pictures import NOW, deploying
 from tests.support.pictures.values_within import with_canary

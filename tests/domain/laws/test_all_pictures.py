@@ -10,7 +10,8 @@ from hypothesis import given
 
 from domain.foresight.why import why
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment, Lifecycle, StartFailures, Verdict
+from domain.model.deployment import Deployment, StartFailures
+from domain.model.states import Lifecycle, Verdict
 from domain.model.waits import WaitsFor
 from tests.support.pictures.pictures import (
     DESTROYING,

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.cycle.after import routes_after
-from domain.model.deployment import Route, RouteStatus, TrafficStatus, Verdict
+from domain.model.deployment import Route
+from domain.model.states import RouteStatus, TrafficStatus, Verdict
 from domain.strategies import STRATEGIES
 from domain.strategies.buckets import Buckets, worst_first
 from tests.support.pictures.pictures import NOW, V1, V2, deploying, resting, rolling_back, rolling_update

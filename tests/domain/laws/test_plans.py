@@ -16,8 +16,9 @@ from domain.foresight.plan.world import with_status, without
 from domain.foresight.rehearsal.learned import Learned
 from domain.foresight.rehearsal.rehearse import Band
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment, RouteStatus
+from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import RouteStatus
 from tests.support.pictures.pictures import NOW, READY, deploying
 from tests.support.pictures.simulation import applied
 from tests.support.pictures.snapshots import REPLICAS, policies

@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant
 
-from domain.model.deployment import DeploymentSubStep, Lifecycle, RouteStatus
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import DeploymentSubStep, Lifecycle, RouteStatus
 from domain.steering import verbs as steering
 from tests.support.people import people
 from tests.support.people.soak_report import leave, size

@@ -9,7 +9,8 @@ from domain.cycle.transitions import Wait
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.bounds import Glimpse, RouteCounts
-from domain.model.deployment import Deployment, Route, RouteStatus, TrafficStatus
+from domain.model.deployment import Deployment, Route
+from domain.model.states import RouteStatus, TrafficStatus
 from tests.support.pictures.pictures import NOW, PROVISIONING, blue_green, deploying
 from tests.support.pictures.snapshots import Case, cases
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment, Lifecycle, RouteStatus
+from domain.model.deployment import Deployment
+from domain.model.states import Lifecycle, RouteStatus
 from domain.steering.verbs import scale
 from tests.support.pictures.pictures import DESTROYED, DESTROYING, NOW, READY
 from tests.support.pictures.safety import check_safety

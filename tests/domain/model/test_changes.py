@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from domain.model.changes import RouteChanges, RouteCreatorSpec
-from domain.model.deployment import TrafficStatus
+from domain.model.states import TrafficStatus
 from tests.support.pictures.pictures import NOW, V1, V2
 
 A, B = UUID(int=1), UUID(int=2)

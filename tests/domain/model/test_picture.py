@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.model.deployment import RouteStatus, TrafficStatus
 from domain.model.picture import picture, symbol
+from domain.model.states import RouteStatus, TrafficStatus
 from tests.support.pictures.pictures import V1, V2, V3, routes_of
 
 

@@ -9,7 +9,8 @@ from domain.cycle.after import after
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, RolloutOutcome, Verdict
+from domain.model.deployment import Deployment
+from domain.model.states import RolloutOutcome, Verdict
 from domain.steering.verbs import abort
 from tests.support.people.people import Ended, activate_revision, asking, retry_rollout
 from tests.support.pictures.pictures import (

@@ -10,8 +10,9 @@ from domain.cycle.transitions import ClassifiedDecision, classify
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, StartFailures, Verdict
+from domain.model.deployment import Deployment, StartFailures
 from domain.model.policy import RolloutLimits
+from domain.model.states import Verdict
 from domain.model.waits import Waits, WaitsFor
 from tests.support.pictures.pictures import NOW, PROVISIONING, READY, ROLLING_BACK, V2, deploying, resting
 from tests.support.pictures.simulation import applied

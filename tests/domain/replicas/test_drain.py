@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.replicas.drain import (
     DrainLook,
     DrainTimes,

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.replicas.health import (
     HealthVerdict,
     ProbedRoute,

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from domain.model.deployment import Deployment, RouteStatus, StartFailures
+from domain.model.deployment import Deployment, StartFailures
 from domain.model.picture import picture
+from domain.model.states import RouteStatus
 from domain.replicas.reported import reported, status_told
 from domain.words.errors import InvalidInputError
 from tests.support.pictures.pictures import NOW, V1, V2, V3, deploying, resting, route_id

@@ -7,8 +7,9 @@ from uuid import UUID
 import pytest
 
 from domain.cycle.rollout import Begin, begun
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus
+from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import DeploymentLifecycleStatus
 from domain.steering.activation import (
     Activation,
     ActivationRequest,

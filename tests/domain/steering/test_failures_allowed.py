@@ -6,7 +6,8 @@ import pytest
 
 from domain.cycle.rollout import rollout_of
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment, Verdict
+from domain.model.deployment import Deployment
+from domain.model.states import Verdict
 from domain.steering.activation import activate
 from domain.steering.verbs import scale
 from tests.support.people.people import asking, request

@@ -7,7 +7,8 @@ import pytest
 from domain.commands.base import DeploymentCommand
 from domain.commands.registry import BUTTONS, button_of
 from domain.foresight.offered import offered
-from domain.model.deployment import Deployment, RolloutOutcome
+from domain.model.deployment import Deployment
+from domain.model.states import RolloutOutcome
 from domain.steering.past import EndedRollout, KnownRevision, Past
 from domain.steering.steered import Asking
 from tests.support.pictures.pictures import (

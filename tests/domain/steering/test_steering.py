@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from domain.cycle.rollout import NoRolloutError
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RolloutOutcome
+from domain.model.deployment import Deployment
+from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
 from domain.steering.activation import restarted_revision
 from domain.steering.verbs import destroy, scale, undo
 from domain.words.errors import WrongStateError

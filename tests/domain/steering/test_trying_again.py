@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from domain.cycle.rollout import NoRolloutError
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RolloutOutcome, StartFailures
+from domain.model.deployment import Deployment, StartFailures
+from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
 from domain.steering.trying_again import retry
 from domain.words.errors import WrongStateError
 from tests.support.people.people import asking, request

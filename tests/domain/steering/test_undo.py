@@ -8,8 +8,9 @@ import pytest
 
 from domain.handlers.cycle import cycle
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, RolloutOutcome
+from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import RolloutOutcome
 from domain.steering.past import EndedRollout, KnownRevision, way_back
 from domain.steering.verbs import undo
 from domain.words.errors import RollwayError

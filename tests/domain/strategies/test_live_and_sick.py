@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.strategies.buckets import SICK_GRACE_SECONDS, Buckets
 from tests.support.pictures.pictures import NOW, V1, V2, routes_of
 

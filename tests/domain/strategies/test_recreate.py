@@ -8,7 +8,8 @@ import pytest
 from domain.cycle.evaluator import EVALUATOR
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
-from domain.model.deployment import Deployment, RouteStatus, Verdict
+from domain.model.deployment import Deployment
+from domain.model.states import RouteStatus, Verdict
 from domain.strategies import parse_policy
 from domain.words.errors import InvalidInputError
 from tests.support.pictures.pictures import (

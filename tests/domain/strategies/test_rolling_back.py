@@ -6,7 +6,8 @@ import pytest
 
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
-from domain.model.deployment import Deployment, RouteStatus, Verdict
+from domain.model.deployment import Deployment
+from domain.model.states import RouteStatus, Verdict
 from tests.support.pictures.pictures import NOW, READY, ROLLING_BACK, V1, deploying, happens, rolling_back
 from tests.support.pictures.simulation import applied, world_of
 

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.model.deployment import Verdict
+from domain.model.states import Verdict
 from tests.support.pictures.pictures import NOW, deploying, happens, route_id
 
 IN_GRACE = 5.0

@@ -7,8 +7,8 @@ import pytest
 from domain.cycle.transitions import RevisionMove
 from domain.handlers.cycle import cycle
 from domain.model.changes import RouteChanges
-from domain.model.deployment import Verdict
 from domain.model.picture import picture
+from domain.model.states import Verdict
 from tests.support.pictures.pictures import NOW, READY, V2, deploying
 from tests.support.pictures.simulation import all_started, applied
 

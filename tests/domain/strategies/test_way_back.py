@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.model.deployment import DeploymentLifecycleStatus
+from domain.model.states import DeploymentLifecycleStatus
 from domain.steering.past import way_back
 from domain.words.errors import RollwayError, WrongStateError
 from tests.domain.steering.test_undo import at_rest, ended

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from domain.cycle.after import outcome_of, routes_after
 from domain.cycle.rollout import guard_of, is_judged
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.model.deployment import Deployment, Lifecycle, Rollout, Route, RouteStatus, StartFailures, Verdict
+from domain.model.deployment import Deployment, Rollout, Route, StartFailures
+from domain.model.states import Lifecycle, RouteStatus, Verdict
 from domain.strategies.canary.judge import EVERY_SECONDS
 from tests.prove.laws.every_state import broken_by_row
 from tests.prove.laws.limits import broken_by_limits

@@ -3,7 +3,8 @@
 from datetime import datetime
 
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment, Lifecycle, Rollout, RolloutOutcome, TrafficStatus
+from domain.model.deployment import Deployment, Rollout
+from domain.model.states import Lifecycle, RolloutOutcome, TrafficStatus
 from domain.steering.steered import Steered
 from tests.prove.laws.requests import broken_by_requests
 from tests.prove.laws.wishes import broken_by_word

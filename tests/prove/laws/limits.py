@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from domain.cycle.transitions import ClassifiedDecision
-from domain.model.deployment import Rollout, Verdict
+from domain.model.deployment import Rollout
+from domain.model.states import Verdict
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 

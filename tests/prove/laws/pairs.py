@@ -8,7 +8,8 @@ from random import Random
 from uuid import UUID
 
 from domain.model.canary import NOTHING_SEEN, Sums
-from domain.model.deployment import Rollout, Route, RouteStatus, StartFailures
+from domain.model.deployment import Rollout, Route, StartFailures
+from domain.model.states import RouteStatus
 from tests.prove.clocks import SICK, ages, failures
 from tests.prove.key import NEVER, baseline_since, key_of
 from tests.prove.search import moves

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from domain.model.deployment import Deployment, RolloutOutcome
+from domain.model.deployment import Deployment
+from domain.model.states import RolloutOutcome
 from domain.steering import trying_again
 from domain.steering import verbs as steering
 from domain.steering.steered import Steered

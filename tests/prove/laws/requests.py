@@ -8,7 +8,8 @@ from dataclasses import replace
 from fractions import Fraction
 from uuid import UUID
 
-from domain.model.deployment import Deployment, Route, RouteStatus
+from domain.model.deployment import Deployment, Route
+from domain.model.states import RouteStatus
 from domain.traffic.published import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic
 from domain.traffic.shares import sides
 from tests.support.pictures.pictures import ROLLING_BACK

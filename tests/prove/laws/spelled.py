@@ -11,7 +11,8 @@ from math import ceil
 
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.canary import NOTHING_SEEN, CanaryState
-from domain.model.deployment import Deployment, Rollout, Route, RouteStatus, StartFailures, TrafficStatus, Verdict
+from domain.model.deployment import Deployment, Rollout, Route, StartFailures
+from domain.model.states import RouteStatus, TrafficStatus, Verdict
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.worlds.promised import WHOLE, promised
 

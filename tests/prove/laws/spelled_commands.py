@@ -8,7 +8,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from domain.model.canary import CanaryState
-from domain.model.deployment import Deployment, Lifecycle, Rollout
+from domain.model.deployment import Deployment, Rollout
+from domain.model.states import Lifecycle
 from tests.prove.laws.limits import failures_allowed
 from tests.prove.laws.spelled import left_to_the_new, returning, with_weight
 from tests.prove.state import State

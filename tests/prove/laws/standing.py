@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.model.deployment import Deployment, DeploymentSubStep, Lifecycle, Rollout, Route, RouteStatus, Verdict
+from domain.model.deployment import Deployment, Rollout, Route
+from domain.model.states import DeploymentSubStep, Lifecycle, RouteStatus, Verdict
 from domain.strategies.buckets import SICK_GRACE_SECONDS
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from domain.cycle.after import after
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment, RouteStatus, StartFailures
+from domain.model.deployment import Deployment, StartFailures
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import RouteStatus
 from domain.words.errors import RollwayError
 from tests.prove.laws.people import COMMANDS, Command
 from tests.prove.laws.spelled import after_look, after_news, unlike

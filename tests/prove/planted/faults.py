@@ -8,7 +8,8 @@ from typing import Any
 from domain.cycle.rollout import turned_back
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, Rollout, RolloutOutcome, Route, RouteStatus, StartFailures
+from domain.model.deployment import Deployment, Rollout, Route, StartFailures
+from domain.model.states import RolloutOutcome, RouteStatus
 from domain.model.waits import Waits, WaitsFor
 from domain.steering import trying_again
 from domain.steering.activation import ActivationRequest

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from domain.model.deployment import Deployment, Rollout, RolloutOutcome
+from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.past import EndedRollout, KnownRevision, way_back
 from domain.steering.steered import Asking, Steered

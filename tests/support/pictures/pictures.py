@@ -10,19 +10,17 @@ from typing import Any
 from uuid import UUID
 
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import (
-    Deployment,
+from domain.model.deployment import Deployment, Rollout, Route
+from domain.model.picture import symbol
+from domain.model.policy import DeploymentPolicy, RolloutLimits
+from domain.model.states import (
     DeploymentLifecycleStatus,
     DeploymentSubStep,
     Lifecycle,
-    Rollout,
-    Route,
     RouteStatus,
     TrafficStatus,
     Verdict,
 )
-from domain.model.picture import symbol
-from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.strategies import parse_policy
 from tests.support.pictures.values_within import with_autoscaling, with_canary
 

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from domain.cycle.after import routes_after
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.model.deployment import Deployment, DeploymentSubStep, Lifecycle, Route, RouteStatus
+from domain.model.deployment import Deployment, Route
+from domain.model.states import DeploymentSubStep, Lifecycle, RouteStatus
 from tests.support.worlds.promised import promised
 
 

@@ -8,7 +8,8 @@ from domain.cycle.rollout import weight_known
 from domain.cycle.transitions import ClassifiedDecision
 from domain.foresight.plan.world import Fate, Fates, World, with_status
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment, RouteStatus
+from domain.model.deployment import Deployment
+from domain.model.states import RouteStatus
 from tests.support.pictures.pictures import NOW, ROLLING_BACK
 
 

@@ -9,10 +9,10 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from domain.handlers.cycle import handler_of
-from domain.model import deployment as model
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, Route, RouteStatus, TrafficStatus
+from domain.model.deployment import Deployment, Route, StartFailures
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import DeploymentLifecycleStatus, RouteStatus, TrafficStatus
 from domain.strategies import STRATEGIES, parse_policy
 from tests.support.pictures.pictures import NOW, PROVISIONING, ROLLING_BACK, SCALING, V1, V2, V3, resting, rollout_of
 from tests.support.pictures.safety import counted, is_parked, target_of
@@ -75,7 +75,7 @@ def policies(draw: st.DrawFn) -> DeploymentPolicy:
 
 
 FAILURES = st.one_of(
-    st.none(), st.none(), st.builds(model.StartFailures, st.sampled_from([V1, V2]), st.integers(0, 12), st.just(NOW))
+    st.none(), st.none(), st.builds(StartFailures, st.sampled_from([V1, V2]), st.integers(0, 12), st.just(NOW))
 )
 
 WEIGHTS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
@@ -129,7 +129,7 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES) -> Case:
-    status: model.DeploymentLifecycleStatus = draw(st.sampled_from([PROVISIONING, PROVISIONING, SCALING, ROLLING_BACK]))
+    status: DeploymentLifecycleStatus = draw(st.sampled_from([PROVISIONING, PROVISIONING, SCALING, ROLLING_BACK]))
     deployment = resting(
         "",
         draw(REPLICAS),

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from domain.model.deployment import RouteStatus, TrafficStatus
+from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.published import (
     DeploymentInTraffic,
     Entrance,

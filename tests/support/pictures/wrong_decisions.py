@@ -7,7 +7,8 @@ from uuid import UUID
 
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, TrafficStatus
+from domain.model.deployment import Deployment
+from domain.model.states import TrafficStatus
 from domain.strategies.buckets import ids
 
 Wrong = Callable[[Deployment], Decision]

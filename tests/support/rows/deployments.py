@@ -20,8 +20,9 @@ from db.cycle.load import load
 from db.replicas.reports import RouteReport, apply_reports
 from domain.commands.messages import parse_command
 from domain.cycle.rollout import guard_of
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle, Route, RouteStatus, TrafficStatus
+from domain.model.deployment import Deployment, Route
 from domain.model.picture import picture
+from domain.model.states import DeploymentLifecycleStatus, Lifecycle, RouteStatus, TrafficStatus
 from domain.strategies import parse_policy
 from tests.support.pictures.pictures import READY, routes_of
 from tests.support.pictures.pictures import deploying as deploying_picture

@@ -7,7 +7,7 @@ from functools import partial
 from sqlalchemy import Engine
 
 from db.replicas.reports import RouteReport
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from runtime.external.runtime import ExternalRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.reporting import write_reports

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from domain.handlers import HANDLERS, HandlerRegistry
 from domain.handlers.base import DeploymentHandler
-from domain.model.deployment import DeploymentLifecycleStatus
+from domain.model.states import DeploymentLifecycleStatus
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots
 from tasks.redis.wake import Waker

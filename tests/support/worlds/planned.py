@@ -16,7 +16,8 @@ from domain.foresight.plan.foreseen import Plan, plan
 from domain.foresight.plan.subject import Subject
 from domain.foresight.rehearsal.learned import Learned
 from domain.model.changes import RouteChanges
-from domain.model.deployment import Deployment, RouteStatus
+from domain.model.deployment import Deployment
+from domain.model.states import RouteStatus
 
 _STEPS = """
     SELECT s.rollout_id, s.phase, s.inputs, s.decision FROM rollout_steps s JOIN rollouts o ON o.id = s.rollout_id

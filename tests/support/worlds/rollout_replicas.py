@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from domain.foresight.plan.world import with_status
-from domain.model.deployment import Route, RouteStatus
+from domain.model.states import RouteStatus
 from tests.support.pictures.simulation import all_started, stopped
 from tests.support.worlds.rollout_world import TOTALS, RolloutWorld
 
@@ -43,7 +43,7 @@ class Replicas(RolloutWorld):
         self.replicas_changed(stopped(self.deployment))
 
     def becomes(self, which: int, was: set[RouteStatus], status: RouteStatus) -> None:
-        chosen: list[Route] = [route for route in self.deployment.routes if route.status in was]
+        chosen = [route for route in self.deployment.routes if route.status in was]
         if chosen:
             TOTALS.replica_faults += status is not RouteStatus.HEALTHY
             route = chosen[which % len(chosen)]

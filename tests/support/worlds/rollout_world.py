@@ -15,8 +15,9 @@ from domain.cycle.recording import decision_json, inputs_json
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.handlers.cycle import handler_of
 from domain.handlers.replay import replay_step
-from domain.model.deployment import Deployment, RolloutOutcome, Verdict
+from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
+from domain.model.states import RolloutOutcome, Verdict
 from domain.steering.steered import Steered
 from domain.words.errors import RollwayError
 from tests.support.people import people

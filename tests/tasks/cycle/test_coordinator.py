@@ -13,8 +13,9 @@ from domain.handlers import HANDLERS, HandlerRegistry
 from domain.handlers.check_pending import CheckPendingHandler
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, DeploymentSubStep
+from domain.model.deployment import Deployment
 from domain.model.events import DeploymentLifecycleType, DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.model.states import DeploymentSubStep
 from domain.words.errors import InvalidInputError
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots

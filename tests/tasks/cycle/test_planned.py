@@ -13,7 +13,7 @@ from db.views.deployments import deployment_named
 from domain.foresight.plan.foreseen import Plan, plan
 from domain.foresight.plan.subject import Subject, after_activation
 from domain.foresight.rehearsal.learned import Learned
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.steering.activation import ActivationRequest
 from domain.strategies import parse_policy
 from tests.support.rows.deployments import Made, ask, become, make_deployment, read, start_all, write

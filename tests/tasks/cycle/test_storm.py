@@ -22,7 +22,7 @@ from db.connection.engine import in_transaction
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
 from domain.handlers import HANDLERS
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from domain.words.errors import RollwayError
 from tests.support.people.soak_report import leave, size
 from tests.support.rows.databases import engine_on

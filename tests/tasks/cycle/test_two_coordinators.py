@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from domain.model.deployment import DeploymentLifecycleStatus
+from domain.model.states import DeploymentLifecycleStatus
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.databases import engine_on

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.replicas.reports import RouteReport
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from tasks.redis.wake import Waker
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.start_stop import HostReplicas

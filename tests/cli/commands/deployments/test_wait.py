@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.replicas.reports import RouteReport, apply_reports
-from domain.model.deployment import RouteStatus
+from domain.model.states import RouteStatus
 from stack.home.folder import project_root
 from tests.cli.conftest import Rollway
 from tests.support.people.promoted import green_waits
