@@ -42,13 +42,16 @@ def _served(path: Path) -> Served:
 FILES: Mapping[str, Served] = {path.name: _served(path) for path in sorted((_HERE / "static").iterdir())}
 LIVE = ("fleet", "deployment")
 """The pages that stand in the shell: what differs is their content and their script."""
+CARDS = {"login": "Log in", "sessions": "Sessions of $token"}
+"""The pages that are one form, by their titles."""
 
 
 def _templates() -> Mapping[str, Template]:
     texts = {path.stem: path.read_text(encoding="utf-8") for path in _HERE.glob("*.html")}
-    shell = Template(texts.pop("shell"))
+    shell, card = Template(texts.pop("shell")), Template(texts.pop("card"))
     live = {name: shell.safe_substitute(page=name, content=texts[name]) for name in LIVE}
-    return {name: Template(text) for name, text in {**texts, **live}.items()}
+    forms = {name: card.substitute(title=title, content=texts[name]) for name, title in CARDS.items()}
+    return {name: Template(text) for name, text in {**texts, **live, **forms}.items()}
 
 
 _PAGES = _templates()
