@@ -138,7 +138,7 @@ SUBTLE_FAULTS = (
     ),
     Fault(
         "old ones leave before every proxy knows the weight",
-        ("domain.strategies.canary.strategy.above_floor",),
+        ("domain.strategies.canary.sides.above_floor",),
         _weight_known,
         Start("canary", (("steps", ("50%",)),), 3),
     ),
