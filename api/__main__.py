@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from api.app import Hooks, make_app
 from api.connections import most_connections, most_proxies
 from api.proxies.parts import Parts
-from api.serving import compare_installation, config
+from api.serving import QuietServer, compare_installation, config
 from api.settings import ApiSettings
 from db.connection.engine import engine
 from domain.replicas.events import RouteLifecycleType
@@ -26,7 +26,7 @@ _EXIT_SECONDS = 0.8
 _log = structlog.get_logger(__name__)
 
 
-class _ProxiesServer(uvicorn.Server):
+class _ProxiesServer(QuietServer):
     """Ends streams at once when asked to end, rather than waiting for them. `exit_code`: 1 after `fail`."""
 
     def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
@@ -35,7 +35,7 @@ class _ProxiesServer(uvicorn.Server):
         self._app = app
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Handle a signal, which may come in the middle of a step of the event loop."""
+        """End streams too."""
         super().handle_exit(sig, frame)
         self._end_soon()
 
@@ -43,6 +43,7 @@ class _ProxiesServer(uvicorn.Server):
         """End, for a supervisor to start this server anew."""
         self.exit_code = 1
         self.should_exit = True
+        self.look_now()
         self._end_soon()
 
     def _end_soon(self) -> None:

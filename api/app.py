@@ -25,6 +25,7 @@ from api.proxies.parts import Parts, parts_of
 from api.serving import end
 from api.settings import ApiSettings
 from domain.words.text import storable
+from runtime.machine.watchdog import stay_alive
 
 _STALE_SECONDS = 5.0
 """The table is read twice a second. Postgres may also be silent, without a fault for a while."""
@@ -48,14 +49,15 @@ def make_app(engine: Engine, redis_url: str, where: ApiSettings, hooks: Hooks) -
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        parts = app.state.parts = Parts.put_together(engine, redis_url, where.proxy_key, hooks.on_release)
+        parts = app.state.parts = Parts.put_together(engine, redis_url, where, hooks.on_release)
         telling = serve(Discovery(parts.streams, parts.access), where.host, where.discovery_port, most_proxies())
         tasks = [asyncio.ensure_future(work) for work in (*parts.work, telling)]
         for task in tasks:
             task.add_done_callback(partial(_ended, parts, hooks.on_failure))
+        alive = asyncio.ensure_future(stay_alive())
         yield
         parts.publisher.stop()
-        await end(tasks)
+        await end([*tasks, alive])
 
     return Starlette(
         routes=[Route("/healthz", health), *METRICS, *FORMS],

@@ -19,6 +19,7 @@ from db.fleet.measures import MEASURES
 from db.fleet.read import EndedRollouts, FleetView, read_fleet
 from domain.model.states import RolloutOutcome
 from domain.strategies import STRATEGIES
+from domain.traffic.callers import CLASSES, MOST_NAMED, WAITED_MS, Requests
 from tasks.redis.aside import how_many_aside
 from tasks.settings import KEY_PREFIX
 from tasks.wire.queues import COMMANDS_QUEUE, LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
@@ -29,9 +30,10 @@ _QUEUES = (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE)
 
 @dataclass(frozen=True, slots=True)
 class InRedis:
-    """The contents of Redis: messages in each queue, and how many were ever put aside."""
+    """The contents of Redis: messages in each queue, of subscribers too, and how many were ever put aside."""
 
     lengths: Mapping[str, int]
+    told: Mapping[str, int]
     put_aside: int
 
 
@@ -94,6 +96,28 @@ def _of_postgres(fleet: FleetView) -> Iterator[Metric]:
         duration.add_metric((strategy, outcome), _added_up(fleet.bounds, ended.buckets), ended.seconds)
     yield total
     yield duration
+    yield from _of_callers(fleet.requests)
+
+
+def _of_callers(found: Mapping[tuple[str, str], Requests]) -> Iterator[Metric]:
+    requests = CounterMetricFamily(
+        "rollway_requests",
+        f"Requests of callers, as proxies told, by what became of them; {MOST_NAMED} deployments are named,"
+        " the others are (other), and who found no replica has no revision",
+        labels=("deployment", "revision", "class"),
+    )
+    waited = HistogramMetricFamily(
+        "rollway_first_byte_seconds",
+        "From a request to the first byte of its answer, of the deployments that are named",
+        labels=("deployment", "revision"),
+    )
+    for of, its in found.items():
+        for name, count in zip(CLASSES, its.classes, strict=True):
+            requests.add_metric((*of, name), count)
+        if any(its.waited):
+            waited.add_metric(of, _added_up([edge / 1000 for edge in WAITED_MS], its.waited), None)
+    yield requests
+    yield waited
 
 
 def _ended(fleet: FleetView) -> Mapping[tuple[str, str], EndedRollouts]:
@@ -114,9 +138,12 @@ def _read_redis(client: redis.Redis, fleet: FleetView) -> InRedis | None:
     queues = [*_QUEUES, *(host_queue(host) for (host,), _ in fleet.samples["rollway_host_up"])]
     try:
         pipeline = client.pipeline(transaction=False)
-        for queue in queues:
+        for queue in (*queues, *fleet.told_queues):
             pipeline.llen(f"{KEY_PREFIX}{queue}")
-        return InRedis(dict(zip(queues, pipeline.execute(), strict=True)), how_many_aside(client))
+        found = pipeline.execute()
+        lengths, told = found[: len(queues)], found[len(queues) :]
+        both = dict(zip(queues, lengths, strict=True)), dict(zip(fleet.told_queues, told, strict=True))
+        return InRedis(*both, how_many_aside(client))
     except RedisError:
         return None
 
@@ -124,10 +151,17 @@ def _read_redis(client: redis.Redis, fleet: FleetView) -> InRedis | None:
 def _of_redis(found: InRedis | None) -> Iterator[Metric]:
     answers = GaugeMetricFamily("rollway_redis_up", "Whether Redis answers the server for proxies")
     length = GaugeMetricFamily("celery_queue_length", "The number of messages in a queue", labels=("queue_name",))
+    told = GaugeMetricFamily(
+        "rollway_subscription_queue_length",
+        "The number of events in the queue of a subscription by task, that nobody has taken yet",
+        labels=("queue_name",),
+    )
     aside = CounterMetricFamily("rollway_messages_put_aside", "Messages that did not fit and were put aside")
     answers.add_metric((), found is not None)
     if found is not None:
         for queue, count in found.lengths.items():
             length.add_metric((queue,), count)
+        for queue, count in found.told.items():
+            told.add_metric((queue,), count)
         aside.add_metric((), found.put_aside)
-    yield from (answers, length, aside)
+    yield from (answers, length, told, aside)

@@ -3,7 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -14,6 +16,8 @@ from tasks.worker.installation import begin
 
 _COMPARE_SECONDS = 3.0
 _CANCEL_AGAIN_SECONDS = 0.1
+_TICK_SECONDS = 1.0
+"""The header `Date` counts seconds."""
 
 
 def config(app: Starlette, host: str, port: int, most: int, *, is_forwarded: bool) -> uvicorn.Config:
@@ -36,6 +40,32 @@ def config(app: Starlette, host: str, port: int, most: int, *, is_forwarded: boo
         timeout_graceful_shutdown=1,
         timeout_keep_alive=10,
     )
+
+
+class QuietServer(uvicorn.Server):
+    """Looks once a second whether it should end, and at once when it is asked to: uvicorn's own looks ten times."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._asked = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def main_loop(self) -> None:
+        """Go on until it should end."""
+        self._loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), _TICK_SECONDS)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Handle a signal, which may come in the middle of a step of the event loop."""
+        super().handle_exit(sig, frame)
+        self.look_now()
+
+    def look_now(self) -> None:
+        """Something says that it should end."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._asked.set)
 
 
 async def end(tasks: Iterable[asyncio.Task[None]]) -> None:

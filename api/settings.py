@@ -4,8 +4,10 @@ from ipaddress import ip_address
 
 from pydantic import Field
 
+from certificates.settings import CERTIFICATE_KEY
 from domain.installation.settings import Settings
 from domain.words.errors import InvalidInputError
+from traffic.table import TlsDoor
 
 API_PORT = 7070
 DISCOVERY_PORT = 7073
@@ -32,6 +34,26 @@ class ApiSettings(Settings):
         description="a secret of at least 32 characters, such as 'openssl rand -hex 32' makes",
     )
     """What the tokens of proxies are made from; without it any proxy is believed, and only this machine can ask."""
+
+    certificate_key: str | None = CERTIFICATE_KEY
+    """What the keys of certificates are sealed with in Postgres, the same as for workers."""
+    tls_port: int | None = Field(
+        None, ge=1, le=65_535, validation_alias="ROLLWAY_TLS_PORT", description="a port from 1 to 65535"
+    )
+    """Where every Envoy listens for HTTPS; left out: nowhere, so that no certificate is shown."""
+    tls_host: str = Field("0.0.0.0", validation_alias="ROLLWAY_TLS_HOST", description="an address of the proxies")  # noqa: S104 -- as a proxy at the edge listens
+    """At which address of its machine."""
+    tls_public_port: int | None = Field(
+        None, ge=1, le=65_535, validation_alias="ROLLWAY_TLS_PUBLIC_PORT", description="a port from 1 to 65535"
+    )
+    """Where callers find that from outside, and are sent to; left out, the same port."""
+
+    @property
+    def tls_door(self) -> TlsDoor | None:
+        """Where proxies listen for TLS."""
+        if self.tls_port is None:
+            return None
+        return TlsDoor(self.tls_host, self.tls_port, self.tls_public_port or self.tls_port)
 
     def refuse_strangers(self) -> None:
         """Raises InvalidInputError when other machines could reach it and there is no key to know proxies by."""

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.canaries import discovery, drains
-from bench.cycles import backlog, cycle, decide, quiet, storm
+from bench.cycles import backlog, cycle, decide, quiet, records, storm
 from bench.environment import environment
-from bench.faces import commands, page, streams
+from bench.faces import commands, page, rest, streams
 from bench.plots import draw
 from bench.rollouts import foresight
 from bench.rollouts import measured as rollouts
@@ -26,9 +26,11 @@ SECTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "decide": decide.measure,
     "commands": commands.measure,
     "cycle": cycle.measure,
+    "records": records.measure,
     "rollouts": rollouts.measure,
     "storm": storm.measure,
     "quiet": quiet.measure,
+    "rest": rest.measure,
     "backlog": backlog.measure,
     "discovery": discovery.measure,
     "drains": drains.measure,

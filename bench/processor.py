@@ -28,11 +28,12 @@ def _of_each(processes: Iterable[psutil.Process]) -> float:
     spent = 0.0
     for process in processes:
         with suppress(psutil.Error, OSError):  # it has just ended, and its parent counts it
-            spent += _own(process) + sum(process.cpu_times()[2:4])
+            spent += own_seconds(process) + sum(process.cpu_times()[2:4])
     return spent
 
 
-def _own(process: psutil.Process) -> float:
+def own_seconds(process: psutil.Process) -> float:
+    """Of its threads, without any other process."""
     if sys.platform == "linux":
         return time.clock_gettime((~process.pid << 3) | _ALL_THREADS)
     return float(sum(process.cpu_times()[:2]))

@@ -17,6 +17,7 @@ from psycopg import sql
 
 from bench.world import HOST, READY
 from tasks.redis.wake import Waker
+from tasks.wire.queues import LIFECYCLE_QUEUE, queue
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
@@ -89,6 +90,10 @@ class Stage(Fleet):
         """A command as a message, as another service sends it."""
         payload = {"request_id": uuid4().hex, "actor": "bench", **payload}
         self._producer.send_task(f"rollway.{command}", kwargs={"payload": payload}, ignore_result=True)
+
+    def send_tick(self, task: str) -> None:
+        """A tick that beat would send sooner or later."""
+        self._producer.send_task(task, queue=queue(LIFECYCLE_QUEUE), ignore_result=True)
 
     def deploy(self, name: str, replicas: int, policy: Mapping[str, Any], spec: Mapping[str, Any] = SPEC) -> None:
         """A deployment whose v1 runs; v2 is known, and is the same."""

@@ -77,6 +77,7 @@ TARGETS: tuple[Target, ...] = (
     *_CYCLES,
     *_WAITING,
     *_GROWTH,
+    Target("records", "MB, 1000", "what is kept of a rollout of 1,000 replicas one by one, MB", 5),
     *_ROLLOUTS,
     Target("rollouts", "over the ideal, 10 containers", "rollout over the ideal, 10 containers", 1.15),
     *_TOGETHER,
@@ -90,6 +91,12 @@ TARGETS: tuple[Target, ...] = (
         2,
     ),
     Target("quiet", "own %", "two workers and beat of a quiet fleet of 10,000, % of one core", 3),
+    Target("rest", "all %", "all processes of a stack with 20 replicas at rest, % of one core", 3),
+    *(
+        Target("rest", f"{name} %", f"{name} at rest, % of one core", 0.3)
+        for name in ("worker1", "worker2", "beat", "api", "people")
+    ),
+    Target("rest", "ready s", "rollway up until it is ready, s", 5),
     Target("quiet", "rows written", "rows written in a quiet fleet of 10,000", 0),
 )
 

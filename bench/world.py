@@ -31,7 +31,7 @@ from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop
 from domain.model.states import RouteStatus
 from domain.replicas.events import RouteLifecycleType
-from tasks.hosts.signs_of_life import keep_showing_signs_of_life
+from tasks.hosts.signs_of_life import SignsGiver, keep_showing_signs_of_life
 from tasks.redis.wake import Waker, route_key
 from tasks.settings import KEY_PREFIX
 from tasks.wire.queues import host_queue
@@ -166,7 +166,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: until.set())
     engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
     with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
-        keep_showing_signs_of_life(engine, given.host, "127.0.0.1", None, until)
+        keep_showing_signs_of_life(SignsGiver(engine, given.host, "127.0.0.1"), until)
         print(READY, flush=True)
         World(engine, Waker(client), client, given.host, given.start_seconds).run(until)
 

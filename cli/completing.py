@@ -94,11 +94,11 @@ def _over_http(server: Remote, path: str, begun: str) -> Offered:
 def _connection() -> "Iterator[Connection[Any]]":
     import psycopg  # noqa: PLC0415
 
+    from domain.installation.database_url import libpq_url  # noqa: PLC0415
     from stack.connect import export_urls  # noqa: PLC0415
-    from stack.parts.external import libpq_url  # noqa: PLC0415
 
     export_urls(os.environ)
-    patience = f"-c statement_timeout={_PATIENCE_SECONDS}s -c default_transaction_read_only=on"
+    patience = f"-c statement_timeout={_PATIENCE_SECONDS}s"
     url = libpq_url(os.environ["DATABASE_URL"])
     with psycopg.connect(url, autocommit=True, connect_timeout=_PATIENCE_SECONDS, options=patience) as connection:
         yield connection

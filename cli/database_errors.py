@@ -3,12 +3,12 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import urlsplit
 
 import psycopg
 
 from cli.terminal.exits import UnreachableError
 from db.silence import AWAY
+from domain.installation import database_url
 from stack.home.folder import find_home
 from stack.home.state import read_state
 from stack.status import stack_status
@@ -29,18 +29,17 @@ def database_errors() -> Iterator[None]:
 
 def database_address() -> str:
     """host:port/database of DATABASE_URL."""
-    try:
-        parts = urlsplit(os.environ.get("DATABASE_URL", ""))
-        port = parts.port or 5432
-    except ValueError:
-        return "the address of DATABASE_URL"
-    return f"{parts.hostname}:{port}{parts.path}"
+    return database_url.database_address(os.environ.get("DATABASE_URL", ""))
 
 
 def _why_not(error: psycopg.Error) -> str:
     words = str(error)
     if "authentication failed" in words or "no password supplied" in words:
         return "refuses the user or the password of DATABASE_URL"
+    if "root certificate file" in words:
+        return "shows a certificate that cannot be checked: name the file of its authority with ?sslrootcert="
+    if "does not support SSL" in words:
+        return "speaks no TLS, and the sslmode of DATABASE_URL asks for it"
     if "does not exist" in words:
         return "does not know the user or the database of DATABASE_URL"
     if isinstance(error, (psycopg.errors.QueryCanceled, psycopg.errors.TransactionTimeout)):
@@ -52,19 +51,23 @@ def _why_not(error: psycopg.Error) -> str:
     return _unreached()
 
 
+_AWAY = "cannot be reached: it does not run, or DATABASE_URL does not say where"
+
+
 def _unreached() -> str:
     """With what the stack of this folder says about its PostgreSQL, where DATABASE_URL is its; no 'rollway status'."""
     home = find_home(os.environ)
     state = read_state(home)
     if state is None or state.database_url != os.environ.get("DATABASE_URL"):
-        return "cannot be reached: it does not run, or DATABASE_URL does not say where"
+        return _AWAY
     stack = stack_status(home)
     if stack.phase == "stopped":
         return f"cannot be reached: nothing of the stack in {home.root} runs any more; 'rollway up' starts it"
     postgres = next((part for part in stack.parts if part.name == "postgres"), None)
+    if postgres is None:
+        return _AWAY
     advice = stack.advice or f"its log is {home.log('postgres')}"
-    if postgres is not None and postgres.state == "running":
+    if postgres.state == "running":
         return f"does not answer, though it runs in the stack in {home.root}; {advice}"
-    said = f", {postgres.error}" if postgres and postgres.error else ""
-    state_of_it = f"{postgres.state if postgres else 'not there'}{said}"
-    return f"cannot be reached: in the stack in {home.root} it is {state_of_it}; {advice}"
+    said = f", {postgres.error}" if postgres.error else ""
+    return f"cannot be reached: in the stack in {home.root} it is {postgres.state}{said}; {advice}"

@@ -2,20 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 
+from cli.listed import COMMANDS
+
 _ELSEWHERE: Mapping[str, str] = {
-    "rollway status NAME --watch": "rollout | rollout status | wait",
+    "rollway --help": "help",
+    "rollway status NAME --watch": "rollout | rollout status | get rollout | wait",
     "rollway history NAME": "rollout history | get events | job history | audit",
     "rollway undo NAME": "rollout undo | job revert | rollback | service rollback",
     "rollway restart NAME": "rollout restart | job restart | redeploy | app boot",
     "rollway pause NAME": "rollout pause | deployment pause",
     "rollway resume NAME": "rollout resume | deployment resume | continue",
     "rollway status NAME": "describe | job status | deployment status",
-    "rollway status": "get | ls | list | cluster-info | config | details | service ls",
-    "rollway routes NAME": "get pods | port-forward | exec | ps | alloc status | alloc exec | app details | service ps",
-    "rollway hosts": "get nodes | cordon | drain | node status | node drain",
+    "rollway status": "get | ls | list | details | service ls",
+    "rollway routes NAME": "get pods | ps | alloc status | app details | service ps",
+    "rollway hosts": "get nodes | node status",
     "rollway apply --help": "explain",
     "rollway create NAME": "create deployment",
-    "rollway rolling-update NAME --image IMAGE": "set image | update | upgrade | service update",
+    "rollway rolling-update NAME --image IMAGE": "set image | image | update | upgrade | service update",
     "rollway apply -f FILE": "set env | edit | patch | replace | run | job run",
     "rollway destroy NAME": "delete | remove | rm | job stop",
     "rollway autoscaling NAME --set FILE": "autoscale",
@@ -24,8 +27,9 @@ _ELSEWHERE: Mapping[str, str] = {
     "rollway status --watch": "top",
     "rollway --version": "version",
     "rollway up": "start | setup",
-    "rollway plan -f FILE": "job plan",
     "rollway scale NAME N": "job scale | service scale",
+    "rollway plan -f FILE": "job plan",
+    "rollway token create NAME": "login",
     "rollway promote NAME": "job promote | deployment promote",
     "rollway abort NAME": "deployment fail | cancel",
     "rollway logs NAME": "alloc logs | app logs | service logs",
@@ -38,7 +42,27 @@ _ELSEWHERE: Mapping[str, str] = {
 HABITS: Mapping[str, str] = {typed: here for here, words in _ELSEWHERE.items() for typed in words.split(" | ")}
 """What is typed here, by the words of elsewhere. NAME becomes the deployment that the line names."""
 
+_OTHERWISE: Mapping[str, str] = {
+    "'rollway up' names the page, and 'rollway token create me --role operator' opens it": (
+        "ui | open | page | dashboard | web | browse"
+    ),
+    "'rollway routes NAME' says where its replicas are": "exec | alloc exec | port-forward",
+    "'rollway status' says which stack is meant": "config | cluster-info | context | info",
+    "no command empties a host: when its workers stop, its replicas are replaced on others, as 'rollway hosts' shows": (
+        "cordon | drain | uncordon | node drain"
+    ),
+}
+"""A sentence, with the words of elsewhere for which nothing says the same."""
+
+OTHERWISE: Mapping[str, str] = {typed: said for said, words in _OTHERWISE.items() for typed in words.split(" | ")}
+"""What is told instead, by the words of elsewhere."""
+
+_TOOLS = ("kubectl", "argo", "rollouts", "nomad", "kamal", "docker", "compose")
+
 OPTIONS: Mapping[str, str] = {
+    "create -f": "'rollway apply -f FILE'",
+    "create --file": "'rollway apply -f FILE'",
+    "create --filename": "'rollway apply -f FILE'",
     "undo --to-revision": "--to REVISION",
     "scale --replicas": "the number alone: 'rollway scale NAME N'",
     "logs --tail": "--lines N",
@@ -60,23 +84,35 @@ OPTIONS: Mapping[str, str] = {
 """By the option that does not exist, with the command that it was given to where that matters."""
 
 _FILES = (".yaml", ".yml")
-_KINDS = ("deployment", "deployments", "deploy", "deployment.apps", "pod", "pods", "service", "svc", "job")
+_KINDS = ("rollout", "deployment", "deployments", "deploy", "deployment.apps", "pod", "pods", "service", "svc", "job")
 
 
 def hint_for_words(given: Sequence[str]) -> str | None:
     """Return what is told to who typed a command that does not exist, or None where the words mean nothing to us."""
     words = [word for word in given if not word.startswith("-")]
+    while words and words[0] in _TOOLS:
+        words = words[1:]
     for count in (2, 1):
         typed = " ".join(words[:count])
+        if len(words) >= count and typed in OTHERWISE:
+            return f"there is no 'rollway {typed}'; {_named(OTHERWISE[typed], words[count:])}"
         if len(words) >= count and typed in HABITS:
-            return f"'rollway {typed}' is '{_named(HABITS[typed] + _further(typed, given), words[count:])}' here"
-    return None
+            return f"'rollway {typed}' is '{_named(_here(typed, given, words[count:]), words[count:])}' here"
+    return f"'{given[0]} {words[0]}' is 'rollway {words[0]}' here" if words and words[0] in COMMANDS else None
 
 
-def _further(typed: str, given: Sequence[str]) -> str:
-    """An undo that names a revision says so here as well; kubectl's numbers are no names."""
+def _here(typed: str, given: Sequence[str], rest: Sequence[str]) -> str:
+    """An undo that names a revision says so here as well; kubectl's numbers are no names. A stack starts, or a name."""
+    if typed == "start" and rest:
+        return HABITS["job scale"]
     is_named = any(word.startswith("--to-revision") for word in given)
-    return " --to REVISION" if is_named and HABITS[typed].startswith("rollway undo") else ""
+    return HABITS[typed] + (" --to REVISION" if is_named and HABITS[typed].startswith("rollway undo") else "")
+
+
+def hint_for_missing(given: Sequence[str]) -> str | None:
+    """Return what is told to who left something out: a file may stand there without its option."""
+    files = [word for word in given[1:] if word.endswith(_FILES) or word == "-"]
+    return f"a file is named with -f: 'rollway {given[0]} -f {files[0]}'" if len(files) == 1 else None
 
 
 def hint_for_option(given: Sequence[str], option: str) -> str | None:
@@ -87,6 +123,15 @@ def hint_for_option(given: Sequence[str], option: str) -> str | None:
     if typed is None:
         return None
     return f"{option} of 'rollway {given[0]}' is {_named(OPTIONS[typed], given[1:])} here"
+
+
+def hint_for_value(given: Sequence[str]) -> str | None:
+    """Return what is told to who named a deployment or a revision where it is said first what to do with them."""
+    if given[0] != "revisions":
+        return None
+    name = given[1]
+    lists = f"'rollway revisions list {name}' lists the revisions of the deployment {name}"
+    return f"{lists}, 'rollway revisions show DEPLOYMENT REVISION' shows one"
 
 
 def bare_name(name: str) -> str:

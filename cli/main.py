@@ -1,6 +1,7 @@
 """The entry point of `rollway`: commands that are imported when they are asked for, and how a command line ends."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
@@ -10,12 +11,12 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from cli.habits import hint_for_option, hint_for_words
-from cli.listed import COMMANDS
+from cli.habits import hint_for_missing, hint_for_option, hint_for_value, hint_for_words
+from cli.listed import COMMANDS, GROUPS
 from cli.listed.listed import Listed
 from cli.terminal.exits import WAITING, WRITING, ExitCode, FaultError, UsageError, exit_code, exits, tell
 from cli.terminal.streams import write_ascii_where_needed
-from domain.words.errors import RollwayError
+from domain.words.errors import InvalidInputError, RollwayError
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -35,8 +36,10 @@ class LoadedWhenAsked(TyperGroup):
 
     def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:  # noqa: ARG002 -- Typer's own
         """The list, from the table alone."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, f"{listed.line}.") for name, listed in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for heading, group in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), f"{listed.line}.") for name, listed in group.items()])
 
     def shell_complete(self, ctx: "Context", incomplete: str) -> "list[CompletionItem]":
         """Names that begin so, with their lines of the table; and options."""
@@ -94,7 +97,7 @@ app = typer.Typer(
     name="rollway",
     cls=LoadedWhenAsked,
     help="Rolling updates for services outside Kubernetes.",
-    epilog="Start with 'rollway demo', or with 'rollway up' and 'rollway apply -f examples/web.yaml --wait'.",
+    epilog="Start with 'rollway demo', or with 'rollway up' and 'rollway init'.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -136,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RollwayError as error:
         from cli.completing import with_name_meant  # noqa: PLC0415 -- needed for a refusal only
 
-        tell(with_name_meant(error), as_json=as_json)
+        tell(with_name_meant(_as_typed(error, given)), as_json=as_json)
         return exit_code(error)
     except Exception as error:
         if os.environ.get(_SHOW_TRACEBACKS):
@@ -149,12 +152,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _sentence_of(error: TyperException, given: Sequence[str]) -> str:
     """Return what Typer says, or the word that somebody brought along in the words of this house."""
+    from typer._click.exceptions import MissingParameter  # noqa: PLC0415 -- needed for a refusal only
+
     hint = None
     if given[0] not in COMMANDS:
         hint = hint_for_words(given)
     elif option := getattr(error, "option_name", None):
         hint = hint_for_option(given, option)
-    return hint or error.format_message().rstrip(".")
+    elif isinstance(error, MissingParameter):
+        hint = hint_for_missing(given)
+    elif isinstance(error.__cause__, ValueError):  # as Pydantic's is
+        hint = hint_for_value(given)
+    return hint or _in_our_words(error).rstrip(".")
+
+
+def _in_our_words(error: TyperException) -> str:
+    """Say a wrong value as a wrong field is said."""
+    from pydantic import ValidationError  # noqa: PLC0415 -- needed for a refusal only
+
+    from domain.words.faults import sentence_of  # noqa: PLC0415 -- likewise
+
+    said = error.format_message()
+    if not isinstance(error.__cause__, ValidationError):
+        return said
+    fault = {**error.__cause__.errors()[0], "loc": ()}
+    return f"{said.partition(': ')[0]}: {sentence_of(fault)}"
+
+
+def _as_typed(error: RollwayError, given: Sequence[str]) -> RollwayError:
+    """The refusal of a command's fields, which are called here as they are typed: --for, and not duration_seconds."""
+    field = error.detail.get("field")
+    if not isinstance(error, InvalidInputError) or field is None or given[0] not in COMMANDS:
+        return error
+    typed = {option.name: option.opts[0] for option in _load(given[0], COMMANDS[given[0]]).params}
+    options = {name: option for name, option in typed.items() if option.startswith("--")}
+    named = f"^{field}(?=:)" if field else r"\w+"
+    return type(error)(re.sub(named, lambda word: options.get(word[0], word[0]), error.message), **error.detail)
 
 
 def _refuse_what_is_no_text(given: Sequence[str]) -> None:

@@ -14,9 +14,9 @@ def deployment_named(reader: Reader, name: str) -> DeploymentView:
     return reader.view(DeploymentView, DEPLOYMENT, name)
 
 
-def existing_deployments(reader: Reader) -> list[DeploymentView]:
-    """All that are not destroyed, or all that the token is for."""
-    return reader.views(DeploymentView, "/v1/deployments")
+def existing_deployments(reader: Reader, most: int | None = None) -> list[DeploymentView]:
+    """All that are not destroyed, or all that the token is for; the first `most` by name."""
+    return reader.views(DeploymentView, "/v1/deployments", most=most)
 
 
 def signs_of_life(reader: Reader) -> SignsOfLife:

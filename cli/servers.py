@@ -18,12 +18,12 @@ from cli.remote import needs_database, remote
 from cli.terminal.exits import UnreachableError
 from db.connection.server import refuse_unfit
 from db.views.documents import plain
+from domain.installation.database_url import libpq_url
 from domain.installation.tokens import Role, Token
 from domain.words.errors import InvalidInputError
 from domain.words.names import named_in
 from stack.connect import export_urls
 from stack.errors import StackError
-from stack.parts.external import libpq_url
 
 if TYPE_CHECKING:
     from domain.commands.base import Command  # what only reads needs no commands, which take a tenth of a second
@@ -35,7 +35,8 @@ _PAGE = 500
 _ADAPTERS: dict[object, TypeAdapter[Any]] = {}
 _HERE = Token(name="here", role=Role.ADMIN, created_by="here", created_at=datetime.min.replace(tzinfo=UTC))
 """Who reaches the database may read everything."""
-_OPTIONS = "-c timezone=UTC -c statement_timeout=20000 -c default_transaction_read_only=on"
+_SETTINGS = "SET LOCAL timezone = 'UTC'; SET LOCAL statement_timeout = 20000"
+"""For one transaction, as a pooler of connections may keep no session."""
 
 
 class Reader:
@@ -98,6 +99,7 @@ class Reader:
             with database_errors():
                 connection = self._open()
                 with connection.transaction():
+                    connection.execute(_SETTINGS)
                     return read(connection, *arguments, **more)
         except UnreachableError:
             self._close()
@@ -108,12 +110,13 @@ class Reader:
             url = libpq_url(os.environ["DATABASE_URL"])
             try:
                 self._connection = psycopg.connect(
-                    url, autocommit=True, connect_timeout=3, options=_OPTIONS, application_name="rollway-cli"
+                    url, autocommit=True, prepare_threshold=None, connect_timeout=3, application_name="rollway-cli"
                 )
             except psycopg.ProgrammingError:
                 message = "DATABASE_URL cannot be read; it is postgresql://user:password@host:port/database"
                 raise UnreachableError(message) from None
             refuse_unfit(self._connection, database_address())
+            self._connection.read_only = True  # by each BEGIN, or libpq would take every server for a standby
             self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         return self._connection
 

@@ -1,14 +1,17 @@
 """Gives each new replica its host: reads what `domain.replicas.placement` makes the choice by."""
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
 
 from db.locking.rows import named_row
 from db.locking.statuses import ACTIVE
-from domain.replicas.placement import PlacingGrounds, Unplaced
+from domain.replicas.placement import HostUp, PlacingGrounds, Unplaced
 
 MOST_AT_ONCE = 500
 """In one transaction, which holds up whoever waits for their deployments."""
@@ -16,8 +19,7 @@ MOST_AT_ONCE = 500
 REFERENCES = "SELECT jsonb_path_query(v.spec, '$.env.*.secret') #>> '{}'"
 """The secrets that the revision `v` refers to."""
 
-OFFSETS = "SELECT name, clock_offset_seconds FROM hosts WHERE down_since IS NULL"
-"""By how much the clock of each host is off that is up; `hosts_in_time` says which of them may get replicas."""
+_HOSTS_UP = "SELECT name, clock_offset_seconds, deaf_since IS NOT NULL FROM hosts WHERE down_since IS NULL"
 
 _NEEDS = f"""
     SELECT v.id, v.spec->>'runtime' = 'external' AS is_external,
@@ -27,16 +29,25 @@ _NEEDS = f"""
 """
 
 # replicas are counted only where there is a choice: Postgres asks for the hosts first, and then reads no route
-_COUNTS = (
-    f"{ACTIVE} AND host IS NOT NULL AND id <> ALL(%b) AND (SELECT count(*) > 1 FROM hosts WHERE down_since IS NULL)"
-)
+_COUNTS = f"{ACTIVE} AND host IS NOT NULL AND (SELECT count(*) > 1 FROM hosts WHERE down_since IS NULL)"
 
 _OF_DEPLOYMENT = f"""
     SELECT deployment_id, host, count(*)::int FROM routes
-     WHERE {_COUNTS} AND deployment_id = ANY(%b) GROUP BY deployment_id, host
+     WHERE {_COUNTS} AND id <> ALL(%b) AND deployment_id = ANY(%b) GROUP BY deployment_id, host
 """
 
 _OF_ALL = f"SELECT host, count(*)::int FROM routes WHERE {_COUNTS} GROUP BY host"
+
+_COUNTED_SECONDS = 5.0
+
+
+def hosts_up(connection: Connection[Any]) -> dict[str, HostUp]:
+    """The hosts that are up, by name; `takers` says which of them get new replicas."""
+    return _by_name(connection.execute(_HOSTS_UP).fetchall())
+
+
+def _by_name(rows: Iterable[tuple[Any, ...]]) -> dict[str, HostUp]:
+    return {name: HostUp(*host) for name, *host in rows}
 
 
 class Wanted(NamedTuple):
@@ -54,24 +65,41 @@ class _Needs(NamedTuple):
     lacking: Sequence[str] = ()
 
 
-def grounds_for(connection: Connection, wanted: Sequence[Wanted], leaving: Collection[UUID] = ()) -> PlacingGrounds:
-    """Read what the hosts of these replicas, whose deployments are locked, are chosen by.
+@dataclass(slots=True)
+class Placing:
+    """Knows how full hosts are. Replicas of the whole fleet are counted every few seconds, not for each new one.
 
-    Those beyond the first MOST_AT_ONCE must wait. Routes that are `leaving` count as gone already.
+    In between, what is placed here is added; what others place is seen at the next count.
     """
-    now = wanted[:MOST_AT_ONCE]
-    if not now:
-        return PlacingGrounds()
-    gone = list(leaving)
-    needs = connection.cursor(binary=True, row_factory=named_row(_Needs))
-    needs.execute(_NEEDS, ([*{want.revision_id for want in now}],))
-    offsets = connection.execute(OFFSETS)
-    of_deployment = connection.execute(_OF_DEPLOYMENT, (gone, [*{want.deployment_id for want in now}]))
-    of_all = connection.execute(_OF_ALL, (gone,))
-    known = {revision.id: revision for revision in needs.fetchall()}
-    unplaced = [_unplaced(want, known.get(want.revision_id, _Needs(want.revision_id))) for want in now]
-    own = {(deployment, host): count for deployment, host, count in of_deployment.fetchall()}
-    return PlacingGrounds(unplaced, dict(offsets.fetchall()), own, dict(of_all.fetchall()), len(wanted) - len(now))
+
+    _of_all: Counter[str] = field(default_factory=Counter)
+    _counted_at: float = float("-inf")
+
+    def grounds(
+        self, connection: Connection, wanted: Sequence[Wanted], leaving: Collection[UUID] = ()
+    ) -> PlacingGrounds:
+        """Read what the hosts of these replicas, whose deployments are locked, are chosen by.
+
+        Those beyond the first MOST_AT_ONCE must wait. Routes that are `leaving` count as gone already.
+        """
+        if not wanted:
+            return PlacingGrounds()
+        now = wanted[:MOST_AT_ONCE]
+        needs = connection.cursor(binary=True, row_factory=named_row(_Needs))
+        needs.execute(_NEEDS, ([*{want.revision_id for want in now}],))
+        hosts = connection.execute(_HOSTS_UP)  # fetched with the others, so that all of them take one way to Postgres
+        of_deployment = connection.execute(_OF_DEPLOYMENT, ([*leaving], [*{want.deployment_id for want in now}]))
+        if monotonic() - self._counted_at > _COUNTED_SECONDS:
+            self._of_all = Counter(dict(connection.execute(_OF_ALL).fetchall()))
+            self._counted_at = monotonic()
+        known = {revision.id: revision for revision in needs.fetchall()}
+        unplaced = [_unplaced(want, known.get(want.revision_id, _Needs(want.revision_id))) for want in now]
+        own = {(deployment, host): count for deployment, host, count in of_deployment.fetchall()}
+        return PlacingGrounds(unplaced, _by_name(hosts.fetchall()), own, self._of_all, len(wanted) - len(now))
+
+    def add(self, chosen: Iterable[str | None]) -> None:
+        """Count these hosts of new replicas."""
+        self._of_all.update(host for host in chosen if host)
 
 
 def _unplaced(want: Wanted, needs: _Needs) -> Unplaced:

@@ -3,6 +3,8 @@
 The network keeps quiet about a server that is suspended.
 """
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -14,6 +16,14 @@ AWAY = (psycopg.OperationalError, psycopg.errors.TransactionTimeout)
 _INTERVAL = 0.1
 KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 2, "tcp_user_timeout": 9000}
 """For libpq: a machine that is gone is noticed within 9 s, also by a connection that asks nothing."""
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Whether the way to Postgres is cut, or Postgres ends or begins: no statement is to blame, and no row.
+
+    What Postgres itself refuses has a code, and only those of classes 08 and 57P mean that.
+    """
+    return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(("08", "57P"))
 
 
 class AnsweredCursor(psycopg.Cursor[Any]):
@@ -33,6 +43,8 @@ class AnsweredConnection(psycopg.Connection[Any]):
     """
 
     patience: float | None = None
+    set_in_transactions: Mapping[str, str] | None = None
+    """Settings that each transaction begins with, by name, where the session of the next one may be another."""
 
     def wait(self, gen: PQGen[RV], interval: float = _INTERVAL, timeout: float | None = None) -> RV:
         """Wait for what the server answers, as psycopg does in every statement, commit and rollback."""
@@ -46,3 +58,14 @@ class AnsweredConnection(psycopg.Connection[Any]):
         """Nothing is left to do on a closed connection; an error here would hide why it was closed."""
         if not self.closed:
             super().rollback()
+
+
+@contextmanager
+def answered_within(connection: psycopg.Connection, seconds: float) -> Iterator[None]:
+    """Close this connection, with an OperationalError, when an answer within the body takes longer than `seconds`."""
+    assert isinstance(connection, AnsweredConnection)  # noqa: S101  (narrows the type; every engine of ours makes such)
+    before, connection.patience = connection.patience, seconds
+    try:
+        yield
+    finally:
+        connection.patience = before

@@ -39,8 +39,9 @@ _SESSIONS = f"""
 _END = "DELETE FROM sessions WHERE token = %s AND starts_with(encode(hash, 'hex'), %s)"
 
 _STILL_VALID = """
-    SELECT name FROM tokens
-     WHERE name = ANY(%s) AND (expires_at IS NULL OR expires_at > clock_timestamp())
+    SELECT name, NULL AS session FROM tokens
+     WHERE name = ANY(%(names)s) AND (expires_at IS NULL OR expires_at > clock_timestamp())
+     UNION ALL SELECT NULL, hash FROM sessions WHERE hash = ANY(%(sessions)s) AND ends_at > clock_timestamp()
 """
 
 _USED = """
@@ -112,9 +113,12 @@ def note_use(connection: Connection, token: Token) -> None:
     connection.execute(_USED, (token.name,))
 
 
-def still_valid(connection: Connection[Any], names: Sequence[str]) -> frozenset[str]:
-    """The tokens of these that are neither revoked nor expired."""
-    return frozenset(name for (name,) in connection.execute(_STILL_VALID, (list(names),)))
+def still_valid(
+    connection: Connection[Any], names: Sequence[str], sessions: Sequence[bytes] = ()
+) -> frozenset[str | bytes]:
+    """The tokens of these that are neither revoked nor expired, and the sessions, by their hashes, that go on."""
+    found = connection.execute(_STILL_VALID, {"names": list(names), "sessions": list(sessions)})
+    return frozenset(name or session for name, session in found)
 
 
 def all_tokens(connection: Connection[Any]) -> list[Token]:

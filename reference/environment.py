@@ -2,6 +2,7 @@
 
 from api.people.settings import PeopleSettings
 from api.settings import ApiSettings
+from certificates.settings import CertificateSettings
 from db.connection.settings import DatabaseSettings
 from domain.installation.log_limits import LogLimits
 from domain.installation.retention import Retention
@@ -11,7 +12,13 @@ from reference.models import rows_of
 from tasks.settings import TaskSettings
 
 READERS: dict[str, tuple[type[Settings], ...]] = {
-    "Workers, beat, and commands that write": (DatabaseSettings, TaskSettings, Retention, LogLimits),
+    "Workers, beat, and commands that write": (
+        DatabaseSettings,
+        TaskSettings,
+        Retention,
+        LogLimits,
+        CertificateSettings,
+    ),
     "The server for proxies, besides": (ApiSettings,),
     "The server for people, besides": (PeopleSettings,),
 }
@@ -20,8 +27,14 @@ OF_COMMANDS = (
     (
         "`ROLLWAY_ENVOY`",
         "`on`",
-        "on or off",
-        "Whether `rollway up` starts an Envoy; off: you run a proxy.",
+        "on, 2 or off",
+        "Whether `rollway up` starts an Envoy, or two that share a port; off: you run a proxy.",
+    ),
+    (
+        "`ROLLWAY_ENVOY_HOST`",
+        "`127.0.0.1`",
+        "an address of this machine, such as 0.0.0.0",
+        "Where the Envoy of `rollway up` listens for callers.",
     ),
     ("`ROLLWAY_TRACEBACKS`", "none", "anything", "A fault of Rollway's own shows where it happened."),
     (

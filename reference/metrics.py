@@ -12,7 +12,7 @@ from db.fleet.read import FleetView
 from reference.markdown import page, table
 from tasks.seen.observed import REGISTRY
 
-_NOTHING = FleetView(samples={}, ended=(), bounds=())
+_NOTHING = FleetView(samples={}, ended=(), bounds=(), requests={}, told_queues=())
 
 Row = tuple[str, str, tuple[str, ...], str]
 """Name as it is asked for, kind, labels, meaning."""
@@ -32,7 +32,7 @@ def metrics() -> dict[str, list[Row]]:
     """The metrics by where they are shown."""
     fleet = [
         (_shown(metric.name, metric.type), metric.type, tuple(getattr(metric, "_labelnames", ())), metric.documentation)
-        for metric in metrics_of(_NOTHING, InRedis({}, 0))
+        for metric in metrics_of(_NOTHING, InRedis({}, {}, 0))
     ]
     return {
         "The fleet: `/metrics/fleet` of the server for proxies": fleet,

@@ -13,11 +13,15 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 ROOTS = (
     "envoy.config.cluster.v3.cluster_pb2",
     "envoy.config.endpoint.v3.endpoint_pb2",
+    "envoy.config.listener.v3.listener_pb2",
     "envoy.config.route.v3.route_pb2",
+    "envoy.extensions.filters.listener.tls_inspector.v3.tls_inspector_pb2",
     "envoy.extensions.retry.host.previous_hosts.v3.previous_hosts_pb2",
     "envoy.extensions.retry.priority.previous_priorities.v3.previous_priorities_config_pb2",
+    "envoy.extensions.transport_sockets.tls.v3.tls_pb2",
     "envoy.extensions.upstreams.http.v3.http_protocol_options_pb2",
     "envoy.service.discovery.v3.discovery_pb2",
+    "xds.type.v3.typed_struct_pb2",
 )
 
 

@@ -10,7 +10,7 @@ from stack.home.folder import Home
 from stack.home.settings import Ports, ServerSettings, choose_settings, load_settings
 from stack.home.state import StackState
 from stack.parts.account import ServerAccount, choose_account, installed_tree
-from stack.parts.envoy import envoy_wanted
+from stack.parts.envoy import envoy_host, envoys_wanted
 from stack.parts.external import check_database, check_redis
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import reset_password
@@ -24,8 +24,8 @@ from stack.plan import External, StackPart, StackPlan
 class UpRequest:
     """The way to start. In `environ`, DATABASE_URL and REDIS_URL replace servers, and ROLLWAY_ENVOY=off Envoy.
 
-    Without a number of workers it is what it was, else one for each core. ROLLWAY_PROXY_KEY replaces the key that was
-    made for this stack.
+    Without a number of workers it is what it was, else one for each core. ROLLWAY_PROXY_KEY and ROLLWAY_CERTIFICATE_KEY
+    replace the keys that were made for this stack, and ROLLWAY_ENVOY_HOST is where its Envoy listens.
     """
 
     home: Home
@@ -67,7 +67,7 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
     Parts that are `running` keep their ports, and a server's data is left alone while it runs.
     """
     LogLimits.from_environment(request.environ)  # which the supervisor reads, where nobody is told of a mistake
-    with_envoy = envoy_wanted(request.environ)
+    envoys = envoys_wanted(request.environ)
     external = list(_external(request, say))
     lost_password = load_settings(request.home) is None
     if lost_password and running:
@@ -95,7 +95,7 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
         redis_url=broker_url,
         workers=workers,
         servers=settings,
-        with_envoy=with_envoy,
+        envoys=envoys,
     )
     return StackPlan(
         database_url=database_url,
@@ -117,8 +117,12 @@ def _choose(request: UpRequest, workers: int, say: Say, running: Collection[str]
         return replace(known, replica_user=user)
 
     settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running, measured, begun)
-    key = request.environ.get("ROLLWAY_PROXY_KEY")
-    return replace(settings, proxy_key=key or settings.proxy_key)
+    return replace(
+        settings,
+        proxy_key=request.environ.get("ROLLWAY_PROXY_KEY") or settings.proxy_key,
+        certificate_key=request.environ.get("ROLLWAY_CERTIFICATE_KEY") or settings.certificate_key,
+        envoy_host=envoy_host(request.environ),
+    )
 
 
 def _postgres_account(home: Home, running: Collection[str]) -> ServerAccount:

@@ -43,6 +43,38 @@ LogRateLimitBurst=6000
 WantedBy=rollway.target
 """
 
+_WATCHED = """\
+# One that hangs is ended, and started anew.
+WatchdogSec=60
+NotifyAccess=main
+"""
+
+# It starts no replica, so that it needs nothing of the machine but sockets, its own files and what it is made of.
+_CONFINED = """\
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+ProtectSystem=strict
+ProtectHome=read-only
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectProc=invisible
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+RemoveIPC=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+"""
+
 _WORKER = """\
 # Its replicas are processes in its control group, and outlive it: only the worker itself is ended, the next one takes
 # them over. So there is no PrivateTmp= and the like, which would give replicas of each worker a /tmp of their own.
@@ -74,6 +106,10 @@ ROLLWAY_API_PORT=7070
 ROLLWAY_DISCOVERY_PORT=7073
 #ROLLWAY_PROXY_KEY=
 
+# Where Envoys listen for HTTPS; and the secret that the keys of certificates are sealed with, the same on each host.
+#ROLLWAY_TLS_PORT=443
+#ROLLWAY_CERTIFICATE_KEY=
+
 # Where the server for people listens: docs/http-api.md. Every request to it shows a token.
 ROLLWAY_PEOPLE_HOST=127.0.0.1
 ROLLWAY_PEOPLE_PORT=7072
@@ -93,11 +129,13 @@ class SystemdService:
 
 
 _SERVICES: Mapping[str, SystemdService] = {
-    "rollway-worker@.service": SystemdService(f"Rollway worker {_INSTANCE}", worker(f"worker{_INSTANCE}"), _WORKER),
-    "rollway-beat.service": SystemdService("Rollway beat", BEAT),
-    "rollway-api.service": SystemdService("Rollway server for proxies", API),
-    "rollway-people.service": SystemdService("Rollway server for people", PEOPLE),
-    "rollway-flower.service": SystemdService("Flower for Rollway", flower(HOST, _FLOWER_PORT)),
+    "rollway-worker@.service": SystemdService(
+        f"Rollway worker {_INSTANCE}", worker(f"worker{_INSTANCE}"), _WATCHED + _WORKER
+    ),
+    "rollway-beat.service": SystemdService("Rollway beat", BEAT, _WATCHED + _CONFINED),
+    "rollway-api.service": SystemdService("Rollway server for proxies", API, _WATCHED + _CONFINED),
+    "rollway-people.service": SystemdService("Rollway server for people", PEOPLE, _WATCHED + _CONFINED),
+    "rollway-flower.service": SystemdService("Flower for Rollway", flower(HOST, _FLOWER_PORT), _CONFINED),
 }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from runtime.machine.identity import Identity, identify, is_alive
+from runtime.machine.watchdog import tell
 from stack.down import AT_WORK, end_parts, let_go, stop_stack
 from stack.errors import StackError, folder_errors
 from stack.follow import ended_at_once, follow
@@ -74,7 +75,11 @@ def restart(
 
 
 def stay(home: Home, say: Say) -> None:
-    """Return when somebody has stopped the stack of `home`; `say` gets a notice of each crash and restart."""
+    """Return when somebody has stopped the stack of `home`; `say` gets a notice of each crash and restart.
+
+    Whoever started this process, and asks for it, is told that the stack is ready, and that it is alive.
+    """
+    tell("READY=1")
     last: dict[str, tuple[str, int]] = {}
     while (status := _supervised(home, say)).supervisor_pid is not None:
         for part in status.parts:
@@ -83,6 +88,7 @@ def stay(home: Home, say: Say) -> None:
                 why = f": {part.error}" if part.error else ""
                 say(Notice(part=part.name, text=f"{part.state}, {part.restarts} restarts{why}"))
             last[part.name] = seen
+        tell("WATCHDOG=1")
         time.sleep(0.5)
 
 

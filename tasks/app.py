@@ -1,12 +1,16 @@
 """The Celery app. Beat and Flower load only this; a worker also loads the tasks and everything they use."""
 
+import sys
+from collections.abc import Mapping
 from importlib import import_module
 
 from celery import Celery, Task
 from celery.signals import celeryd_init, setup_logging, task_postrun, task_prerun, worker_shutdown
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
+from domain.installation.contract import WRONG_INSTALLATION
 from domain.words.errors import InvalidInputError
+from runtime.machine.watchdog import keep_alive
 from tasks.seen.log import configure_logging
 from tasks.seen.tracing import spans
 from tasks.settings import log_limits, retention, settings
@@ -16,8 +20,18 @@ from tasks.wire.threads import WakeWhenFree
 
 TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.asked.commands", "tasks.retention")
 
+
+def _defaults() -> Mapping[str, object]:
+    """Celery's settings. Workers, beat and Flower end with one sentence where a variable is wrong."""
+    try:
+        return {**celery_settings(settings()), "beat_schedule": beat_schedule()}
+    except InvalidInputError as error:
+        print(f"Rollway does not begin: {error.message}", file=sys.stderr)  # noqa: T201  (logging is not set up yet)
+        raise SystemExit(WRONG_INSTALLATION) from None
+
+
 app = Celery("rollway", task_cls="tasks.worker.task_events:Task")
-app.add_defaults(lambda: {**celery_settings(settings()), "beat_schedule": beat_schedule()})
+app.add_defaults(_defaults)
 app.steps["worker"].add(WakeWhenFree)
 
 
@@ -34,6 +48,7 @@ def _load_tasks(**_: object) -> None:
         webhook_targets()
         for module in TASK_MODULES:
             import_module(module)
+        keep_alive()
     except InvalidInputError as error:
         raise SystemExit(error.message) from None
     except Exception as error:

@@ -1,18 +1,24 @@
 """The two event tasks: run a handler over what is off, or over what is marked. With them the alarm and the audit."""
 
+from typing import NamedTuple
+
 import structlog
+from psycopg import Connection
 
 from db.audit.impossible import impossible_combinations
 from db.beat import note_tick
 from db.commands.autoscaling import has_rules
 from db.commands.execute import heed
+from db.commands.heard.wishes import is_wished
 from db.connection.engine import engine, in_transaction
 from db.locking.statuses import due_statuses
 from db.outbox.delivery import has_due
+from db.replicas.hosts import has_unplaced
 from domain.model.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.model.states import DeploymentLifecycleStatus
 from domain.replicas.events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from tasks.app import app
-from tasks.hosts.silent import ask_hosts, look_at_hosts
+from tasks.hosts.silent import ask_hosts, keys_of_work, look_at_hosts
 from tasks.redis.wake import route_key
 from tasks.seen.observed import IMPOSSIBLE_STATES
 from tasks.settings import settings
@@ -52,16 +58,47 @@ def wake_what_is_due(interval: float) -> None:
     """
     if not waker().first_of_interval(ALARM_TASK, interval):
         return
-    in_transaction(engine(), note_tick)
-    waker().after_change(heed(engine()))
-    waker().deployments(in_transaction(engine(), due_statuses))
-    ask_hosts(engine(), waker(), *WHILE_THERE_IS_WORK)
+    seen = in_transaction(engine(), _look)
+    if seen.is_wished:
+        waker().after_change(heed(engine()))
+    if seen.due:
+        waker().deployments(seen.due)
+    elif not seen.is_wished:
+        waker().note_rest()
+    if seen.is_unplaced:
+        ask_hosts(engine(), waker(), *WHILE_THERE_IS_WORK)
+    else:
+        waker().send(seen.hosts)
     if _is_time_for(RouteLifecycleType.HOSTS) and look_at_hosts(engine(), waker(), settings().host_silence_seconds):
         waker().routes(RouteLifecycleType.HOSTS)
-    if in_transaction(engine(), has_due):
+    if seen.has_events:
         courier().look()
-    if _is_time_for(RouteLifecycleType.METRICS) and in_transaction(engine(), has_rules):
+    if seen.has_rules and _is_time_for(RouteLifecycleType.METRICS):
         waker().routes(RouteLifecycleType.METRICS)
+
+
+class _Seen(NamedTuple):
+    """What an alarm finds to do. `hosts`: the keys of looks that hosts have work for."""
+
+    is_wished: bool
+    due: frozenset[DeploymentLifecycleStatus]
+    is_unplaced: bool
+    hosts: list[str]
+    has_events: bool
+    has_rules: bool
+
+
+def _look(connection: Connection) -> _Seen:
+    """All that there may be to do, in one transaction: at rest that is all that an alarm costs Postgres."""
+    note_tick(connection)
+    return _Seen(
+        is_wished(connection),
+        due_statuses(connection),
+        has_unplaced(connection),
+        keys_of_work(connection, WHILE_THERE_IS_WORK),
+        has_due(connection),
+        has_rules(connection),
+    )
 
 
 def _is_time_for(kind: RouteLifecycleType) -> bool:

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
@@ -15,8 +16,12 @@ from db.connection.engine import engine, in_transaction
 from db.locking.locked import lock
 from db.locking.statuses import due_statuses
 from db.outbox.delivery import forget_given_up, write_events
+from db.replicas.lost import forget_host
 from db.retention.cut import cut_commands, cut_deployment, page_of_past
+from db.retention.ended import cut_ended, hosts_long_down
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
+from domain.replicas.silence import HostNotFoundError
+from domain.words.errors import WrongStateError
 from tasks.app import app
 from tasks.seen.observed import IMPOSSIBLE_STATES
 from tasks.settings import KEY_PREFIX, retention
@@ -26,7 +31,9 @@ from tasks.worker.connections import redis_client, waker
 
 _WORK_SECONDS = 5.0
 _RECEIPTS = 200
-"""Receipts that one task makes at most."""
+"""Receipts that are looked for at once."""
+_SEAL_SECONDS = 20.0
+"""For so long one task seals: some 2 ms for each, so that a minute is enough for what ends in it."""
 _EVENTS = 1000
 _KEEP_GIVEN_UP = timedelta(days=7)
 """Events that were given up longer ago are forgotten, so many by one task at most."""
@@ -46,11 +53,10 @@ def cut_the_past(interval: float | None = None) -> None:
     """
     if interval is not None and not waker().first_of_interval(RETENTION_TASK, interval):
         return
-    until = time.monotonic() + _WORK_SECONDS
     seal_receipts()
     check_receipts()
-    forget = partial(forget_given_up, older_than=_KEEP_GIVEN_UP, limit=_EVENTS)
-    rows, this_round, after = Counter(outbox=in_transaction(engine(), forget)), Counter[str](), _place(_CUT)
+    until = time.monotonic() + _WORK_SECONDS
+    rows, this_round, after = _cut_of_the_fleet(), Counter[str](), _place(_CUT)
     while time.monotonic() < until and not stopping.is_set():
         cut, after = _cut_page(after)
         this_round += cut
@@ -64,18 +70,32 @@ def cut_the_past(interval: float | None = None) -> None:
         waker().deployments(in_transaction(engine(), due_statuses))
 
 
+def _cut_of_the_fleet() -> Counter[str]:
+    """What belongs to no deployment."""
+    forget = partial(forget_given_up, older_than=_KEEP_GIVEN_UP, limit=_EVENTS)
+    rows = in_transaction(engine(), partial(cut_ended, retention=retention()))
+    lost = in_transaction(engine(), partial(hosts_long_down, retention=retention()))
+    for host in lost:
+        with suppress(WrongStateError, HostNotFoundError):  # it is back, or somebody was faster
+            in_transaction(engine(), partial(forget_host, name=host))
+    return +(rows + Counter(outbox=in_transaction(engine(), forget), hosts=len(lost)))
+
+
 def seal_receipts() -> None:
     """Seal the rollouts that have ended, a transaction for each: before anything is cut that they tell of.
 
     The next task goes on behind them, so that those that cannot be made, however many, keep no others waiting.
     """
-    found = in_transaction(engine(), partial(unsealed, limit=_RECEIPTS, after=_place(_SEALED)))
-    _remember_place(_SEALED, found[-1][1] if len(found) == _RECEIPTS else None)
-    for deployment_id, rollout_id in found:
-        try:
-            in_transaction(engine(), partial(_seal, deployment_id=deployment_id, rollout_id=rollout_id))
-        except Exception:  # noqa: BLE001  (whatever it is, it belongs to one rollout)
-            _log.exception("receipt of a rollout not made", rollout=str(rollout_id))
+    until, is_more = time.monotonic() + _SEAL_SECONDS, True
+    while is_more and time.monotonic() < until and not stopping.is_set():
+        found = in_transaction(engine(), partial(unsealed, limit=_RECEIPTS, after=_place(_SEALED)))
+        is_more = len(found) == _RECEIPTS
+        _remember_place(_SEALED, found[-1][1] if is_more else None)
+        for deployment_id, rollout_id in found:
+            try:
+                in_transaction(engine(), partial(_seal, deployment_id=deployment_id, rollout_id=rollout_id))
+            except Exception:  # noqa: BLE001  (whatever it is, it belongs to one rollout)
+                _log.exception("receipt of a rollout not made", rollout=str(rollout_id))
 
 
 def _seal(connection: Connection, deployment_id: UUID, rollout_id: UUID) -> None:

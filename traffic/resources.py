@@ -14,11 +14,15 @@ class ResourceKind(StrEnum):
     CLUSTERS = "clusters"
     ENDPOINTS = "endpoints"
     ROUTES = "routes"
+    LISTENERS = "listeners"
+    SECRETS = "secrets"
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One cluster, the endpoints of one, or a route configuration; or an entry of one. `content`: proto3 JSON.
+    """One cluster, the endpoints of one, a route configuration, a listener or a secret; or an entry of one.
+
+    `content`: proto3 JSON.
 
     `entries`: those of its field `listed`, in groups that are kept or made again as one; they are not in `content`.
     `version`: a hash of all that.

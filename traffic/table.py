@@ -7,8 +7,10 @@ from ipaddress import ip_address
 from uuid import UUID
 
 from domain.model.states import RouteStatus
+from domain.traffic.maintenance import Maintenance
 from domain.traffic.published import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic, TrafficSnapshot
 from domain.traffic.shares import is_preview, sides, with_a_share
+from domain.traffic.shown import Secured
 from traffic.ways import Prefix, Ways, ways_to
 
 _LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
@@ -40,6 +42,7 @@ class Service:
     of 10,000 requests that only read the canary gets copies. `draining`: replicas that get no new request, and of which
     proxies still tell how many answers are under way. `baseline`: those that get as many requests as the canary, or
     who stands in for them, as with `canary`; `baseline_weight`: so many of 10,000.
+    `secured`: how it is reached by TLS; None: not at all. `maintenance`: None: callers reach the replicas.
     """
 
     name: str
@@ -56,16 +59,44 @@ class Service:
     draining: tuple[Upstream, ...] = ()
     baseline: tuple[Upstream, ...] | None = None
     baseline_weight: int = 0
+    secured: Secured | None = None
+    maintenance: Maintenance | None = None
+
+    @property
+    def shown(self) -> "Service":
+        """As people may see it, without what is secret."""
+        return replace(self, secured=None, maintenance=self.maintenance and self.maintenance.shown)
 
     @property
     def serving(self) -> frozenset[Upstream]:
         """The replicas that take requests, whichever share of them."""
         return frozenset((*self.live, *(self.canary or ()), *(self.baseline or ())))
 
+    @property
+    def asks_callers(self) -> bool:
+        """Whether callers must show a certificate of their own."""
+        return self.rules.tls is not None and self.rules.tls.callers_ca is not None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its requests wait, as none of its replicas takes any."""
+        return self.rules.hold_seconds is not None and not self.serving
+
+
+@dataclass(frozen=True, slots=True)
+class TlsDoor:
+    """Where proxies listen for TLS, and the port at which callers find that from outside."""
+
+    host: str
+    port: int
+    public_port: int
+
 
 @dataclass(frozen=True, slots=True)
 class TrafficTable:
     """All that proxies may know. `seen`: the snapshot of Postgres that it was read in.
+
+    `door`: where they listen for TLS; None: nowhere.
 
     No host name and no prefix occurs twice, which a proxy would answer by refusing the whole table. `faults`: what had
     to be left out, a sentence each.
@@ -74,16 +105,21 @@ class TrafficTable:
     seen: str
     services: tuple[Service, ...]
     faults: tuple[str, ...] = ()
+    door: TlsDoor | None = None
 
 
-def derive_table(snapshot: TrafficSnapshot, before: tuple[TrafficSnapshot, TrafficTable] | None = None) -> TrafficTable:
+def derive_table(
+    snapshot: TrafficSnapshot,
+    before: tuple[TrafficSnapshot, TrafficTable] | None = None,
+    door: TlsDoor | None = None,
+) -> TrafficTable:
     """The table of a snapshot. `before`: an older one and its table, whose unchanged services are kept."""
     if before is not None and not before[1].faults and not snapshot.faults and _is_reached_alike(snapshot, before[0]):
         return _with_other_replicas(snapshot, *before)
     faults = list(snapshot.faults)
     ways = ways_to(snapshot.deployments, faults)
     services = tuple(_service(*pair, faults) for pair in zip(snapshot.deployments, ways, strict=True))
-    return TrafficTable(snapshot.seen, services, tuple(dict.fromkeys(faults)))
+    return TrafficTable(snapshot.seen, services, tuple(dict.fromkeys(faults)), door)
 
 
 def _is_reached_alike(snapshot: TrafficSnapshot, before: TrafficSnapshot) -> bool:
@@ -105,7 +141,7 @@ def _with_other_replicas(snapshot: TrafficSnapshot, old: TrafficSnapshot, table:
         else _service(deployment, Ways(service.hosts, service.preview_hosts, service.prefixes), faults)
         for deployment, was, service in zip(snapshot.deployments, old.deployments, table.services, strict=True)
     )
-    return TrafficTable(snapshot.seen, services, tuple(dict.fromkeys(faults)))
+    return TrafficTable(snapshot.seen, services, tuple(dict.fromkeys(faults)), table.door)
 
 
 def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> Service:
@@ -134,6 +170,8 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
         draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in taken),
         baseline=beside if given.baseline is not None else None,
         baseline_weight=beside_weight,
+        secured=deployment.secured,
+        maintenance=deployment.maintenance,
     )
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from domain.model.states import RouteStatus
 from domain.traffic.published import Protocol, RequestRules
+from domain.traffic.shown import ANY_HOST
 from domain.words.numbers import WHOLE
 from traffic.envoy.names import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of
 from traffic.prometheus import address_of
 from traffic.table import Service, TrafficTable, Upstream
-from traffic.ways import ANY_HOST
 
 _NOBODY = "_nobody"
 _HOST_PRIORITY = 1_000_000
@@ -33,11 +33,15 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
 
     Traefik knows no health hint: it gets the healthy replicas, or all of them while none is healthy. It reads no empty
     section, so there is none. Names of ours have an underscore, which no deployment's name has.
+
+    A deployment whose callers must show a certificate is not among them: by Traefik they would come without.
     """
     routers: dict[str, Any] = {}
     services: dict[str, Any] = {}
     middlewares: dict[str, Any] = {}
     for service in table.services:
+        if service.asks_callers:
+            continue
         ways = [
             (service.name, service.live, _live_ways(service)),
             (f"{service.name}_preview", service.preview, _preview_ways(service)),

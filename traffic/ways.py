@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from domain.installation.tokens import PAGE_HOST
 from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX
 from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind
-
-ANY_HOST = "*."
-"""What a host name begins with that stands for every name below it. There is no preview by such a name."""
+from domain.traffic.shown import ANY_HOST
 
 _PREFIX = re.compile(r"/([A-Za-z0-9._~!$&'()*+,;=:@%-]+/)*")
 

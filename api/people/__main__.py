@@ -11,14 +11,14 @@ from starlette.applications import Starlette
 from api.connections import most_connections
 from api.people.app import make_app
 from api.people.settings import PeopleSettings
-from api.serving import compare_installation, config
+from api.serving import QuietServer, compare_installation, config
 from db.connection.engine import engine
 from domain.words.errors import InvalidInputError
 from tasks.seen.log import configure_logging
 from tasks.settings import settings
 
 
-class _PeopleServer(uvicorn.Server):
+class _PeopleServer(QuietServer):
     """Ends the streams when asked to end, rather than waiting for who listens."""
 
     def __init__(self, config: uvicorn.Config, app: Starlette) -> None:

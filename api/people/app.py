@@ -18,6 +18,7 @@ from api.bodies import TOO_LARGE, BoundedBodies
 from api.people.asking.access import Access
 from api.people.asking.rates import Rates
 from api.people.asking.work import Work
+from api.people.page.files import page
 from api.people.page.site import Site
 from api.people.problems import NoSuchResourceError, refusal
 from api.people.resources.answers import Methods, routes
@@ -29,6 +30,7 @@ from api.proxies.notices import Notices
 from api.serving import end
 from db.connection.engine import database_now, in_transaction
 from domain.words.errors import TooLargeError
+from runtime.machine.watchdog import stay_alive
 
 _AT_ONCE = 4
 
@@ -49,7 +51,7 @@ def make_app(engine: Engine, redis_url: str, rate: float) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.changes = reader
-        works = (reader.run(), Notices(redis_url, reader.read_soon).run())
+        works = (reader.run(), Notices(redis_url, reader.read_soon).run(), stay_alive())
         tasks = [asyncio.ensure_future(work) for work in works]
         await foresight.thinkers.prepare()
         yield
@@ -81,4 +83,6 @@ async def _live(_: Request) -> Response:
 
 
 async def _no_such_resource(request: Request, _: Exception) -> Response:
+    if "text/html" in request.headers.get("accept", ""):  # a browser's address bar
+        return page("missing", 404, path=request.url.path)
     return refusal(NoSuchResourceError(f"nothing is at {request.url.path}; /openapi.json lists what there is"))

@@ -66,7 +66,7 @@ async def table(request: Request) -> Response:
     found = {
         "version": current.resources.version,
         "age_seconds": round(parts.publisher.age, 3),
-        "services": [asdict(service) for service in current.table.services],
+        "services": [asdict(service.shown) for service in current.table.services],
         "left_out": current.table.faults,
         "proxies": [_proxy(parts, proxy, current) for proxy in sorted(parts.recorder.presence.live, key=_node_id)],
     }

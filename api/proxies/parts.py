@@ -11,14 +11,17 @@ from starlette.requests import Request
 from api.fleet import FleetReader
 from api.proxies.access import ProxyAccess
 from api.proxies.envoy.streams import ProxyStreams
+from api.proxies.measuring.callers import CallersCounter
 from api.proxies.measuring.demand import DemandReader
 from api.proxies.measuring.measurer import Measurer
 from api.proxies.names import Names
 from api.proxies.notices import Notices
 from api.proxies.observed import Observed
+from api.proxies.opened import Opener
 from api.proxies.publisher import Publisher
 from api.proxies.recorder import Recorder
 from api.proxies.whole_tables import WholeTables
+from api.settings import ApiSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +36,21 @@ class Parts:
     notices: Notices
     measurer: Measurer
     demand: DemandReader
+    callers: CallersCounter
     names: Names
     observed: Observed
     fleet: FleetReader
     loop: asyncio.AbstractEventLoop
 
     @classmethod
-    def put_together(
-        cls, engine: Engine, redis_url: str, proxy_key: str | None, on_release: Callable[[], None]
-    ) -> Self:
+    def put_together(cls, engine: Engine, redis_url: str, where: ApiSettings, on_release: Callable[[], None]) -> Self:
         """All parts, not working yet."""
         observed, names = Observed(), Names()
         recorder = Recorder(engine, observed, on_release)
-        publisher = Publisher(engine, names, observed, recorder.write_soon)
+        opener = Opener(where.certificate_key, where.tls_door)
+        publisher = Publisher(engine, names, opener, observed, recorder.write_soon)
         return cls(
-            access=ProxyAccess(observed, proxy_key),
+            access=ProxyAccess(observed, where.proxy_key),
             publisher=publisher,
             recorder=recorder,
             streams=ProxyStreams(publisher, recorder, observed),
@@ -55,6 +58,7 @@ class Parts:
             notices=Notices(redis_url, publisher.read_soon),
             measurer=Measurer(engine, publisher, observed, on_release),
             demand=DemandReader(engine, publisher),
+            callers=CallersCounter(engine, recorder.presence),
             names=names,
             observed=observed,
             fleet=FleetReader(engine, redis_url),
@@ -64,8 +68,10 @@ class Parts:
     @property
     def work(self) -> list[Coroutine[Any, Any, None]]:
         """The work that goes on while the app serves."""
-        names, measured = self.names.run(self.publisher.read_soon), (self.measurer.run(), self.demand.run())
-        return [self.publisher.run(), self.recorder.run(), self.notices.run(), *measured, names]
+        measured = self.measurer.run(), self.demand.run(), self.callers.run()
+        names = self.names.run(self.publisher.read_soon)
+        published = self.publisher.run(lambda: self.notices.fault is None)
+        return [published, self.recorder.run(), self.notices.run(), *measured, names]
 
 
 def parts_of(request: Request) -> Parts:

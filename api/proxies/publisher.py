@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.proxies.names import Names
 from api.proxies.observed import Observed
+from api.proxies.opened import Opener
 from api.proxies.protobuf.messages import Messages, messages_of
 from db.connection.engine import transaction
 from db.proxies.table import TrafficReader
@@ -22,6 +23,9 @@ from traffic.resources import Resources, Watermark
 from traffic.table import TrafficTable, derive_table
 
 READ_SECONDS = 0.5
+_REST_SECONDS = 2.0
+_RESTLESS_SECONDS = 10.0
+"""For so long after news it reads as often as ever: where something has changed, more may follow."""
 POSTGRES_ERRORS = (SQLAlchemyError, psycopg.Error)
 _log = structlog.get_logger(__name__)
 
@@ -53,22 +57,28 @@ class _Loaded:
 class Publisher:
     """Reads when told to and every half second; while Postgres is away it keeps the last table.
 
+    At rest, when Redis tells of changes and none was there for a while, it reads every other second by itself.
     It makes one read at a time. Who asks during a read gets the next one, which sees all that was committed before.
     `on_table` is called after a read that was asked for, and after one that found another table.
     """
 
-    def __init__(self, engine: Engine, names: Names, observed: Observed, on_table: Callable[[], None]) -> None:
+    def __init__(
+        self, engine: Engine, names: Names, opener: Opener, observed: Observed, on_table: Callable[[], None]
+    ) -> None:
         self.current: Published | None = None
         self.fault: str | None = "not read yet"
         self.stopping = False
         self._engine = engine
         self._names = names
+        self._opener = opener
         self._on_table = on_table
         self._observed = observed
         self._reader = TrafficReader()
         self._loaded: _Loaded | None = None
         self._asked = asyncio.Event()
         self._read_at = time.monotonic()
+        self._news_at = time.monotonic()
+        self._is_told: Callable[[], bool] = bool
         self._begun = 0
         self._next_read: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._listeners: set[asyncio.Event] = set()
@@ -99,15 +109,21 @@ class Publisher:
             if await asyncio.shield(self._next_read) > begun:
                 return
 
-    async def run(self) -> None:
-        """Read until cancelled."""
+    @property
+    def rests(self) -> bool:
+        """Whether nothing has changed for a while, and whoever changes something says so."""
+        return self._is_told() and time.monotonic() - self._news_at > _RESTLESS_SECONDS
+
+    async def run(self, is_told: Callable[[], bool]) -> None:
+        """Read until cancelled. `is_told`: whether notices of changes come at present."""
+        self._is_told = is_told
         while not self.stopping:
             notified = self._asked.is_set()
             self._asked.clear()
             self._begun += 1
             await self._read(self._begun, notified=notified)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), READ_SECONDS)
+                await asyncio.wait_for(self._asked.wait(), _REST_SECONDS if self.rests else READ_SECONDS)
 
     def stop(self) -> None:
         """Let every stream go, at once."""
@@ -132,11 +148,11 @@ class Publisher:
     def _load(self) -> _Loaded:
         before = self._loaded
         with transaction(self._engine) as connection:
-            snapshot = self._names.in_place(self._reader.read(connection))
+            snapshot = self._opener.in_place(self._names.in_place(self._reader.read(connection)))
         if before is None:
-            resources = envoy_resources(table := derive_table(snapshot))
+            resources = envoy_resources(table := derive_table(snapshot, door=self._opener.door))
             return _Loaded(snapshot, table, resources, messages_of(resources))
-        table = derive_table(snapshot, (before.snapshot, before.table))
+        table = derive_table(snapshot, (before.snapshot, before.table), self._opener.door)
         resources = envoy_resources(table, (before.table, before.resources))
         same = resources is before.resources
         return _Loaded(snapshot, table, resources, before.messages if same else messages_of(resources, before.messages))
@@ -152,6 +168,7 @@ class Publisher:
             self._observed.tables.inc()
         self._wake()
         if self.current.is_news:
+            self._news_at = time.monotonic()
             self._on_table()
 
     def _wake(self) -> None:

@@ -19,6 +19,7 @@ from db.proxies.acks import (
     note_publisher,
     release_drained,
 )
+from db.proxies.follows import Follows, what_follows
 from db.proxies.weights import note_known_weights
 
 _REFUSALS = (psycopg.DataError, psycopg.IntegrityError, UnicodeError)
@@ -41,18 +42,22 @@ class Writer:
         self._has_begun = False
 
     def write(self, seen: Sequence[SeenProxy], acks: Sequence[Ack], *, beats: bool) -> Written:
-        """Three transactions: who waits for a deployment's lock must not keep others from writing what proxies know.
+        """Write what proxies know, and then, in transactions of their own, what follows from it, if anything does.
+
+        Who waits for a deployment's lock must not keep others from writing what proxies know.
 
         `beats`: with a sign of life of this server. When Postgres refuses something, each proxy is written by itself.
         """
         try:
-            in_transaction(self._engine, partial(self._note, seen=seen, acks=acks, beats=beats))
+            follows = in_transaction(self._engine, partial(self._note, seen=seen, acks=acks, beats=beats))
             refused = {}
         except _REFUSALS:
-            refused = self._note_each(seen, acks, beats=beats)
+            follows, refused = Follows(weights=True, drains=True), self._note_each(seen, acks, beats=beats)
         self._has_begun = True
-        in_transaction(self._engine, note_known_weights)
-        return Written(in_transaction(self._engine, release_drained), refused)
+        if follows.weights:
+            in_transaction(self._engine, note_known_weights)
+        released = in_transaction(self._engine, release_drained) if follows.drains else []
+        return Written(released, refused)
 
     def _note_each(self, seen: Sequence[SeenProxy], acks: Sequence[Ack], *, beats: bool) -> dict[str, str]:
         in_transaction(self._engine, partial(self._note, seen=(), acks=(), beats=beats))
@@ -69,10 +74,11 @@ class Writer:
 
     def _note(
         self, connection: psycopg.Connection, *, seen: Sequence[SeenProxy], acks: Sequence[Ack], beats: bool
-    ) -> None:
+    ) -> Follows:
         if not self._has_begun:
             begin_publishing(connection, self._id)
         elif beats:
             note_publisher(connection, self._id)
         note_proxies(connection, seen)
         note_acks(connection, acks)
+        return what_follows(connection)

@@ -20,6 +20,7 @@ from bench.watch import watching
 from bench.world import HOST
 from db.connection.engine import in_transaction
 from db.locking.statuses import due_statuses
+from tasks.wire.queues import RETENTION_TASK
 from tests.support.stack.waiting import eventually
 
 WORKERS = (1, 2, 4)
@@ -38,6 +39,13 @@ _ROLLOUTS = """
            extract(epoch FROM max(started_at) - min(started_at))::float8 AS asking_seconds,
            (SELECT count(*)::int FROM rollout_steps) AS steps
       FROM rollouts
+"""
+
+
+_LEFT = """
+    SELECT (SELECT count(*) FROM rollouts WHERE is_sealed) AS sealed,
+           (SELECT count(*) FROM routes WHERE status = 'terminating') AS stopping,
+           (SELECT count(*) FROM outbox) AS untold
 """
 
 
@@ -89,12 +97,22 @@ def _row(run: Mapping[str, Any]) -> dict[str, Any]:
         "longest_transaction_ms": rollouts["cost"]["longest_transaction_ms"],
         "worker_peak_mib": max(peak[name] for name in workers),
         "connections_of_a_worker": max(rollouts["cost"]["connections"].get(name, 0) for name in workers),
+        **_each(rollouts),
         "workers_cores": sum(share[name] for name in workers),
         "postgres_cores": share["postgres"],
         "valkey_cores": share["valkey"],
         "world_cores": share["world"],
         "decided_alone_a_second": deciding["deployments_per_second"],
     }
+
+
+def _each(rollouts: Mapping[str, Any]) -> dict[str, float]:
+    """Processor time of one rollout, in ms, until nothing of it is left to do: its receipt is made, events are told."""
+    whole, count = rollouts["whole"], rollouts["count"]
+    spent = {name: whole["cpu_seconds"][name] for name in ("postgres", "valkey", "beat")}
+    spent["workers"] = sum(seconds for name, seconds in whole["cpu_seconds"].items() if name.startswith("worker"))
+    spent["client"] = whole["client_seconds"]
+    return {f"{name}_ms_each": 1000 * seconds / count for name, seconds in sorted(spent.items())}
 
 
 def _roll_out(made: Stage, workers: int, count: int) -> dict[str, Any]:
@@ -104,15 +122,22 @@ def _roll_out(made: Stage, workers: int, count: int) -> dict[str, Any]:
         connection.execute("UPDATE routes SET host = %s", (HOST,))
         connection.execute(POLICIES)
     made.start_simulation(workers, start_seconds=0.0, ROLLWAY_SLOTS=str(workers))
-    with watching(made, figures):
-        for number in range(1, count + 1):
-            made.send("activate_revision", deployment=f"service-{number}", revision="v1")
-        eventually(lambda: _all_ended(made, count), _PATIENCE_SECONDS, "all rollouts to end")
+    whole: dict[str, Any] = {}
+    with watching(made, whole, every_seconds=1.0):
+        client = time.process_time()
+        with watching(made, figures):
+            for number in range(1, count + 1):
+                made.send("activate_revision", deployment=f"service-{number}", revision="v1")
+            client = time.process_time() - client
+            eventually(lambda: _all_ended(made, count), _PATIENCE_SECONDS, "all rollouts to end")
+        made.send_tick(RETENTION_TASK)  # once a minute; here as soon as there is something for it
+        eventually(lambda: _nothing_is_left(made, count), _PATIENCE_SECONDS, "nothing to be left of them")
     (found,) = made.rows(_ROLLOUTS)
     assert found["completed"] == count, found
     latencies = [float(row["ms"]) for row in made.rows(_LATENCIES)]
     return {
         **figures,
+        "whole": {**whole["cost"], "client_seconds": client},
         "seconds": found["seconds"],
         "asking_seconds": found["asking_seconds"],
         "rollouts_per_second": count / found["seconds"],
@@ -125,6 +150,12 @@ def _roll_out(made: Stage, workers: int, count: int) -> dict[str, Any]:
 def _all_ended(made: Stage, count: int) -> bool:
     (found,) = made.rows("SELECT count(*) FROM rollouts WHERE ended_at IS NOT NULL")
     return bool(found["count"] == count)
+
+
+def _nothing_is_left(made: Stage, count: int) -> bool:
+    """Each has its receipt, what it replaced has stopped, and what was to be told is told."""
+    (found,) = made.rows(_LEFT)
+    return found == {"sealed": count, "stopping": 0, "untold": 0}
 
 
 def _decide(made: Stage, workers: int, count: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The open loop: sends each request when it is due, whatever became of those before it."""
 
 import asyncio
+import ssl
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -20,12 +21,13 @@ class LoadSettings:
     """`rate` requests a second for at most `seconds`, to `address` (host:port, loopback only), as `host`.
 
     Slow requests take up to `longest` seconds; one fails when its answer is `timeout` seconds late. `connections`: how
-    many are kept alive from the start. `most_open`: a request that is due while so many are open is a failure and is
-    not sent.
+    many are kept alive from the start. `trusted`: a file of authorities, with which it speaks TLS. `most_open`: a
+    request that is due while so many are open is a failure and is not sent.
     """
 
     address: str
     host: str
+    trusted: str = ""
     rate: float
     seconds: float
     seed: int = 1
@@ -43,6 +45,7 @@ class Generator:
     def __init__(self, settings: LoadSettings) -> None:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
+        self._context = ssl.create_default_context(cafile=settings.trusted) if settings.trusted else None
         self._plan = plan(settings.seed, settings.host, settings.mix, settings.longest)
         self._idle: deque[Connection] = deque()
         self._open: dict[Exchange, Connection | None] = {}
@@ -144,7 +147,11 @@ class Generator:
     async def _connect(self) -> Connection:
         host, _, port = self._settings.address.rpartition(":")
         _, connection = await self._loop.create_connection(
-            lambda: Connection(self._answered, self._failed), host, int(port)
+            lambda: Connection(self._answered, self._failed),
+            host,
+            int(port),
+            ssl=self._context,
+            server_hostname=self._settings.host if self._context else None,
         )
         return connection
 

@@ -1,4 +1,4 @@
-"""What could grow: each table, the database, the folders of logs, Valkey. One sample is a row of numbers."""
+"""What could grow: tables, the database, logs, Valkey, and processes in memory. A sample is a row of numbers."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import redis
 from psycopg import sql
 
+from runtime.machine.identity import Identity
 from stack.home.folder import Home
+from stack.home.state import read_state
 
 _TABLES = """
     SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_class c
@@ -28,7 +31,7 @@ class Sources:
 
     def sample(self) -> dict[str, int]:
         """By name: "rows of X", "bytes of X", "files in X" and what else there is to count."""
-        return {**self._tables(), **self._folders(), **self._memory()}
+        return {**self._tables(), **self._folders(), **self._memory(), **self._processes()}
 
     def _tables(self) -> Mapping[str, int]:
         found: dict[str, int] = {}
@@ -54,6 +57,18 @@ class Sources:
         memory: Any = self.valkey.info("memory")
         keys: Any = self.valkey.dbsize()
         return {"bytes of Valkey": int(memory["used_memory"]), "keys in Valkey": int(keys)}
+
+    def _processes(self) -> Mapping[str, int]:
+        """The resident memory of each part, without replicas and what else it started; 0 while one is restarted."""
+        state = read_state(self.home)
+        parts = state.parts if state else ()
+        return {f"memory of {part.name}": _resident(part.process) for part in parts if part.process}
+
+
+def _resident(process: Identity) -> int:
+    with suppress(psutil.Error):
+        return int(psutil.Process(process.pid).memory_info().rss)
+    return 0
 
 
 def _files(folder: Path) -> dict[str, int]:

@@ -11,7 +11,9 @@ replica that was killed or hung, and not idempotent.
 import argparse
 import os
 import sys
+import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -39,6 +41,9 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 160)
     phases = [phase for phase in PHASES if not arguments.only or phase.name in arguments.only]
     setting = Setting(arguments.rate, arguments.seconds, arguments.seed, arguments.replicas, arguments.longest)
+    if arguments.tls:
+        setting = replace(setting, certificates=Path(tempfile.mkdtemp(prefix="rollway-certificates-")))
+        os.environ["ROLLWAY_SECRETS_ALLOW"] = f"file:{setting.certificates}"
     begun = time.monotonic()
     try:
         with interruptible(), open_stage(console) as stage:
@@ -68,6 +73,7 @@ def _parse() -> argparse.Namespace:
         "--only", nargs="*", choices=[phase.name for phase in PHASES], help="some phases, in their order"
     )
     parser.add_argument("--longest", type=float, default=LONGEST_REQUEST, help="seconds of a slow request (3)")
+    parser.add_argument("--tls", action="store_true", help="callers come by HTTPS")
     parser.add_argument("--seed", type=int, default=1, help="of the plan of requests (1)")
     parser.add_argument("--replicas", type=int, default=4, help="of the service (4)")
     parser.add_argument("--result", type=Path, default=RESULT, help=f"where the JSON goes ({RESULT})")

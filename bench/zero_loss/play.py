@@ -4,6 +4,8 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import httpx
 
@@ -15,6 +17,8 @@ from bench.zero_loss.phases import NOTHING, Phase
 from bench.zero_loss.service import ScenarioError, Service
 from bench.zero_loss.verdict import Drained, Played
 from stack.home.folder import Home
+from stack.home.settings import HOST, load_settings
+from tests.support.certificates.authorities import Authority, shown
 from tests.support.stack.waiting import NotInTimeError, eventually
 
 _LONGEST_PHASE = 180.0
@@ -24,13 +28,17 @@ _MARGIN = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How hard and how long. `seconds`: the least for each phase. `longest`: what a slow request takes at most."""
+    """How hard and how long. `seconds`: the least for each phase. `longest`: what a slow request takes at most.
+
+    `certificates`: a folder of an authority's; with it callers come by HTTPS, without it in clear text.
+    """
 
     rate: float
     seconds: float
     seed: int
     replicas: int
     longest: float
+    certificates: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +57,14 @@ def play(home: Home, phases: Sequence[Phase], setting: Setting, say: Callable[[s
         service.create()
         envoy = address_of(home, "envoy")
         wait_until_reachable(envoy, service)
+        host, trusted = f"{service.name}.localhost", ""
+        if setting.certificates is not None:
+            port = tls_port(home)
+            envoy, trusted = f"{HOST}:{port}", secure(service, host, port, setting.certificates)
         load = LoadSettings(
             address=envoy,
-            host=f"{service.name}.localhost",
+            host=host,
+            trusted=trusted,
             rate=setting.rate,
             seconds=len(phases) * (setting.seconds + _LONGEST_PHASE),
             seed=setting.seed,
@@ -78,6 +91,33 @@ def wait_until_reachable(envoy: str, service: Service) -> None:
         _PATIENCE,
         f"Envoy at {envoy} to pass requests on to {service.name}",
     )
+
+
+def tls_port(home: Home) -> int:
+    """Where Envoy listens for HTTPS."""
+    known = load_settings(home)
+    assert known is not None
+    return known.ports.envoy_tls
+
+
+def secure(service: Service, host: str, port: int, folder: Path) -> str:
+    """Have the service reached by TLS too, with a certificate of an authority; return the file of that one's."""
+    authority = Authority.make()
+    chain, key = authority.certify(host).written(folder)
+    tls = {"certificate": f"file:{chain}", "key": f"file:{key}", "redirect": False}
+    service.do("set_traffic", hosts=[host], tls=tls)
+    trusted = folder / "ca.pem"
+    trusted.write_text(authority.pem)
+    eventually(partial(is_shown, port, host, authority), _PATIENCE, f"a certificate of {host}")
+    return str(trusted)
+
+
+def is_shown(port: int, host: str, authority: Authority) -> bool:
+    """Whether a certificate of the authority is shown there."""
+    try:
+        return bool(shown(port, host, authority.context()))
+    except OSError:
+        return False
 
 
 def _play_all(

@@ -46,7 +46,7 @@ def apply(
         replicas: 3                  # left out: stays as it is, 1 at first
         revision:
           name: v1                   # left out: made from the content
-          command: python examples/http_service.py
+          command: python serve.py
           env: {VERSION: "1"}
           health_check: {path: /health, interval_seconds: 1}
         policy:                      # left out: stays; null: no rollouts
@@ -61,12 +61,15 @@ def apply(
           idle_timeout_seconds: 600  # left out: 3600; null: a silent request is never cut
           hedge_after_seconds: 5     # null: a request that waits is never sent to a second replica too
           protocol: http2            # what replicas speak, as gRPC needs it; left out: http1
+          tls: auto                  # by HTTPS, with certificates from Let's Encrypt: docs/certificates.md
+          hold_seconds: 20           # while nothing serves, as in recreate, a request waits so long, else 503
           preview: false             # nobody sees a new revision before it gets traffic
         activate: true               # false: only register the revision
 
     Several deployments may stand in one file, separated by ---. All of it is written, or nothing.
 
-    A working_directory is meant from the file's folder; without one, a command runs where the workers run.
+    A command runs in the folder of its file, or in a working_directory that is meant from there; with
+    'working_directory: null' it runs where the workers run.
     """  # noqa: D301  (\b must be the character)
     console = printer(quiet=asker.as_json)
     settings = {"supersede": supersede, "activate": activate, "through_freeze": through_freeze}

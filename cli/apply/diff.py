@@ -22,21 +22,25 @@ def diff(
     file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="YAML file; - reads standard input.")],
     activate: Annotated[bool, typer.Option("--activate/--no-activate", help="Activate the revision.")] = True,
     supersede: Supersede = False,
+    values: Annotated[
+        bool, typer.Option("--values", help="Show values of variables that differ. Not for a log that others read.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what a file would change. Touches nothing.
 
     The fields that the file mentions are held against what is stored: - is stored, + stands in the file. Values of
-    variables are never shown. Exit code 5 when there is a difference, 0 when there is none.
+    variables are masked, unless --values asks for those that differ; secrets are references, and are shown as such.
+    Exit code 5 when there is a difference, 0 when there is none.
     """
     asked = Apply(documents=read_file(file), request_id=str(uuid4()), activate=activate, supersede=supersede)
-    tell_differences(asked, as_json=as_json, in_words=False)
+    tell_differences(asked, as_json=as_json, in_words=False, values=values)
 
 
-def tell_differences(asked: Apply, *, as_json: bool, in_words: bool) -> None:
+def tell_differences(asked: Apply, *, as_json: bool, in_words: bool, values: bool = False) -> None:
     """Print what would change, and end with code 5 if anything would. `in_words`: what applying would do, too."""
     with Reader() as reader:
-        found = reader.views(DocumentDifference, "/v1/apply/difference", **documents_asked(asked))
+        found = reader.views(DocumentDifference, "/v1/apply/difference", **documents_asked(asked), values=values)
     if as_json:
         print_json([_as_json(difference) for difference in found])
     else:

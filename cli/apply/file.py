@@ -14,8 +14,11 @@ from domain.words.text import unstorable
 def read_file(name: str) -> list[Document]:
     """The documents of a YAML file, `-` for standard input. Raises InvalidInputError naming file and field."""
     shown = "standard input" if name == "-" else name
-    text = _text(name, shown)
-    folder = Path.cwd() if name == "-" else Path(name).resolve().parent
+    return documents_in(_text(name, shown), shown, Path.cwd() if name == "-" else Path(name).resolve().parent)
+
+
+def documents_in(text: str, shown: str, folder: Path) -> list[Document]:
+    """The documents of a text that is meant for the folder. Raises InvalidInputError naming the field."""
     parts = _yaml(shown, text)
     labels = [shown] if len(parts) == 1 else [f"{shown} (document {number})" for number in range(1, len(parts) + 1)]
     documents = [_document(part, label, folder) for part, label in zip(parts, labels, strict=True)]
@@ -66,22 +69,27 @@ def _document(raw: object, label: str, folder: Path) -> Document:
         raise _fault(label, "must be fields such as 'deployment: web'; 'rollway apply --help' shows them")
     if {"apiVersion", "kind"} <= raw.keys():
         raise _fault(label, "is a manifest of Kubernetes; 'rollway apply --help' shows what a file has here")
+    if "services" in raw and "deployment" not in raw:
+        raise _fault(label, "is a file of Docker Compose; 'rollway apply --help' shows what a file has here")
     if fault := unstorable(raw):
         raise _fault(label, ": ".join(fault))
     try:
         parsed = Document.model_validate(raw)
     except ValidationError as error:
         raise _fault(label, InvalidInputError.of(error, model=Document).message) from None
-    return _with_absolute_folder(parsed, folder)
+    return _in_folder_of_file(parsed, folder)
 
 
-def _with_absolute_folder(parsed: Document, folder: Path) -> Document:
-    """A relative working_directory starts at the folder of the file, wherever the workers run."""
-    if parsed.revision is None or parsed.revision.working_directory is None:
+def _in_folder_of_file(parsed: Document, folder: Path) -> Document:
+    """A process runs in the folder of the file, or in one that is meant from there; null: where the worker runs."""
+    revision = parsed.revision
+    if revision is None or revision.runtime != "process":
         return parsed
-    absolute = str(folder / parsed.revision.working_directory)
-    revision = parsed.revision.model_copy(update={"working_directory": absolute})
-    return parsed.model_copy(update={"revision": revision})
+    given = revision.working_directory
+    if given is None and "working_directory" in revision.model_fields_set:
+        return parsed
+    absolute = str(folder / (given or ""))
+    return parsed.model_copy(update={"revision": revision.model_copy(update={"working_directory": absolute})})
 
 
 def _fault(where: str, message: str) -> InvalidInputError:

@@ -21,7 +21,7 @@ from domain.words.errors import RollwayError
 
 
 def demo(*, as_json: AsJson = False) -> None:
-    """Show a real rolling update, rollback and canary, under load. Takes under a minute and leaves nothing behind.
+    """Show a real rollout, way back and canary, under load. Takes under a minute and leaves nothing behind.
 
     A stack of its own in a temporary folder (DATABASE_URL and REDIS_URL are used when they are set), 3 replicas of
     examples/http_service.py, a rollout to a second revision, one to a broken revision that comes back by itself,

@@ -17,6 +17,7 @@ from cli.terminal.output import printer
 from db.audit.drift import drift, renamed_revisions
 from db.audit.impossible import Finding, all_chains, impossible_combinations
 from db.audit.replay import ReplayReport, replay_pages
+from db.certificates.wanted import certificate_faults
 from db.connection.engine import in_transaction
 from db.retention.late import late_cuts
 from db.views.fleet.settings import SubscriptionView, all_subscriptions
@@ -29,6 +30,12 @@ from tasks.worker.connections import redis_client
 
 _COMES_BACK_WITHIN = timedelta(days=1)
 _CUT_WITHIN_DAYS = 1.0
+
+
+_WITHOUT_A_WALL = (
+    "Until then each replica there reads the passwords, keys and logs of the home, the environment and the memory of "
+    "workers, beat, servers, proxies and other replicas, speaks to each of them with those passwords, and may end any"
+)
 
 
 def impossible_states(engine: Engine) -> Findings:
@@ -53,10 +60,10 @@ def replayed(engine: Engine) -> Findings:
         for page in replay_pages(engine):
             report += page
             status.update(f"{report.equal:,} decisions replayed")
-    differing = [str(step) for step in report.differing]
-    counts = f"{report.equal} decisions replayed, {len(differing)} differ"
-    document = {"replayed": report.equal, "failed_writes": report.failed_writes, "differing": differing}
-    return Findings(differing, counts, document)
+    differing, lost = [str(step) for step in report.differing], [asdict(step) for step in report.lost]
+    counts = f"{report.equal} decisions replayed, {len(differing)} differ, {len(lost)} are lost"
+    document = {"replayed": report.equal, "failed_writes": report.failed_writes, "differing": differing, "lost": lost}
+    return Findings(report.findings, counts, document)
 
 
 def silent_redis(_: Engine) -> Findings:
@@ -115,13 +122,28 @@ def retention_behind(engine: Engine) -> Findings:
     return Findings(list(late_cuts(engine, Retention.from_environment(os.environ), _CUT_WITHIN_DAYS)))
 
 
-def lost_hosts(engine: Engine) -> Findings:
-    """Hosts that have been silent for more than a day."""
+def certificates_that_fail(engine: Engine) -> Findings:
+    """Certificates that could not be had, or not be had anew."""
     return Findings(
         [
-            f"host {host.name} has been silent for {duration(silent)}"
-            for host in in_transaction(engine, all_hosts)
-            if (silent := host.now - host.last_seen_at) > _COMES_BACK_WITHIN
+            f"{deployment}: the certificate of {name or 'its hosts'} "
+            f"{f'ends at {ends:%Y-%m-%d %H:%M} UTC and is not renewed' if ends else 'is not there'}: {fault}"
+            for deployment, name, fault, ends in in_transaction(engine, certificate_faults)
+        ]
+    )
+
+
+def lost_hosts(engine: Engine) -> Findings:
+    """Hosts that have been silent for more than a day, and those that are up and that Redis does not answer."""
+    hosts = in_transaction(engine, all_hosts)
+    silent = [(host.name, host.now - host.last_seen_at) for host in hosts]
+    return Findings(
+        [f"host {name} has been silent for {duration(since)}" for name, since in silent if since > _COMES_BACK_WITHIN]
+        + [
+            f"host {host.name} reaches PostgreSQL, and has not been answered by Redis for"
+            f" {duration(host.now - host.deaf_since)}"
+            for host in hosts
+            if host.deaf_since and host.down_since is None
         ]
     )
 
@@ -140,5 +162,6 @@ def wrong_clocks(engine: Engine) -> Findings:
 
 def missing_walls(engine: Engine) -> Findings:
     """The hosts where replicas run as the workers' own user, and what stands in the way of another."""
-    found = list(signs.missing_walls(in_transaction(engine, signs_of_life)))
+    sentences = signs.missing_walls(in_transaction(engine, signs_of_life))
+    found = [f"{sentence}. {_WITHOUT_A_WALL}" for sentence in sentences]
     return Findings(found, document={"unwalled": found})

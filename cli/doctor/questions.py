@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from cli.doctor.looks import (
+    certificates_that_fail,
     drifted,
     impossible_states,
     lost_hosts,
@@ -39,7 +40,8 @@ QUESTIONS: Sequence[DoctorQuestion] = (
     DoctorQuestion(
         "Has every rollout that ended a receipt?",
         drifted(UNSEALED),
-        "workers seal what has none, where they and beat run: 'rollway status' shows whether they do",
+        "workers seal what has none yet, where they and beat run: 'rollway status' shows whether they do; what somebody"
+        " removed is not made again",
         ExitCode.REFUSED,
     ),
     DoctorQuestion(
@@ -69,7 +71,8 @@ QUESTIONS: Sequence[DoctorQuestion] = (
     DoctorQuestion(
         "Is every host heard of?",
         lost_hosts,
-        "'rollway up' there starts its worker; 'rollway forget-host HOST' forgets one that never comes back",
+        "'rollway up' there starts its worker; 'rollway forget-host HOST' forgets one that never comes back; one that"
+        " Redis does not answer has another REDIS_URL, or a network between that is cut",
         ExitCode.REFUSED,
         "rollway_host_silence_seconds",
     ),
@@ -79,6 +82,13 @@ QUESTIONS: Sequence[DoctorQuestion] = (
         "chrony, or another NTP client of that host, sets its clock; 'rollway hosts' shows by how much all are off",
         ExitCode.REFUSED,
         "rollway_host_clock_offset_seconds",
+    ),
+    DoctorQuestion(
+        "Is every certificate there, and renewed in time?",
+        certificates_that_fail,
+        "docs/certificates.md says what to do about each sentence; 'rollway status DEPLOYMENT' shows all of one",
+        ExitCode.REFUSED,
+        "rollway_certificate_seconds",
     ),
     DoctorQuestion(
         "Is every deployment looked at again?",

@@ -72,10 +72,13 @@ def _document(asked: AskedAhead, foreseen: Plan) -> dict[str, Any]:
     return {"deployment": asked.name, "from": asked.from_revision, "to": asked.to_revision, **foreseen.as_json()}
 
 
+NOTHING = "  nothing is created or drained"
+
+
 def plan_page(title: str, plan: Plan) -> RenderableType:
     """The whole plan; of one that does nothing a line."""
     if not any(wave.does for wave in plan.waves):
-        return Group(title, "  nothing is created or drained", *_doubts(plan))
+        return Group(title, NOTHING, *_doubts(plan))
     table = columns("  WAVE", "REPLICAS", "BEGINS", "TAKES", "WHAT")
     for wave in plan.waves:
         table.add_row(f"  {wave.number}", wave.picture, _after(wave.begins), _span(wave.takes), _what(wave))

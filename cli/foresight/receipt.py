@@ -1,6 +1,7 @@
 """`rollway receipt`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from cli.terminal.output import print_json, printer
 from db.audit.shown import ReceiptView
 from domain.commands.base import DEPLOYMENT
 from domain.foresight.receipts.receipt import Seal
+from domain.words.errors import RolloutNotFoundError
 from domain.words.numbers import duration
 
 Rollout = Annotated[
@@ -35,9 +37,10 @@ def receipt(*, rollout: Rollout, as_json: AsJson = False) -> None:
     """
     with Reader() as reader:
         found = reader.view(ReceiptView, *_of(rollout))
+        deviations = _deviations(reader, found.receipt["rollout"])
     if as_json:
-        return print_json(asdict(found))
-    return printer().print(receipt_page(found.receipt, found.seal))
+        return print_json({**asdict(found), "deviations": deviations})
+    return printer().print(receipt_page(found.receipt, found.seal, deviations))
 
 
 def _of(given: str) -> tuple[str, str]:
@@ -48,10 +51,18 @@ def _of(given: str) -> tuple[str, str]:
         return f"{DEPLOYMENT}/receipt", given
 
 
-def receipt_page(receipt: dict[str, Any], seal: Seal | None) -> str:
+def _deviations(reader: Reader, rollout: str) -> list[str]:
+    """Return what came otherwise than planned, as far as the rollout's rows are kept."""
+    with suppress(RolloutNotFoundError):
+        return list(reader.ask("/v1/rollouts/{rollout}/plan", rollout)["deviations"])
+    return []
+
+
+def receipt_page(receipt: dict[str, Any], seal: Seal | None, deviations: Sequence[str]) -> str:
     """The whole of it."""
-    parts = (_head, _promises, _waves, _deviations, _waits, _acts)
-    return "\n".join((*(line for part in parts for line in part(receipt)), *_seal(seal)))
+    before, after = (_head, _promises, _waves), (_waits, _acts)
+    first, last = ([line for part in parts for line in part(receipt)] for parts in (before, after))
+    return "\n".join((*first, *_otherwise(deviations), *last, *_seal(seal)))
 
 
 def _head(receipt: dict[str, Any]) -> Iterator[str]:
@@ -95,10 +106,10 @@ def _waves(receipt: dict[str, Any]) -> Iterator[str]:
         yield _row(str(wave["number"]), begins, takes, wave["picture"], wave["why"])
 
 
-def _deviations(receipt: dict[str, Any]) -> Iterator[str]:
-    if receipt["deviations"]:
+def _otherwise(deviations: Sequence[str]) -> Iterator[str]:
+    if deviations:
         yield from ("", "Otherwise than planned:", "")
-    for deviation in receipt["deviations"]:
+    for deviation in deviations:
         yield f"- {deviation}"
 
 

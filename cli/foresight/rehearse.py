@@ -7,10 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from cli.foresight.asked import AskedAhead, Otherwise, asked_for
-from cli.foresight.plan import Deployment, File, Revision
+from cli.foresight.plan import NOTHING, Deployment, File, Revision
 from cli.options import AsJson
 from cli.servers import Reader
 from cli.terminal.output import print_json, printer
+from domain.foresight.plan.course import course
+from domain.foresight.plan.drawn import LearnedFates
+from domain.foresight.plan.warnings import about_slow_starts
 from domain.foresight.rehearsal.learned import in_words
 from domain.foresight.rehearsal.rehearse import Rehearsal
 from domain.foresight.rehearsal.rehearse import rehearse as run_it
@@ -49,7 +52,11 @@ def rehearse(
         return print_json(documents[0] if file is None else documents)
     for each, rehearsal in found:
         printer().print(each.title)
-        for line in (*_lines(rehearsal), *_by(rehearsal, by)):
+        if not any(map(any, course(each.subject.deployment, each.now, LearnedFates(learned=each.learned)).moves)):
+            printer().print(NOTHING)
+            continue
+        slow = (f"! {warning}" for warning in about_slow_starts(each.subject.deployment, each.now, each.learned))
+        for line in (*_lines(rehearsal), *_by(rehearsal, by), *slow):
             printer().print(f"  {line}")
     return None
 

@@ -1,4 +1,4 @@
-"""Commands about deployments, their rollouts and replicas."""
+"""Commands about deployments: what releases, steers and shows them."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from cli.terminal.exits import READING, WAITING, WRITING, ExitCode
 
 _CHANGE = "cli.commands.deployments.change"
 
-DEPLOYMENTS: Mapping[str, Listed] = {
+RELEASE: Mapping[str, Listed] = {
     "apply": Listed(
         "cli.apply.command",
         "Make deployments what a YAML file says",
@@ -33,9 +33,6 @@ DEPLOYMENTS: Mapping[str, Listed] = {
         "Run a change many times in a simulated world",
         READING,
         "rollway rehearse web v2 --by 60\nrollway rehearse -f examples/web.yaml --runs 500 --json",
-    ),
-    "replay": Listed(
-        "cli.foresight.replay", "Decide every step of a rollout once more", READING, "rollway replay web --at 3"
     ),
     "activate": Listed(_CHANGE, "Make a revision the running one"),
     "rolling-update": Listed(
@@ -72,6 +69,9 @@ DEPLOYMENTS: Mapping[str, Listed] = {
         WRITING,
         "rollway push-metric web queue_length 17",
     ),
+}
+
+STEER: Mapping[str, Listed] = {
     "pause": Listed(_CHANGE, "Hold a rollout where it is"),
     "resume": Listed(_CHANGE, "Go on with a paused rollout"),
     "promote": Listed(_CHANGE, "Move the traffic to a green set"),
@@ -79,7 +79,18 @@ DEPLOYMENTS: Mapping[str, Listed] = {
     "undo": Listed(_CHANGE, "Go back to what ran before, at once"),
     "retry": Listed(_CHANGE, "Begin again what was rolled back, or try failed starts now"),
     "scale": Listed(_CHANGE, "Change how many replicas are wanted"),
+    "maintenance": Listed(
+        "cli.commands.deployments.maintenance",
+        "Answer callers by 503, or no longer",
+        WRITING,
+        "rollway maintenance web on --reason 'the database moves'\n"
+        "rollway maintenance web on --page sorry.html --allow 'x-from-inside: yes'\n"
+        "rollway maintenance web off",
+    ),
     "destroy": Listed(_CHANGE, "Drain every replica and end the deployment"),
+}
+
+WATCH: Mapping[str, Listed] = {
     "status": Listed(
         "cli.commands.deployments.read", "Show how everything is", READING, "rollway status\nrollway status web --watch"
     ),
@@ -87,11 +98,14 @@ DEPLOYMENTS: Mapping[str, Listed] = {
     "receipt": Listed(
         "cli.foresight.receipt", "Show what a rollout promised, and what it did", READING, "rollway receipt web"
     ),
+    "replay": Listed(
+        "cli.foresight.replay", "Decide every step of a rollout once more", READING, "rollway replay web --at 3"
+    ),
     "history": Listed(
-        "cli.commands.deployments.read",
+        "cli.commands.deployments.history",
         "Show what happened, who wanted it and why",
         READING,
-        "rollway history web -n 50",
+        "rollway history web -n 50\nrollway history",
     ),
     "events": Listed(
         "cli.events.command",

@@ -1,4 +1,4 @@
-"""Commands about the whole fleet: proxies, hosts, subscribers, freezes, groups, tokens."""
+"""Commands about the whole fleet, and what keeps it up."""
 
 from collections.abc import Mapping
 
@@ -53,6 +53,9 @@ FLEET: Mapping[str, Listed] = {
         READING,
         "rollway groups",
     ),
+}
+
+UPKEEP: Mapping[str, Listed] = {
     "envoy-bootstrap": Listed(
         "cli.commands.machine.bootstrap",
         "Print the bootstrap of an Envoy of your own",

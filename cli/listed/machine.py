@@ -8,9 +8,16 @@ from cli.terminal.exits import READING, STARTING, WAITING, ExitCode
 MACHINE: Mapping[str, Listed] = {
     "demo": Listed(
         "cli.demo.command",
-        "Show a real rolling update, rollback and canary, under load",
+        "Show a real rollout, way back and canary, under load",
         (ExitCode.REFUSED, ExitCode.UNREACHABLE, ExitCode.INTERRUPTED),
         "rollway demo",
+    ),
+    "init": Listed(
+        "cli.commands.machine.init",
+        "Write the file of a service of yours, tried here first",
+        (ExitCode.REFUSED, ExitCode.USAGE),
+        "rollway init\n"
+        "rollway init --name shop --command 'venv/bin/fastapi run' --port PORT --health /healthz --replicas 3",
     ),
     "up": Listed(
         "cli.commands.machine.stack",

@@ -1,9 +1,11 @@
 """A rollout as a film: a line for each cycle, from the steps that Postgres keeps, so that none is missed by polling."""
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from uuid import UUID
 
 from rich.console import Console
@@ -15,8 +17,13 @@ from db.views.ahead.cycles import Cycle, cycle_of, cycles
 from db.views.deployments import DeploymentView
 from db.views.routes import FailingStart
 from db.views.timeline import Progress
+from domain.model.states import RouteStatus
 
 _WIDE = 20
+_SLOW_START = timedelta(seconds=5)
+"""A start that takes longer says what it waits for."""
+_COUNTS_ON_SECONDS = 30
+"""So seldom a wait of which only the numbers change is printed again; on a terminal never, the last line has them."""
 
 
 @dataclass(slots=True)
@@ -36,7 +43,9 @@ class Film:
     _live: Live | None = None
     _seen: Cycle | None = None
     _reason: str = ""
+    _said_at: float = 0.0
     _failed: int = 0
+    _told: set[str] = field(default_factory=set)
 
     @property
     def seconds(self) -> float:
@@ -69,6 +78,7 @@ class Film:
                     self._print(cycle)
         if progress.rollout is None and progress.failing is not None:
             self._print_failure(progress.failing)
+        self._print_slow_starts(deployment)
         now = _now(deployment)
         if now == self._seen and not _before_first_step(progress):
             self._print_if_new(now)
@@ -90,6 +100,15 @@ class Film:
             self.console.print(Text(line, "yellow"))
         self._failed = failing.in_a_row
 
+    def _print_slow_starts(self, deployment: DeploymentView) -> None:
+        """A line for each thing that keeps replicas from coming up, such as an engine that does not run."""
+        for route in deployment.routes:
+            is_slow = deployment.now - route.created_at > _SLOW_START and route.status is RouteStatus.PROVISIONING
+            line = f"a start of {route.revision} waits: {route.reason}"
+            if is_slow and route.reason and line not in self._told and not self.numbered:
+                self._told.add(line)
+                self.console.print(Text(f"{self.prefix}{self.seconds:6.1f} s  ! {line}", "yellow"))
+
     def _print_if_new(self, now: Cycle) -> None:
         before = self._last
         if now.picture.strip("|") != (before.picture.strip("|") if before else "") or self._waits_for_more(now):
@@ -98,6 +117,9 @@ class Film:
     def _waits_for_more(self, now: Cycle) -> bool:
         """Whether it waits for something else than was printed last; a step's own reason was printed with the step."""
         if self.numbered or self._last is None or now.why == self._reason:
+            return False
+        counts_on = _without_numbers(now.why) in map(_without_numbers, (self._reason, self._last.why))
+        if counts_on and (self._live is not None or self.seconds < self._said_at + _COUNTS_ON_SECONDS):
             return False
         self._reason = now.why
         return not now.why.startswith(self._last.why)
@@ -108,11 +130,16 @@ class Film:
 
     def _print(self, cycle: Cycle) -> None:
         self.shown.append(cycle)
+        self._said_at = self.seconds
         width = max(8, len(cycle.picture)) if len(cycle.picture) < _WIDE else 0
         number = f"cycle {len(self.shown) - 1}  " if self.numbered else ""
         words = (cycle.did or cycle.why) if self.numbered else cycle.why
         line = Text(f"{self.prefix}{self.seconds:6.1f} s  {number}{cycle.picture:<{width}}  {words}")
         self.console.print(line, no_wrap=True, overflow="ellipsis", crop=True, soft_wrap=False)
+
+
+def _without_numbers(words: str) -> str:
+    return re.sub(r"[\d.,]+", "", words)
 
 
 def _before_first_step(progress: Progress) -> bool:

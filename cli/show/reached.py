@@ -1,13 +1,15 @@
 """Says where a deployment is reached, as something to click on when this machine's stack runs an Envoy."""
 
 import os
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from cli.remote import remote
 from db.views.fleet.entrances import ReachedView
 from domain.installation.tokens import PAGE_HOST
-from domain.traffic.entrances import entrances_in_words, rules_in_words
 from domain.traffic.published import EntranceKind
+from domain.traffic.tls import CertificateKind
+from domain.traffic.worded import entrances_in_words, rules_in_words
 from stack.home.folder import find_home
 from stack.status import stack_status
 
@@ -38,6 +40,20 @@ def urls_of(reached: ReachedView, envoy: str) -> list[str]:
     local = [host for host in hosts if host.endswith(_LOOPBACK) and not host.startswith("*.")]
     named = [f"http://{host}:{urlsplit(envoy).port}/" for host in local]
     return [*named, *(f"{envoy}{prefix}" for prefix in prefixes)]
+
+
+def certificates_in_words(reached: ReachedView) -> Iterator[str]:
+    """Say of each certificate how long it is good, or why there is none."""
+    for found in reached.certificates:
+        if found.kind == CertificateKind.CALLERS:
+            who = "authorities of callers"
+        else:
+            who = f"certificate of {found.name or ', '.join(found.names) or 'its own'}"
+        until = f"until {found.not_after:%Y-%m-%d %H:%M} UTC" if found.not_after else ""
+        coming = "is ordered" if found.is_ordered else ""
+        fault = f"not renewed: {found.fault}" if found.fault and until else found.fault or ""
+        known = "known" if found.kind == CertificateKind.CALLERS and not fault else ""
+        yield f"{who}: {'; '.join(filter(None, (until, coming, fault, known))) or 'nobody has looked yet'}"
 
 
 def reached_in_words(reached: ReachedView, envoy: str) -> str:

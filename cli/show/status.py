@@ -63,12 +63,18 @@ def deployment_page(
     failed: RouteView | None,
     reached: str,
     deviations: Sequence[str] = (),
+    callers: Text | None = None,
 ) -> RenderableType:
-    """Everything about one deployment. `reached`: where, in words; `deviations`: of its rollout from the plan."""
+    """Everything about one deployment. `reached`: where, in words; `deviations`: of its rollout from the plan.
+
+    `callers`: what they get, where that is known.
+    """
     facts = columns("", "")
     facts.show_header = False
     for name, words in _facts(view, revisions, failed, reached, deviations):
         facts.add_row(Text(name, "dim"), words)
+        if name == "replicas" and callers is not None:
+            facts.add_row(Text("callers", "dim"), callers)
     head = Text.assemble((view.name, "bold"), "  ", _state(view), f" for {duration(view.now - view.phase_started_at)}")
     return Group(head, facts, Text(), routes_table(view.routes, view)) if view.routes else Group(head, facts)
 
@@ -110,6 +116,8 @@ def _facts(
     yield "replicas", f"{drawn}  {_counts(view)}".strip()
     if late := view.overdue:
         yield "late", Text(late, "yellow")
+    if view.maintenance:
+        yield "callers get", Text(view.maintenance, "yellow")
     if why := view.why:
         is_under_way = view.standing.tone in ("moves", "warn")
         yield "why", f"{why} ('rollway why {view.name}' says more)" if is_under_way else why
@@ -149,7 +157,17 @@ def policy_words(policy: dict[str, Any] | None) -> str:
 
 
 def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """1, 5%, (errors (allowed 1%), at_least (requests 60)), 5% → 50%: what is none is left out."""
+    match value:
+        case float():
+            return f"{value:g}"
+        case bool():
+            return "yes" if value else "no"
+        case dict():
+            return f"({', '.join(f'{name} {_short(part)}' for name, part in value.items() if part is not None)})"
+        case list() | tuple():
+            return " → ".join(map(_short, value))
+    return "none" if value is None else str(value)
 
 
 def _state(view: DeploymentView) -> Text:

@@ -12,11 +12,10 @@ from db.views.timeline import Progress
 from domain.commands.base import DEPLOYMENT
 from domain.handlers.check_replica import is_settled
 from domain.model.states import Lifecycle, RolloutOutcome
+from domain.strategies.backoff import MOST_STARTS
 
 POLL_SECONDS = 0.1
 _LOST_PATIENCE = 15.0
-_MOST_STARTS = 3
-"""That fail in a row of what has never been healthy: nobody waits for a fourth one."""
 
 Goal = Callable[[Progress], bool]
 """Whether what was waited for has happened. Raises a refusal when it never will."""
@@ -81,7 +80,7 @@ def settled(progress: Progress) -> bool:
     if view.degraded_reason:
         cause = f"; a replica failed: {failing.cause}" if failing else ""
         raise DegradedError(f"{view.name} is degraded: {view.degraded_reason}{cause}", deployment=view.name)
-    if failing and not failing.has_come_up and failing.in_a_row >= _MOST_STARTS and not serving:
+    if failing and not failing.has_come_up and failing.in_a_row >= MOST_STARTS and not serving:
         message = f"{failing.revision} of {view.name} has never been healthy: {failing.in_a_row} starts failed in a row"
         more = f"the last one: {failing.cause}; mend what it runs, and apply it again"
         raise DegradedError(f"{message}, {more}", deployment=view.name)

@@ -20,6 +20,11 @@ from domain.foresight.receipts.receipt import Sealed, broken
 MOST = 1000
 """Findings of one audit: more would not tell more."""
 
+_ENDED_OTHERWISE = """
+    (o.outcome = 'completed' AND o.back_reason IS NOT NULL OR o.outcome = 'rolled_back' AND o.back_reason IS NULL)
+"""
+"""As an index has it, so that the past is not read to find that nothing in it is wrong."""
+
 CHECKS = {
     "open_rollout_unlinked": """
         SELECT d.name, concat('rollout ', o.id, ' is open, but the deployment, ', d.lifecycle, ', does not point to it')
@@ -34,18 +39,20 @@ CHECKS = {
     "rollout_leads_elsewhere": """
         SELECT d.name, concat('its rollout ', o.id, ' leads from or to another revision than the deployment says')
           FROM deployments d JOIN rollouts o ON o.id = d.rollout_id
-         WHERE (o.deployment_id, o.from_revision_id, o.to_revision_id)
+         WHERE d.rollout_id IS NOT NULL -- said, since Postgres expects one of each deployment otherwise
+           AND (o.deployment_id, o.from_revision_id, o.to_revision_id)
                IS DISTINCT FROM (d.id, d.current_revision_id, d.deploying_revision_id)
     """,
-    "direction_contradicts_rollout": """
+    "direction_contradicts_rollout": f"""
         SELECT d.name, concat('rollout ', o.id, ' is ', coalesce(o.outcome, d.sub_step), ', but ',
                               CASE WHEN o.back_reason IS NULL THEN 'was never turned back'
                                    ELSE 'was turned back: ' || o.back_reason END)
           FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
-         WHERE CASE coalesce(o.outcome, d.sub_step) WHEN 'completed' THEN o.back_reason IS NOT NULL
-                                                    WHEN 'provisioning' THEN o.back_reason IS NOT NULL
-                                                    WHEN 'rolled_back' THEN o.back_reason IS NULL
-                                                    WHEN 'rolling_back' THEN o.back_reason IS NULL END
+         WHERE (o.ended_at IS NULL OR {_ENDED_OTHERWISE})
+           AND CASE coalesce(o.outcome, d.sub_step) WHEN 'completed' THEN o.back_reason IS NOT NULL
+                                                      WHEN 'provisioning' THEN o.back_reason IS NOT NULL
+                                                      WHEN 'rolled_back' THEN o.back_reason IS NULL
+                                                      WHEN 'rolling_back' THEN o.back_reason IS NULL END
     """,
     "steps_do_not_add_up": """
         SELECT d.name, concat('rollout ', o.id, ' counts ', o.steps, ' steps, of which ', count(s.step_no),
@@ -54,6 +61,19 @@ CHECKS = {
          WHERE o.ended_at IS NULL OR o.ended_at > now() - interval '1 day'
          GROUP BY d.id, o.id
         HAVING o.steps <> count(s.step_no) OR o.steps <> coalesce(max(s.step_no), 0)
+    """,
+    "step_builds_on_nothing": """
+        SELECT name, concat('step ', min(step_no), ' of rollout ', rollout_id, ' says what it saw otherwise than ',
+                            'the step before, which is missing or builds on another one')
+          FROM (SELECT d.name, s.rollout_id, s.step_no, s.whole_step,
+                       s.step_no - 1 IS DISTINCT FROM lag(s.step_no) OVER each
+                       OR s.whole_step IS DISTINCT FROM lag(coalesce(s.whole_step, s.step_no)) OVER each AS is_torn
+                  FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
+                  JOIN rollout_steps s ON s.rollout_id = o.id
+                 WHERE o.ended_at IS NULL OR o.ended_at > now() - interval '1 day'
+                WINDOW each AS (PARTITION BY s.rollout_id ORDER BY s.step_no)) steps
+         WHERE whole_step IS NOT NULL AND is_torn
+         GROUP BY name, rollout_id
     """,
     "waits_without_clock": """
         SELECT d.name, concat_ws('/', 'nothing will ever look at it again: it is ' || d.lifecycle, d.sub_step)
@@ -85,9 +105,9 @@ CHECKS = {
            AND d.lifecycle = 'ready' AND d.degraded_reason IS NULL AND (d.due_at IS NULL OR d.due_at > now())
     """,
     "route_of_foreign_rollout": f"""
-        SELECT d.name, concat('route ', r.id, ' was created by rollout ', o.id, ' of another deployment')
-          FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN rollouts o ON o.id = r.rollout_id
-         WHERE r.{PRESENT} AND o.deployment_id <> r.deployment_id
+        SELECT d.name, concat('route ', r.id, ' was created by rollout ', r.rollout_id, ' of another deployment')
+          FROM routes r JOIN deployments d ON d.id = r.deployment_id
+         WHERE r.{PRESENT} AND (SELECT deployment_id FROM rollouts WHERE id = r.rollout_id) <> r.deployment_id
     """,
     "budgets_unguarded": """
         SELECT 'every deployment', concat('trigger ', guard, ' is gone or switched off: nothing refuses what breaks it')

@@ -27,7 +27,7 @@ KEPT = 1000
 """So many receipts of each deployment are kept, the newest."""
 
 _ROLLOUT = """
-    SELECT o.id::text, o.deployment_id, o.from_revision_id, o.to_revision_id, d.name AS deployment,
+    SELECT o.id::text, o.from_revision_id, o.to_revision_id, d.name AS deployment,
            f.name AS from_revision, t.name AS to_revision,
            jsonb_build_object('strategy', o.strategy, 'spec', o.spec, 'limits', o.limits) AS policy,
            o.ceiling, o.floor, o.count_stopping, o.actor, o.reason, o.started_at, o.ended_at, o.outcome, o.back_reason,
@@ -51,7 +51,7 @@ _ACTS = """
 
 _UNSEALED = """
     SELECT o.deployment_id, o.id FROM rollouts o
-     WHERE o.outcome IS NOT NULL AND NOT EXISTS (SELECT FROM receipts r WHERE r.rollout_id = o.id)
+     WHERE o.outcome IS NOT NULL AND NOT o.is_sealed
        AND (o.ended_at, o.id) > (coalesce((SELECT ended_at FROM rollouts WHERE id = %(after)s), '-infinity'), %(after)s)
      ORDER BY o.ended_at, o.id
      LIMIT %(limit)s
@@ -69,8 +69,15 @@ _OF_ROLLOUT = "SELECT number, text, sha256 FROM receipts WHERE rollout_id = %s"
 
 # who was first has sealed it, or has taken the number: then the next pass seals it with the next one
 _SEAL = """
-    INSERT INTO receipts (rollout_id, deployment_id, number, text, sha256) VALUES (%s, %s, %s, %s, %s)
-    ON CONFLICT DO NOTHING
+    WITH kept AS (
+        INSERT INTO receipts (rollout_id, deployment_id, number, text, sha256) VALUES (%s, %s, %s, %s, %s)
+        ON CONFLICT DO NOTHING RETURNING rollout_id),
+         sealed AS (
+        UPDATE rollouts o SET is_sealed = true FROM kept WHERE o.id = kept.rollout_id
+        RETURNING count_ended(o) AS counts)
+    INSERT INTO rollout_counts AS known SELECT (counts).* FROM sealed
+        ON CONFLICT (strategy, outcome, bucket) DO UPDATE
+       SET count = known.count + excluded.count, seconds = known.seconds + excluded.seconds
 """
 
 _FORGET = "DELETE FROM receipts WHERE deployment_id = %s AND number <= %s"
@@ -122,8 +129,7 @@ def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, A
         told for told in intervals_of(connection, rollout_id) if not row["ended_at"] or told.at <= row["ended_at"]
     ]
     told = answered(during, names)
-    otherwise = _against_plan(connection, row.pop("deployment_id"), row["started_at"], steps).deviations
-    return receipt(RecordedRollout(**row, steps=steps, acts=acts, deviations=otherwise, requests=told))
+    return receipt(RecordedRollout(**row, steps=steps, acts=acts, requests=told))
 
 
 def deviations_of(connection: Connection[Any], rollout_id: UUID) -> list[str]:

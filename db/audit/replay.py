@@ -1,7 +1,8 @@
 """Every recorded step of every rollout decided once more: what was stored must come out again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Self
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from psycopg.rows import DictRow, dict_row
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
+from domain.cycle.chain import Chain
 from domain.handlers.replay import is_same_decision, records_a_failed_write, replay_step
 
 _PAGE = 200
@@ -42,17 +44,35 @@ class DifferingStep:
 
 
 @dataclass(frozen=True, slots=True)
+class LostStep:
+    """A step of which nobody can tell what it saw: one that it builds on is missing, or is not what was recorded."""
+
+    deployment: str
+    rollout_id: UUID
+    step_no: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """Counts of steps that came out as stored, and of those that record a failed write; and those that differ."""
+    """Counts of steps that came out as stored, and that record a failed write; those that differ, or are lost."""
 
     equal: int = 0
     failed_writes: int = 0
     differing: tuple[DifferingStep, ...] = ()
+    lost: tuple[LostStep, ...] = ()
 
     def __add__(self, other: Self) -> Self:
         return type(self)(
-            self.equal + other.equal, self.failed_writes + other.failed_writes, self.differing + other.differing
+            self.equal + other.equal,
+            self.failed_writes + other.failed_writes,
+            self.differing + other.differing,
+            self.lost + other.lost,
         )
+
+    @property
+    def findings(self) -> list[str]:
+        """A sentence for each step that differs, and for the lost steps of each rollout."""
+        return [*map(str, self.differing), *(_sentence(list(steps)) for _, steps in groupby(self.lost, _rollout_id))]
 
 
 def replay_pages(engine: Engine) -> Iterator[ReplayReport]:
@@ -60,9 +80,9 @@ def replay_pages(engine: Engine) -> Iterator[ReplayReport]:
 
     Raises InvalidInputError for a phase that no handler has.
     """
-    rows = _page(engine, _BEFORE_ALL)
+    rows, chain = _page(engine, _BEFORE_ALL), Chain()
     while rows:
-        yield sum(map(_replayed, rows), ReplayReport())
+        yield sum((_replayed(row, chain) for row in rows), ReplayReport())
         rows = _page(engine, rows[-1])
 
 
@@ -73,11 +93,26 @@ def _page(engine: Engine, after: Mapping[str, Any]) -> list[DictRow]:
     )
 
 
-def _replayed(row: DictRow) -> ReplayReport:
-    replayed = replay_step(row["inputs"], row["phase"])
+def _replayed(row: DictRow, chain: Chain) -> ReplayReport:
+    step = row["deployment"], row["rollout_id"], row["step_no"]
+    inputs = chain.whole(row["rollout_id"], row["step_no"], row["inputs"])
+    if inputs is None:
+        return ReplayReport(lost=(LostStep(*step),))
+    replayed = replay_step(inputs, row["phase"])
     if is_same_decision(row["decision"], replayed):
         return ReplayReport(equal=1)
-    if records_a_failed_write(row["inputs"]["deployment"]["phase_attempts"], row["decision"]):
+    if records_a_failed_write(inputs["deployment"]["phase_attempts"], row["decision"]):
         return ReplayReport(failed_writes=1)
-    differing = DifferingStep(row["deployment"], row["rollout_id"], row["step_no"], row["decision"], replayed)
-    return ReplayReport(differing=(differing,))
+    return ReplayReport(differing=(DifferingStep(*step, row["decision"], replayed),))
+
+
+def _sentence(lost: Sequence[LostStep]) -> str:
+    first = lost[0]
+    return (
+        f"{first.deployment}, rollout {first.rollout_id}: {len(lost)} steps from step {first.step_no} on cannot be "
+        "decided again: each is recorded as what differs from the step before, and one is missing or was altered"
+    )
+
+
+def _rollout_id(step: LostStep) -> UUID:
+    return step.rollout_id

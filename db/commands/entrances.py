@@ -1,20 +1,23 @@
 """Sets where deployments are reached: by the command that says so, and for a new deployment."""
 
 from collections.abc import Sequence
-from dataclasses import astuple
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.types.json import Jsonb
 
+from db.certificates.wanted import want
 from db.commands.locked import lock_named, note, touch
 from db.locking.rows import columns
 from db.views.fleet.entrances import owners_of
 from domain.commands.deployment import SetTraffic
 from domain.model.states import Lifecycle
-from domain.traffic.entrances import EntranceTakenError, default_entrances, entrances_in_words
+from domain.traffic.entrances import EntranceTakenError, default_entrances
 from domain.traffic.nested import around, named_after
-from domain.traffic.published import Entrance
+from domain.traffic.published import Entrance, stored_together
+from domain.traffic.tls import TLS_SETTINGS, wanted_certificates
+from domain.traffic.worded import entrances_in_words
 from domain.words.errors import WrongStateError
 
 _ENTRANCES = columns("kind text, value text, strip_prefix bool")
@@ -52,15 +55,8 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
         if not command.is_default:
             raise EntranceTakenError.by(owner, command.deployment, entrance.kind, entrance.value)
     got = tuple(entrance for entrance in wanted if entrance not in taken)
-    connection.execute(
-        """
-        UPDATE deployments
-           SET request_timeout_seconds = %s, hedge_after_seconds = %s, preview = %s, idle_timeout_seconds = %s,
-               protocol = %s
-         WHERE id = %s
-        """,
-        (*astuple(command.rules), deployment.id),
-    )
+    _set_rules(connection, deployment.id, command)
+    want(connection, deployment.id, wanted_certificates(command.tls, command.hosts or ()))
     message = f"reached as {entrances_in_words(got, command.rules)}"
     note(connection, deployment.id, command, "set_traffic", message)
     return {
@@ -74,8 +70,33 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
         "preview": command.preview,
         "idle_timeout_seconds": command.idle_timeout_seconds,
         "protocol": command.protocol.value,
+        "tls": None if command.tls is None else TLS_SETTINGS.dump_python(command.tls, mode="json"),
+        "hold_seconds": command.hold_seconds,
+        "hold_callers": command.hold_callers,
+        "max_body_bytes": command.max_body_bytes,
+        "max_requests_per_second": command.max_requests_per_second,
         "version": touch(connection, deployment),
     }
+
+
+def _set_rules(connection: Connection, deployment_id: UUID, command: SetTraffic) -> None:
+    connection.execute(
+        """
+        UPDATE deployments
+           SET request_timeout_seconds = %s, hedge_after_seconds = %s, preview = %s, idle_timeout_seconds = %s,
+               protocol = %s, rules = %s
+         WHERE id = %s
+        """,
+        (
+            command.request_timeout_seconds,
+            command.hedge_after_seconds,
+            command.preview,
+            command.idle_timeout_seconds,
+            command.protocol,
+            Jsonb(stored_together(command.rules)),
+            deployment_id,
+        ),
+    )
 
 
 def refuse_foreign(connection: Connection, command: SetTraffic, sees: Sequence[str]) -> None:

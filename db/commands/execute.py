@@ -13,13 +13,13 @@ from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
-from db.commands import autoscaling, fleet
+from db.commands import autoscaling, fleet, subscriptions
 from db.commands.apply.difference import stored_of
 from db.commands.entrances import refuse_foreign, set_traffic
-from db.commands.fleet import delete_subscription, set_subscription
 from db.commands.heard import wishes
 from db.commands.heard.wishes import CannotWaitError, Wish
 from db.commands.locked import KEEP_ANSWER, answer_again, answered
+from db.commands.maintenance import set_maintenance
 from db.commands.policies import create_deployment, set_policy
 from db.commands.revisions import add_revision
 from db.commands.steering import HEARD, steer
@@ -33,10 +33,16 @@ from db.silence import AWAY
 from domain.commands.apply.document import Apply
 from domain.commands.apply.parts import parts, refuse_beyond, told_of
 from domain.commands.base import Command, DeploymentCommand
-from domain.commands.deployment import AddRevision, CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
+from domain.commands.deployment import (
+    AddRevision,
+    CreateDeployment,
+    SetAutoscalingRules,
+    SetMaintenance,
+    SetPolicy,
+    SetTraffic,
+)
 from domain.commands.replicas import PushMetric
 from domain.commands.rules import RULES
-from domain.commands.subscriptions import DeleteSubscription, SetSubscription
 from domain.installation.tokens import Role
 from domain.model.states import DeploymentLifecycleStatus
 from domain.words.errors import RollwayError
@@ -191,10 +197,10 @@ _EFFECTS: dict[type[Command], Callable[[Connection, Any], Result]] = {
     AddRevision: add_revision,
     SetPolicy: set_policy,
     SetTraffic: set_traffic,
+    SetMaintenance: set_maintenance,
     SetAutoscalingRules: autoscaling.set_rules,
     PushMetric: autoscaling.push_metric,
-    SetSubscription: set_subscription,
-    DeleteSubscription: delete_subscription,
     **told.EFFECTS,
     **fleet.EFFECTS,
+    **subscriptions.EFFECTS,
 }

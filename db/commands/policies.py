@@ -15,6 +15,7 @@ from domain.commands.deployment import CreateDeployment, DeploymentExistsError, 
 from domain.model.policy import DeploymentPolicy
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.strategies import chosen_policy, parse_policy
+from domain.words.numbers import number_of
 
 
 def set_policy(connection: Connection, command: SetPolicy) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def create_deployment(connection: Connection, command: CreateDeployment) -> dict
         )
     take_default_entrances(connection, row[0], command.deployment)
     store_policy(connection, row[0], policy)
-    sentence = f"created with {command.desired_replicas} replicas wanted"
+    sentence = f"created with {number_of(command.desired_replicas, 'replica')} wanted"
     note(connection, row[0], command, "create", sentence)
     write_events(connection, [CloudEvent(CloudEventType.DEPLOYMENT_CREATED, row[0], command.actor, sentence)])
     return {"deployment": command.deployment, "deployment_id": str(row[0]), "version": 1}

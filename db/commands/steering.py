@@ -1,7 +1,7 @@
 """Commands that steer a deployment: the domain decides by its RULES, one effect writes."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from psycopg import Connection, Cursor
@@ -18,6 +18,7 @@ from db.locking.statuses import ACTIVE
 from db.outbox.delivery import write_events
 from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
 from db.views.past import ended_rollouts
+from db.views.routes import why_it_only_failed
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.rollout import Abort, Pause, Undo
 from domain.commands.rules import RULES
@@ -148,11 +149,11 @@ class StoredCase:
         Raises RevisionNotFoundError, and what `domain.steering.past.way_back` raises.
         """
         if self.command.revision is not None:
-            return self.activation(self.command.revision)
+            return self._back_to(self.command.revision)
         if self.deployment.rollout is not None:
             return None
-        back = way_back(self.deployment, ended_rollouts(self.connection, self.deployment.id))
-        return self.activation(back.revision.name, desired=back.desired)
+        back = way_back(self.deployment, ended_rollouts(self.connection, self.deployment.id), self.asking.at)
+        return self._back_to(back.revision.name, back.desired)
 
     def same_again(self) -> ActivationRequest:
         """To a new revision with the content of the current one. Raises WrongStateError."""
@@ -172,6 +173,11 @@ class StoredCase:
             return None, None
         outcome = RolloutOutcome(row["outcome"]) if row["outcome"] else None
         return self.activation(row["name"], desired=row["desired"]), outcome
+
+    def _back_to(self, revision: str, desired: int | None = None) -> ActivationRequest:
+        named = self.activation(revision, desired=desired)
+        why = "" if self.command.anyway else why_it_only_failed(self.connection, named.revision_id)
+        return replace(named, only_failed=why)
 
     def _checks(self, references: Sequence[str]) -> tuple[SecretCheck, ...]:
         if self.asked is not None and not set(references) <= set(self.asked):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from struct import Struct
 from typing import Any, ClassVar
+from uuid import UUID
 
 import psycopg
 from psycopg import pq
@@ -14,8 +15,8 @@ _HEAD = Struct("!iiIii")
 _LENGTH = Struct("!i")
 _NULL = _LENGTH.pack(-1)
 
-Pack = Callable[[Any], bytes]
-"""One value in binary form, its length before it."""
+Packed = Callable[[Sequence[Any]], list[bytes]]
+"""Values in binary form, the length before each. All at once: a call for each of thousands would take the most time."""
 
 
 class Array:
@@ -23,7 +24,7 @@ class Array:
 
     element: ClassVar[int]
     """The number of the type in Postgres."""
-    pack: ClassVar[Pack]
+    packed: ClassVar[Packed]
 
     __slots__ = ("values",)
 
@@ -36,33 +37,37 @@ class _ArrayDumper(Dumper):
 
     def dump(self, obj: Array) -> bytes:
         """As `array_recv` of Postgres reads it: dimensions, nulls or none, type, length, first index; the values."""
-        pack = type(obj).pack
-        packed = [_NULL if value is None else pack(value) for value in obj.values]
+        packed = type(obj).packed(obj.values)
         return _HEAD.pack(1, _NULL in packed, obj.element, len(packed), 1) + b"".join(packed)
 
 
-def _array(name: str, pack: Pack) -> type[Array]:
+def _array(name: str, packed: Packed) -> type[Array]:
     """The arrays of one type, made known to psycopg."""
     known = psycopg.postgres.types[name]
-    kind = type(f"{name}_array", (Array,), {"element": known.oid, "pack": staticmethod(pack), "__slots__": ()})
+    kind = type(f"{name}_array", (Array,), {"element": known.oid, "packed": staticmethod(packed), "__slots__": ()})
     psycopg.adapters.register_dumper(kind, type(f"{name}_array_dumper", (_ArrayDumper,), {"oid": known.array_oid}))
     return kind
 
 
-def _fixed(size: int, form: str) -> Pack:
+def _fixed(size: int, form: str) -> Packed:
     pack = Struct(f"!i{form}").pack
-    return lambda value: pack(size, value)
+    return lambda values: [_NULL if value is None else pack(size, value) for value in values]
 
 
-def _sized(dump: Callable[[Any], Any]) -> Pack:
-    def pack(value: object) -> bytes:
-        dumped: bytes = dump(value)
-        return _LENGTH.pack(len(dumped)) + dumped
+def _sized(dump: Callable[[Any], Any]) -> Packed:
+    def packed(values: Sequence[object]) -> list[bytes]:
+        dumped = [None if value is None else dump(value) for value in values]
+        return [_NULL if each is None else length(len(each)) + each for each in dumped]
 
-    return pack
+    length = _LENGTH.pack
+    return packed
 
 
-def _as_psycopg(example: object) -> Pack:
+def _uuids(values: Sequence[UUID | None]) -> list[bytes]:
+    return [_NULL if value is None else b"\0\0\0\x10" + value.int.to_bytes(16) for value in values]
+
+
+def _as_psycopg(example: object) -> Packed:
     """Return what it makes of values such as this one."""
     return _sized(Transformer().get_dumper(example, PyFormat.BINARY).dump)
 
@@ -76,6 +81,6 @@ ARRAYS: Mapping[str, type[Array]] = {
     "jsonb": _array("jsonb", _as_psycopg(Jsonb(None))),
     "text": _array("text", _sized(str.encode)),
     "timestamptz": _array("timestamptz", _as_psycopg(datetime.now().astimezone())),
-    "uuid": _array("uuid", lambda value: b"\0\0\0\x10" + value.int.to_bytes(16)),
+    "uuid": _array("uuid", _uuids),
 }
 """By the name of the type."""

@@ -2,17 +2,18 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import psycopg
+from psycopg.sql import SQL, Identifier, Literal
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random_exponential
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
 
 from db.connection.server import refuse_unfit
 from db.connection.settings import DatabaseSettings
@@ -33,7 +34,7 @@ def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Eng
     Connecting raises UnfitServerError where the server is too old.
     """
     made = create_engine(
-        settings.url,
+        "postgresql+psycopg://",
         pool_size=settings.pool_size,
         max_overflow=2,
         pool_recycle=1800,
@@ -52,12 +53,42 @@ def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Eng
 
     @event.listens_for(made, "do_connect")
     def _connect(_dialect: object, _record: object, _words: object, arguments: dict[str, Any]) -> psycopg.Connection:
-        connection = AnsweredConnection.connect(**arguments)
-        connection.patience = settings.patience_seconds
+        connection = _opened(settings, arguments)
         refuse_unfit(connection, settings.address)
         return connection
 
     return made
+
+
+def _opened(settings: DatabaseSettings, arguments: Mapping[str, Any]) -> AnsweredConnection:
+    """A connection whose session has the settings; of a pooler that keeps none, one that sets them in transactions."""
+    try:
+        connection = AnsweredConnection.connect(settings.url, **arguments)
+    except psycopg.OperationalError as error:
+        if _REFUSED_OPTIONS not in str(error):
+            raise
+        connection = AnsweredConnection.connect(settings.url, **{**arguments, "options": None})
+    connection.patience = settings.patience_seconds
+    if _has(connection, settings):
+        return connection
+    connection.prepare_threshold = None  # the next transaction may be in another session
+    connection.set_in_transactions = settings.session
+    return connection
+
+
+_REFUSED_OPTIONS = "unsupported startup parameter"
+
+
+def _has(connection: psycopg.Connection, settings: DatabaseSettings) -> bool:
+    """Whether the session has the settings that were given when it was opened. A pooler may ignore them."""
+    known = "plan_cache_mode"
+    try:
+        ((found,),) = connection.execute("SELECT current_setting(%s)", (known,), prepare=False).fetchall()
+        connection.rollback()
+    except psycopg.Error:
+        connection.close()
+        raise
+    return bool(found == settings.session[known])
 
 
 @cache
@@ -69,20 +100,31 @@ def engine() -> Engine:
 def in_transaction(on: Engine, work: Callable[[psycopg.Connection], T], patience_seconds: float = 0) -> T:
     """`work` in one transaction, run again from its start after a deadlock, a lock timeout or a lost connection.
 
-    Some attempts are made at once, and further ones for as long as the patience lasts. A connection lost while
-    committing leaves open whether it was committed: `work` must be safe to repeat.
+    Some attempts are made at once, and further ones for as long as the patience lasts; once it is over, a connection
+    that nobody answers is the last attempt, since others wait meanwhile for what the caller holds. A connection lost
+    while committing leaves open whether it was committed: `work` must be safe to repeat.
     """
-    with suppress(*AWAY), transaction(on) as connection:
-        return work(connection)
+    is_tried_again = partial(_is_tried_again, patient_until=time.monotonic() + patience_seconds)
+    try:
+        with transaction(on) as connection:
+            return work(connection)
+    except AWAY as error:
+        if not is_tried_again(error):
+            raise
     for attempt in Retrying(
         stop=stop_after_attempt(_ATTEMPTS - 1) & stop_after_delay(patience_seconds),
         wait=wait_random_exponential(multiplier=0.02, max=1),
-        retry=retry_if_exception_type(AWAY),
+        retry=retry_if_exception(is_tried_again),
         reraise=True,
     ):
         with attempt, transaction(on) as connection:
             return work(connection)
     raise AssertionError  # pragma: no cover  (Retrying returns or raises)
+
+
+def _is_tried_again(error: BaseException, patient_until: float) -> bool:
+    is_cut_off = isinstance(error, psycopg.errors.ConnectionTimeout)
+    return isinstance(error, AWAY) and (not is_cut_off or time.monotonic() < patient_until)
 
 
 @contextmanager
@@ -95,17 +137,24 @@ def transaction(on: Engine) -> Iterator[psycopg.Connection]:
     """
     with closing(_pooled(on)) as pooled:
         connection = pooled.driver_connection
-        assert isinstance(connection, psycopg.Connection)  # noqa: S101  (narrows the type; the URL fixes the driver)
+        assert isinstance(connection, AnsweredConnection)  # noqa: S101  (narrows the type: every engine makes such)
         connection.autocommit = True  # or psycopg waits for the answer to its own BEGIN
         try:
             with connection.pipeline():
                 connection.execute("BEGIN", prepare=False)
+                if connection.set_in_transactions:
+                    _set_here(connection, connection.set_in_transactions)
                 yield connection
                 connection.execute("COMMIT", prepare=False)
         finally:
             connection.rollback()  # sends nothing after a COMMIT
             if not connection.closed:
                 connection.autocommit = False
+
+
+def _set_here(connection: psycopg.Connection, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        connection.execute(SQL("SET LOCAL {} = {}").format(Identifier(name), Literal(value)), prepare=False)
 
 
 def _pooled(on: Engine) -> PoolProxiedConnection:

@@ -2,30 +2,33 @@
 
 from typing import Annotated, Self
 
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import Field, PlainValidator
-from sqlalchemy import URL, make_url
-from sqlalchemy.exc import ArgumentError
 
+from domain.installation.database_url import database_address, libpq_url
 from domain.installation.settings import Settings
 
 
-def _database_url(raw: str) -> URL:
+def _database_url(raw: str) -> str:
+    url = libpq_url(raw)
     try:
-        url = make_url(raw)
-    except ArgumentError as error:
+        named = conninfo_to_dict(url) if url.startswith("postgresql://") else {}
+    except ProgrammingError as error:
         raise ValueError(raw) from error
-    if url.get_backend_name() not in ("postgresql", "postgres") or not url.host or not url.database:
+    ports = str(named.get("port") or "5432").split(",")
+    if not named.get("host") or not named.get("dbname") or not all(port.isdecimal() for port in ports):
         raise ValueError(raw)
-    return url.set(drivername="postgresql+psycopg")
+    return url
 
 
 class DatabaseSettings(Settings):
     """Timeouts in milliseconds; `pool_size` connections for each process."""
 
-    url: Annotated[URL, PlainValidator(_database_url)] = Field(
+    url: Annotated[str, PlainValidator(_database_url)] = Field(
         validation_alias="DATABASE_URL", description="postgresql://user:password@host:port/database", repr=False
     )
-    """The database; psycopg opens it."""
+    """The database, in libpq's form, which may name several hosts."""
     pool_size: int = 5
     statement_timeout: int = 8_000
     lock_timeout: int = 2_000
@@ -38,7 +41,7 @@ class DatabaseSettings(Settings):
     @property
     def address(self) -> str:
         """host:port/database, for people."""
-        return f"{self.url.host}:{self.url.port or 5432}/{self.url.database}"
+        return database_address(self.url)
 
     @property
     def patience_seconds(self) -> float | None:
@@ -46,12 +49,20 @@ class DatabaseSettings(Settings):
         return self.statement_timeout / 1000 + 1.5 if self.statement_timeout else None
 
     @property
+    def session(self) -> dict[str, str]:
+        """The settings of a session, by their names."""
+        return {
+            "statement_timeout": str(self.statement_timeout),
+            "lock_timeout": str(self.lock_timeout),
+            "transaction_timeout": str(self.transaction_timeout),
+            "timezone": "UTC",
+            "plan_cache_mode": "force_generic_plan",
+        }
+
+    @property
     def options(self) -> str:
-        """The session settings, in libpq's form."""
-        return (
-            f"-c statement_timeout={self.statement_timeout} -c lock_timeout={self.lock_timeout}"
-            f" -c transaction_timeout={self.transaction_timeout} -c timezone=UTC -c plan_cache_mode=force_generic_plan"
-        )
+        """The settings of a session, in libpq's form."""
+        return " ".join(f"-c {name}={value}" for name, value in self.session.items())
 
     def without_limits(self) -> Self:
         """For migrations, which set limits of their own, and wait for another one that is under way."""

@@ -9,8 +9,9 @@ from uuid import UUID
 from psycopg import Connection, Cursor
 
 from db.cycle.claim import Claim, HistoryHead
-from db.cycle.records import DEPLOYMENT, assigned, deployment_values, record_history, record_rollouts, record_steps
+from db.cycle.records import DEPLOYMENT, assigned, deployment_values, record_history, record_rollouts
 from db.cycle.routes import RecordedRoutes, StrategyApplyResult, record_routes
+from db.cycle.steps import record_steps
 from db.locking.rows import columns
 from db.outbox.delivery import write_events
 from domain.cycle.foretold import Foretold, NewRoute, StepRecord

@@ -1,4 +1,4 @@
-"""Records what a chunk did: the rollouts' clocks and counters, their numbered steps, the timeline for people."""
+"""Records what a chunk did: the rollouts' clocks and counters, the timeline for people."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -6,11 +6,10 @@ from operator import attrgetter
 from uuid import UUID, uuid4
 
 from psycopg import Connection
-from psycopg.types.json import Jsonb
 
 from db.cycle.claim import HistoryHead
 from db.locking.rows import Columns, columns
-from domain.cycle.foretold import Foretold, StepRecord
+from domain.cycle.foretold import Foretold
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout
 
@@ -78,8 +77,6 @@ _UPDATE_ROLLOUTS = f"""
       FROM {_DECIDED} WHERE r.id = u.id
 """
 
-_STEP = columns("rollout_id uuid, step_no int4, phase text, at timestamptz, verdict text, inputs jsonb, decision jsonb")
-
 _HISTORY = columns("""
     id uuid, deployment_id uuid, rollout_id uuid, phase text, result text, error_code text, target text, actor text,
     message text, created_at timestamptz, updated_at timestamptz
@@ -98,16 +95,6 @@ def record_rollouts(connection: Connection, left: Iterable[Foretold], at: dateti
     rows = [(*counted_values(each.rollout), each.back_reason, each.outcome) for each in left if each.rollout]
     if rows:
         connection.execute(_UPDATE_ROLLOUTS, _DECIDED.arrays(rows, at=at))
-
-
-def record_steps(connection: Connection, phase: str, steps: Iterable[StepRecord], at: datetime) -> None:
-    """One numbered step for each changing cycle of a rollout."""
-    rows = [
-        (step.rollout_id, step.number, phase, at, step.verdict.value, _jsonb(step.inputs), _jsonb(step.decision))
-        for step in steps
-    ]
-    if rows:
-        _STEP.add(connection, "rollout_steps", rows)
 
 
 def record_history(
@@ -133,11 +120,3 @@ def record_history(
     if new:
         _HISTORY.add(connection, "deployment_history", new)
     return last
-
-
-def _jsonb(text: bytes) -> Jsonb:
-    return Jsonb(text, _json_already)
-
-
-def _json_already(text: bytes) -> bytes:
-    return text

@@ -1,67 +1,18 @@
 """Measures of the whole fleet: gauges, each with the query that reads it."""
 
-from dataclasses import dataclass
-
+from db.fleet.deployments import OF_DEPLOYMENTS
+from db.fleet.measure import MOST_NAMED, Measure
 from db.locking.statuses import ACTIVE, IS_LIVE, PRESENT, RUNNING, words
 from domain.cycle.late import LATE
 from domain.model.states import Lifecycle, RouteStatus
 
-MOST_NAMED = 100
-"""Deployments that one measure names: those in the most trouble. More names would not tell more."""
 _LATE_SECONDS = LATE.total_seconds()
 
-_LIFECYCLES = words(lifecycle for lifecycle in Lifecycle if lifecycle is not Lifecycle.DESTROYED)
 _STATUSES = words(status for status in RouteStatus if status.is_active or status is RouteStatus.TERMINATING)
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A gauge: its name and help, its labels, and a query whose columns are the labels and then the value."""
-
-    name: str
-    help: str
-    labels: tuple[str, ...]
-    query: str
-
-
 MEASURES = (
-    Measure(
-        "rollway_deployments",
-        "Deployments that are not destroyed, by where they are in their life",
-        ("lifecycle",),
-        f"""
-        SELECT known.lifecycle, count(d.id) FROM unnest(ARRAY[{_LIFECYCLES}]) AS known (lifecycle)
-          LEFT JOIN deployments d ON d.lifecycle = known.lifecycle GROUP BY known.lifecycle
-        """,
-    ),
-    Measure(
-        "rollway_deployment_degraded",
-        f"1 for each deployment that scaling gave up on for now; {MOST_NAMED} are named at most",
-        ("deployment",),
-        f"SELECT name, 1 FROM deployments WHERE degraded_reason IS NOT NULL ORDER BY name LIMIT {MOST_NAMED}",
-    ),
-    Measure(
-        "rollway_deployments_degraded",
-        "Deployments that scaling gave up on for now",
-        (),
-        "SELECT count(*) FROM deployments WHERE degraded_reason IS NOT NULL",
-    ),
-    Measure(
-        "rollway_deployment_replicas_missing",
-        "Replicas wanted less those that serve, for each deployment where fewer serve than are wanted;"
-        f" {MOST_NAMED} are named at most",
-        ("deployment",),
-        f"""
-        SELECT d.name, d.desired_replicas - coalesce(serving.count, 0) AS missing
-          FROM deployments d
-          LEFT JOIN (SELECT deployment_id, count(*)::int AS count FROM routes
-                      WHERE {RUNNING} AND status = 'healthy' AND traffic_status = 'active'
-                      GROUP BY deployment_id) serving ON serving.deployment_id = d.id
-         WHERE d.lifecycle IN ({words([Lifecycle.SCALING, Lifecycle.READY, Lifecycle.DEPLOYING])})
-           AND coalesce(serving.count, 0) < d.desired_replicas
-         ORDER BY missing DESC, d.name LIMIT {MOST_NAMED}
-        """,
-    ),
+    *OF_DEPLOYMENTS,
     Measure(
         "rollway_replicas_wanted",
         "Replicas that all deployments want together",
@@ -140,9 +91,9 @@ MEASURES = (
     ),
     Measure(
         "rollway_host_up",
-        "Whether workers of a host show signs of life",
+        "Whether workers of a host show signs of life, and Redis answers them",
         ("host",),
-        "SELECT name, (down_since IS NULL)::int FROM hosts",
+        "SELECT name, (down_since IS NULL AND deaf_since IS NULL)::int FROM hosts",
     ),
     Measure(
         "rollway_host_silence_seconds",
@@ -155,6 +106,17 @@ MEASURES = (
         "By how much the clock of a host is ahead of that of Postgres, at least",
         ("host",),
         "SELECT name, clock_offset_seconds FROM hosts",
+    ),
+    Measure(
+        "rollway_certificate_seconds",
+        f"How long the certificates that callers see are good; the {MOST_NAMED} deployments whose end first are named",
+        ("deployment",),
+        f"""
+        SELECT d.name, min(extract(epoch FROM c.not_after - clock_timestamp()))::float8 AS seconds
+          FROM certificates c JOIN deployments d ON d.id = c.deployment_id
+         WHERE c.not_after IS NOT NULL AND c.is_wanted AND d.lifecycle <> '{Lifecycle.DESTROYED}'
+         GROUP BY d.name ORDER BY seconds LIMIT {MOST_NAMED}
+        """,
     ),
     Measure(
         "rollway_proxies",

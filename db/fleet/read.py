@@ -9,19 +9,33 @@ from typing import Any
 from psycopg import Connection
 
 from db.fleet.measures import MEASURES
+from domain.traffic.callers import MOST_NAMED, Requests
 
 _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_UNCOMPILED = "SET LOCAL jit = off"
+"""Postgres expects that many deployments are silent, and would compile for longer than such a query takes."""
 
 _ENDED = """
     SELECT c.strategy, c.outcome, c.bucket, sum(c.count)::int8 AS count, sum(c.seconds) AS seconds
       FROM (SELECT * FROM rollout_counts
             UNION ALL
-            SELECT kept.* FROM rollouts o, LATERAL count_ended(o) kept WHERE o.outcome IS NOT NULL) c
+            SELECT new.* FROM rollouts o, LATERAL count_ended(o) new
+             WHERE o.outcome IS NOT NULL AND NOT o.is_sealed) c
      GROUP BY c.strategy, c.outcome, c.bucket ORDER BY c.strategy, c.outcome, c.bucket
 """
-"""Rollouts whose rows were cut, and those that are there."""
+"""Rollouts that are counted, and those that ended since and have no receipt yet."""
+
+_QUEUES = "SELECT DISTINCT queue FROM subscriptions WHERE queue IS NOT NULL ORDER BY 1"
 
 _BOUNDS = "SELECT rollout_seconds()"
+
+_MOST_SUMS = 3 * MOST_NAMED
+"""Each deployment has some revisions that answered within the hour."""
+_REQUESTS = f"""
+    SELECT s.deployment, coalesce(r.name, ''), s.fine, s.redirected, s.refused, s.failed, s.waited
+      FROM request_sums s LEFT JOIN revisions r ON r.id = s.revision_id
+     ORDER BY s.at DESC, s.deployment, s.revision_id LIMIT {_MOST_SUMS}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +50,33 @@ class EndedRollouts:
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """Samples by measure, each with its labels and value; the rollouts that have ended; their bounds in seconds."""
+    """Samples by measure, each with its labels and value; the rollouts that have ended; their bounds in seconds.
+
+    `requests`: what callers got, by deployment and revision, as far as they are named. `told_queues`: those in which
+    subscribers wait for events.
+    """
 
     samples: Mapping[str, Sequence[tuple[tuple[str, ...], float]]]
     ended: Sequence[EndedRollouts]
     bounds: Sequence[float]
+    requests: Mapping[tuple[str, str], Requests]
+    told_queues: Sequence[str]
 
 
 def read_fleet(connection: Connection[Any]) -> FleetView:
     """All of it. The connection must be at the beginning of a transaction."""
     cursor = connection.cursor()
     cursor.execute(_ONE_SNAPSHOT)
+    cursor.execute(_UNCOMPILED)
     samples = {
         measure.name: [(tuple(labels), float(value)) for *labels, value in cursor.execute(measure.query).fetchall()]
         for measure in MEASURES
     }
     ((bounds,),) = cursor.execute(_BOUNDS).fetchall()
     ended = _by_way(cursor.execute(_ENDED).fetchall(), len(bounds) + 1)
-    return FleetView(samples, ended, tuple(bounds))
+    requests = {(name, of): Requests.read(*its) for name, of, *its in cursor.execute(_REQUESTS).fetchall()}
+    queues = [queue for (queue,) in cursor.execute(_QUEUES).fetchall()]
+    return FleetView(samples, ended, tuple(bounds), requests, queues)
 
 
 def _by_way(rows: Iterable[tuple[str, str, int, int, float]], size: int) -> list[EndedRollouts]:

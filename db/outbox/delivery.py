@@ -58,6 +58,11 @@ _FAILED = f"""
      WHERE {_OURS}
 """
 
+_END = "UPDATE subscriptions SET ended_at = clock_timestamp(), ended_why = %s WHERE name = %s"
+_GIVE_UP_ALL = """
+    UPDATE outbox SET given_up_at = clock_timestamp(), why = %s WHERE subscription = %s AND given_up_at IS NULL
+"""
+
 _FORGET = """
     DELETE FROM outbox
      WHERE position IN (SELECT position FROM outbox WHERE given_up_at < clock_timestamp() - %s LIMIT %s)
@@ -87,9 +92,12 @@ def record_delivered(connection: Connection, pending: Pending) -> None:
 
 
 def record_failed(connection: Connection, pending: Pending, failure: Failure) -> None:
-    """The event is tried again after a pause, or given up."""
+    """The event is tried again after a pause, or given up; with the subscription all that it has not been told."""
     given = {"position": pending.position, "tries": pending.tries, "why": failure.why, "pause": failure.pause}
     connection.execute(_FAILED, given)
+    if failure.ends:
+        connection.execute(_END, (failure.why, pending.subscription))
+        connection.execute(_GIVE_UP_ALL, (failure.why, pending.subscription))
 
 
 def forget_given_up(connection: Connection, older_than: timedelta, limit: int) -> int:
@@ -118,6 +126,7 @@ _WRITE = f"""
       LEFT JOIN rollouts o ON o.id = coalesce(u.rollout_id, d.rollout_id)
       LEFT JOIN revisions f ON f.id = o.from_revision_id
       LEFT JOIN revisions t ON t.id = o.to_revision_id
+     WHERE s.ended_at IS NULL
      ORDER BY u.place, s.name
 """
 

@@ -15,15 +15,15 @@ from db.locking.statuses import IS_LIVE
 _IS_DRAINING = "r.status = 'terminating' AND r.out_of_traffic_at IS NULL"
 # the table that the proxy acknowledged was read before the route was taken out of it
 _MAY_SEND = "(p.acked_snapshot IS NULL OR NOT pg_visible_in_snapshot(r.drain_xid, p.acked_snapshot))"
-_IS_LET_GO = f"""
+IS_LET_GO = f"""
     {_IS_DRAINING} AND (r.drain_xid IS NULL OR NOT EXISTS (SELECT FROM proxies p WHERE {IS_LIVE} AND {_MAY_SEND}))
 """
 
-_OWNERS = f"SELECT DISTINCT r.deployment_id FROM routes r WHERE {_IS_LET_GO}"
+_OWNERS = f"SELECT DISTINCT r.deployment_id FROM routes r WHERE {IS_LET_GO}"
 
 _RELEASE = f"""
     UPDATE routes r SET out_of_traffic_at = clock_timestamp()
-     WHERE r.deployment_id = ANY(%s) AND {_IS_LET_GO}
+     WHERE r.deployment_id = ANY(%s) AND {IS_LET_GO}
     RETURNING r.deployment_id, extract(epoch FROM r.out_of_traffic_at - r.drain_started_at)::float8
 """
 

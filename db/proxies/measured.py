@@ -34,7 +34,7 @@ _LAST = "LEFT JOIN LATERAL (SELECT id, at FROM intervals WHERE rollout_id = o.id
 # leave a row for each second of them. A time that lies ahead is from before the database's clock was set back.
 _DUE = f"""
     {_MEASURED}
-      FROM deployments d JOIN rollouts o ON o.id = d.rollout_id
+      FROM rollouts o JOIN deployments d ON d.id = o.deployment_id AND d.rollout_id = o.id
       {_LAST}
       LEFT JOIN rollout_steps s ON s.rollout_id = o.id AND s.step_no = o.steps
      WHERE o.ended_at IS NULL

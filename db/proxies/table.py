@@ -4,8 +4,8 @@ A row of a newer release may have a kind or a status that this one does not know
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -13,16 +13,18 @@ from psycopg import Connection
 from psycopg.rows import kwargs_row
 
 from db.locking.statuses import RUNNING
+from db.proxies.canaries import DRAINING, canaries_of_all
+from db.proxies.secured import secured_of
 from domain.model.states import RouteStatus, TrafficStatus
+from domain.traffic.maintenance import known_maintenance
 from domain.traffic.published import (
     Canary,
     DeploymentInTraffic,
     Entrance,
     EntranceKind,
-    RequestRules,
     RouteInTraffic,
     TrafficSnapshot,
-    known_protocol,
+    known_rules,
 )
 
 _KINDS = {kind.value: kind for kind in EntranceKind}
@@ -32,50 +34,30 @@ _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 _SEEN = "SELECT pg_current_snapshot()::text"
 
-_DRAINING = "status = 'terminating' AND stop_requested_at IS NULL AND stopped_at IS NULL"
-
-_PUBLISHED = f"({RUNNING} OR {_DRAINING}) AND address IS NOT NULL"
+_PUBLISHED = f"({RUNNING} OR {DRAINING}) AND address IS NOT NULL"
 
 # of each deployment a hash of its rows and of the transactions that wrote them: the same while nobody has written one
 _MARKS = f"""
     SELECT d.id, uuid_hash_extended(d.id, d.xmin::text::bigint) # coalesce(r.mark, 0) # coalesce(e.mark, 0)
+                 # coalesce(c.mark, 0)
       FROM deployments d
       LEFT JOIN (SELECT deployment_id, bit_xor(uuid_hash_extended(id, xmin::text::bigint)) AS mark
                    FROM routes WHERE {_PUBLISHED} GROUP BY deployment_id) r ON r.deployment_id = d.id
       LEFT JOIN (SELECT deployment_id, bit_xor(hashtextextended(kind || value, xmin::text::bigint)) AS mark
                    FROM entrances GROUP BY deployment_id) e ON e.deployment_id = d.id
+      LEFT JOIN (SELECT deployment_id, bit_xor(hashtextextended(kind || name, xmin::text::bigint)) AS mark
+                   FROM certificates GROUP BY deployment_id) c ON c.deployment_id = d.id
      WHERE d.lifecycle <> 'destroyed' ORDER BY d.name
 """
 
 _DEPLOYMENTS = """
-    SELECT id, name, request_timeout_seconds, hedge_after_seconds, preview, idle_timeout_seconds, protocol
+    SELECT id, name, request_timeout_seconds, hedge_after_seconds, preview, idle_timeout_seconds, protocol,
+           rules, maintenance
       FROM deployments WHERE id = ANY(%s)
 """
 
 _ENTRANCES = """
     SELECT deployment_id, kind, value, strip_prefix FROM entrances WHERE deployment_id = ANY(%s) ORDER BY kind, value
-"""
-
-_HAS_BASELINE = "coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false)"
-
-# what proxies were told of a canary that has ended they hold until they know the next table, and what its replicas
-# still answer they tell of its own cluster; a stage without a weight is that of its mirror
-_CANARIES = f"""
-    SELECT o.deployment_id, CASE WHEN o.outcome IS NULL THEN o.weight END AS weight,
-           CASE WHEN o.spec @> '{{"sticky": true}}' THEN o.id END AS sticky,
-           CASE WHEN o.outcome IS NULL AND o.weight = 0 AND o.stage > 0
-                THEN (100 * substring(o.spec #>> '{{mirror,share}}' FROM '^[0-9.]+')::float)::int END AS mirrored,
-           CASE WHEN {_HAS_BASELINE}
-                THEN ARRAY(SELECT r.id FROM routes r JOIN deployments d ON d.id = r.deployment_id
-                            WHERE d.rollout_id = o.id AND d.sub_step = 'provisioning'
-                              AND r.revision_id = o.from_revision_id AND r.created_at >= o.started_at) END AS baseline,
-           CASE WHEN o.outcome IS NULL THEN o.floor ELSE 0 END AS floor
-      FROM rollouts o
-     WHERE (o.weight IS NOT NULL OR o.stage > 0)
-       AND (o.ended_at IS NULL OR o.ended_at > clock_timestamp() - interval '1 minute'
-            OR o.to_revision_id IN (SELECT revision_id FROM routes WHERE {_DRAINING})
-            OR o.from_revision_id IN (SELECT revision_id FROM routes WHERE {_DRAINING}) AND {_HAS_BASELINE})
-     ORDER BY o.deployment_id, o.started_at
 """
 
 _ROUTES = f"""
@@ -111,7 +93,7 @@ class TrafficReader:
         cursor = connection.cursor(binary=True)
         cursor.execute(_ONE_SNAPSHOT)
         ((seen,),) = cursor.execute(_SEEN).fetchall()
-        canaries = _canaries(cursor.execute(_CANARIES))
+        canaries = canaries_of_all(cursor)
         marks = dict[UUID, int](cursor.execute(_MARKS).fetchall())
         marks |= {key: hash((marks[key], canary)) for key, canary in canaries.items() if key in marks}
         before = self._found
@@ -152,27 +134,18 @@ def _read(
             routes[key].append(route)
         else:
             faults[key].append(route)
-    for key, name, *rules, protocol in deployments:
+    secured = secured_of(cursor, [key for key, *_, together, _ in deployments if "tls" in together])
+    for key, name, timeout, hedge, preview, idle, protocol, together, maintenance in deployments:
         deployment = DeploymentInTraffic(
             name,
             tuple(entrances[key]),
-            replace(RequestRules(*rules), protocol=known_protocol(protocol)),
+            known_rules(timeout, hedge, idle, protocol, together, preview=preview),
             tuple(routes[key]),
             canaries.get(key),
+            secured.get(key),
+            known_maintenance(maintenance),
         )
         yield key, deployment, tuple(faults[key])
-
-
-def _canaries(
-    rows: Iterable[tuple[UUID, int | None, UUID | None, int | None, list[UUID] | None, int]],
-) -> dict[UUID, Canary]:
-    """The canary of the youngest rollout; a baseline's cluster stays for as long as that of any."""
-    found: dict[UUID, Canary] = {}
-    for deployment_id, weight, sticky, mirrored, baseline, floor in rows:
-        had_none = found.get(deployment_id, Canary()).baseline is None
-        beside = None if had_none and baseline is None else frozenset(baseline or ())
-        found[deployment_id] = Canary(weight, sticky, mirrored or 0, beside, floor)
-    return found
 
 
 def _route_row(deployment_id: UUID, status: str, traffic: str, **fields: Any) -> tuple[UUID, RouteInTraffic | str]:  # noqa: ANN401

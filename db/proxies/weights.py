@@ -8,17 +8,17 @@ from db.locking.statuses import IS_LIVE
 from domain.model.states import Lifecycle
 
 # no live proxy holds a table that was read before the weight was set
-_IS_KNOWN = f"""
+IS_KNOWN = f"""
     o.outcome IS NULL AND o.weight IS NOT NULL AND o.weight_known_at IS NULL
     AND NOT EXISTS (SELECT FROM proxies p
                      WHERE {IS_LIVE}
                        AND (p.acked_snapshot IS NULL OR NOT pg_visible_in_snapshot(o.weight_xid, p.acked_snapshot)))
 """
 
-_OWNERS = f"SELECT o.deployment_id FROM rollouts o WHERE {_IS_KNOWN}"
+_OWNERS = f"SELECT o.deployment_id FROM rollouts o WHERE {IS_KNOWN}"
 
 _NOTE = f"""
-    UPDATE rollouts o SET weight_known_at = clock_timestamp() WHERE o.deployment_id = ANY(%s) AND {_IS_KNOWN}
+    UPDATE rollouts o SET weight_known_at = clock_timestamp() WHERE o.deployment_id = ANY(%s) AND {IS_KNOWN}
     RETURNING o.deployment_id
 """
 

@@ -29,6 +29,7 @@ class RouteReport:
     Nor does a report bring a route back that is on its way out or gone.
 
     `address` and `handle` come with the start of its replica; `reason` and `log_tail` with a change of status.
+    `is_lost`: its host is to blame, so its end counts as no failed start of its revision, and against no budget.
     """
 
     route_id: UUID
@@ -40,6 +41,7 @@ class RouteReport:
     log_tail: str | None = None
     address: str | None = None
     handle: str | None = None
+    is_lost: bool = False
 
 
 _REPORTS = columns("""
@@ -137,22 +139,13 @@ class _Counters(NamedTuple):
         )
 
 
-def apply_reports(
-    connection: Connection, reports: Sequence[RouteReport], *, blame_revisions: bool = True
-) -> frozenset[UUID]:
+def apply_reports(connection: Connection, reports: Sequence[RouteReport]) -> frozenset[UUID]:
     """As `record_reports`, and return the ids of the deployments whose routes changed status."""
-    return frozenset(
-        route.deployment_id for route in record_reports(connection, reports, blame_revisions=blame_revisions)
-    )
+    return frozenset(route.deployment_id for route in record_reports(connection, reports))
 
 
-def record_reports(
-    connection: Connection, reports: Sequence[RouteReport], *, blame_revisions: bool = True
-) -> tuple[ReportedRoute, ...]:
-    """Write reports, mark the deployments whose routes changed status, and return those routes.
-
-    `blame_revisions`: failures count as failed starts of their revision, and against the budget of its rollout.
-    """
+def record_reports(connection: Connection, reports: Sequence[RouteReport]) -> tuple[ReportedRoute, ...]:
+    """Write reports, mark the deployments whose routes changed status, and return those routes."""
     if not reports:
         return ()
     lock(connection, {report.deployment_id for report in reports})
@@ -161,13 +154,16 @@ def record_reports(
     became = tuple(route for route in cursor if route.was != route.status)
     if not became:
         return ()
+    lost = {report.route_id for report in reports if report.is_lost}
     news: dict[UUID, list[Became]] = defaultdict(list)
     for route in became:
         status = RouteStatus(route.status)
         why = "" if status is RouteStatus.HEALTHY else failure_in_short(route.reason, route.log_tail)
-        news[route.deployment_id].append(Became(route.revision_id, RouteStatus(route.was), status, why))
+        news[route.deployment_id].append(
+            Became(route.revision_id, RouteStatus(route.was), status, why, route.id in lost)
+        )
     changed(connection, news.keys(), mark=ALWAYS)
-    counting = {owner: news_of(statuses, blame=blame_revisions) for owner, statuses in news.items()}
+    counting = {owner: news_of(statuses) for owner, statuses in news.items()}
     _count(connection, counting, became[0].at)
     write_events(connection, [_failed(route) for route in became if route.status == RouteStatus.FAILED])
     return became

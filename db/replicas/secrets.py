@@ -8,8 +8,8 @@ from typing import NamedTuple
 from psycopg import Connection
 
 from db.locking.rows import columns, named_row
-from db.placing import OFFSETS, REFERENCES
-from domain.replicas.clocks import hosts_in_time
+from db.placing import REFERENCES, hosts_up
+from domain.replicas.placement import takers
 from domain.revisions.secrets import SecretCheck
 from domain.words.errors import RollwayError
 
@@ -72,6 +72,14 @@ _TAKE = f"""
 """
 """Turns by deployment: the first of each, then the second of each; no deployment has more than so many looked at."""
 
+_IS_ASKED = """
+    SELECT EXISTS (SELECT FROM host_secrets
+                    WHERE host = %(host)s
+                      AND (checked_at IS NULL
+                           OR fault IS NOT NULL
+                              AND checked_at NOT BETWEEN clock_timestamp() - %(again)s AND clock_timestamp()))
+"""
+
 _ANSWERED = columns("reference text, taken timestamptz, fault text")
 
 _ANSWER = f"""
@@ -85,7 +93,7 @@ _NOTE_FAULT = """
     ON CONFLICT (host, reference, asked_by) DO UPDATE SET checked_at = clock_timestamp(), fault = excluded.fault
 """
 
-_FORGET = "DELETE FROM host_secrets WHERE host = %s AND asked_at < clock_timestamp() - interval '1 day'"
+_FORGET = "DELETE FROM host_secrets WHERE host = %s AND asked_at < clock_timestamp() - interval '1 hour'"
 
 
 class TakenSecret(NamedTuple):
@@ -145,6 +153,12 @@ class Share:
     lease: timedelta
 
 
+def is_asked(connection: Connection, host: str, again_after: timedelta) -> bool:
+    """Whether there is anything that `take_secrets` may take, now or once another worker has let go of it."""
+    ((found,),) = connection.execute(_IS_ASKED, {"host": host, "again": again_after}).fetchall()
+    return bool(found)
+
+
 def take_secrets(connection: Connection, host: str, again_after: timedelta, share: Share) -> list[TakenSecret]:
     """Take what the host was asked for and has not looked at since, and what it lacked when it looked a while ago."""
     cursor = connection.cursor(row_factory=named_row(TakenSecret))
@@ -154,7 +168,7 @@ def take_secrets(connection: Connection, host: str, again_after: timedelta, shar
 def answer(connection: Connection, host: str, answers: Iterable[tuple[str, datetime, str | None]]) -> None:
     """Write down why the host cannot have each secret, or None, for whoever has asked before it was looked at.
 
-    What nobody has asked for since a day is forgotten: a host that was not asked is not passed over.
+    What nobody has asked for since an hour is forgotten: a host that was not asked is not passed over.
     """
     connection.cursor().execute(_ANSWER, _ANSWERED.arrays(answers, host=host))
     connection.execute(_FORGET, (host,))
@@ -166,5 +180,4 @@ def note_fault(connection: Connection, host: str, reference: str, fault: str) ->
 
 
 def _of_each_host(connection: Connection, references: Sequence[str]) -> list[tuple[str, str]]:
-    hosts = hosts_in_time(dict(connection.cursor().execute(OFFSETS).fetchall()))
-    return [(host, reference) for host in sorted(hosts) for reference in references]
+    return [(host, reference) for host in takers(hosts_up(connection)) for reference in references]

@@ -5,7 +5,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from db.replicas.hosts import forget_host
+from db.replicas.lost import forget_host
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import lock_route, record_stopped
 from domain.commands.base import Command

@@ -19,33 +19,36 @@ from domain.judge.unanswered import not_proven
 from domain.model.deployment import Deployment
 from domain.model.picture import picture
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from domain.strategies.backoff import MOST_STARTS
+from domain.traffic.maintenance import known_maintenance
 from domain.words.errors import DeploymentNotFoundError
 
 _DEPLOYMENTS = """
     SELECT d.id, d.name, d.desired_replicas, d.lifecycle, d.sub_step, d.version, d.current_revision_id,
-           d.deploying_revision_id, c.name AS current_revision, t.name AS deploying_revision, d.rollout_id,
-           CASE WHEN p.strategy IS NOT NULL
-                THEN jsonb_build_object('strategy', p.strategy, 'spec', p.spec, 'limits', p.limits) END AS policy,
+           d.deploying_revision_id, d.rollout_id,
+           (SELECT name FROM revisions WHERE id = d.current_revision_id) AS current_revision,
+           (SELECT name FROM revisions WHERE id = d.deploying_revision_id) AS deploying_revision,
+           (SELECT jsonb_build_object('strategy', strategy, 'spec', spec, 'limits', limits)
+              FROM policies WHERE deployment_id = d.id) AS policy,
            d.reason, d.degraded_reason, d.retry_at,
            CASE WHEN d.came_up_at >= d.last_failed_at THEN 0 ELSE d.failed_starts END AS failed_starts,
            d.due_at, coalesce(d.waits_for, '') AS waits_for, d.paused_at, d.phase_started_at,
-           d.count_stopping, d.may_surge, d.created_at, clock_timestamp() AS now
+           d.count_stopping, d.may_surge, d.created_at, d.maintenance, clock_timestamp() AS now
       FROM deployments d
-      LEFT JOIN revisions c ON c.id = d.current_revision_id
-      LEFT JOIN revisions t ON t.id = d.deploying_revision_id
-      LEFT JOIN policies p ON p.deployment_id = d.id
 """
+"""By a look at each, and no join, for which Postgres reads all revisions as soon as some hundred are asked for."""
 
 # what has begun last, while it has answered nobody: under way, or ended and counted on
 _UNPROVEN = f"""
-    SELECT DISTINCT ON (o.deployment_id)
-           o.deployment_id, t.name, o.unanswered, (o.limits ->> 'unanswered')::int,
+    SELECT d.id, t.name, o.unanswered, (o.limits ->> 'unanswered')::int,
            o.ended_at + (o.limits ->> 'unanswered_within_seconds')::float8 * interval '1 s' - clock_timestamp()
-      FROM deployments d JOIN rollouts o ON o.deployment_id = d.id JOIN revisions t ON t.id = o.to_revision_id
+      FROM deployments d
+      JOIN rollouts o ON o.id = coalesce(d.rollout_id, (
+           SELECT id FROM rollouts WHERE to_revision_id = d.current_revision_id ORDER BY started_at DESC LIMIT 1))
+      JOIN revisions t ON t.id = o.to_revision_id
      WHERE d.id = ANY(%s) AND o.back_reason IS NULL AND {COUNTS_UNANSWERED}
        AND (o.unanswered > 0 OR (o.unanswered = 0 AND o.in_use AND o.ended_at IS NOT NULL))
        AND (o.id = d.rollout_id OR {IS_COUNTED_ON})
-     ORDER BY o.deployment_id, o.started_at DESC
 """
 
 _EXISTING = f"""
@@ -54,7 +57,13 @@ _EXISTING = f"""
      ORDER BY d.name
 """
 
-_NEWEST = f"{_DEPLOYMENTS} WHERE d.name = %s ORDER BY d.lifecycle = 'destroyed', d.created_at DESC LIMIT 1"
+_NEWEST = f"""
+    {_DEPLOYMENTS}
+     WHERE d.id = coalesce(
+           (SELECT id FROM deployments WHERE name = %(name)s AND lifecycle <> 'destroyed'),
+           (SELECT id FROM deployments WHERE name = %(name)s AND lifecycle = 'destroyed'
+             ORDER BY created_at DESC LIMIT 1))
+"""
 
 _BY_ID = f"{_DEPLOYMENTS} WHERE d.id = ANY(%s) ORDER BY d.name, d.id"
 
@@ -64,7 +73,8 @@ class DeploymentView:
     """A deployment at the database's time `now`, with its routes that are not gone yet and its running rollout.
 
     `waits_for`: the command that a person must give, such as resume or promote, before it goes on; empty: none is.
-    `unproven`: a sentence while its new revision has answered nobody; empty otherwise.
+    `unproven`: a sentence while its new revision has answered nobody; empty otherwise. `maintenance`: a sentence while
+    proxies answer its callers themselves; empty otherwise.
     """
 
     id: UUID
@@ -94,6 +104,7 @@ class DeploymentView:
     rollout: RolloutView | None
     routes: tuple[RouteView, ...]
     unproven: str
+    maintenance: str
 
     @property
     def state(self) -> str:
@@ -111,7 +122,9 @@ class DeploymentView:
         """The first word to say of it, and its tone."""
         status = DeploymentLifecycleStatus(self.lifecycle, self.sub_step)
         is_paused, is_degraded = self.paused_at is not None, self.degraded_reason is not None
-        return standing(status, is_paused=is_paused, is_asked=bool(self.waits_for), is_degraded=is_degraded)
+        is_failing = self.failed_starts >= MOST_STARTS
+        is_asked = bool(self.waits_for)
+        return standing(status, is_paused=is_paused, is_asked=is_asked, is_degraded=is_degraded, is_failing=is_failing)
 
     @property
     def why(self) -> str:
@@ -122,7 +135,7 @@ class DeploymentView:
     @property
     def said(self) -> str:
         """The first sentence to say of it."""
-        return self.overdue or self.degraded_reason or self.unproven or self.why
+        return self.overdue or self.maintenance or self.degraded_reason or self.unproven or self.why
 
     @property
     def picture(self) -> str:
@@ -144,7 +157,7 @@ def existing_deployments(connection: Connection[Any], names: Sequence[str] | Non
 
 def deployment_named(connection: Connection[Any], name: str) -> DeploymentView:
     """The one of that name; when it is destroyed, the last that was. Raises DeploymentNotFoundError."""
-    rows = _rows(connection, _NEWEST, (name,))
+    rows = _rows(connection, _NEWEST, {"name": name})
     if not rows:
         message = f"there is no deployment called {name}; 'rollway status' lists those that exist"
         raise DeploymentNotFoundError(message, deployment=name)
@@ -181,9 +194,11 @@ def _deployments(connection: Connection[Any], rows: Sequence[DictRow]) -> list[D
 
 
 def _deployment(row: DictRow, rollout: RolloutView | None, routes: Sequence[RouteView]) -> DeploymentView:
+    maintenance = known_maintenance(row["maintenance"])
     status = {
         "lifecycle": Lifecycle(row["lifecycle"]),
         "sub_step": DeploymentSubStep(row["sub_step"]) if row["sub_step"] else None,
+        "maintenance": maintenance.said if maintenance else "",
     }
     return DeploymentView(**{**row, **status}, rollout=rollout, routes=tuple(routes))
 

@@ -44,7 +44,15 @@ _ABBREVIATED = f"""
 """
 
 
-_CAME_UP = "SELECT EXISTS (SELECT FROM routes WHERE revision_id = %s AND healthy_at IS NOT NULL)"
+_CAME_UP = """
+    SELECT EXISTS (SELECT FROM routes WHERE revision_id = %(id)s AND healthy_at IS NOT NULL)
+        OR EXISTS (SELECT FROM rollouts WHERE to_revision_id = %(id)s AND outcome = 'completed')
+"""
+
+_FAILED_LAST = """
+    SELECT status_reason, log_tail FROM routes
+     WHERE revision_id = %s AND status = 'failed' ORDER BY status_changed_at DESC LIMIT 1
+"""
 
 _KNOWN: frozenset[str] = frozenset(RouteStatus)
 
@@ -97,8 +105,19 @@ def failing_start(connection: Connection[Any], deployment_id: UUID, failed_start
     """Say why the last start failed, where the starts of now fail."""
     if not failed_starts or (failed := last_failed_route(connection, deployment_id)) is None:
         return None
-    (came_up,) = connection.execute(_CAME_UP, (failed.revision_id,)).fetchall()[0]
-    return FailingStart(failed.revision, failed_starts, failure_in_short(failed.reason, failed.log_tail), came_up)
+    why = failure_in_short(failed.reason, failed.log_tail)
+    return FailingStart(failed.revision, failed_starts, why, _has_come_up(connection, failed.revision_id))
+
+
+def why_it_only_failed(connection: Connection[Any], revision_id: UUID) -> str:
+    """Say why the last replica of the revision failed, where none of it has ever come up; empty otherwise."""
+    failed = connection.execute(_FAILED_LAST, (revision_id,)).fetchone()
+    return "" if failed is None or _has_come_up(connection, revision_id) else failure_in_short(*failed)
+
+
+def _has_come_up(connection: Connection[Any], revision_id: UUID) -> bool:
+    ((came_up,),) = connection.execute(_CAME_UP, {"id": revision_id})
+    return bool(came_up)
 
 
 def routes_of(connection: Connection[Any], deployment: str, ids: Sequence[UUID]) -> list[RouteView]:

@@ -1,5 +1,6 @@
 """The reads for people: what has happened to a deployment, as frozen values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -12,14 +13,19 @@ from db.views.deployments import DeploymentView, deployment_by_id
 from db.views.fleet.signs import SignsOfLife, signs_of_life
 from db.views.rollouts import RolloutView, rollouts_by_id
 from db.views.routes import FailingStart, failing_start
+from domain.cycle.chain import Chain
 from domain.revisions.secrets import differ_unseen, masked
 
 _REVISIONS = "SELECT id, name, spec, created_at FROM revisions WHERE deployment_id = %s ORDER BY id DESC LIMIT %s"
 
+# with those before it that the first one builds on
 _STEPS = """
     SELECT step_no, phase, at, verdict, inputs, decision
       FROM rollout_steps
-     WHERE rollout_id = %s AND step_no > %s
+     WHERE rollout_id = %(rollout_id)s
+       AND step_no >= coalesce((SELECT whole_step FROM rollout_steps
+                                 WHERE rollout_id = %(rollout_id)s AND step_no > %(after)s ORDER BY step_no LIMIT 1),
+                               %(after)s + 1)
      ORDER BY step_no
 """
 
@@ -50,7 +56,7 @@ class HistoryView:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class StepView:
     """One cycle of a rollout that changed something: what it was decided from, and what was decided."""
 
@@ -58,7 +64,7 @@ class StepView:
     phase: str
     at: datetime
     verdict: str
-    inputs: dict[str, Any]
+    inputs: Mapping[str, Any]
     decision: dict[str, Any]
 
 
@@ -93,9 +99,17 @@ def hidden_differences(connection: Connection[Any], deployment_id: UUID, before:
 
 
 def steps_of(connection: Connection[Any], rollout_id: UUID, after: int = 0) -> list[StepView]:
-    """The cycles of a rollout with numbers above `after`, in order."""
-    cursor = connection.cursor(row_factory=class_row(StepView))
-    return cursor.execute(_STEPS, (rollout_id, after)).fetchall()
+    """The cycles of a rollout with numbers above `after`, in order.
+
+    Without those that cannot be told, since a step that they build on is missing: the audit speaks of them.
+    """
+    chain, found = Chain(), []
+    rows = connection.execute(_STEPS, {"rollout_id": rollout_id, "after": after})
+    for number, phase, at, verdict, recorded, decision in rows:
+        inputs = chain.whole(rollout_id, number, recorded)
+        if inputs is not None and number > after:
+            found.append(StepView(number, phase, at, verdict, inputs, decision))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from domain.steering.activation import Activation
 from domain.traffic.published import Protocol
+from domain.traffic.tls import TlsSettings
 
 
 class Answer(BaseModel):
@@ -76,6 +77,27 @@ class TrafficSet(Changed):
     """Whether a new revision can be looked at before it gets traffic."""
     protocol: Protocol
     """What replicas are asked in."""
+    tls: TlsSettings | None
+    """The certificate by which it is reached over HTTPS; null: in clear text alone."""
+    hold_seconds: float | None
+    """For how long a request waits while no replica serves; null: it is refused at once."""
+    hold_callers: int
+    """How many requests wait at a proxy at most."""
+    max_body_bytes: int | None
+    """How large the body of a request may be; null: as large as it likes."""
+    max_requests_per_second: int | None
+    """How many requests a second each proxy takes; null: as many as come."""
+
+
+class MaintenanceSet(Changed):
+    """A maintenance has begun, goes on otherwise, or is over."""
+
+    state: Literal["on", "off"]
+    """Whether proxies answer callers by 503 themselves."""
+    since: str | None
+    """When it began, as ISO 8601 has it."""
+    already: bool
+    """Whether there was nothing to do."""
 
 
 class RulesSet(Changed):

@@ -1,16 +1,26 @@
 """Commands that describe a deployment: what it runs, how many, where it is reached, how it is rolled out."""
 
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from domain.autoscaling.rule import MAX_RULES, AutoscalingRule
-from domain.commands.answers import Created, PolicySet, RevisionAdded, RulesSet, Scaled, SteeredAnswer, TrafficSet
+from domain.commands.answers import (
+    Created,
+    MaintenanceSet,
+    PolicySet,
+    RevisionAdded,
+    RulesSet,
+    Scaled,
+    SteeredAnswer,
+    TrafficSet,
+)
 from domain.commands.base import DEPLOYMENT, POLICY, SPEC, Command, DeploymentCommand, Door, Replicas
 from domain.installation.tokens import Role
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.secrets import MASK, names_masked
 from domain.traffic.entrances import TrafficSettings
+from domain.traffic.maintenance import USUAL_RETRY_SECONDS, checked_header, checked_page
 from domain.words.errors import RollwayError
 from domain.words.names import DeploymentName, Name
 
@@ -76,6 +86,35 @@ class SetTraffic(DeploymentCommand, TrafficSettings):
     task = "rollway.set_traffic"
     answer = TrafficSet
     door = Door("PUT", f"{DEPLOYMENT}/traffic", Role.ADMIN, {"hosts": ["web.example.com"]}, label="Reached at …")
+
+
+class SetMaintenance(DeploymentCommand):
+    """Have proxies answer callers by 503 themselves, or no longer. Previews are still reached, and rollouts go on."""
+
+    task = "rollway.set_maintenance"
+    answer = MaintenanceSet
+    door = Door(
+        "POST",
+        f"{DEPLOYMENT}/maintenance",
+        Role.OPERATOR,
+        {"state": "on", "reason": "the database moves"},
+        label="Maintenance …",
+    )
+
+    state: Literal["on", "off"]
+    """Whether it begins or ends; on again, it goes on with what is said now."""
+    page: Annotated[str, AfterValidator(checked_page)] | None = None
+    """The HTML that callers get, with its styles in it; left out: a sentence."""
+    allow: Annotated[str, Field(max_length=1000), AfterValidator(checked_header)] | None = None
+    """Requests with this header get through: its name, or its name and its value as `name: value`."""
+    retry_after_seconds: int = Field(default=USUAL_RETRY_SECONDS, ge=1, le=604_800)
+    """After how long callers are told to come back."""
+
+    @model_validator(mode="after")
+    def _ends_without_more(self) -> Self:
+        if self.state == "off" and (self.page is not None or self.allow is not None):
+            raise ValueError("page and allow are for a maintenance that is on; leave them out, or say on")
+        return self
 
 
 class SetAutoscalingRules(DeploymentCommand):

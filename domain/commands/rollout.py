@@ -133,7 +133,9 @@ class Undo(DeploymentCommand):
 
     A rollout under way turns back; otherwise the revision before gets the traffic as soon as it is healthy, and nothing
     waits for a promotion. What was rolled back itself is passed by. When the last rollout is undone already, this is
-    refused and says what is further back; a revision that is named takes the place of whatever is under way.
+    refused and says what is further back, but for one that went back itself within the last minute: then nothing is
+    left to do. A revision that is named takes the place of whatever is under way, and is
+    refused where it has only ever failed, unless it is asked for `anyway`.
     """
 
     task = "rollway.undo"
@@ -142,6 +144,8 @@ class Undo(DeploymentCommand):
 
     revision: _Revision | None = None
     """Left out: the one from before the current one that was not rolled back itself."""
+    anyway: bool = False
+    """To a revision of which no replica has ever come up, too."""
     now: bool = False
     """Take all requests from a canary at once, though fewer old replicas than usual answer them until more are up."""
 

@@ -27,6 +27,15 @@ class SubscriptionDeleted(Answer):
     """The name of the subscription."""
 
 
+class EventsTouched(Answer):
+    """Events that a subscription has not been told are sent now, or forgotten."""
+
+    subscription: str
+    """The name of the subscription."""
+    events: int
+    """How many there are."""
+
+
 class SetSubscription(Command, SubscriptionSettings):
     """Tell a webhook or a Celery task of transitions; replaces the subscription of that name."""
 
@@ -48,6 +57,28 @@ class DeleteSubscription(Command):
     task = "rollway.delete_subscription"
     answer = SubscriptionDeleted
     door = Door("DELETE", "/v1/subscriptions/{subscription}", Role.ADMIN, is_of_fleet=True, label="Tell no more …")
+
+    subscription: Name
+    """The name of the subscription."""
+
+
+class ResendEvents(Command):
+    """Send a subscription now what it has not been told, also what was given up."""
+
+    task = "rollway.resend_events"
+    answer = EventsTouched
+    door = Door("POST", "/v1/subscriptions/{subscription}/resend", Role.ADMIN, is_of_fleet=True, label="Send now …")
+
+    subscription: Name
+    """The name of the subscription."""
+
+
+class ForgetEvents(Command):
+    """Forget what a subscription has not been told, also what was given up."""
+
+    task = "rollway.forget_events"
+    answer = EventsTouched
+    door = Door("DELETE", "/v1/subscriptions/{subscription}/events", Role.ADMIN, is_of_fleet=True, label="Forget …")
 
     subscription: Name
     """The name of the subscription."""

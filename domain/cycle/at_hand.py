@@ -7,8 +7,7 @@ n = desired. Those that a cycle would drain as the last old ones are parked, as 
     another old one stays                               -> drained
     otherwise                                           -> ceiling - n of the healthy ones are parked, the rest drained
 
-So the rollout is done as soon as without it, and a way back begins with replicas that run. They are parked for
-unanswered_within_seconds; the first answer ends that.
+So a way back begins with replicas that run. They are parked for unanswered_within_seconds, until the first answer.
 
 rolling update, surge 1:   ■|■■  →  □|■■■ done    blue-green:   ■■|□□  →  □□|■■ done    recreate: ceiling n, none
 """
@@ -31,7 +30,7 @@ def is_unproven(rollout: Rollout) -> bool:
 
 
 def with_old_at_hand(decision: Decision, deployment: Deployment, budget: Budget, now: datetime) -> Decision:
-    """Return the decision with the last old replicas parked; unchanged where they are not the last, or have no room."""
+    """Return the decision with the last old replicas parked, where there is room for them."""
     rollout, drained = deployment.rollout, set(decision.changes.drain_route_ids)
     if rollout is None or not drained or budget.count_stopping:
         return decision

@@ -14,7 +14,7 @@ from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK
 from domain.model.waits import WaitsFor
 from domain.strategies import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
-from domain.strategies.backoff import hold_back
+from domain.strategies.backoff import hold_back, nowhere_to_go
 from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.budget import Budget
 from domain.strategies.kept import meanwhile
@@ -22,7 +22,7 @@ from domain.strategies.kept import meanwhile
 
 @dataclass(frozen=True, slots=True)
 class StrategyEvaluationSummary:
-    """The decision for each deployment of a batch, or the type and words of what deciding it raised."""
+    """The decision for each deployment, or what making it raised."""
 
     assignments: Mapping[UUID, Decision]
     errors: Mapping[UUID, str]
@@ -30,7 +30,7 @@ class StrategyEvaluationSummary:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentStrategyEvaluator:
-    """Finds the strategy by the name in the rollout's own copy of the policy."""
+    """Finds strategies by the name in the rollout's copy of the policy."""
 
     strategies: DeploymentStrategyRegistry
 
@@ -62,11 +62,13 @@ class DeploymentStrategyEvaluator:
         return with_old_at_hand(decision, deployment, strategy.budget_of(deployment, policy.spec), now)
 
     def evaluate_back(self, deployment: Deployment, now: datetime) -> Decision:
-        """Return the next step of the way back, as the strategy has it. Raises ValueError without a revision."""
+        """The strategy's next step back. Raises ValueError without a revision."""
         if deployment.rollout is None or deployment.current_revision_id is None:
-            raise ValueError(f"{deployment.name} rolls back without a revision to go back to")
+            raise ValueError(f"{deployment.name} rolls back to nothing")
         if deployment.paused_at is not None:
             return self._standing(deployment, _paused(deployment), now)
+        if end := nowhere_to_go(deployment):
+            return end
         policy = deployment.rollout.policy
         return self.strategy_of(policy).go_back(deployment, policy.spec, deployment.current_revision_id, now)
 
@@ -83,14 +85,14 @@ class DeploymentStrategyEvaluator:
         return found if found and found.waits else None
 
     def budget(self, deployment: Deployment) -> Budget:
-        """Return the budget of the deployment's running rollout. Raises ValueError outside a rollout."""
+        """The budget of the running rollout. Raises ValueError without one."""
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} has no rollout")
         policy = deployment.rollout.policy
         return self.strategy_of(policy).budget_of(deployment, policy.spec)
 
     def _standing(self, deployment: Deployment, wait: Decision, now: datetime) -> Decision:
-        """Return the wait, and what keeps the replicas whole."""
+        """The wait, and what keeps replicas whole."""
         if deployment.rollout is None:
             return wait
         policy = deployment.rollout.policy
@@ -108,7 +110,7 @@ EVALUATOR = DeploymentStrategyEvaluator(STRATEGIES)
 def contained(
     decide: Callable[[Deployment, datetime], Decision], deployments: Iterable[Deployment], now: datetime
 ) -> StrategyEvaluationSummary:
-    """Call `decide` for each deployment. What it raises becomes the error of that deployment alone."""
+    """What `decide` raises becomes the error of that deployment alone."""
     assignments: dict[UUID, Decision] = {}
     errors: dict[UUID, str] = {}
     for deployment in deployments:

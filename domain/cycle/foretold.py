@@ -7,8 +7,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from domain.cycle.after import back_reason_of, deployment_after, outcome_of, rollout_after, turns_clock
+from domain.cycle.chain import SMALL, KeptStep, changes_kept, last_of_each
 from domain.cycle.history import HistoryKey, history_key
-from domain.cycle.recording import decision_json, inputs_json
+from domain.cycle.recording import decision_json, inputs_as_json, inputs_json
 from domain.cycle.transitions import ClassifiedDecision
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import RolloutOutcome, TrafficStatus, Verdict
@@ -46,13 +47,17 @@ class NewRoute(NamedTuple):
 
 
 class StepRecord(NamedTuple):
-    """A numbered step of a rollout, with all that is needed to decide it again, as JSON text."""
+    """A numbered step of a rollout, with all that is needed to decide it again, as JSON text.
+
+    `whole_step`: the step whose inputs are whole, on which this one's build; None where these are.
+    """
 
     rollout_id: UUID
     number: int
     verdict: Verdict
     inputs: bytes
     decision: bytes
+    whole_step: int | None
 
 
 def new_routes(changing: Iterable[ClassifiedDecision]) -> list[NewRoute]:
@@ -74,19 +79,33 @@ def foretold(decisions: Iterable[ClassifiedDecision], phase: str, now: datetime)
     ]
 
 
-def steps_of(left: Iterable[Foretold], now: datetime) -> list[StepRecord]:
-    """The step of each decision that took its rollout further, or back."""
+def steps_to_build_on(decisions: Iterable[ClassifiedDecision]) -> list[tuple[UUID, int]]:
+    """The last step of each large rollout that takes another one: its rollout and its number."""
     return [
-        StepRecord(
-            each.rollout.id,
-            each.rollout.steps,
-            each.decision.verdict,
-            inputs_json(each.decision.deployment, now),
-            decision_json(each.decision),
-        )
+        (rollout.id, rollout.steps)
+        for decision in decisions
+        if decision.is_step and (rollout := decision.deployment.rollout) and rollout.steps
+        if len(decision.deployment.routes) > SMALL
+    ]
+
+
+def steps_of(left: Iterable[Foretold], now: datetime, kept: Iterable[KeptStep] = ()) -> list[StepRecord]:
+    """The step of each decision that took its rollout further, or back. `kept`: the steps that they build on."""
+    built = last_of_each(kept)
+    return [
+        _step(each.decision, each.rollout, now, built.get(each.rollout.id) if built else None)
         for each in left
         if each.decision.is_step and each.rollout
     ]
+
+
+def _step(decision: ClassifiedDecision, rollout: Rollout, now: datetime, last: KeptStep | None) -> StepRecord:
+    saw, changes = decision.deployment, None
+    if last and last.number == rollout.steps - 1:
+        changes = changes_kept(last, inputs_as_json(saw, now), rollout.steps)
+    inputs = inputs_json(saw, now) if changes is None else changes
+    whole_step = last.whole_step if last and changes is not None else None
+    return StepRecord(rollout.id, rollout.steps, decision.verdict, inputs, decision_json(decision), whole_step)
 
 
 def _waited(decision: ClassifiedDecision, now: datetime) -> Foretold:

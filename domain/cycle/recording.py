@@ -42,7 +42,13 @@ def inputs_json(deployment: Deployment, now: datetime) -> bytes:
     return _INPUTS.dump_json(_Inputs(deployment, now))
 
 
-def inputs_from_json(raw: dict[str, Any]) -> tuple[Deployment, datetime]:
+def inputs_as_json(deployment: Deployment, now: datetime) -> dict[str, Any]:
+    """Return what `inputs_json` writes, as values of JSON."""
+    values: dict[str, Any] = _INPUTS.dump_python(_Inputs(deployment, now), mode="json")
+    return values
+
+
+def inputs_from_json(raw: Mapping[str, Any]) -> tuple[Deployment, datetime]:
     """Return what `inputs_json` was given. The policy goes through its strategy's own model.
 
     One that this release cannot read fails when it is used, as it does in a cycle.

@@ -14,13 +14,15 @@ class Standing(NamedTuple):
     tone: Tone
 
 
-def standing(status: DeploymentLifecycleStatus, *, is_paused: bool, is_asked: bool, is_degraded: bool) -> Standing:
-    """Choose what to say first of it. `is_asked`: a person is waited for.
+def standing(
+    status: DeploymentLifecycleStatus, *, is_paused: bool, is_asked: bool, is_degraded: bool, is_failing: bool
+) -> Standing:
+    """Choose what to say first of it. `is_asked`: a person is waited for. `is_failing`: its starts fail in a row.
 
     rolling back            -> rolling back
     paused                  -> paused
     a person is waited for  -> waits
-    degraded                -> where it is in its life, degraded
+    degraded, failing       -> where it is in its life, degraded or failing
     otherwise               -> where it is in its life
     """
     lifecycle = status.lifecycle
@@ -28,8 +30,8 @@ def standing(status: DeploymentLifecycleStatus, *, is_paused: bool, is_asked: bo
         return Standing("rolling back", "warn")
     if is_paused or is_asked:
         return Standing("paused" if is_paused else "waits", "warn")
-    if is_degraded:
-        return Standing(f"{lifecycle}, degraded", "warn")
+    if is_degraded or is_failing:
+        return Standing(f"{lifecycle}, {'degraded' if is_degraded else 'failing'}", "warn")
     if lifecycle is Lifecycle.READY:
         return Standing(lifecycle, "good")
     return Standing(lifecycle, "moves" if lifecycle in (Lifecycle.DEPLOYING, Lifecycle.SCALING) else "rests")

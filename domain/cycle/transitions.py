@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import NamedTuple
 
 from domain.model.bounds import Bounds, hardened
@@ -11,13 +10,14 @@ from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
 from domain.model.waits import Waits
 from domain.strategies.backoff import held_until, unproven
+from domain.words.word import Word
 
 ERROR_PAUSE_SECONDS = 5
 RETRY_SECONDS = 60
 """How many seconds after it gave up a phase is tried again."""
 
 
-class RevisionMove(StrEnum):
+class RevisionMove(Word):
     """The change of a deployment's revision pointers."""
 
     KEEP = "keep"

@@ -47,8 +47,9 @@ class SupposedCase:
 
     def way_back(self) -> ActivationRequest | None:
         """To what ran before; None where the rollout under way turns."""
-        rollout = self.deployment.rollout
-        return None if rollout else self._activation(way_back(self.deployment, self.past.ended).revision.id)
+        if self.deployment.rollout is not None:
+            return None
+        return self._activation(way_back(self.deployment, self.past.ended, self.asking.at).revision.id)
 
     def start_seconds(self) -> float | None:
         """Nobody is told of it: the sentence is not looked at."""

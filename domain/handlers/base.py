@@ -71,10 +71,7 @@ class DeploymentHandler(ABC):
         return Bounds()
 
     def glance(self, seen: Glimpse, now: datetime) -> Wait | None:  # noqa: ARG002
-        """Decide from counts alone that a deployment waits, so that its routes need not be loaded.
-
-        None if the decision needs the routes, or if it is more than a wait: then its record needs them.
-        """
+        """Decide from counts alone that a deployment waits; None where routes must be loaded, or it is no wait."""
         return None
 
     def execute(self, deployments: Iterable[Deployment], now: datetime) -> DeploymentExecutionResult:

@@ -3,6 +3,7 @@
 it is paused                             -> stays; what dies is replaced
 routes of another revision are live, or
 the current revision is incomplete       -> stays; it goes back step by step, and no deadline ends that
+no replica is left, nor comes up         -> ready, but degraded
 only the current revision is live, and
 it is complete                           -> ready; the deploying revision is cleared
 """
@@ -26,7 +27,7 @@ class DeployingRollingBackHandler(DeploymentHandler):
     targets = frozenset({ROLLING_BACK})
     transitions = DeploymentStatusTransitions(
         success=Transition(READY, RevisionMove.CLEAR, degraded=False),
-        expired=STAY,
+        expired=Transition(READY, RevisionMove.CLEAR, degraded=True),
         give_up=STAY,
     )
 

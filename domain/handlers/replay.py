@@ -15,7 +15,7 @@ from domain.model.states import Verdict
 from domain.words.errors import InvalidInputError
 
 
-def replay_step(inputs: dict[str, Any], phase: str) -> dict[str, Any]:
+def replay_step(inputs: Mapping[str, Any], phase: str) -> dict[str, Any]:
     """The decision that the handler named `phase` makes from a stored step's inputs, as `decision_json` has it.
 
     It differs from the stored one when the code has changed since, or when Postgres refused to write what was decided:

@@ -22,6 +22,8 @@ HOME_FILE = "installation"
 
 REDIS_KEY = "installation"
 """In Redis, after the prefix of all keys: the id of the installation whose messages it carries."""
+WRONG_INSTALLATION = 78
+"""The exit code of a process that refuses to begin: EX_CONFIG of sysexits.h. Starting it again changes nothing."""
 
 
 class WrongInstallationError(RollwayError):

@@ -1,11 +1,22 @@
 """Settings: what a process reads from its environment, checked once."""
 
 from collections.abc import Mapping
-from typing import Self
+from pathlib import Path
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from domain.words.errors import InvalidInputError
+
+
+def _absolute(raw: Path) -> Path:
+    if not raw.is_absolute():
+        raise ValueError(raw)
+    return raw
+
+
+AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
+"""A path of the machine, wherever the process runs."""
 
 
 class Settings(BaseModel):

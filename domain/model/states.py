@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.words.word import Word
 
-class Lifecycle(StrEnum):
+
+class Lifecycle(Word):
     """The stages of a deployment's life."""
 
     PENDING = "pending"
@@ -15,7 +17,7 @@ class Lifecycle(StrEnum):
     DESTROYED = "destroyed"
 
 
-class DeploymentSubStep(StrEnum):
+class DeploymentSubStep(Word):
     """The stages of a rollout, while deploying."""
 
     PROVISIONING = "provisioning"
@@ -24,7 +26,7 @@ class DeploymentSubStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeploymentLifecycleStatus:
-    """The status of a deployment: a handler looks at some of them, and a verdict leads to one."""
+    """The status of a deployment: handlers look at some, and a verdict leads to one."""
 
     lifecycle: Lifecycle
     sub_step: DeploymentSubStep | None = None
@@ -38,7 +40,7 @@ PROVISIONING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.
 ROLLING_BACK = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK)
 
 
-class RouteStatus(StrEnum):
+class RouteStatus(Word):
     """The health of one replica, or how far its stop has come."""
 
     PROVISIONING = "provisioning"
@@ -51,22 +53,22 @@ class RouteStatus(StrEnum):
 
     @property
     def is_active(self) -> bool:
-        """Whether the replica is live, and counts against the budget."""
+        """Whether it is live, and counts against the budget."""
         return self not in _INACTIVE
 
 
 _INACTIVE = frozenset({RouteStatus.TERMINATING, RouteStatus.TERMINATED, RouteStatus.FAILED})
 
 
-class TrafficStatus(StrEnum):
+class TrafficStatus(Word):
     """Whether proxies should send requests to a route."""
 
     ACTIVE = "active"
     INACTIVE = "inactive"
 
 
-class Verdict(StrEnum):
-    """The finding of a cycle. Limits turn other verdicts into EXPIRED or GIVE_UP."""
+class Verdict(Word):
+    """The finding of a cycle. Limits turn others into EXPIRED or GIVE_UP."""
 
     SUCCESS = "success"
     NEED_RETRY = "need_retry"

@@ -11,6 +11,8 @@ from uuid import UUID
 
 from domain.words.numbers import doubling_pause
 
+MOST_QUEUED = 1000
+"""Messages in the queue of a subscription by task: where so many lie, nobody takes them, and events wait here."""
 _LONGEST_PAUSE_SECONDS = 300
 _SEQUENCE_DIGITS = 20
 
@@ -40,10 +42,14 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason why a try failed; when the next one is, counted from now; None: it is given up."""
+    """The reason why a try failed; when the next one is, counted from now; None: it is given up.
+
+    `ends`: so is the subscription, with all that it has not been told.
+    """
 
     why: str
     pause: timedelta | None
+    ends: bool = False
 
 
 def cloud_event(pending: Pending) -> dict[str, Any]:
@@ -66,13 +72,12 @@ def body_of(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
 
 
-def signed_headers(body: bytes, message_id: UUID, at: datetime, keys: Iterable[bytes]) -> dict[str, str]:
+def signed_headers(body: bytes, message_id: object, at: datetime, keys: Iterable[bytes]) -> dict[str, str]:
     """The headers of Standard Webhooks, with a signature by each key, so that a key can be changed without a gap."""
     timestamp = int(at.timestamp())
     content = f"{message_id}.{timestamp}.".encode() + body
     signatures = (base64.b64encode(hmac.digest(key, content, "sha256")).decode() for key in keys)
     return {
-        "content-type": "application/cloudevents+json; charset=utf-8",
         "webhook-id": str(message_id),
         "webhook-timestamp": str(timestamp),
         "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
@@ -82,10 +87,12 @@ def signed_headers(body: bytes, message_id: UUID, at: datetime, keys: Iterable[b
 def failure(pending: Pending, why: str, *, wanted: bool = True) -> Failure:
     """Return what follows a try that failed.
 
-    the receiver wants it no more             -> given up
+    the receiver wants no more                -> given up, and the subscription ends
     it happened longer ago than give_up_after -> given up
     otherwise                                 -> tried again after 1, 2, 4 ... and then each 300 s
     """
-    if not wanted or pending.tried_at - pending.at >= pending.give_up_after:
+    if not wanted:
+        return Failure(why, None, ends=True)
+    if pending.tried_at - pending.at >= pending.give_up_after:
         return Failure(why, None)
     return Failure(why, doubling_pause(pending.tries, first=1, longest=_LONGEST_PAUSE_SECONDS))

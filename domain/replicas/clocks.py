@@ -41,6 +41,6 @@ def seconds_set_back(showed: float, passed: float, shows: float) -> float:
 
 
 def hosts_in_time(offsets: Mapping[str, float]) -> list[str]:
-    """The hosts that may get new replicas, by name; `offsets` has those that are up."""
+    """The hosts of these that may get new replicas, by name."""
     near = [host for host, offset in offsets.items() if not is_too_far(offset)]
     return sorted(near or offsets)

@@ -1,4 +1,7 @@
-"""Places each new replica on a worker host: the one that is up and has the fewest of that deployment.
+"""Places each new replica on a worker host: the one that takes any and has the fewest of that deployment.
+
+    the host is    down     up, but deaf: Redis, by which it would be asked to start one, does not answer it
+    gets new ones  never    while no other is asked; of the others those whose clock is near (clocks.py)
 
 Equal ones: the one with the fewest of all, then the first by name, so that every worker would choose the same. Hosts
 that lack a secret of its revision are passed over; where all do, one of them gets it, and says in vain what is missing.
@@ -8,6 +11,7 @@ from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from domain.replicas.clocks import hosts_in_time
@@ -25,24 +29,39 @@ class Unplaced:
     lacking: Sequence[str] = ()
 
 
+class HostUp(NamedTuple):
+    """A host that is up: by how many seconds its clock is ahead, and whether it is deaf."""
+
+    clock_offset: float
+    is_deaf: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class PlacingGrounds:
-    """The grounds to choose hosts by. `offsets`: how far the clock of each host that is up is off.
+    """The grounds to choose hosts by. `hosts`: those that are up, by name.
 
     `of_deployment` and `of_all`: as in `place`. `later`: how many replicas more must wait for another transaction.
     """
 
     unplaced: Sequence[Unplaced] = ()
-    offsets: Mapping[str, float] = field(default_factory=dict)
+    hosts: Mapping[str, HostUp] = field(default_factory=dict)
     of_deployment: Mapping[tuple[UUID, str], int] = field(default_factory=dict)
     of_all: Mapping[str, int] = field(default_factory=dict)
     later: int = 0
 
 
+def takers(hosts: Mapping[str, HostUp]) -> list[str]:
+    """The hosts that get new replicas, by name; `hosts` has those that are up."""
+    asked = {name: host.clock_offset for name, host in hosts.items() if not host.is_deaf}
+    return hosts_in_time(asked or {name: host.clock_offset for name, host in hosts.items()})
+
+
 def hosts_by(grounds: PlacingGrounds) -> list[str | None]:
-    """A host for each replica, in their order; None where no host is up, and for those that must wait."""
-    hosts = hosts_in_time(grounds.offsets)
-    return [*place(grounds.unplaced, hosts, grounds.of_deployment, grounds.of_all), *[None] * grounds.later]
+    """A host for each replica, in their order; None where no host takes any, and for those that must wait."""
+    return [
+        *place(grounds.unplaced, takers(grounds.hosts), grounds.of_deployment, grounds.of_all),
+        *[None] * grounds.later,
+    ]
 
 
 def place(

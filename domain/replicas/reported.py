@@ -2,7 +2,7 @@
 
 failed                  one more failed start in a row of its revision, the first one after a minute in which all was
                         well; one more failed route of a rollout to it
-failed with its host    no revision is to blame
+lost with its host      no revision is to blame
 has come up             starts of its revision are held back no more, unless another failed in the same breath;
                         progress of a rollout to it
 was sick and is back    nothing: it had come up before
@@ -36,12 +36,13 @@ class News:
 
 
 class Became(NamedTuple):
-    """The fate of one route: its revision, its status before and now, and why."""
+    """The fate of one route: its revision, its status before and now, why, and whether it was lost with its host."""
 
     revision_id: UUID
     was: RouteStatus
     status: RouteStatus
     why: str = ""
+    is_lost: bool = False
 
 
 def status_told(word: str, runtime: str, address: str | None) -> RouteStatus:
@@ -67,14 +68,14 @@ def status_told(word: str, runtime: str, address: str | None) -> RouteStatus:
     return RouteStatus(word)
 
 
-def news_of(became: Iterable[Became], *, blame: bool = True) -> tuple[News, ...]:
-    """By revision. Without `blame` no failure counts."""
+def news_of(became: Iterable[Became]) -> tuple[News, ...]:
+    """By revision. What was lost counts as no failure."""
     counts: dict[UUID, Counter[str]] = defaultdict(Counter)
     failures: dict[UUID, str] = {}
-    for revision_id, was, status, why in sorted(became, key=lambda route: route.status is RouteStatus.FAILED):
+    for revision_id, was, status, why, is_lost in sorted(became, key=lambda route: route.status is RouteStatus.FAILED):
         came_up = was is RouteStatus.PROVISIONING and status is RouteStatus.HEALTHY
-        counts[revision_id].update(failed=int(status is RouteStatus.FAILED and blame), came_up=int(came_up))
-        if why and blame and status in (RouteStatus.FAILED, RouteStatus.UNHEALTHY):
+        counts[revision_id].update(failed=int(status is RouteStatus.FAILED and not is_lost), came_up=int(came_up))
+        if why and not is_lost and status in (RouteStatus.FAILED, RouteStatus.UNHEALTHY):
             failures[revision_id] = why
     return tuple(
         News(revision_id, count["failed"], count["came_up"], failures.get(revision_id))
@@ -115,7 +116,7 @@ def reported(
     ]
     if not changed:
         return deployment
-    news = news_of((Became(route.revision_id, route.status, statuses[route.id], why) for route in changed), blame=blame)
+    news = news_of(Became(route.revision_id, route.status, statuses[route.id], why, not blame) for route in changed)
     became = {route.id: _became(route, statuses[route.id], now) for route in changed}
     routes = (became.get(route.id, route) for route in deployment.routes)
     rollout = deployment.rollout

@@ -21,6 +21,10 @@ BEAT_MISSED_AFTER = timedelta(seconds=15)
 """People are told of beat when no tick of it was heard of for longer: ticks wait for a worker that is free."""
 
 
+BACK_FOR = timedelta(seconds=10)
+"""So long after a host is back its replicas may be found to have ended while it was away."""
+
+
 class HostNotFoundError(RollwayError):
     """No worker host has that name."""
 
@@ -33,6 +37,14 @@ def looks_until_down(seconds: float) -> int:
 def looks_until_degraded(seconds: float) -> int:
     """Silent looks in a row after which a host's running routes are degraded: half of the others, rounded up."""
     return (looks_until_down(seconds) + 1) // 2
+
+
+def is_lost(started_at: datetime, back_at: datetime | None, now: datetime) -> bool:
+    """Whether the end of a replica is put down to its host: it was started before all workers there were away.
+
+    A machine that was switched off or started anew ends what ran on it; so does a container with its worker.
+    """
+    return back_at is not None and started_at < back_at <= now <= back_at + BACK_FOR
 
 
 def refuse_to_forget(host: str, down_since: datetime | None) -> None:

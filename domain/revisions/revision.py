@@ -27,7 +27,7 @@ class RevisionExistsError(RollwayError):
         """The refusal to give the revision another content."""
         message = (
             f"revision {revision} of {deployment} exists with another content; "
-            "revisions never change, give it another name"
+            "revisions never change: give it another name, or leave 'name' out, and the content names it"
         )
         return cls(message, deployment=deployment, revision=revision)
 
@@ -82,7 +82,10 @@ class RevisionSpec(BaseModel):
     Each is a text, or a secret that is read where the replica starts: {secret: 'file:/run/secrets/db'}.
     """
     working_directory: str | None = None
-    """Where it runs; left out, where the worker runs. In a file it is meant from the file's folder."""
+    """Where it runs. In a file it is meant from the file's folder, where a process runs if it is left out.
+
+    null, and left out of a command: where the worker runs.
+    """
     user: str | None = Field(default=None, pattern=r"^[a-z_][a-z0-9_.-]{0,31}$")
     """As whom a process runs: one of ROLLWAY_REPLICA_USERS; left out, the host's ROLLWAY_REPLICA_USER."""
     docker: DockerSpec | None = Field(default=None, validate_default=True)

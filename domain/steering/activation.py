@@ -56,6 +56,7 @@ class ActivationRequest:
     `deploying_name`: of the revision being deployed, if any. `desired`: a size that comes with the revision. `secrets`:
     what the hosts say of those that it refers to. `is_undo`: it is the way back, so its traffic moves at once.
     `frozen`: the freeze that is on, and `through_freeze`: whether it is to start nevertheless.
+    `only_failed`: why its last replica failed, where none has ever come up and that was not asked for anyway.
     """
 
     revision_id: UUID
@@ -68,6 +69,7 @@ class ActivationRequest:
     is_undo: bool = False
     frozen: Frozen | None = None
     through_freeze: bool = False
+    only_failed: str = ""
 
 
 def activate(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Steered:

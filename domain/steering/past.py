@@ -2,6 +2,7 @@
 
     v1 → v2 completed, v2 → v3 completed        undo goes to v2
     ..., v3 → v4 rolled back                    v4 is gone and v3 runs: nothing to undo, only `--to v2` goes further
+    ..., just now                               whoever asked meant v4, so it is done already
     ..., undone: v3 → v2 completed              likewise: v3 is gone and v2 runs
     ..., v2 → v5 completed                      undo goes to v2; v3 and v4 were rolled back and are passed by
 
@@ -11,6 +12,7 @@ revision, as a restart leaves it behind, is passed by too, unless its replicas s
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from domain.model.deployment import Deployment
@@ -18,6 +20,9 @@ from domain.model.policy import DeploymentPolicy
 from domain.model.states import Lifecycle, RolloutOutcome
 from domain.steering.freezes import Frozen
 from domain.words.errors import RollwayError, WrongStateError
+
+_JUST = timedelta(minutes=1)
+"""Whoever types an undo so long after a rollout has gone back may have seen it still under way."""
 
 
 class NoPreviousRevisionError(RollwayError):
@@ -44,6 +49,7 @@ class EndedRollout:
     from_revision: KnownRevision
     to_revision: KnownRevision
     outcome: RolloutOutcome
+    ended_at: datetime
     is_undo: bool
     size_before: int
     size_with_revision: int | None = None
@@ -73,8 +79,8 @@ class Past:
     frozen: Frozen | None = None
 
 
-def way_back(deployment: Deployment, ended: Sequence[EndedRollout]) -> WayBack:
-    """Return where an undo at rest goes; `ended`: the eldest first.
+def way_back(deployment: Deployment, ended: Sequence[EndedRollout], now: datetime) -> WayBack:
+    """Return where an undo at rest goes; `ended`: the eldest first. What has just gone back itself leads to what runs.
 
     Raises AlreadyUndoneError when what came last is undone, NoPreviousRevisionError when nothing is left to go to, and
     WrongStateError when the deployment is being destroyed.
@@ -88,6 +94,8 @@ def way_back(deployment: Deployment, ended: Sequence[EndedRollout]) -> WayBack:
     before = [] if not stack else [known for known in stack if _is_other(known, stack[-1], deployment)]
     good = [known for known in before if known.id not in rolled_back]
     if undone := _undone(ended, current):
+        if not ended[-1].is_undo and now - ended[-1].ended_at <= _JUST:
+            return WayBack(stack[-1])
         raise _already_undone(deployment.name, undone.name, stack[-1].name, good[-1].name if good else "")
     if not good:
         raise _nothing_before(deployment.name, before[-1].name if before else "")

@@ -13,7 +13,12 @@ from domain.model.states import ROLLING_BACK, DeploymentLifecycleStatus, Lifecyc
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.sizes import resized
 from domain.steering.steered import Asking, Steered
-from domain.words.errors import WrongStateError
+from domain.words.errors import RollwayError, WrongStateError
+
+
+class OnlyFailedError(RollwayError):
+    """No replica of the revision to go back to has ever come up."""
+
 
 DESTROYING = DeploymentLifecycleStatus(Lifecycle.DESTROYING)
 
@@ -101,6 +106,7 @@ def undo(
 
     `start_seconds`: how long replicas took to come up of late.
 
+    one that has only ever failed    -> error
     a revision to go back to         -> activate it, in place of whatever is under way; no promotion is waited for
     no rollout                       -> error
     an undo that is rolling back     -> error naming `retry`
@@ -109,6 +115,8 @@ def undo(
     otherwise                        -> the rollout turns back, paused or not
     """
     if back is not None:
+        if back.only_failed:
+            raise _only_failed(deployment.name, back)
         return activate(deployment, replace(back, supersede=True, is_undo=True), asking)
     rollout = rollout_of(deployment, "undo")
     if not rollout.is_undo:
@@ -121,6 +129,14 @@ def undo(
     if deployment.paused_at is None:
         return Steered.unchanged(deployment)
     return Steered.to(unpaused(deployment, asking.at), "going back, no longer paused")
+
+
+def _only_failed(name: str, back: ActivationRequest) -> OnlyFailedError:
+    message = (
+        f"{back.revision_name} of {name} has only ever failed: {back.only_failed}; "
+        f"'rollway undo {name} --to {back.revision_name} --anyway' goes there all the same"
+    )
+    return OnlyFailedError(message, deployment=name, revision=back.revision_name)
 
 
 def scale(deployment: Deployment, desired: int) -> Steered:

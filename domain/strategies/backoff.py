@@ -11,13 +11,15 @@ from datetime import datetime, timedelta
 
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, Route, StartFailures
-from domain.model.states import RouteStatus
+from domain.model.states import RouteStatus, Verdict
 from domain.model.waits import Inequality, Waits, WaitsFor, too_short
 from domain.words.numbers import doubling_pause, number_of
 
 LONGEST_PAUSE_SECONDS = 600
 PROVEN_SECONDS = 60
 """So long a replica must be well before the failures from before it no longer count."""
+MOST_STARTS = 3
+"""Nobody waits for a fourth one that fails."""
 SHORT_LIVES = 2
 """From so many short lives in a row on a deployment is called degraded, also while its replicas are well."""
 
@@ -33,6 +35,16 @@ def held_until(deployment: Deployment) -> datetime | None:
     if failures is None or failures.revision_id != deployment.current_revision_id or failures.came_up_at is not None:
         return None
     return next_start_at(failures)
+
+
+def nowhere_to_go(deployment: Deployment) -> Decision | None:
+    """End a way back on which no replica is left, and none comes up."""
+    failures = deployment.start_failures
+    if failures is None or failures.in_a_row < MOST_STARTS:
+        return None
+    if deployment.active_routes or held_until(deployment) is None:
+        return None
+    return Decision(Verdict.EXPIRED, f"nothing to go back to: {failures.in_a_row} starts of it failed in a row")
 
 
 def is_proven(failures: StartFailures, now: datetime) -> bool:

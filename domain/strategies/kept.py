@@ -10,8 +10,6 @@ n = desired; "new" are live replicas of the deploying revision, "old" those of a
     5  otherwise                                  -> wait
 
 n=3 surge=1, paused:   ■■|■  →  ■|■ two of them died  →  ■◇|■  →  ■■|■
-
-New ones never become more: the old revision is the proven one.
 """
 
 from collections.abc import Iterable

@@ -37,7 +37,7 @@ def _in_the_way(buckets: Buckets, budget: Budget) -> tuple[Route, ...]:
     return stopping if budget.count_stopping or budget.alone else ()
 
 
-@dataclass(slots=True)  # one for each wait of a fleet: a frozen one takes four times as long to make
+@dataclass(slots=True)  # frozen, it takes four times as long to make
 class Incomplete:
     """The inequalities that keep replicas from being complete, made of what was counted when somebody reads them."""
 

@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from domain.installation.tokens import PAGE_HOST
-from domain.traffic.published import USUAL, Entrance, EntranceKind, Protocol, RequestRules
+from domain.traffic.published import Entrance, EntranceKind, Protocol, RequestRules
+from domain.traffic.tls import Tls, why_no_certificate
 from domain.words.errors import RollwayError
 
 MAX_HOSTS = 100
@@ -15,6 +16,7 @@ PREVIEW_PREFIX = "preview."
 """A deployment that is reached as web.example.com shows its new revision as preview.web.example.com."""
 _SHORTEST_TIMEOUT = 0.001
 """Proxies count in milliseconds, and 0 is no limit to them."""
+_LARGEST_BODY = 1 << 30
 _LONGEST_HOST = 253
 _LONGEST_PREFIX = 200
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -98,6 +100,39 @@ class TrafficSettings(BaseModel):
     """A request on which nothing is sent for so long, in either direction, is cut; null: never."""
     protocol: Protocol = Protocol.HTTP1
     """What replicas are asked in; http2 for gRPC. Clients may speak either."""
+    tls: Tls | None = None
+    """The certificate by which it is reached over HTTPS; `auto`: one from an authority for each of its hosts."""
+    hold_seconds: float | None = Field(default=None, ge=1, le=600)
+    """While no replica serves, as during `recreate`, a request waits for one for so long; left out: it gets 503."""
+    hold_callers: int = Field(default=1000, ge=1, le=100_000)
+    """So many requests wait at a proxy at most; one more gets 503 at once."""
+    max_body_bytes: int | None = Field(default=None, ge=1, le=_LARGEST_BODY)
+    """How large the body of a request may be; a larger one gets 413; left out: as large as it likes."""
+
+    max_requests_per_second: int | None = Field(default=None, ge=1, le=1_000_000)
+    """So many requests a second each proxy takes for its host names; one more gets 429; left out: as many as come."""
+
+    @model_validator(mode="after")
+    def _can_be_limited(self) -> Self:
+        """What is limited is counted by host names, which belong to one deployment; proxies share path prefixes out."""
+        if self.max_requests_per_second is not None and (not self.hosts or self.path_prefix):
+            raise ValueError(
+                "max_requests_per_second: is counted by host names: name them in hosts, without path_prefix"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_secured(self) -> Self:
+        """What is reached by TLS is reached by host names, which certificates are made out to."""
+        if self.tls is None:
+            return self
+        if not self.hosts:
+            raise ValueError("tls: certificates are made out to host names; name them in hosts")
+        if self.tls.is_auto and (why := next(filter(None, map(why_no_certificate, self.hosts)), None)):
+            raise ValueError(f"tls: {why}, or give a certificate")
+        if self.tls.callers_ca and self.path_prefix:
+            raise ValueError("tls.callers_ca: by path_prefix callers would come without a certificate; leave it out")
+        return self
 
     @property
     def rules(self) -> RequestRules:
@@ -108,6 +143,11 @@ class TrafficSettings(BaseModel):
             self.preview,
             self.idle_timeout_seconds,
             self.protocol,
+            self.tls,
+            self.hold_seconds,
+            self.hold_callers,
+            self.max_body_bytes,
+            self.max_requests_per_second,
         )
 
     @property
@@ -139,32 +179,6 @@ def default_entrances(deployment: str, *, strip_prefix: bool = True) -> tuple[En
 def in_order(entrances: Iterable[Entrance]) -> tuple[Entrance, ...]:
     """Hosts before prefixes, each by name."""
     return tuple(sorted(entrances, key=lambda entrance: (entrance.kind, entrance.value)))
-
-
-def entrances_in_words(entrances: Iterable[Entrance], rules: RequestRules = USUAL) -> str:
-    """web, web.localhost, /web/, each request within 30 s; a prefix that is passed on says so."""
-    words = [
-        entrance.value + ("" if entrance.kind is EntranceKind.HOST or entrance.strip_prefix else " (passed on)")
-        for entrance in in_order(entrances)
-    ]
-    return (", ".join(words) or "nowhere") + rules_in_words(rules)
-
-
-def rules_in_words(rules: RequestRules) -> str:
-    """Rules that a new deployment has not, each behind a comma; empty when there are none."""
-    words = []
-    if rules.timeout_seconds:
-        words.append(f"each request within {rules.timeout_seconds:g} s")
-    if rules.hedge_after_seconds != USUAL.hedge_after_seconds:
-        words.append(f"hedged after {rules.hedge_after_seconds:g} s" if rules.hedge_after_seconds else "never hedged")
-    if not rules.preview:
-        words.append("without a preview")
-    if rules.idle_timeout_seconds != USUAL.idle_timeout_seconds:
-        idle = rules.idle_timeout_seconds
-        words.append(f"cut when silent for {idle:g} s" if idle else "never cut when silent")
-    if rules.protocol is not USUAL.protocol:
-        words.append("replicas speak HTTP/2")
-    return "".join(f", {said}" for said in words)
 
 
 def _passes(check: Callable[[str], str], value: str) -> bool:

@@ -1,10 +1,15 @@
 """The news for proxies: deployments, where they are reached, and the replicas that may take their requests."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 from domain.model.states import RouteStatus, TrafficStatus
+from domain.traffic.maintenance import Maintenance
+from domain.traffic.shown import Secured
+from domain.traffic.tls import TlsSettings, known_tls, stored_tls
 
 
 class EntranceKind(StrEnum):
@@ -45,7 +50,11 @@ class RequestRules:
     `hedge_after_seconds`: a request that may be sent twice, and has had no first byte of its answer for so long, is
     sent to a second replica too, and the first answer counts; None for never. `preview`: whether the revision that is
     being rolled out can be looked at before it gets traffic. `idle_timeout_seconds`: a request on which nothing is sent
-    for so long, in either direction, is cut; None for never. `protocol`: what replicas are asked in.
+    for so long, in either direction, is cut; None for never. `protocol`: what replicas are asked in. `tls`: None: it is
+    reached in clear text alone. `hold_seconds`: while no replica serves, a request waits for one for so long; None: it
+    is refused at once. `hold_callers`: so many requests wait at a proxy at most. `max_body_bytes`: how large the body
+    of a request may be; None: as large as it likes. `max_requests_per_second`: by its host names, at each proxy; None:
+    as many as come.
     """
 
     timeout_seconds: float | None = None
@@ -53,10 +62,39 @@ class RequestRules:
     preview: bool = True
     idle_timeout_seconds: float | None = 3600.0
     protocol: Protocol = Protocol.HTTP1
+    tls: TlsSettings | None = None
+    hold_seconds: float | None = None
+    hold_callers: int = 1000
+    max_body_bytes: int | None = None
+    max_requests_per_second: int | None = None
 
 
 USUAL = RequestRules()
 """What a new deployment has."""
+_STORED_TOGETHER = ("hold_seconds", "hold_callers", "max_body_bytes", "max_requests_per_second")
+"""The rules without a column of their own, besides `tls`."""
+
+
+def stored_together(rules: RequestRules) -> dict[str, Any]:
+    """Return the rules that are stored in one column, where they differ from what a new deployment has."""
+    found = {name: getattr(rules, name) for name in _STORED_TOGETHER}
+    differing = {name: value for name, value in found.items() if value != getattr(USUAL, name)}
+    return differing if rules.tls is None else {**differing, "tls": stored_tls(rules.tls)}
+
+
+def known_rules(  # noqa: PLR0913 -- the columns of Postgres, in its order
+    timeout: float | None,
+    hedge_after: float | None,
+    idle_timeout: float | None,
+    protocol: str,
+    together: Mapping[str, Any],
+    *,
+    preview: bool,
+) -> RequestRules:
+    """Return the rules as they were stored; what only a newer release knows is left out."""
+    known = {name: together[name] for name in _STORED_TOGETHER if name in together}
+    tls = known_tls(together.get("tls"))
+    return RequestRules(timeout, hedge_after, preview, idle_timeout, known_protocol(protocol), tls, **known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +137,18 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentInTraffic:
-    """A deployment that is not destroyed, with its routes in id order."""
+    """A deployment that is not destroyed, with its routes in id order.
+
+    `secured`: what it has for TLS; None where its rules want none. `maintenance`: None: callers reach its replicas.
+    """
 
     name: str
     entrances: tuple[Entrance, ...]
     rules: RequestRules
     routes: tuple[RouteInTraffic, ...]
     canary: Canary | None = None
+    secured: Secured | None = None
+    maintenance: Maintenance | None = None
 
 
 @dataclass(frozen=True, slots=True)

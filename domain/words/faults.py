@@ -30,6 +30,7 @@ _RIGHT = {
     "bool_type": "true or false",
     "bool_parsing": "true or false",
     "string_type": "text",
+    "dict_type": "names, each with its value, such as {{NAME: value}}",
     "greater_than": "more than {gt}",
     "greater_than_equal": "at least {ge}",
     "less_than": "less than {lt}",
@@ -70,8 +71,8 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
             return "is missing"
         case "tuple_type" | "list_type":
             return "must be a list"
-        case "model_type" | "dict_type":
-            return f"must be fields, each with its value{_fields_at(fault['loc'], model)}"
+        case "model_type":
+            return f"must be fields, each with its value{_fields_at(fault, model)}"
         case "float_parsing" | "int_parsing" if path_of(fault).endswith("_seconds"):
             return "must be a number of seconds, without a unit, such as 10"
         case "string_type" if isinstance(fault["input"], (int, float)):
@@ -90,9 +91,14 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
     return f"must {should}" if should != message else f"{message[0].lower()}{message[1:]}"
 
 
-def _fields_at(path: Sequence[int | str], model: type[BaseModel] | None) -> str:
-    section = model and _section(model, path)
-    return f": {', '.join(section.model_fields)}" if section else ""
+def _fields_at(fault: Fault, model: type[BaseModel] | None) -> str:
+    """What is given as text alone is meant for the first field, such as the path of a health check."""
+    section = model and _section(model, fault["loc"])
+    if section is None:
+        return ""
+    fields = list(section.model_fields)
+    example = f", such as {{{fields[0]}: {fault['input']}}}" if isinstance(fault["input"], str) else ""
+    return f"{example}; the fields are {', '.join(fields)}"
 
 
 def _instead(path: Sequence[int | str], model: type[BaseModel] | None) -> str:

@@ -10,6 +10,9 @@ branch_labels = None
 depends_on = None
 
 _UNDO: tuple[str, ...] = (
+    "DROP TABLE request_sums",
+    "DROP TABLE requests",
+    "ALTER TABLE hosts DROP COLUMN webhooks",
     "ALTER TABLE deployments DROP COLUMN waits_for, DROP COLUMN may_surge",
     "ALTER TABLE metric_values DROP COLUMN silent, DROP COLUMN proxies",
     "DELETE FROM metric_values WHERE series LIKE '% of proxies'",
@@ -45,23 +48,62 @@ _UNDO: tuple[str, ...] = (
     "ALTER TABLE rollouts DROP COLUMN traceparent",
     "DROP TABLE outbox",
     "DROP TABLE subscriptions",
-    "DROP INDEX commands_created_at_idx, deployment_history_rollout_id_idx, rollouts_from_revision_id_idx",
-    "DROP INDEX rollouts_to_revision_id_idx, routes_revision_id_idx, routes_rollout_id_idx",
+    "DROP INDEX commands_created_at_idx, deployment_history_rollout_id_idx, deployments_destroyed_idx",
+    "DROP INDEX rollouts_from_revision_id_idx, rollouts_to_revision_id_idx, routes_revision_id_idx, routes_rollout_id_idx",
     "UPDATE installation SET contract = 1",
     "ALTER TABLE deployments DROP COLUMN protocol",
     "ALTER TABLE deployments DROP COLUMN idle_timeout_seconds",
     "DROP TABLE host_secrets",
+    "DROP TABLE acme_accounts",
+    "DROP TABLE certificates",
+    "ALTER TABLE deployments DROP COLUMN maintenance",
+    "ALTER TABLE deployments DROP COLUMN rules",
     "ALTER TABLE routes ADD CONSTRAINT routes_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments",
     "ALTER TABLE rollouts ADD CONSTRAINT rollouts_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments",
     "ALTER TABLE rollouts RESET (fillfactor)",
-    "ALTER TABLE rollout_steps RESET (toast_tuple_target)",
+    """
+    DO $$
+    DECLARE
+        step rollout_steps;
+        changed jsonb;
+        saw jsonb;
+    BEGIN
+        FOR step IN SELECT * FROM rollout_steps
+                     WHERE rollout_id IN (SELECT rollout_id FROM rollout_steps WHERE whole_step IS NOT NULL)
+                     ORDER BY rollout_id, step_no LOOP
+            changed := step.inputs -> 'changed';
+            IF changed IS NULL THEN
+                saw := step.inputs -> 'deployment';
+                CONTINUE;
+            END IF;
+            saw := saw || (changed -> 'deployment') || CASE WHEN changed ? 'rollout' THEN
+                       jsonb_build_object('rollout', (saw -> 'rollout') || (changed -> 'rollout')) ELSE '{}' END
+                || jsonb_build_object('routes', (
+                       SELECT coalesce(jsonb_agg(r.route ORDER BY r.route ->> 'id'), '[]')
+                         FROM (SELECT old.route || coalesce(changed -> 'routes' -> (old.route ->> 'id'), '{}')
+                                 FROM jsonb_array_elements(saw -> 'routes') old (route)
+                                WHERE NOT changed -> 'gone' ? (old.route ->> 'id')
+                               UNION ALL
+                               SELECT jsonb_build_object('id', new.id) || new.route
+                                 FROM jsonb_each(changed -> 'routes') new (id, route)
+                                WHERE NOT jsonb_path_exists(saw, '$.routes[*] ? (@.id == $id)',
+                                                            jsonb_build_object('id', new.id))) r (route)));
+            UPDATE rollout_steps SET inputs = jsonb_build_object('deployment', saw, 'now', step.inputs -> 'now')
+             WHERE rollout_id = step.rollout_id AND step_no = step.step_no;
+        END LOOP;
+    END $$
+    """,
+    "ALTER TABLE rollout_steps DROP COLUMN whole_step, RESET (toast_tuple_target)",
     "DROP TRIGGER rollouts_cut ON rollouts",
     "DROP FUNCTION count_cut_rollouts",
     "DROP FUNCTION count_ended",
     "DROP FUNCTION rollout_seconds",
     "DROP TABLE rollout_counts",
-    "DROP INDEX rollouts_unproven_idx",
-    "ALTER TABLE rollouts DROP COLUMN unanswered, DROP COLUMN in_use, DROP COLUMN last_failure, DROP COLUMN is_undo",
+    "DROP INDEX rollouts_contradicting_idx, rollouts_ended_at_idx, rollouts_unsealed_idx",
+    """
+    ALTER TABLE rollouts DROP COLUMN unanswered, DROP COLUMN in_use, DROP COLUMN last_failure, DROP COLUMN is_undo,
+        DROP COLUMN is_sealed
+    """,
     "ALTER TABLE deployments DROP COLUMN came_up_at, DROP COLUMN short_lives",
 )
 """A statement for each thing that the migration adds, the last one first."""

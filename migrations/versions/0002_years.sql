@@ -4,6 +4,7 @@
 -- What is cut of the past is found by these, and so is whether anything still names it. Each is built in about a second
 -- for a million rows; writers wait that long.
 CREATE INDEX commands_created_at_idx ON commands (created_at);
+CREATE INDEX deployments_destroyed_idx ON deployments (name, created_at) WHERE lifecycle = 'destroyed';
 CREATE INDEX deployment_history_rollout_id_idx ON deployment_history (rollout_id) WHERE rollout_id IS NOT NULL;
 CREATE INDEX rollouts_from_revision_id_idx ON rollouts (from_revision_id);
 CREATE INDEX rollouts_to_revision_id_idx ON rollouts (to_revision_id, started_at);
@@ -19,6 +20,47 @@ ALTER TABLE deployments
 ALTER TABLE deployments
     ADD COLUMN protocol text DEFAULT 'http1' NOT NULL
     CONSTRAINT deployments_protocol_check CHECK (protocol IN ('http1', 'http2'));
+-- that proxies answer callers by 503 themselves, as domain/traffic/maintenance.py has it; none: they do not
+ALTER TABLE deployments ADD COLUMN maintenance jsonb;
+-- what else differs from what proxies do with the requests of a new deployment, as domain/traffic/published.py has it
+ALTER TABLE deployments ADD COLUMN rules jsonb DEFAULT '{}' NOT NULL;
+-- the certificates that proxies show; kind: given by a file or a secret, from an authority (acme: one for each name), or
+-- what the certificates of callers are checked with, of which chain is that. What is secret is sealed.
+-- is_wanted: if not, it is shown until those that are wanted are there; read_at: a host has found it as it is;
+-- order_url to challenge_xid: of an order under way
+CREATE TABLE certificates (
+    deployment_id uuid NOT NULL,
+    kind text NOT NULL,
+    name text NOT NULL,
+    is_wanted boolean DEFAULT 'true' NOT NULL,
+    names text[] DEFAULT '{}' NOT NULL,
+    chain text,
+    sealed_key text,
+    not_before timestamptz,
+    not_after timestamptz,
+    fault text,
+    failures integer DEFAULT '0' NOT NULL,
+    read_at timestamptz,
+    due_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    taken_at timestamptz,
+    leased_until timestamptz,
+    order_url text,
+    order_key text,
+    token text,
+    answer text,
+    challenge_xid xid8,
+    CONSTRAINT certificates_pkey PRIMARY KEY (deployment_id, kind, name),
+    CONSTRAINT certificates_kind_check CHECK (kind IN ('given', 'acme', 'callers')),
+    CONSTRAINT certificates_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments (id) ON DELETE CASCADE
+);
+CREATE INDEX certificates_due_idx ON certificates (due_at) WHERE is_wanted;
+-- at each authority one, made when the first certificate is ordered
+CREATE TABLE acme_accounts (
+    directory text NOT NULL,
+    sealed_key text NOT NULL,
+    url text NOT NULL,
+    CONSTRAINT acme_accounts_pkey PRIMARY KEY (directory)
+);
 -- what each host says of the secrets that revisions refer to; their values are nowhere here
 -- asked_by: the deployment for whose revision; none: a replica could not be started for want of it
 -- asked_at: when it was asked last; checked_at: since then it has looked; fault: why it cannot have the secret
@@ -34,7 +76,8 @@ CREATE TABLE host_secrets (
     CONSTRAINT host_secrets_pkey PRIMARY KEY (host, reference, asked_by),
     CONSTRAINT host_secrets_host_fkey FOREIGN KEY(host) REFERENCES hosts (name) ON DELETE CASCADE
 );
--- How rollouts ended whose rows were cut, by strategy, outcome and how long they took; who counts adds the rows that are kept.
+-- How rollouts ended that are sealed or cut, by strategy, outcome and how long they took; who counts adds those that are not
+-- yet: the transaction that ends many of them would hold up all others here.
 -- bucket: those that took no longer than the one of rollout_seconds() in that place, and longer than the one before it; the
 -- last bucket holds those that took longer than all.
 CREATE TABLE rollout_counts (
@@ -61,7 +104,7 @@ BEGIN
     INSERT INTO rollout_counts AS known (strategy, outcome, bucket, count, seconds)
     SELECT c.strategy, c.outcome, c.bucket, count(*), sum(c.seconds)
       FROM cut, LATERAL count_ended(cut) c
-     WHERE cut.outcome IS NOT NULL
+     WHERE cut.outcome IS NOT NULL AND NOT cut.is_sealed
      GROUP BY c.strategy, c.outcome, c.bucket
      ORDER BY c.strategy, c.outcome, c.bucket -- one order for all, so that two cuts never wait for each other in a circle
         ON CONFLICT (strategy, outcome, bucket) DO UPDATE
@@ -74,6 +117,9 @@ CREATE TRIGGER rollouts_cut AFTER DELETE ON rollouts REFERENCING OLD TABLE AS cu
 
 -- A step is 2.5 kB of JSON, and Postgres compresses rows from 2 kB on, which took a tenth of a cycle: from 8 kB on is soon enough.
 ALTER TABLE rollout_steps SET (toast_tuple_target = 8160);
+-- whole_step: the last step before this one whose inputs are whole; this one's say what it saw otherwise than the step before it
+ALTER TABLE rollout_steps ADD COLUMN whole_step integer
+    CONSTRAINT rollout_steps_whole_step_check CHECK (whole_step > 0 AND whole_step < step_no);
 -- Each step of a rollout writes its row anew, of half a kB: with room for that in its page, no index gets an entry for it.
 ALTER TABLE rollouts SET (fillfactor = 50);
 -- That the deployment is there follows from its revision, which another foreign key names with it.
@@ -86,7 +132,13 @@ ALTER TABLE routes DROP CONSTRAINT routes_deployment_id_fkey;
 ALTER TABLE rollouts ADD COLUMN is_undo boolean DEFAULT false NOT NULL, ADD COLUMN last_failure text,
     ADD COLUMN in_use boolean DEFAULT false NOT NULL,
     ADD COLUMN unanswered integer DEFAULT 0 CONSTRAINT rollouts_unanswered_check CHECK (unanswered >= 0);
-CREATE INDEX rollouts_unproven_idx ON rollouts (ended_at) WHERE outcome = 'completed' AND unanswered IS NOT NULL;
+-- is_sealed: its receipt was made, and it is counted
+ALTER TABLE rollouts ADD COLUMN is_sealed boolean DEFAULT false NOT NULL;
+CREATE INDEX rollouts_unsealed_idx ON rollouts (ended_at, id) WHERE outcome IS NOT NULL AND NOT is_sealed;
+CREATE INDEX rollouts_ended_at_idx ON rollouts (ended_at);
+-- empty, unless somebody has written here: the audit need not read the past
+CREATE INDEX rollouts_contradicting_idx ON rollouts (id)
+    WHERE outcome = 'completed' AND back_reason IS NOT NULL OR outcome = 'rolled_back' AND back_reason IS NULL;
 
 -- who is told of transitions, and how: by a webhook, whose URL and secret only the workers know by this name, or by a task
 CREATE TABLE subscriptions (
@@ -99,6 +151,8 @@ CREATE TABLE subscriptions (
     give_up_after_seconds integer NOT NULL,
     actor text NOT NULL,
     created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamptz, -- since then its receiver wants no more
+    ended_why text,
     CONSTRAINT subscriptions_pkey PRIMARY KEY (name),
     CONSTRAINT subscriptions_goes_one_way_check CHECK ((webhook IS NULL) <> (task IS NULL) AND (task IS NULL) = (queue IS NULL)),
     CONSTRAINT subscriptions_give_up_after_seconds_check CHECK (give_up_after_seconds > 0)
@@ -392,8 +446,17 @@ ALTER TABLE autoscaling_rules DROP CONSTRAINT autoscaling_rules_source_check,
 ALTER TABLE metric_values ADD COLUMN proxies integer DEFAULT 0 NOT NULL, ADD COLUMN silent jsonb DEFAULT '[]' NOT NULL;
 -- the command that a person must give before the rollout goes on, as the last look decided; none: nobody is waited for
 ALTER TABLE deployments ADD COLUMN waits_for text;
+-- the names of the webhooks that its workers know; none: a worker of the version before says nothing of them
+ALTER TABLE hosts ADD COLUMN webhooks text[];
 -- as whom the processes of a host run whose revision names nobody; none: as the worker's own user
 ALTER TABLE hosts ADD COLUMN replica_user text;
+-- when it last showed itself after a time without a sign of life: what ended meanwhile is no fault of its revision
+ALTER TABLE hosts ADD COLUMN back_at timestamptz;
+-- unasked_since: from then on its workers said that Redis, by which they are asked to work, does not answer them; deaf_looks: how many
+-- looks in a row found it so; deaf_since: enough of them did, so that it gets no new replicas
+ALTER TABLE hosts ADD COLUMN unasked_since timestamptz,
+    ADD COLUMN deaf_looks integer DEFAULT 0 NOT NULL CONSTRAINT hosts_deaf_looks_check CHECK (deaf_looks >= 0),
+    ADD COLUMN deaf_since timestamptz;
 -- is_walled: added with a token for some deployments, so it does not choose to run as a worker's own user
 ALTER TABLE revisions ADD COLUMN is_walled boolean
     DEFAULT coalesce(current_setting('rollway.is_walled', true), '') = 'on' NOT NULL;
@@ -401,3 +464,29 @@ ALTER TABLE revisions ADD COLUMN is_walled boolean
 ALTER TABLE deployments ADD COLUMN may_surge boolean DEFAULT true NOT NULL;
 UPDATE deployments d SET may_surge = false FROM policies p
  WHERE p.deployment_id = d.id AND (p.strategy = 'recreate' OR p.spec ->> 'max_surge' ~ '^0+[^0-9]?$');
+-- What callers got within the last hour, by the minute and the revision that answered, as proxies told: Requests of
+-- domain/traffic/callers.py. revision_id: all zeros where there was no replica.
+CREATE TABLE requests (
+    deployment_id uuid NOT NULL,
+    minute timestamptz NOT NULL,
+    revision_id uuid NOT NULL,
+    fine bigint NOT NULL,
+    redirected bigint NOT NULL,
+    refused bigint NOT NULL,
+    failed bigint NOT NULL,
+    waited bigint[] NOT NULL,
+    CONSTRAINT requests_pkey PRIMARY KEY (deployment_id, minute, revision_id)
+) WITH (fillfactor = 50);
+CREATE INDEX requests_minute_idx ON requests (minute);
+-- The same since it was first counted, for metrics. deployment: its name, or (other); at: of the last request
+CREATE TABLE request_sums (
+    deployment text NOT NULL,
+    revision_id uuid NOT NULL,
+    fine bigint NOT NULL,
+    redirected bigint NOT NULL,
+    refused bigint NOT NULL,
+    failed bigint NOT NULL,
+    waited bigint[] NOT NULL,
+    at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT request_sums_pkey PRIMARY KEY (deployment, revision_id)
+) WITH (fillfactor = 50);

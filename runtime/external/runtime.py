@@ -3,6 +3,7 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Literal
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -11,10 +12,13 @@ import httpx
 import structlog
 from kombu.exceptions import OperationalError
 
+from domain.outbox.delivery import body_of, signed_headers
+from domain.outbox.targets import Target
 from domain.revisions.runtime_spec import ExternalSpec
+from domain.words.errors import InvalidInputError
 from domain.words.text import storable
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
-from runtime.external.webhook import post
+from runtime.external.webhook import post, why_not_reached
 
 Action = Literal["start", "stop", "kill"]
 Payload = Mapping[str, object]
@@ -38,7 +42,8 @@ class ExternalRuntime:
 
     `send_task` is for revisions that ask by a Celery task. When a system has not answered a kill for
     `patience_seconds`, this process takes its replica as gone, so that no drain is held for ever. `allow`:
-    beginnings of URLs, and queues, that may be asked for what was added with a token for some deployments.
+    beginnings of URLs, and queues, that may be asked for what was added with a token for some deployments. A call to a
+    URL below one of the `targets` is signed with the keys of that target.
     """
 
     def __init__(
@@ -47,8 +52,10 @@ class ExternalRuntime:
         timeout_seconds: float = 5.0,
         patience_seconds: float = 60.0,
         allow: Sequence[str] = (),
+        targets: Callable[[], Mapping[str, Target]] = dict,
     ) -> None:
         self._send_task = send_task
+        self._targets = targets
         self._allow = allow
         self._timeout = timeout_seconds
         self._patience = patience_seconds
@@ -130,20 +137,30 @@ class ExternalRuntime:
 
     def _post(self, url: str, payload: Payload) -> None:
         name = _without_secrets(url)
+        body = body_of(payload)
+        headers = {"Idempotency-Key": str(payload["request_id"]), **self._signature(url, body, payload["request_id"])}
         try:
-            reply = post(url, payload, {"Idempotency-Key": str(payload["request_id"])}, self._timeout)
+            reply = post(url, body, headers, self._timeout)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise RefusedError(f"the webhook {name} is no URL that can be asked") from error
         except TimeoutError as error:
             raise RuntimeUnavailableError(f"the webhook {name} has not answered within {self._timeout:g} s") from error
         except httpx.HTTPError as error:
-            raise RuntimeUnavailableError(f"the webhook {name} cannot be reached: {type(error).__name__}") from error
+            raise RuntimeUnavailableError(f"the webhook {name} cannot be reached: {why_not_reached(error)}") from error
         if reply.status in _SUCCESS:
             return
         answer = f"the webhook {name} answered {reply.status} {_first_line(reply.text)}".rstrip()
         if reply.status >= _SERVER_ERROR or reply.status in _TRY_LATER:
             raise RuntimeUnavailableError(answer)
         raise RefusedError(answer)
+
+    def _signature(self, url: str, body: bytes, request_id: object) -> Mapping[str, str]:
+        try:
+            known = [target for target in self._targets().values() if _is_below(url, target.url)]
+        except InvalidInputError as error:
+            raise RuntimeUnavailableError(f"its call cannot be signed: {error.message}") from error
+        keys = max(known, key=lambda target: len(target.url)).keys if known else ()
+        return signed_headers(body, request_id, datetime.now(UTC), keys) if keys else {}
 
     def _send(self, task: str, payload: Payload, queue: str) -> None:
         try:

@@ -1,9 +1,9 @@
 """One POST to a webhook within a total time, however slowly it answers."""
 
 import asyncio
-import json
+import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -21,10 +21,9 @@ class WebhookAnswer:
     text: str
 
 
-def post(url: str, document: Mapping[str, object], headers: Mapping[str, str], seconds: float) -> WebhookAnswer:
-    """Send the document as JSON and read the answer. Raises what `post_within` raises."""
-    headers = {"content-type": "application/json", **headers}
-    return asyncio.run(post_within(url, json.dumps(document).encode(), headers, seconds))
+def post(url: str, body: bytes, headers: Mapping[str, str], seconds: float) -> WebhookAnswer:
+    """Send the body, which is JSON, and read the answer. Raises what `post_within` raises."""
+    return asyncio.run(post_within(url, body, {"content-type": "application/json", **headers}, seconds))
 
 
 async def post_within(url: str, body: bytes, headers: Mapping[str, str], seconds: float) -> WebhookAnswer:
@@ -44,6 +43,27 @@ async def post_within(url: str, body: bytes, headers: Mapping[str, str], seconds
             if len(read) >= _MOST_BYTES:
                 break
         return WebhookAnswer(answer.status_code, bytes(read).decode(answer.encoding or "utf-8", "replace"))
+
+
+def why_not_reached(error: BaseException) -> str:
+    """Say why a webhook could not be asked, without its address, which may hold what nobody else shall see."""
+    for cause in _causes(error):
+        match cause:
+            case socket.gaierror():
+                return "no machine of its name is known"
+            case ConnectionRefusedError():
+                return "nothing listens there"
+            case ssl.SSLCertVerificationError():
+                return "its certificate is not trusted here"
+            case ssl.SSLError():
+                return "it does not speak TLS as it should"
+    return type(error).__name__
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 @cache

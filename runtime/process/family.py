@@ -3,13 +3,15 @@
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from uuid import UUID
 
 import psutil
 
 from runtime.machine.identity import Identity, is_alive, is_unreaped
-from runtime.process.table import MayBe, session_of
+from runtime.machine.owned import HAS_PROC, IsOwner, may_be_of
+from runtime.process.table import session_of
 
 _KILL_ROUNDS = 3
 
@@ -25,34 +27,35 @@ def group_is_alive(identity: Identity) -> bool:
     )
 
 
-def kill_family(route_id: UUID, identity: Identity, may_be: MayBe) -> None:
+def kill_family(route_id: UUID, identity: Identity, is_owner: IsOwner) -> None:
     """Send SIGKILL to the replica and to what it left: its session, its children, and who carries its route id.
 
     A process that has left the session, and whose parent is gone, still carries it, unless it was started without.
-    `may_be`: which of these may be of its deployment; others are left alone, whatever they carry.
+    `is_owner`: whose processes may be of its deployment; others are left alone, whatever they carry.
     """
     for _ in range(_KILL_ROUNDS):  # a second round for those forked during the first
-        members = _family(str(route_id), identity, may_be)
+        members = _family(str(route_id), identity, is_owner)
         if not members:
             return
         _kill(members)
 
 
-def _family(route_id: str, identity: Identity, may_be: MayBe) -> set[psutil.Process]:
+def _family(route_id: str, identity: Identity, is_owner: IsOwner) -> set[psutil.Process]:
     members: set[psutil.Process] = set()
     if is_alive(identity):
         with suppress(psutil.Error):
             members.update(psutil.Process(identity.pid).children(recursive=True))
     session_is_ours = _number_is_ours(identity)
     strange = {None, 0, os.getsid(0)}  # of what is gone, of the kernel, and our own
+    owner = cache(is_owner)
     for pid in psutil.pids():
         session = session_of(pid)
-        ours = session_is_ours and session == identity.pid
-        if session in strange or not (ours or _may_carry(pid, route_id)):
+        ours = session_is_ours and session == identity.pid  # whoever it runs as by now: a replica may give up rights
+        if session in strange or not (ours or (may_be_of(pid, owner) and _may_carry(pid, route_id))):
             continue
         with suppress(psutil.Error):
             process = psutil.Process(pid)
-            if process.status() != psutil.STATUS_ZOMBIE and (ours or _is_left_of(route_id, process, may_be)):
+            if process.status() != psutil.STATUS_ZOMBIE and (ours or _is_left_of(route_id, process, is_owner)):
                 members.add(process)
     return members
 
@@ -84,26 +87,29 @@ def _may_carry(pid: int, route_id: str) -> bool:
     try:
         return route_id.encode() in Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
-        return not Path("/proc/self/environ").exists()
+        return not HAS_PROC
 
 
-def _is_left_of(route_id: str, process: psutil.Process, may_be: MayBe) -> bool:
-    carried = process.environ()
-    deployment = carried.get("ROLLWAY_DEPLOYMENT", "")
-    return carried.get("ROLLWAY_ROUTE") == route_id and may_be(process.uids().real, deployment)
+def _is_left_of(route_id: str, process: psutil.Process, is_owner: IsOwner) -> bool:
+    return process.environ().get("ROLLWAY_ROUTE") == route_id and is_owner(process.uids().real)
 
 
 def kill_account(number: int) -> None:
     """Send SIGKILL to everything that runs as the user of this number."""
     for _ in range(_KILL_ROUNDS):
-        members = [process for process in psutil.process_iter(["uids"]) if _runs_as(process, number)]
+        members = [process for pid in psutil.pids() if (process := _run_by(pid, number))]
         if not members:
             return
         _kill(members)
 
 
-def _runs_as(process: psutil.Process, number: int) -> bool:
-    return number in (process.info["uids"] or ())
+def _run_by(pid: int, number: int) -> psutil.Process | None:
+    if not may_be_of(pid, number.__eq__):
+        return None
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return process if number in process.uids() else None
+    return None
 
 
 def _kill(members: Iterable[psutil.Process]) -> None:

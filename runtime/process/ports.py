@@ -11,6 +11,7 @@ import psutil
 import structlog
 
 from runtime.base import ReplicaStartError
+from runtime.machine.owned import may_be_of
 from runtime.machine.ports import free_port
 
 MOST_PORTS = 256
@@ -70,15 +71,23 @@ def _hoards(ports: range, deployments: Mapping[int, str]) -> Iterator[Hoard]:
     """A socket that is bound and does not listen yet holds its port, and stands in no table: it is counted too."""
     port_of = {row[_INODE_OF_IP]: _port(row) for name in _TCP for row in _rows(name)}
     others = {row[_INODE.get(name, _INODE_OF_IP)] for name in _OTHERS for row in _rows(name)}
-    for process in psutil.process_iter(["uids"]):
-        deployment = deployments.get(process.info["uids"].real) if process.info["uids"] else None
+    for pid in psutil.pids():
+        deployment = _deployment_of(pid, deployments)
         if deployment is None:
             continue
-        sockets = [inode for inode in _sockets(process.pid) if inode not in others]
+        sockets = [inode for inode in _sockets(pid) if inode not in others]
         listed = {port_of[inode] for inode in sockets if inode in port_of}
         held = len(listed & {*ports}) + sum(inode not in port_of for inode in sockets)
         if held > MOST_PORTS:
-            yield Hoard(deployment, process.pid, held)
+            yield Hoard(deployment, pid, held)
+
+
+def _deployment_of(pid: int, deployments: Mapping[int, str]) -> str | None:
+    if not may_be_of(pid, deployments.__contains__):
+        return None
+    with suppress(psutil.Error):
+        return deployments.get(psutil.Process(pid).uids().real)
+    return None
 
 
 def _sockets(pid: int) -> Iterator[str]:

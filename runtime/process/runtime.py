@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -88,21 +89,27 @@ class ProcessRuntime:
     def kill(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
         """Send SIGKILL to it and to all its descendants, even if it is gone itself. No error when all are gone."""
         record = self._find(route_id)
-        if record and record.process:
-            kill_family(route_id, record.process, self._owners.may_be)
+        if record:
+            self._kill_family(record)
 
     def forget(self, route_id: UUID) -> None:
         """Drop the record of an ended replica and kill what it left running; its log stays. A running one is kept."""
+        known = self._find(route_id)
+        if known and known.ended:
+            self._kill_family(known)  # before the lock: they may be many, and all starts of the host wait for it
         with self._records.locked():
             records = self._records.all()
             record = self._resolve(route_id, records)
-            if record and not record.ended:
+            if record and not (known and record.ended):
                 return
-            if record and record.process:
-                kill_family(route_id, record.process, self._owners.may_be)
             self._records.remove(route_id)
             if record and _was_last(record, records.values()):
                 self._owners.end_account_of(record.deployment)
+
+    def _kill_family(self, record: ReplicaRecord) -> None:
+        if record.process:
+            is_owner = partial(self._owners.may_be, deployment=record.deployment)
+            kill_family(record.route_id, record.process, is_owner)
 
     def log_tail(self, route_id: UUID, lines: int) -> str:
         """The last lines of its output; empty when there is none."""

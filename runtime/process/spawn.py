@@ -82,7 +82,7 @@ def _in_words(why_not: str, request: ReplicaRequest, account: Account | None) ->
     match why_not:
         case "no-folder":
             folder = f"the working directory {request.spec.working_directory!r} of revision {request.revision!r}"
-            return f"{folder} is not a folder on this host{who}"
+            return f"{folder} is not a folder on this host{who}; working_directory in its file names another"
         case "no-command":
             return f"{_command_of(request)} was not found on this host{who}{_where(request.spec)}"
     return f"{_command_of(request)} is not an executable file{who}"

@@ -50,13 +50,12 @@ class Home:
 
     @property
     def envoy(self) -> Path:
-        """Envoy's bootstrap."""
+        """Envoy's bootstraps and sockets."""
         return self.root / "envoy"
 
-    @property
-    def envoy_admin(self) -> Path:
-        """The Unix socket of Envoy's own pages."""
-        return self.envoy / "admin.sock"
+    def envoy_admin(self, part: str = "envoy") -> Path:
+        """The Unix socket of the own pages of the Envoy that is this part."""
+        return self.envoy / f"{part}.sock"
 
     def log(self, part: str) -> Path:
         """The log file of the part of that name."""

@@ -15,7 +15,9 @@ from runtime.machine.ports import SERVER_PORTS
 from stack.errors import StackError, folder_errors
 from stack.home.folder import Home, write_private
 
+HOST = "127.0.0.1"
 _METRICS = "metrics of "
+_OPTIONS = {"valkey": "--redis-port", "envoy_tls": "--tls-port"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,9 @@ class Ports:
     discovery: int = 0
     people: int = 0
     envoy: int = 0
+    envoy_tls: int = 0
     envoy_stats: int = 0
+    envoy2_stats: int = 0
 
 
 def _password() -> str:
@@ -54,9 +58,10 @@ class ServerSettings:
 
     `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
     for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart. `proxy_key` is
-    what the tokens are made from by which the server for proxies knows them. `metrics`: the port where a part shows its
-    metrics, by the part's name. `replica_user`: as whom replicas run; empty: as the workers' own user, as nothing else
-    was possible; None: so, as nobody has asked.
+    what the tokens are made from by which the server for proxies knows them. `certificate_key`: what the keys of
+    certificates are sealed with. `envoy_host`: where Envoy listens for callers. `metrics`: the port where a part shows
+    its metrics, by the part's name. `replica_user`: as whom replicas run; empty: as the workers' own user, as nothing
+    else was possible; None: so, as nobody has asked.
     """
 
     ports: Ports = field(default_factory=Ports)
@@ -66,6 +71,8 @@ class ServerSettings:
     envoy_node: str = field(default_factory=_node)
     envoy_base_id: int = field(default_factory=_base_id)
     proxy_key: str = field(default_factory=_key)
+    certificate_key: str = field(default_factory=_key)
+    envoy_host: str = HOST
     metrics: Mapping[str, int] = field(default_factory=dict)
     replica_user: str | None = None
 
@@ -133,7 +140,7 @@ class _Choice:
         if last and is_held and asked in (0, last):
             port = last
         elif asked:
-            port = asked_port("--redis-port" if name == "valkey" else f"--{name}-port", asked, taken)
+            port = asked_port(_OPTIONS.get(name, f"--{name}-port"), asked, taken)
         elif last and last not in taken and is_free(last):
             port = last
         else:
@@ -141,9 +148,6 @@ class _Choice:
         if last and not asked and port != last:
             self.moved(f"port {last} of {name.replace('_', ' ')} is in use, so it moves to {port}")
         self.chosen[name] = port
-
-
-HOST = "127.0.0.1"
 
 
 def is_free(port: int) -> bool:

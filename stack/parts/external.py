@@ -11,6 +11,7 @@ from threading import Thread
 from typing import TypeVar
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
+from domain.installation.database_url import database_address, libpq_url
 from domain.installation.servers import UnfitServerError, doubt_about_memory, refuse_old_postgres, refuse_old_redis
 from stack.errors import StackError
 
@@ -24,11 +25,13 @@ def check_database(url: str) -> str:
     Raises StackError within seconds, never with the password: wrong scheme, unreachable, refused, no such database,
     PostgreSQL older than 18.
     """
-    address, host, port = _parse("DATABASE_URL", url, ("postgresql", "postgresql+psycopg", "postgres"), 5432)
+    address = database_address(url)
+    if "," not in address:  # of several, libpq finds the one that serves
+        _, host, port = _parse("DATABASE_URL", url, ("postgresql", "postgresql+psycopg", "postgres"), 5432)
+        if host:
+            _reach("DATABASE_URL", "PostgreSQL", host, port)
     import psycopg  # noqa: PLC0415
 
-    if host:
-        _reach("DATABASE_URL", "PostgreSQL", host, port)
     try:
         with psycopg.connect(libpq_url(url), connect_timeout=_TIMEOUT) as connection:
             version = connection.info.server_version
@@ -76,11 +79,6 @@ def _refuse_old(variable: str, refuse: Callable[[T, str], None], version: T, add
         refuse(version, address)
     except UnfitServerError as error:
         raise StackError(f"{variable}: {error.message}.") from None
-
-
-def libpq_url(url: str) -> str:
-    """The address in the form that PostgreSQL's own library reads."""
-    return url.replace("postgresql+psycopg://", "postgresql://", 1)
 
 
 def _parse(variable: str, url: str, schemes: tuple[str, ...], default_port: int) -> tuple[str, str, int]:
@@ -148,6 +146,8 @@ def _refusal(address: str, words: str) -> str:
         return f"DATABASE_URL: PostgreSQL at {address} refuses the user or password."
     if "does not exist" in words and "database" in words:
         return f"DATABASE_URL: PostgreSQL at {address} has no such database: create it, or name another."
+    if "root certificate file" in words:
+        return f"DATABASE_URL: name the file of the authority of PostgreSQL at {address} with ?sslrootcert=."
     if "timeout" in words:
         return f"DATABASE_URL: what listens at {address} did not answer within {_TIMEOUT} s as PostgreSQL does."
     return f"DATABASE_URL: PostgreSQL at {address} does not accept the connection."

@@ -1,5 +1,6 @@
 """The role that Rollway has in its embedded PostgreSQL: owner of its database, and nothing else."""
 
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +46,7 @@ _GIVE_UP = (
 def make_role(data: Path, account: ServerAccount, password: str) -> None:
     """Give a new cluster our role and its database. Raises StackError."""
     single_user(data, account, [statement.format(password=password) for statement in _MAKE], "postgres")
-    _mark(data)
+    _mark(data, account)
 
 
 def give_up_superuser(data: Path, account: ServerAccount, password: str) -> bool:
@@ -56,7 +57,7 @@ def give_up_superuser(data: Path, account: ServerAccount, password: str) -> bool
     if (data / _MARK).exists():
         return False
     single_user(data, account, [statement.format(password=password) for statement in _GIVE_UP], DATABASE)
-    _mark(data)
+    _mark(data, account)
     return True
 
 
@@ -99,6 +100,9 @@ def run_program(
     raise StackError(f"PostgreSQL's data folder {folder} cannot be prepared: {reason.strip()}.")
 
 
-def _mark(data: Path) -> None:
+def _mark(data: Path, account: ServerAccount) -> None:
     with folder_errors(data):
-        (data / _MARK).touch(mode=0o600)
+        mark = data / _MARK
+        mark.touch(mode=0o600)
+        if account.user is not None:
+            os.chown(mark, account.user, account.user)  # pg_basebackup copies each file, as the server

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from stack.home.folder import Home, project_root
 from stack.home.settings import HOST, ServerSettings
-from stack.parts.envoy import envoy_part
+from stack.parts.envoy import envoy_parts
 from stack.plan import Ready, StackPart
 
 _MOST_WORKERS = 8
@@ -15,14 +15,14 @@ _MOST_WORKERS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSetting:
-    """The setting of processes: where servers are, how many workers there shall be, whether there is a proxy."""
+    """The setting of processes: where servers are, how many workers and proxies there shall be."""
 
     home: Home
     database_url: str
     redis_url: str
     workers: int
     servers: ServerSettings
-    with_envoy: bool
+    envoys: int
 
 
 ProcessList = Callable[[ProcessSetting], tuple[StackPart, ...]]
@@ -49,7 +49,7 @@ def rollway_processes(setting: ProcessSetting) -> tuple[StackPart, ...]:
         _part(setting, "migrate", MIGRATE, Ready("exit"), ("postgres",)),
         *(_worker(setting, number) for number in range(1, setting.workers + 1)),
         _api(setting),
-        *((envoy_part(setting.home, setting.servers),) if setting.with_envoy else ()),
+        *envoy_parts(setting.home, setting.servers, setting.envoys),
         _people(setting),
         _beat(setting),
         _flower(setting),
@@ -59,7 +59,11 @@ def rollway_processes(setting: ProcessSetting) -> tuple[StackPart, ...]:
 def _worker(setting: ProcessSetting, number: int) -> StackPart:
     name = f"worker{number}"
     part = _part(setting, name, worker(name), Ready("log", " ready."), ("valkey", "migrate"))
-    return replace(part, env={**part.env, "ROLLWAY_REPLICA_USER": setting.servers.replica_user or ""})
+    own = {
+        "ROLLWAY_REPLICA_USER": setting.servers.replica_user or "",
+        "ROLLWAY_CERTIFICATE_KEY": setting.servers.certificate_key,
+    }
+    return replace(part, env={**part.env, **own})
 
 
 def _beat(setting: ProcessSetting) -> StackPart:
@@ -89,6 +93,9 @@ def _api(setting: ProcessSetting) -> StackPart:
         "ROLLWAY_API_PORT": str(port),
         "ROLLWAY_DISCOVERY_PORT": str(setting.servers.ports.discovery),
         "ROLLWAY_PROXY_KEY": setting.servers.proxy_key,
+        "ROLLWAY_CERTIFICATE_KEY": setting.servers.certificate_key,
+        "ROLLWAY_TLS_HOST": setting.servers.envoy_host,
+        "ROLLWAY_TLS_PORT": str(setting.servers.ports.envoy_tls),
     }
     return replace(part, env={**part.env, **own})
 

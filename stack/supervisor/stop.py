@@ -88,27 +88,36 @@ _DRAIN_POLL = 0.1
 _ACTIVE = "http.rollway.downstream_rq_active"
 
 
-def drain_proxy(home: Home, say: Callable[[str], None]) -> None:
-    """Return when Envoy has closed its port and answered what it had accepted, after 11 s at most.
+def drain_proxies(home: Home, say: Callable[[str], None]) -> None:
+    """Return when each Envoy has closed its port and answered what it had accepted, after 11 s at most.
 
-    Nothing happens when it does not run here.
+    Nothing happens when none runs here.
     """
-    admin = home.envoy_admin
+    draining = [admin for admin in home.envoy.glob("*.sock") if _begins_to_drain(admin)]
+    if not draining:
+        return
+    say("traffic is let out")
+    time.sleep(DRAIN_SECONDS)
+    deadline = time.monotonic() + _PATIENCE
+    while (active := sum(map(_active, draining))) and time.monotonic() < deadline:
+        time.sleep(_DRAIN_POLL)
+    if active:
+        say(f"{active} requests are still in flight after {_PATIENCE:g} s and will be cut")
+
+
+def _begins_to_drain(admin: Path) -> bool:
     with suppress(OSError, HTTPException):
         _ask(admin, "POST", "/drain_listeners?graceful")
-        say("traffic is let out")
-        time.sleep(DRAIN_SECONDS)
-        deadline = time.monotonic() + _PATIENCE
-        while (active := _active(admin)) and time.monotonic() < deadline:
-            time.sleep(_DRAIN_POLL)
-        if active:
-            say(f"{active} requests are still in flight after {_PATIENCE:g} s and will be cut")
+        return True
+    return False
 
 
 def _active(admin: Path) -> int:
-    """The requests that Envoy has not answered yet."""
-    answer = _ask(admin, "GET", f"/stats?filter=^{_ACTIVE}$")
-    return int(answer.rpartition(":")[2] or 0)
+    """The requests that this Envoy has not answered yet; none when it has ended."""
+    with suppress(OSError, HTTPException):
+        answer = _ask(admin, "GET", f"/stats?filter=^{_ACTIVE}$")
+        return int(answer.rpartition(":")[2] or 0)
+    return 0
 
 
 def _ask(admin: Path, method: str, path: str) -> str:
@@ -147,7 +156,7 @@ def stop_replicas(home: Path, say: Callable[[str], None] = lambda _: None) -> No
 
     count = running_replicas(home)
     if count:
-        drain_proxy(Home(home), say)
+        drain_proxies(Home(home), say)
         say(f"stopping {count} replicas")
 
     def left(number: int) -> None:

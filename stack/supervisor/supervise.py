@@ -25,7 +25,7 @@ _LOG = logging.getLogger("stack.supervisor")
 _CRASHES_AT_START = 3
 _POLL_STARTING = 0.05
 _POLL_RUNNING = 5.0
-_POLL_ADOPTED = 0.2  # what is not our child ends without a signal to us
+_POLL_ADOPTED = 0.2  # what is not our child ends without a signal to us, and not every system tells of it otherwise
 
 
 class StartFailedError(Exception):
@@ -145,7 +145,8 @@ class Supervisor:
 
     def _sleep(self) -> None:
         """Sleep until a child ends, a signal comes or something is due."""
-        if select.select([self._wakeup], [], [], self._nap())[0]:
+        ends = [end for child in self._children if (end := child.end) is not None]
+        if self._wakeup in select.select([self._wakeup, *ends], [], [], self._nap())[0]:
             os.read(self._wakeup, 4096)
 
     def _nap(self) -> float:
@@ -155,7 +156,8 @@ class Supervisor:
         ):
             return _POLL_STARTING
         dues = [child.waiting_until for child in self._children if child.waiting_until is not None]
-        longest = _POLL_ADOPTED if any(child.is_adopted for child in self._children) else _POLL_RUNNING
+        unseen = any(child.is_adopted and child.end is None for child in self._children)
+        longest = _POLL_ADOPTED if unseen else _POLL_RUNNING
         return max(0.0, min([longest, *(due - now for due in dues)]))
 
     def _stop_all(self) -> None:

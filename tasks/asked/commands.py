@@ -28,8 +28,9 @@ from tasks.wire.keys import command_keys
 from tasks.wire.shown import plain_fields
 from tasks.worker.connections import waker
 
-PATIENCE_SECONDS = 30.0
-"""How long a command waits for Postgres: longer than a restart takes, and than a sender likes to wait."""
+PATIENCE_SECONDS = 5.0
+"""How long a worker tries to reach Postgres for a command; then another worker may try, and this one again."""
+MAX_RETRIES = 5
 
 
 def run_command(task: str, payload: object, patience_seconds: float = 0, sent: Origin = FROM_HERE) -> dict[str, Any]:
@@ -61,6 +62,7 @@ def answer_message(task: str, given: Mapping[str, object], traceparent: str | No
 
     The error is {"code", "message", "detail"}. `given`: the arguments of the message, payload alone, or with sender,
     sent_at and signature; in place of a message that did not fit why it did not, by the code of its refusal.
+    Raises what Postgres raises while it is away.
     """
 
     def work() -> dict[str, Any]:
@@ -77,14 +79,21 @@ def answer_message(task: str, given: Mapping[str, object], traceparent: str | No
 def _told(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return {"ok": True, **work()}
-    except AWAY:
-        message = (
-            f"PostgreSQL did not answer for {PATIENCE_SECONDS:g} s; send the command again, "
+    except RollwayError as refusal:
+        return _refused(refusal)
+
+
+def _refused(refusal: RollwayError) -> dict[str, Any]:
+    return {"ok": False, "error": refusal.as_json()}
+
+
+def _unavailable() -> dict[str, Any]:
+    return _refused(
+        UnavailableError(
+            f"PostgreSQL did not answer for {PATIENCE_SECONDS * (MAX_RETRIES + 1):g} s; send the command again, "
             "and with the same request_id nothing is done twice"
         )
-        return {"ok": False, "error": UnavailableError(message).as_json()}
-    except RollwayError as refusal:
-        return {"ok": False, "error": refusal.as_json()}
+    )
 
 
 def _believed_payload(task: str, given: Mapping[str, object]) -> object:
@@ -112,11 +121,16 @@ def _register(task: str) -> Task:
         numbered = {f"argument {number}": value for number, value in enumerate(arguments, start=1)}
         alone = len(arguments) == 1 and not named
         given = {"payload": arguments[0]} if alone else {**numbered, **named}
-        return answer_message(task, given, traceparent=self.request.get("traceparent"))
+        try:
+            return answer_message(task, given, traceparent=self.request.get("traceparent"))
+        except AWAY as error:
+            if self.request.retries == MAX_RETRIES:
+                return _unavailable()
+            raise self.retry(exc=error, countdown=0) from None
 
     command.__doc__ = MESSAGES[task].__doc__
     command.__name__ = task.rpartition(".")[2]
-    registered: Task = app.task(name=task, bind=True, ignore_result=False)(command)
+    registered: Task = app.task(name=task, bind=True, ignore_result=False, max_retries=MAX_RETRIES)(command)
     return registered
 
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from uuid import UUID
@@ -17,6 +17,7 @@ from db.connection.engine import in_transaction
 from db.cycle.applier import WaitingRow
 from db.cycle.claim import Claim, Claimed, claim_due, claim_these, mark_what_is_off
 from db.cycle.load import Load, load, load_what_is_readable
+from db.placing import Placing
 from domain.cycle.transitions import ClassifiedDecision, classify
 from domain.handlers import HandlerRegistry
 from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
@@ -47,6 +48,7 @@ class DeploymentCoordinator:
     chunk: int
     work_seconds: float
     stopping: threading.Event
+    placing: Placing = field(default_factory=Placing)
 
     def process_deployment_lifecycle(self, event: DoDeploymentLifecycleEvent) -> int:
         """Run the event's handler until nothing is due or its time is up; returns the deployments looked at.
@@ -74,7 +76,7 @@ class DeploymentCoordinator:
             claimed[:] = claim.ids
             waits, others = _glanced(handler, claim)
             decided = handler.execute(load(connection, others), claim.now)
-            return _apply(connection, handler, decided, claim, waits)
+            return self._apply(connection, handler, decided, claim, waits)
 
         try:
             return self._in_transaction(handler, work)
@@ -115,14 +117,33 @@ class DeploymentCoordinator:
         if applied.unplaced:
             events.append(route_key(RouteLifecycleType.START))
         events += [route_key(RouteLifecycleType.STOP, host) for host in sorted(applied.stopping)]
-        self.waker.send(events, traffic=bool(applied.drained or applied.promoted))
+        weighed = any(decision.changes.stage is not None for decision in result.decided.decisions)
+        self.waker.send(events, traffic=bool(applied.drained or applied.promoted or weighed))
 
     def _retry(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:
         def work(connection: Connection) -> ChunkResult:
             claim = claim_these(connection, ids)
-            return _apply(connection, handler, handler.execute(_targeted(connection, handler, claim), claim.now), claim)
+            decided = handler.execute(_targeted(connection, handler, claim), claim.now)
+            return self._apply(connection, handler, decided, claim)
 
         return self._in_transaction(handler, work)
+
+    def _apply(
+        self,
+        connection: Connection,
+        handler: DeploymentHandler,
+        decided: DeploymentExecutionResult,
+        claim: Claim,
+        waits: Sequence[WaitingRow] = (),
+    ) -> ChunkResult:
+        decisions = decided.decisions
+        if not decisions and not waits:
+            return ChunkResult(is_wished=claim.is_wished)
+        applied = write_decisions(connection, handler.name, decisions, claim, self.placing, waits)
+        due = frozenset(
+            decision.to for decision in decisions if decision.due_at is not None and decision.due_at <= claim.now
+        )
+        return ChunkResult(decided, len(waits), applied, due, claim.late, claim.is_wished)
 
     def _blame(self, handler: DeploymentHandler, deployment_id: UUID, error: Exception) -> ChunkResult:
         """Record the failed write as an error of this deployment alone."""
@@ -133,7 +154,7 @@ class DeploymentCoordinator:
             claim = claim_these(connection, [deployment_id])
             targeted = _targeted(connection, handler, claim, load_what_is_readable)
             failed = [_failed(handler, deployment, fault, claim) for deployment in targeted]
-            return _apply(connection, handler, DeploymentExecutionResult(tuple(failed)), claim)
+            return self._apply(connection, handler, DeploymentExecutionResult(tuple(failed)), claim)
 
         return self._in_transaction(handler, work)
 
@@ -156,23 +177,6 @@ def _targeted(
 ) -> tuple[Deployment, ...]:
     """Load the deployments that the handler still targets. Others moved on while we waited for their locks."""
     return load(connection, [claimed for claimed in claim.deployments if claimed.status in handler.targets])
-
-
-def _apply(
-    connection: Connection,
-    handler: DeploymentHandler,
-    decided: DeploymentExecutionResult,
-    claim: Claim,
-    waits: Sequence[WaitingRow] = (),
-) -> ChunkResult:
-    decisions = decided.decisions
-    if not decisions and not waits:
-        return ChunkResult(is_wished=claim.is_wished)
-    applied = write_decisions(connection, handler.name, decisions, claim, waits)
-    due = frozenset(
-        decision.to for decision in decisions if decision.due_at is not None and decision.due_at <= claim.now
-    )
-    return ChunkResult(decided, len(waits), applied, due, claim.late, claim.is_wished)
 
 
 def _name(error: Exception) -> str:

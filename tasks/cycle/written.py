@@ -9,8 +9,10 @@ from psycopg import Connection
 from db.cycle.applier import StrategyResultApplier, WaitingRow
 from db.cycle.claim import Claim
 from db.cycle.routes import StrategyApplyResult
-from db.placing import Wanted, grounds_for
-from domain.cycle.foretold import foretold, new_routes, steps_of
+from db.cycle.steps import kept_steps
+from db.placing import Placing, Wanted
+from db.silence import is_unreachable
+from domain.cycle.foretold import foretold, new_routes, steps_of, steps_to_build_on
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers.base import DeploymentExecutionResult
 from domain.model.states import DeploymentLifecycleStatus
@@ -18,11 +20,12 @@ from domain.outbox.cloud_events import told_by_decisions
 from domain.replicas.placement import hosts_by
 
 
-def write_decisions(
+def write_decisions(  # noqa: PLR0913  (all that a transaction is of)
     connection: Connection,
     phase: str,
     decisions: Sequence[ClassifiedDecision],
     claim: Claim,
+    placing: Placing,
     glanced: Sequence[WaitingRow] = (),
 ) -> StrategyApplyResult:
     """Write the next snapshots of these decisions and the waits that a glance found. `phase`: the handler's name.
@@ -33,12 +36,15 @@ def write_decisions(
     changing = [decision for decision in decisions if decision.changes_anything]
     new, changes = new_routes(changing), [decision.changes for decision in changing]
     drained = [route_id for change in changes for route_id in change.drain_route_ids]
-    hosts = hosts_by(grounds_for(connection, [Wanted(each.deployment_id, each.revision_id) for each in new], drained))
+    wanted = [Wanted(each.deployment_id, each.revision_id) for each in new]
+    hosts = hosts_by(placing.grounds(connection, wanted, drained))
+    placing.add(hosts)
+    kept = kept_steps(connection, steps_to_build_on(changing))
     applier.move_routes(changes, list(zip(new, hosts, strict=True)))
     left = foretold(decisions, phase, now)
     applier.apply(left, glanced)
     told = told_by_decisions(left, phase, now, claim.asked) if claim.is_heard else ()
-    applier.record(steps_of(left, now), told)
+    applier.record(steps_of(left, now, kept), told)
     return applier.result()
 
 
@@ -88,10 +94,13 @@ def in_halves(
 ) -> list[Result]:
     """Work on each half, and on its halves where it raises again. `error`: what `work` raised for all things.
 
-    The thing that is bad is given to `blame`, with what it raised:
+    The thing that is bad is given to `blame`, with what it raised. A Postgres that cannot be reached is nobody's fault:
+    then the error is raised.
 
         a b c d raised  ->  [work(a b), work(c), blame(d)]
     """
+    if is_unreachable(error):
+        raise error
     if len(things) == 1:
         return [blame(things[0], error)]
     middle = len(things) // 2

@@ -8,7 +8,7 @@ It needs no free worker and no database. An answer has a megabyte at most: what 
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,10 +71,12 @@ class LogAnswers:
     client: redis.Redis
     host: str
     home: Path
+    heard: Callable[[], object]
 
     def look(self) -> None:
         """Answer a question, or wait a second for one. Raises RedisError."""
         asked: Any = self.client.blpop([_questions(self.host)], timeout=_LOOK_SECONDS)
+        self.heard()
         if asked is None:
             return
         try:
@@ -102,9 +104,14 @@ class LogAnswers:
         return pieces
 
 
-def keep_answering(client: redis.Redis, host: str, home: Path, until: threading.Event) -> threading.Thread:
-    """Answer from a thread of its own, so that busy tasks hold up nobody who reads a log."""
-    look, trouble = LogAnswers(client, host, home).look, "logs not answered for"
+def keep_answering(
+    client: redis.Redis, host: str, home: Path, until: threading.Event, heard: Callable[[], object] = bool
+) -> threading.Thread:
+    """Answer from a thread of its own, so that busy tasks hold up nobody who reads a log.
+
+    `heard`: called each time that Redis has answered, once a second at least.
+    """
+    look, trouble = LogAnswers(client, host, home, heard).look, "logs not answered for"
     return keep_looking(look, 0, until, name="answers of logs", trouble=trouble, host=host)
 
 

@@ -2,11 +2,12 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from typing import NamedTuple
 
 from sqlalchemy import Engine
 
@@ -20,7 +21,8 @@ PATIENCE_SECONDS = COMMAND_SECONDS + 3
 """How long answers are waited for: a host looks once a second, and a command has its own time."""
 
 _LOOK_SECONDS = 1.0
-_AGAIN_AFTER = timedelta(seconds=10)
+AGAIN_AFTER = timedelta(seconds=10)
+"""What a host lacks it looks at again after so long."""
 _ASK_AGAIN_SECONDS = 0.05
 _AT_ONCE = 8
 """Programs that a worker runs, each in a thread of its own; a deployment has half of them at the most."""
@@ -93,7 +95,7 @@ class SecretAnswers:
         if self.until.is_set():
             return []
         host = self.secrets.host
-        return in_transaction(self.engine, partial(take_secrets, host=host, again_after=_AGAIN_AFTER, share=share))
+        return in_transaction(self.engine, partial(take_secrets, host=host, again_after=AGAIN_AFTER, share=share))
 
     def _answer(self, taken: Sequence[TakenSecret]) -> None:
         answers = [(*secret, self._fault(secret.reference)) for secret in taken]
@@ -107,10 +109,34 @@ class SecretAnswers:
             return "this release of Rollway cannot read it"
 
 
-def keep_answering(engine: Engine, secrets: HostSecrets, until: threading.Event) -> list[threading.Thread]:
-    """Look once a second, from threads of their own: a command may take its time."""
+class Answering(NamedTuple):
+    """The threads that answer, and what makes them look."""
+
+    threads: list[threading.Thread]
+    bells: list[threading.Event]
+
+    def ring(self) -> None:
+        """Somebody asks."""
+        for bell in self.bells:
+            bell.set()
+
+
+def keep_answering(engine: Engine, secrets: HostSecrets, until: threading.Event) -> Answering:
+    """Look whenever it is rung for, from threads of their own: a command may take its time.
+
+    So a host that nobody asks for anything looks at nothing: who shows its signs of life sees whether somebody does.
+    """
     answers, trouble = SecretAnswers(engine, secrets, until), "secrets not looked at"
-    return [
-        keep_looking(look, _LOOK_SECONDS, until, name=name, trouble=trouble, host=secrets.host)
-        for name, look in (("secrets", answers.look_at_files), ("secrets of programs", answers.run_programs))
+    bells = [threading.Event(), threading.Event()]
+    looks = [("secrets", answers.look_at_files), ("secrets of programs", answers.run_programs)]
+    threads = [
+        keep_looking(partial(_when_rung, bell, look), 0, until, name=name, trouble=trouble, host=secrets.host)
+        for bell, (name, look) in zip(bells, looks, strict=True)
     ]
+    return Answering(threads, bells)
+
+
+def _when_rung(bell: threading.Event, look: Callable[[], None]) -> None:
+    bell.wait()
+    bell.clear()
+    look()

@@ -2,19 +2,28 @@
 
 import threading
 import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
+import psycopg
 import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.connection.engine import database_now, in_transaction
-from db.replicas.hosts import show_sign_of_life
+from db.connection.engine import database_now, in_transaction, transaction
+from db.replicas.secrets import is_asked
+from db.replicas.signs import note_hearing, note_webhooks, show_sign_of_life
 from db.set_back import count_from_now
+from db.silence import answered_within
 from domain.replicas.clocks import clock_offset, is_warned_of, seconds_set_back
 from domain.replicas.silence import SIGN_OF_LIFE_SECONDS
+from domain.words.errors import InvalidInputError
 from tasks.hosts.looking import keep_looking
+from tasks.hosts.secret_checks import AGAIN_AFTER
 
+_PATIENCE_SECONDS = 3.0
+"""Shorter than for other work: who is cut off should find out before it has taken much that others could do."""
 _log = structlog.get_logger(__name__)
 
 
@@ -26,22 +35,40 @@ class _Reading:
     began: float
     ended: float
     offset: float
+    is_asked: bool
 
 
 @dataclass(slots=True)
 class SignsGiver:
-    """One worker's signs of life."""
+    """One worker's signs of life. `webhooks`: the targets that it knows, by the names that it tells.
+
+    `asked`: called where somebody wants to know of secrets of this host. `is_deaf`: whether Redis, by which it is asked
+    to work, does not answer it.
+    """
 
     engine: Engine
     host: str
     address: str
     replica_user: str | None = None
+    told: Callable[[psycopg.Error | None], object] = bool
+    """Told after each try what went wrong, or None."""
+    webhooks: Callable[[], Collection[str]] = tuple
+    asked: Callable[[], object] = bool
+    is_deaf: Callable[[], bool] = bool
     _last: _Reading | None = None
     _is_warned: bool = False
 
     def show(self) -> None:
         """Show one, and compare the clocks. Raises what Postgres raises when it is in trouble."""
-        reading = in_transaction(self.engine, self._show)
+        try:
+            with transaction(self.engine) as connection:
+                reading = self._show(connection)
+        except psycopg.Error as error:
+            self.told(error)
+            raise
+        self.told(None)
+        if reading.is_asked:
+            self.asked()
         self._warn(reading.offset)
         back = self._set_back(reading)
         if is_warned_of(back):
@@ -54,11 +81,15 @@ class SignsGiver:
 
     def _show(self, connection: Connection) -> _Reading:
         began, before = time.monotonic(), time.time()
-        now = database_now(connection).timestamp()
+        with answered_within(connection, _PATIENCE_SECONDS):
+            now = database_now(connection).timestamp()
         offset = clock_offset(before, time.time(), now)
         ended = time.monotonic()
         show_sign_of_life(connection, self.host, self.address, offset, self.replica_user)
-        return _Reading(now, began, ended, offset)
+        note_hearing(connection, self.host, is_deaf=self.is_deaf())
+        with suppress(InvalidInputError):  # whoever sends to one says so
+            note_webhooks(connection, self.host, sorted(self.webhooks()))
+        return _Reading(now, began, ended, offset, is_asked(connection, self.host, AGAIN_AFTER))
 
     def _set_back(self, reading: _Reading) -> float:
         if self._last is None:
@@ -77,9 +108,7 @@ class SignsGiver:
         self._is_warned = is_off
 
 
-def keep_showing_signs_of_life(
-    engine: Engine, host: str, address: str, replica_user: str | None, until: threading.Event
-) -> threading.Thread:
+def keep_showing_signs_of_life(giver: SignsGiver, until: threading.Event) -> threading.Thread:
     """Show them from a thread of its own, also while Redis is away or all threads of this worker are busy."""
-    show, trouble = SignsGiver(engine, host, address, replica_user).show, "no sign of life shown"
-    return keep_looking(show, SIGN_OF_LIFE_SECONDS, until, name="signs of life", trouble=trouble, host=host)
+    trouble = "no sign of life shown"
+    return keep_looking(giver.show, SIGN_OF_LIFE_SECONDS, until, name="signs of life", trouble=trouble, host=giver.host)

@@ -13,14 +13,15 @@ import httpx
 import structlog
 from kombu.exceptions import OperationalError
 from psycopg import Connection
+from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.outbox.delivery import claim_events, record_delivered, record_failed
-from domain.outbox.delivery import Failure, Pending, body_of, cloud_event, failure, signed_headers
+from domain.outbox.delivery import MOST_QUEUED, Failure, Pending, body_of, cloud_event, failure, signed_headers
 from domain.outbox.targets import Target
 from domain.words.errors import InvalidInputError
-from runtime.external.webhook import post_within
+from runtime.external.webhook import post_within, why_not_reached
 
 AT_ONCE = 8
 """Events that are on their way to one subscription at the same time, each of another deployment."""
@@ -35,12 +36,15 @@ _log = structlog.get_logger(__name__)
 class Courier:
     """The one of a worker. `seconds`: how long a webhook may take; `targets`: those that this host knows, by name.
 
+    `send_task`: its name, payload and queue, and after how many seconds nobody needs it; `queued`: messages in a queue.
+
     It holds what it sends by a lease that ends a little later: then another worker sends it once more.
     """
 
     engine: Engine
     targets: Callable[[], Mapping[str, Target]]
-    send_task: Callable[[str, Mapping[str, Any], str], object]
+    send_task: Callable[[str, Mapping[str, Any], str, float], object]
+    queued: Callable[[str], int]
     seconds: float
     stopping: threading.Event
     _thread: threading.Thread = field(default_factory=threading.Thread)
@@ -95,10 +99,14 @@ class Courier:
     async def _try(self, pending: Pending, ends_at: float) -> Failure | None:
         if pending.webhook is not None:
             return await self._post(pending, pending.webhook, ends_at)
+        task, queue = str(pending.task), str(pending.queue)
+        left = pending.give_up_after - (pending.tried_at - pending.at)
         try:
-            await asyncio.to_thread(self.send_task, str(pending.task), cloud_event(pending), str(pending.queue))
-        except (OperationalError, OSError) as error:
-            return failure(pending, f"the task {pending.task} cannot be sent: {type(error).__name__}")
+            if (waiting := await asyncio.to_thread(self.queued, queue)) >= MOST_QUEUED:
+                return failure(pending, f"{waiting} messages lie in the queue {queue}, and nobody takes them")
+            await asyncio.to_thread(self.send_task, task, cloud_event(pending), queue, max(1.0, left.total_seconds()))
+        except (OperationalError, OSError, RedisError) as error:
+            return failure(pending, f"the task {task} cannot be sent: {type(error).__name__}")
         return None
 
     async def _post(self, pending: Pending, webhook: str, ends_at: float) -> Failure | None:
@@ -109,13 +117,14 @@ class Courier:
         if target is None:
             return failure(pending, f"ROLLWAY_WEBHOOKS names no target {webhook} here")
         body = body_of(cloud_event(pending))
-        headers = signed_headers(body, pending.id, pending.tried_at, target.keys)
+        signed = signed_headers(body, pending.id, pending.tried_at, target.keys)
+        headers = {"content-type": "application/cloudevents+json; charset=utf-8", **signed}
         try:
             answer = await post_within(target.url, body, headers, ends_at - monotonic())
         except TimeoutError:
             return failure(pending, f"{webhook} has not answered within {self.seconds:g} s")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return failure(pending, f"{webhook} cannot be reached: {type(error).__name__}")
+            return failure(pending, f"{webhook} cannot be reached: {why_not_reached(error)}")
         if answer.status in _SUCCESS:
             return None
         return failure(pending, f"{webhook} answered {answer.status}", wanted=answer.status != _GONE)
@@ -131,7 +140,9 @@ def _tell(pending: Pending, failed: Failure) -> None:
         "tries": pending.tries,
         "why": failed.why,
     }
-    if failed.pause is None:
+    if failed.ends:
+        _log.error("a subscription has ended: its receiver wants no more", **known)
+    elif failed.pause is None:
         _log.error("an event is given up; 'rollway subscriptions' counts them", **known)
     else:
         _log.warning("an event is not delivered yet", seconds=failed.pause.total_seconds(), **known)

@@ -44,6 +44,13 @@ class Slot:
             self._renewing.start()
         return self
 
+    def let_go(self) -> None:
+        """Leave it to other workers now, though the work has not ended."""
+        self._taken_away.set()
+        self._done.set()
+        if self._lock is not None:
+            _release(self._lock)
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._done.set()
         if self._lock is not None:
@@ -79,6 +86,7 @@ class Slots:
         self._seconds = seconds
         self._send_events = send_events
         self._mine: set[str] = set()
+        self._held: set[Slot] = set()
 
     @contextmanager
     def hold(self, lock_id: str | None, key: str, *, single: bool = False) -> Iterator[Slot | None]:
@@ -97,10 +105,19 @@ class Slots:
             return
         try:
             with Slot(lock, self._seconds) as slot:
-                yield slot
+                self._held.add(slot)
+                try:
+                    yield slot
+                finally:
+                    self._held.discard(slot)
         finally:
             self._mine.discard(lock_id)
             self._send_events(self._take_notes(lock_id))
+
+    def let_go(self) -> None:
+        """Leave all slots that this worker holds to others, though it has not ended its work."""
+        for slot in list(self._held):
+            slot.let_go()
 
     def is_one_free(self, lock_id: str | None) -> bool:
         """Whether another worker could help. False without a lock id: all workers may run such a handler anyway."""

@@ -34,6 +34,8 @@ if ARGV[3] ~= '' then
 end
 """
 """For pairs of a mark and a queue: the message goes into a queue with room, where no mark was set. Then a channel."""
+_REST, _REST_MILLISECONDS = f"{KEY_PREFIX}rest", 2500
+"""Two alarms may fail to come before short ticks go on."""
 _log = structlog.get_logger(__name__)
 
 
@@ -80,7 +82,7 @@ class Waker:
                 WAKES_LOST.inc()
                 _log.warning("wake not sent; the next tick does it", key=key, error=str(error))
             if traffic:
-                _log.warning("traffic not announced; it is read within a second", error=str(error))
+                _log.warning("traffic not announced; it is read within two seconds", error=str(error))
             return
         for task, queue, _ in messages.values():
             after_task_publish.send(sender=task, routing_key=queue)
@@ -96,6 +98,14 @@ class Waker:
         """True for the first tick of an interval, however many beats sent one."""
         life = int(interval * 800)  # milliseconds; less than the interval, or a beat's own next tick would be dropped
         return bool(self.client.set(f"{KEY_PREFIX}tick:{key}:{interval}", 1, nx=True, px=life))
+
+    def note_rest(self) -> None:
+        """An alarm has found nothing due: until the next ones short ticks need not look for it too."""
+        self.client.set(_REST, 1, px=_REST_MILLISECONDS)
+
+    def is_at_rest(self) -> bool:
+        """Whether the last alarm found nothing due, a moment ago."""
+        return bool(self.client.exists(_REST))
 
     def has_room(self, queue: str) -> bool:
         """Whether fewer than MOST_WAITING messages wait in this queue.

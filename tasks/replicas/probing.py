@@ -14,8 +14,10 @@ from sqlalchemy import Engine
 from db.connection.engine import database_now, in_transaction
 from db.replicas.reports import RouteReport
 from db.replicas.routes import RouteRow, running_routes
+from db.replicas.signs import back_at
 from domain.model.states import RouteStatus
 from domain.replicas.health import ProbedRoute, ProbeResult, end_in_words, judge_health, unread_status, why_not_yet
+from domain.replicas.silence import is_lost
 from domain.revisions.health_check import HealthCheck
 from domain.words.text import storable
 from runtime.base import Replica, Runtime
@@ -54,6 +56,7 @@ class ProbePass:
     _timetable: Timetable = field(default_factory=Timetable)
     _next_read: float = 0.0
     _looked_at: datetime | None = None
+    _back_at: datetime | None = None
     _last_details: dict[UUID, str] = field(default_factory=dict)
     _said: dict[UUID, str] = field(default_factory=dict)
     _liveness: Liveness = field(init=False)
@@ -84,10 +87,11 @@ class ProbePass:
 
     def _read(self) -> datetime:
         everything = monotonic() >= self._next_read
-        rows, now = in_transaction(
+        rows, self._back_at, now = in_transaction(
             self.engine,
             lambda connection: (
                 running_routes(connection, self.host, only_starting=not everything),
+                back_at(connection, self.host),
                 database_now(connection),
             ),
         )
@@ -132,8 +136,12 @@ class ProbePass:
         if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
             return self._waits(route, answer, now)
         tail = self._log_tail(route) if verdict.status is RouteStatus.FAILED else None
+        lost = not result.running and is_lost(_probed(route).started_at, self._back_at, now)
+        reason = f"{verdict.reason} while its host {self.host} was away" if lost else verdict.reason
         return RouteReport(
-            route.id, route.deployment_id, route.status, verdict.status, verdict.streak, verdict.reason, log_tail=tail
+            *(route.id, route.deployment_id, route.status, verdict.status, verdict.streak, reason),
+            log_tail=tail,
+            is_lost=lost,
         )
 
     def _waits(self, route: RouteRow, answer: ProbeAnswer | None, now: datetime) -> RouteReport | None:

@@ -14,6 +14,8 @@ from tasks.settings import KEY_PREFIX, TaskSettings
 LIFECYCLE_QUEUE = "lifecycle"
 ROUTES_QUEUE = "routes"
 COMMANDS_QUEUE = "commands"
+SHARED_QUEUES = (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE)
+"""What is for any worker of the fleet."""
 
 
 def celery_settings(given: TaskSettings) -> dict[str, Any]:
@@ -29,9 +31,7 @@ def celery_settings(given: TaskSettings) -> dict[str, Any]:
         "accept_content": ["json"],
         "task_default_queue": LIFECYCLE_QUEUE,
         "task_create_missing_queues": False,
-        "task_queues": [
-            queue(name) for name in (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE, host_queue(given.host))
-        ],
+        "task_queues": [queue(name) for name in (*SHARED_QUEUES, host_queue(given.host))],
         "task_routes": {task: {"queue": COMMANDS_QUEUE} for task in (*COMMANDS, *QUERIES)},
         "task_acks_late": False,
         "worker_prefetch_multiplier": 1,
@@ -62,7 +62,7 @@ def host_queue(host: str) -> str:
 
 def takes_tasks(name: str) -> bool:
     """Whether workers take tasks from the queue of that name; Celery has others, such as those for answers."""
-    return name in (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE) or name.startswith(host_queue(""))
+    return name in SHARED_QUEUES or name.startswith(host_queue(""))
 
 
 def queue(name: str) -> Queue:

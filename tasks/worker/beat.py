@@ -12,12 +12,14 @@ from redis.exceptions import RedisError
 
 from domain.installation.contract import WrongInstallationError, check_redis
 from domain.installation.servers import UnfitServerError
+from runtime.machine.watchdog import tell
 from tasks.redis.server import doubt_about
 from tasks.seen.exposition import show_metrics
 from tasks.seen.observed import TICKS_SKIPPED
 from tasks.settings import settings
+from tasks.wire.queues import DO_IF_NEEDED_TASK
 from tasks.worker.connections import redis_client, waker
-from tasks.worker.installation import owner_of_home, owner_of_redis, refuse_to_begin
+from tasks.worker.owners import owner_of_home, owner_of_redis, refuse_to_begin
 
 _log = structlog.get_logger(__name__)
 _BEGAN = datetime.now(UTC) - timedelta(seconds=time.monotonic())
@@ -42,8 +44,14 @@ class MemoryScheduler(Scheduler):
         return n + drift if n and n > 0 else n
 
     def apply_entry(self, entry: ScheduleEntry, producer: object = None) -> None:
-        """Send the tick, unless so many wait in its queue that nobody seems to read it."""
+        """Send the tick, unless so many wait in its queue that nobody seems to read it.
+
+        At rest the alarm is enough: it looks each second, with one look for all, for what short ticks look for.
+        """
+        tell("WATCHDOG=1")
         with suppress(RedisError):  # sending tells that Redis is away
+            if entry.task == DO_IF_NEEDED_TASK and waker().is_at_rest():
+                return
             if not waker().has_room(entry.options["queue"]):
                 TICKS_SKIPPED.inc()
                 return

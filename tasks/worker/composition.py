@@ -1,6 +1,7 @@
 """The parts of a worker: runtimes, lock slots, probers and the coordinator, each put together at its first use."""
 
 import gc
+import os
 import threading
 from collections.abc import Mapping
 from datetime import timedelta
@@ -9,6 +10,7 @@ from functools import cache
 from celery.signals import worker_ready, worker_shutting_down
 from celery.worker.consumer import Consumer
 
+from certificates.settings import CertificateSettings
 from db.connection.engine import engine
 from domain.handlers import HANDLERS
 from runtime.base import Runtime
@@ -25,18 +27,21 @@ from runtime.secrets.host_secrets import HostSecrets
 from tasks.app import app
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.hosts import log_asking
+from tasks.hosts.certificates import keep_certificates
+from tasks.hosts.hearing import Hearing
 from tasks.hosts.looking import keep_logs_small
 from tasks.hosts.secret_checks import keep_answering
-from tasks.hosts.signs_of_life import keep_showing_signs_of_life
+from tasks.hosts.signs_of_life import SignsGiver, keep_showing_signs_of_life
 from tasks.outbox.courier import Courier
 from tasks.redis.locks import Slots
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
 from tasks.seen.exposition import show_metrics
-from tasks.settings import log_limits, settings
+from tasks.settings import KEY_PREFIX, log_limits, settings
 from tasks.wire.keys import webhook_targets
 from tasks.wire.queues import queue
 from tasks.worker.connections import redis_client, waker
+from tasks.worker.rest import Rest
 
 stopping = threading.Event()
 """Set when the worker was asked to end: its tasks finish the chunk in hand and claim no other."""
@@ -58,24 +63,40 @@ def _show_metrics(sender: Consumer, **_: object) -> None:
 
 
 @worker_ready.connect
-def _show_signs_of_life(**_: object) -> None:
-    known = settings()
-    keep_showing_signs_of_life(engine(), known.host, known.host_address, known.replica_user, stopping)
+def _show_signs_of_life(sender: Consumer, **_: object) -> None:
+    known, rest, asked = settings(), Rest(sender, slots()), keep_answering(engine(), secrets(), stopping).ring
+    giver = SignsGiver(
+        engine(),
+        known.host,
+        known.host_address,
+        known.replica_user,
+        told=rest.heed,
+        webhooks=webhook_targets,
+        asked=asked,
+        is_deaf=hearing().is_deaf,
+    )
+    keep_showing_signs_of_life(giver, stopping)
 
 
 @worker_ready.connect
-def _answer_for_secrets(**_: object) -> None:
-    keep_answering(engine(), secrets(), stopping)
+def _keep_certificates(**_: object) -> None:
+    keep_certificates(engine(), secrets(), CertificateSettings.from_environment(os.environ), stopping)
 
 
 @worker_ready.connect
 def _answer_for_logs(**_: object) -> None:
-    log_asking.keep_answering(redis_client(), settings().host, settings().home, stopping)
+    log_asking.keep_answering(redis_client(), settings().host, settings().home, stopping, hearing().note)
 
 
 @worker_ready.connect
 def _keep_logs_small(**_: object) -> None:
     keep_logs_small(settings().home, log_limits(), stopping)
+
+
+@cache
+def hearing() -> Hearing:
+    """Whether Redis answers this worker."""
+    return Hearing()
 
 
 @cache
@@ -107,7 +128,7 @@ def runtimes() -> dict[str, Runtime]:
             address=settings().host_address,
             policy=DockerPolicy(settings().docker_volumes, settings().docker_host_network),
         ),
-        "external": ExternalRuntime(_send_to_other_system, allow=settings().external_allow),
+        "external": ExternalRuntime(_send_to_other_system, allow=settings().external_allow, targets=webhook_targets),
     }
 
 
@@ -137,7 +158,15 @@ def probe_pass(host: str) -> ProbePass:
 @cache
 def courier() -> Courier:
     """Sends events to subscribers."""
-    return Courier(engine(), webhook_targets, _send_to_other_system, settings().webhook_seconds, stopping)
+    return Courier(engine(), webhook_targets, _tell_other_system, _queued, settings().webhook_seconds, stopping)
+
+
+def _tell_other_system(task: str, event: Mapping[str, object], to: str, seconds: float) -> None:
+    app.send_task(task, kwargs={"payload": event}, queue=queue(to), expires=seconds, ignore_result=True)
+
+
+def _queued(name: str) -> int:
+    return redis_client().llen(f"{KEY_PREFIX}{name}")
 
 
 @cache

@@ -1,11 +1,7 @@
 """Database, home and Redis must be of one installation, whose id is in a file and under a key, written once."""
 
-import os
-import sys
 import time
 from pathlib import Path
-from typing import NoReturn
-from uuid import UUID
 
 import psycopg
 import structlog
@@ -16,12 +12,12 @@ from sqlalchemy import Engine
 
 from db.connection.engine import engine, in_transaction
 from db.connection.server import read_installation
-from domain.installation.contract import HOME_FILE, REDIS_KEY, WrongInstallationError, check
+from domain.installation.contract import WrongInstallationError, check
 from domain.installation.servers import UnfitServerError
-from runtime.machine.ownership import why_not_trusted
 from tasks.redis.server import doubt_about
-from tasks.settings import KEY_PREFIX, settings
+from tasks.settings import settings
 from tasks.worker.connections import redis_client
+from tasks.worker.owners import owner_of_home, owner_of_redis, refuse_to_begin, take_over_home, take_over_redis
 
 _AWAY = (psycopg.Error, RedisError)
 _PAUSE_SECONDS = 1.0
@@ -75,63 +71,3 @@ def is_ours() -> bool:
 @worker_init.connect
 def _begin_as_worker(**_: object) -> None:
     begin(settings().home)
-
-
-WRONG_INSTALLATION = 78
-"""The exit code of a process that refuses to begin: EX_CONFIG of sysexits.h. Starting it again changes nothing."""
-
-_KEY = f"{KEY_PREFIX}{REDIS_KEY}"
-
-
-def owner_of_home(home: Path | None) -> UUID | None:
-    """The installation of this home; None for one that is of nobody yet. Raises WrongInstallationError."""
-    if home is None:
-        return None
-    if why := why_not_trusted(home):
-        raise WrongInstallationError(f"ROLLWAY_HOME ({home}) {why}, or set it to a folder of your own")
-    try:
-        return _uuid((home / HOME_FILE).read_text(encoding="utf-8"), f"the file {home / HOME_FILE}")
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise WrongInstallationError(f"the file {home / HOME_FILE} cannot be read: {error.strerror}") from error
-
-
-def owner_of_redis(client: Redis) -> UUID | None:
-    """The installation whose messages this Redis carries; None before the first. Raises WrongInstallationError."""
-    found = client.get(_KEY)
-    return _uuid(found.decode(errors="replace"), f"the key {_KEY!r} of Redis") if isinstance(found, bytes) else None
-
-
-def take_over_home(home: Path, installation: UUID) -> None:
-    """Make a home that is of nobody yet this installation's. Raises WrongInstallationError when it cannot be written.
-
-    The file is there wholly or not at all: several workers may begin at once.
-    """
-    if (home / HOME_FILE).exists():
-        return
-    draft = home / f".{HOME_FILE}.{os.getpid()}"
-    try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft.write_text(f"{installation}\n", encoding="utf-8")
-        draft.replace(home / HOME_FILE)
-    except OSError as error:
-        raise WrongInstallationError(f"ROLLWAY_HOME ({home}) cannot be written: {error.strerror}") from error
-
-
-def take_over_redis(client: Redis, installation: UUID) -> None:
-    """Make a Redis that is of nobody yet this installation's."""
-    client.set(_KEY, str(installation), nx=True)
-
-
-def refuse_to_begin(why: str) -> NoReturn:
-    """End this process, from whichever of its threads, with one sentence and its own code."""
-    print(f"Rollway does not begin: {why}", file=sys.stderr, flush=True)  # noqa: T201  (logging may not be set up yet)
-    os._exit(WRONG_INSTALLATION)
-
-
-def _uuid(text: str, where: str) -> UUID:
-    try:
-        return UUID(text.strip())
-    except ValueError:
-        raise WrongInstallationError(f"{where} holds no id of an installation: remove it") from None

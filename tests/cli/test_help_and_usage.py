@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from cli.commands.deployments.change import VERBS
-from cli.listed import COMMANDS
+from cli.listed import COMMANDS, GROUPS
 from cli.main import app
 from tests.cli.conftest import Rollway
 
@@ -38,12 +38,12 @@ def test_every_writing_command_takes_who_why_and_a_request_id(rollway: Rollway, 
     ("arguments", "sentence"),
     [
         (["scale", "web"], "Missing argument 'DESIRED_REPLICAS'; see 'rollway scale --help'"),
-        (["scale", "web", "many"], "Invalid value for 'DESIRED_REPLICAS': Input should be a valid integer"),
+        (["scale", "web", "many"], "Invalid value for 'DESIRED_REPLICAS': must be a whole number, such as 3"),
         (["scale", "web", "-1"], "there cannot be -1 replicas; 0 ends them all"),
         (["logs", "web", "-20"], "No such option: -2"),
         (
             ["scale", "web", "20000"],
-            "Invalid value for 'DESIRED_REPLICAS': Input should be less than or equal to 10000",
+            "Invalid value for 'DESIRED_REPLICAS': must be at most 10000",
         ),
         (["shrink", "web"], "No such command 'shrink'"),
         (["apply"], "Missing option '--file' / '-f'"),
@@ -112,6 +112,13 @@ sys.exit(main(["break"]))
 def test_without_arguments_the_commands_are_listed() -> None:
     done = subprocess.run([sys.executable, "-m", "cli.main"], capture_output=True, text=True, check=False)
     assert all(f"\n  {name} " in done.stdout for name in OURS), done.stderr
+
+
+def test_the_list_is_in_groups_and_a_screen_and_a_half_at_most(rollway: Rollway) -> None:
+    said = rollway("--help").out
+    assert [line for line in said.splitlines() if line.rstrip(":") in GROUPS] == [f"{heading}:" for heading in GROUPS]
+    assert sum(map(len, GROUPS.values())) == len(COMMANDS)
+    assert said.count("\n") <= 80
 
 
 def test_a_stack_that_does_not_run_is_one_sentence_and_exit_code_3(

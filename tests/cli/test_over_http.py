@@ -28,6 +28,7 @@ READS = (
     ("status", "web", "--json"),
     ("history", "web", "-n", "2"),
     ("history", "web", "--json"),
+    ("history", "--json"),
     ("routes", "web"),
     ("routes", "web", "--all", "--json"),
     ("hosts", "--json"),

@@ -45,6 +45,13 @@ def test_a_postgres_of_somebody_else_that_is_away_leads_to_database_url_and_not_
     assert ended.err.endswith("cannot be reached: it does not run, or DATABASE_URL does not say where.\n")
 
 
+def test_a_postgres_without_the_tls_that_is_asked_for_is_told_as_such(
+    rollway: Rollway, monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"{database}?sslmode=require")
+    assert "speaks no TLS, and the sslmode of DATABASE_URL asks for it" in rollway("status").err
+
+
 @pytest.mark.parametrize(
     ("supervisor", "condition", "error", "said"),
     [

@@ -12,7 +12,7 @@ from tests.support.people.people_api import People
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import make_deployment
 
-HERE = {"demo", "up", "down", "units", "envoy-bootstrap", "proxy-token", "scrape-config"}
+HERE = {"demo", "init", "up", "down", "units", "envoy-bootstrap", "proxy-token", "scrape-config"}
 """They are about this machine, or print what its settings say."""
 WITH_DATABASE = {"doctor", "slots", "migrate", "token"}
 LINES = (
@@ -56,6 +56,7 @@ LINES = (
     "group gpu web api --at-most 1",
     "groups",
     "ungroup gpu",
+    "maintenance web on",
     "destroy web --yes",
 )
 """One of each command that is about deployments or the fleet."""

@@ -36,6 +36,7 @@ def web_is_applied_and_answers(project: Project) -> str:
 def a_second_revision_loses_no_request(project: Project) -> str:
     """From standard input, under load."""
     text = (project.folder / "examples/web.yaml").read_text().replace("name: v1", "name: v2").replace('"1"', '"2"')
+    text = text.replace("python3 ", "python3 examples/")
     with project.loaded() as load:
         project.inside("rollway", "apply", "-f", "-", "--wait", given=text)
     assert project.ask().json()["revision"] == "v2"

@@ -4,9 +4,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import LiteralString
 
+import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
+from db.audit.receipts import seal, unsealed
+from db.connection.engine import in_transaction, transaction
 from db.fleet.measures import MEASURES
 from db.fleet.read import FleetView, read_fleet
 from tests.support.pictures.pictures import PROVISIONING
@@ -17,6 +19,15 @@ END: LiteralString = """
                    RETURNING deployment_id)
     UPDATE deployments SET lifecycle = 'ready', sub_step = NULL, rollout_id = NULL, deploying_revision_id = NULL
      WHERE id = (SELECT deployment_id FROM ended)
+"""
+
+
+MANY_SEALED: LiteralString = """
+    INSERT INTO rollouts (deployment_id, from_revision_id, to_revision_id, strategy, spec, limits, desired_at_start,
+                          ceiling, floor, actor, reason, ended_at, outcome, is_sealed)
+    SELECT deployment_id, from_revision_id, to_revision_id, strategy, spec, limits, 2, 3, 2, '', '', now(), 'completed',
+           true
+      FROM rollouts, generate_series(1, 3000) WHERE id = %s
 """
 
 
@@ -41,6 +52,31 @@ def test_the_fleet_is_told_in_numbers(engine: Engine) -> None:
     ask(engine, "pause", deployment="rolls")
     assert [value(engine, "rollway_rollouts_open", state) for state in ("forward", "back", "waits")] == [0, 0, 1]
     assert value(engine, "rollway_database_bytes") > value(engine, "rollway_table_bytes", "routes") > 0
+
+
+ONCE_WELL: LiteralString = "UPDATE routes SET healthy_at = created_at, status_changed_at = now()"
+
+
+@pytest.mark.parametrize(
+    ("picture", "n", "is_down"),
+    [
+        ("■▲", 2, False),
+        ("▲▲", 2, True),
+        ("✗◇", 1, True),
+        ("◇◇", 2, False),  # scaled from none: it starts
+        ("□", 1, True),
+        ("▲", 0, False),
+    ],
+)
+def test_a_deployment_is_down_when_none_serves_that_should(
+    engine: Engine, picture: str, n: int, *, is_down: bool
+) -> None:
+    make_deployment(engine, picture, n=n)
+    assert fleet(engine).samples["rollway_deployment_down"] == [], "it has never served"
+    write(engine, ONCE_WELL)
+    assert fleet(engine).samples["rollway_deployment_down"] == ([(("web",), 1.0)] if is_down else [])
+    ask(engine, "set_maintenance", deployment="web", state="on")
+    assert fleet(engine).samples["rollway_deployment_down"] == [], "who put it into maintenance knows"
 
 
 def test_every_measure_has_a_value_for_each_of_its_labels(engine: Engine) -> None:
@@ -68,8 +104,22 @@ def test_ended_rollouts_are_counted_once_by_outcome_and_duration_and_stay_counte
         write(engine, "UPDATE rollouts SET outcome = outcome")
     expected = [("rolling_update", "completed", 9.0, [0]), ("rolling_update", "rolled_back", 100_000.0, [11])]
     assert counted(engine) == expected
+    (first, *_) = in_transaction(engine, lambda connection: unsealed(connection, 3))
+    assert in_transaction(engine, lambda connection: seal(connection, *first)) is not None
+    assert counted(engine) == expected
     write(engine, "DELETE FROM rollouts")
     assert counted(engine) == expected
+
+
+def test_a_scrape_reads_no_rollout_that_is_counted(engine: Engine) -> None:
+    made = make_deployment(engine, "■■|◇", n=2, status=PROVISIONING)
+    write(engine, MANY_SEALED, made.rollout_id)
+    write(engine, "ANALYZE rollouts")
+    read_rows = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'rollouts'"
+    with transaction(engine) as connection:
+        read_fleet(connection)
+        ((rows,),) = connection.execute(read_rows).fetchall()
+    assert 0 < rows < 50
 
 
 def test_cuts_at_once_wait_for_each_other_in_no_circle_and_count_each_row(engine: Engine) -> None:

@@ -15,6 +15,7 @@ from db.commands.written import write_steered
 from db.connection.engine import transaction
 from db.cycle.claim import claim_named, claim_these
 from db.cycle.load import load
+from db.placing import Placing
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
 from db.retention.cut import cut_deployment
@@ -102,7 +103,7 @@ class Fleet:
             st.sampled_from([handler for handler in HANDLERS.values() if status in handler.targets]), "handler"
         )
         decisions = handler.execute(deployments, claim.now).decisions
-        write_decisions(self.connection, handler.name, decisions, claim)
+        write_decisions(self.connection, handler.name, decisions, claim, Placing())
         foretold = after(decisions[0], claim.now)
         assert self.read() == self.with_real_ids(deployments[0], foretold)
 
@@ -114,11 +115,13 @@ class Fleet:
         }
         blame = self.data.draw(st.booleans(), "blame")
         reports = [
-            RouteReport(route.id, self.id, route.status, becomes[route.id], reason="seen", address="h:1")
+            RouteReport(
+                route.id, self.id, route.status, becomes[route.id], reason="seen", address="h:1", is_lost=not blame
+            )
             for route in before.active_routes
             if route.id in becomes
         ]
-        apply_reports(self.connection, reports, blame_revisions=blame)
+        apply_reports(self.connection, reports)
         changed = [route.id for route in before.active_routes if becomes.get(route.id, route.status) != route.status]
         query = "SELECT status_changed_at FROM routes WHERE id = ANY(%s)"
         times = self.connection.execute(query, (changed,)).fetchall()

@@ -22,6 +22,9 @@ Fault = Callable[[Watched], AbstractContextManager[Mapping[str, str]]]
 
 FAULTS: Mapping[str, Mapping[str, Fault]] = {
     "nobody works": {
+        "RollwayServiceDown": faults_at_rest.none_serves,
+        "RollwayCallersFail": faults_at_rest.requests_fail,
+        "RollwayCallersFailSlowly": faults_at_rest.requests_fail,
         "RollwayRolledBack": faults_at_rest.a_rollout_goes_back,
         "RollwayReplicasMissing": faults_at_rest.too_few_serve,
         "RollwayDegraded": faults_at_rest.scaling_gives_up,
@@ -35,12 +38,13 @@ FAULTS: Mapping[str, Mapping[str, Fault]] = {
         "RollwayWrongTokens": faults_at_rest.somebody_tries_tokens,
         "RollwayProxyRefuses": faults_at_rest.a_proxy_refuses,
         "RollwayRedisAway": faults_at_rest.a_server_has_no_redis,
+        "RollwayCertificateEnds": faults_at_rest.a_certificate_was_not_renewed,
         "RollwayTableStale": faults_at_rest.postgres_falls_silent,
     },
     "a worker and a beat work": {
         "RollwayHostDown": faults_at_work.a_host_falls_silent,
         "RollwayDiskFull": faults_at_work.a_disk_fills,
-        "RollwayDecisionsLate": faults_at_work.a_mark_was_left_lying,
+        "RollwayDecisionsLate": faults_at_work.marks_are_left_lying,
         "RollwayDrainsCut": faults_at_work.a_replica_does_not_end,
         "RollwayTasksFail": faults_at_work.a_task_raises,
         "RollwayMessagesPutAside": faults_at_work.somebody_sends_nonsense,

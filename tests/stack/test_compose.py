@@ -16,7 +16,7 @@ import yaml
 from cli.main import main
 from stack.home.folder import project_root
 from stack.home.settings import Ports, ServerSettings
-from stack.parts.envoy import envoy_part
+from stack.parts.envoy import envoy_parts
 from stack.plan import Ready
 from stack.supervisor.child.ready import is_ready
 from stack.supervisor.child.supervised import Child
@@ -67,9 +67,10 @@ def test_make_env_makes_passwords_once_and_keeps_what_is_there(tmp_path: Path) -
     (tmp_path / ".env").chmod(0o600)
     for _ in range(2):
         subprocess.run(["make", "env"], cwd=tmp_path, check=True, capture_output=True)
-    port, mine, made, key = (tmp_path / ".env").read_text().splitlines()
+    port, mine, made, key, seal = (tmp_path / ".env").read_text().splitlines()
     assert (port, mine) == ("ENVOY_PORT=8081", "REDIS_PASSWORD=mine")
-    assert re.fullmatch("POSTGRES_PASSWORD=[0-9a-f]{48} ROLLWAY_PROXY_KEY=[0-9a-f]{48}", f"{made} {key}")
+    names = ("POSTGRES_PASSWORD", "ROLLWAY_PROXY_KEY", "ROLLWAY_CERTIFICATE_KEY")
+    assert re.fullmatch(" ".join(f"{name}=[0-9a-f]{{48}}" for name in names), f"{made} {key} {seal}")
     (tmp_path / ".env").unlink()
     subprocess.run(["make", "env"], cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
@@ -110,7 +111,10 @@ def test_every_service_has_bounds_and_no_privileges(compose: Any) -> None:
 def test_envoy_flower_and_the_http_api_are_published_and_all_to_this_machine_only(compose: Any) -> None:
     published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
     assert published == {
-        "envoy": ["${ENVOY_BIND:-127.0.0.1}:${ENVOY_PORT:-8080}:8080"],
+        "envoy": [
+            "${ENVOY_BIND:-127.0.0.1}:${ENVOY_PORT:-8080}:8080",
+            "${ENVOY_BIND:-127.0.0.1}:${ENVOY_TLS_PORT:-8443}:8443",
+        ],
         "flower": ["127.0.0.1:${FLOWER_PORT:-5555}:5555"],
         "people": ["${PEOPLE_BIND:-127.0.0.1}:${PEOPLE_PORT:-7072}:7072"],
     }
@@ -130,8 +134,16 @@ def test_the_bootstrap_is_one_that_envoy_takes(
     port = compose["services"]["envoy"]["ports"][0].rpartition(":")[2]
     assert f"port_value: {port}" in text
     (tmp_path / "bootstrap.yaml").write_text(text)
-    envoy = envoy_part(made_home(tmp_path), ServerSettings(ports=Ports(envoy=1))).command[0]
-    words = [envoy, "--mode", "validate", "--log-level", "error", "--config-path", str(tmp_path / "bootstrap.yaml")]
+    (envoy,) = envoy_parts(made_home(tmp_path), ServerSettings(ports=Ports(envoy=1)), 1)
+    words = [
+        envoy.command[0],
+        "--mode",
+        "validate",
+        "--log-level",
+        "error",
+        "--config-path",
+        str(tmp_path / "bootstrap.yaml"),
+    ]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 0, done.stderr
 
@@ -140,9 +152,9 @@ def test_the_bootstrap_is_one_that_envoy_takes(
 def admin_port(tmp_path: Path) -> Iterator[int]:
     """Of an Envoy that has all it needs, and so is live."""
     home, port = made_home(tmp_path), free_port()
-    part = envoy_part(home, ServerSettings(ports=Ports(envoy=1)))
+    (part,) = envoy_parts(home, ServerSettings(ports=Ports(envoy=1)), 1)
     bare = {"admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": port}}}}
-    (home.envoy / "bootstrap.yaml").write_text(yaml.safe_dump(bare))
+    (home.envoy / "envoy.yaml").write_text(yaml.safe_dump(bare))
     child = Child(part, home.log("envoy"))
     child.start(lambda: None)
     ready = Ready("http", f"http://127.0.0.1:{port}/ready")

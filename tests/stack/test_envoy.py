@@ -15,7 +15,7 @@ from stack.errors import StackError
 from stack.home.folder import Home
 from stack.home.settings import Ports, ServerSettings, load_settings
 from stack.home.state import PartState, read_state
-from stack.parts.envoy import envoy_part, envoy_wanted
+from stack.parts.envoy import envoy_host, envoy_parts, envoys_wanted
 from stack.parts.processes import ProcessSetting, rollway_processes
 from stack.plan import Ready, StackPart
 from stack.prepare import Notice, UpRequest
@@ -34,34 +34,49 @@ from tests.support.stack.waiting import eventually
 SERVERS = ServerSettings(ports=Ports(flower=3, api=4, discovery=5, envoy=1), envoy_node="edge-1")
 
 
-def processes(home: Home, *, with_envoy: bool) -> list[StackPart]:
-    setting = ProcessSetting(
-        home=home, database_url="", redis_url="", workers=1, servers=SERVERS, with_envoy=with_envoy
-    )
+def processes(home: Home, envoys: int) -> list[StackPart]:
+    setting = ProcessSetting(home=home, database_url="", redis_url="", workers=1, servers=SERVERS, envoys=envoys)
     return list(rollway_processes(setting))
 
 
-def test_envoy_is_left_out_when_a_person_says_so(tmp_path: Path) -> None:
-    home = made_home(tmp_path)
-    assert "envoy" in [part.name for part in processes(home, with_envoy=True)]
-    assert "envoy" not in [part.name for part in processes(home, with_envoy=False)]
-    assert [envoy_wanted({"ROLLWAY_ENVOY": said}) for said in ("", "on", "off", "OFF")] == [True, True, False, False]
-    with pytest.raises(StackError, match="ROLLWAY_ENVOY must be on or off"):
-        envoy_wanted({"ROLLWAY_ENVOY": "10.0.0.1:8080"})
+def test_it_listens_where_a_person_says_if_that_is_an_address() -> None:
+    assert [envoy_host({"ROLLWAY_ENVOY_HOST": said}) for said in ("", "0.0.0.0", "::")] == [
+        "127.0.0.1",
+        "0.0.0.0",
+        "::",
+    ]
+    with pytest.raises(StackError, match="ROLLWAY_ENVOY_HOST must be an address of this machine"):
+        envoy_host({"ROLLWAY_ENVOY_HOST": "web.example.com"})
+
+
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [("", ["envoy"]), ("on", ["envoy"]), ("2", ["envoy", "envoy2"]), ("off", []), ("OFF", [])],
+)
+def test_there_are_as_many_envoys_as_a_person_says(tmp_path: Path, said: str, names: list[str]) -> None:
+    parts = processes(made_home(tmp_path), envoys_wanted({"ROLLWAY_ENVOY": said}))
+    assert [part.name for part in parts if part.name.startswith("envoy")] == names
+
+
+def test_another_number_of_envoys_is_refused() -> None:
+    with pytest.raises(StackError, match="ROLLWAY_ENVOY must be on, 2 or off"):
+        envoys_wanted({"ROLLWAY_ENVOY": "10.0.0.1:8080"})
 
 
 def test_the_bootstrap_is_written_for_its_owner_and_names_node_and_ports(tmp_path: Path) -> None:
     home = made_home(tmp_path)
-    part = envoy_part(home, SERVERS)
-    file = home.envoy / "bootstrap.yaml"
+    part, second = envoy_parts(home, SERVERS, 2)
+    file = home.envoy / "envoy.yaml"
     assert str(file) in part.command
     assert (part.server, part.after) == (True, ("api",))
     assert '"edge-1"' in file.read_text()
+    assert '"edge-1-2"' in (home.envoy / "envoy2.yaml").read_text()
+    assert second.address == part.address, "the system gives each connection to one of them"
     assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_workers_take_from_every_queue_of_their_host(tmp_path: Path) -> None:
-    (worker,) = (part for part in processes(made_home(tmp_path), with_envoy=False) if part.name == "worker1")
+    (worker,) = (part for part in processes(made_home(tmp_path), envoys=0) if part.name == "worker1")
     assert "-Q" not in worker.command
 
 
@@ -106,13 +121,13 @@ def test_replicas_end_before_the_proxy_that_carries_their_answers(tmp_path: Path
 
 
 @pytest.mark.e2e
-def test_a_whole_stack_has_a_proxy_that_comes_back_when_it_is_killed(tmp_path: Path) -> None:
+def test_of_the_two_proxies_of_a_whole_stack_one_answers_while_a_killed_one_comes_back(tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
     home = Home(private / ".rollway")
     said: list[Notice] = []
     try:
-        status = up(UpRequest(home=home, environ=NO_ACCOUNT, workers=1), said.append)
+        status = up(UpRequest(home=home, environ={**NO_ACCOUNT, "ROLLWAY_ENVOY": "2"}, workers=1), said.append)
         parts = {part.name: part for part in status.parts}
         assert {part.state for part in parts.values()} == {"running"}
         envoy = parts["envoy"]
@@ -123,19 +138,21 @@ def test_a_whole_stack_has_a_proxy_that_comes_back_when_it_is_killed(tmp_path: P
         logins = (None, ("rollway", "guessed"), ("rollway", settings.flower_password))
         assert [plain_http.get(f"{flower}/tasks", auth=login).status_code for login in logins] == [401, 401, 200]
         assert settings.flower_password not in " ".join(psutil.Process(parts["flower"].pid).cmdline())
-        assert home.envoy_admin.stat().st_mode & 0o777 == 0o600
+        assert home.envoy_admin().stat().st_mode & 0o777 == 0o600
         assert home.envoy.stat().st_mode & 0o777 == 0o700
-        assert _ask(home.envoy_admin, "GET", "/ready").strip() == "LIVE"
+        assert _ask(home.envoy_admin(), "GET", "/ready").strip() == "LIVE"
         for method, closed in (("GET", "/config_dump"), ("POST", "/quitquitquit")):
-            assert "not allowed" in _ask(home.envoy_admin, method, closed)
+            assert "not allowed" in _ask(home.envoy_admin(), method, closed)
 
         psutil.Process(envoy.pid).send_signal(signal.SIGKILL)
+        answers = [_said_by(envoy.address) for _ in range(200)]
+        assert sum("no deployment" not in answer for answer in answers) <= 5, "what was in flight while it died"
         eventually(lambda: _envoy(home) not in (None, envoy.pid))
         eventually(lambda: "no deployment" in _said_by(envoy.address))
     finally:
         down(home, said.append, lambda _: None)
     stopped = [notice.part for notice in said if notice.text == "stopped"]
-    assert stopped[-3:] == ["envoy", "valkey", "postgres"]
+    assert stopped[-4:] == ["envoy2", "envoy", "valkey", "postgres"]
     assert read_state(home) is None
 
 
@@ -145,7 +162,7 @@ def _envoy(home: Home) -> int | None:
 
 def _page(home: Home, path: str) -> str:
     try:
-        return _ask(home.envoy_admin, "GET", path)
+        return _ask(home.envoy_admin(), "GET", path)
     except OSError:
         return ""
 
@@ -162,7 +179,8 @@ def test_an_envoy_that_finds_no_server_is_not_called_ready(tmp_path: Path) -> No
     """Its listener waits for a table, or for 15 s: requests must not be refused for want of one at every start."""
     home = made_home(tmp_path)
     ports = Ports(api=free_port(), envoy=free_port())
-    child = Child(envoy_part(home, ServerSettings(ports=ports)), home.log("envoy"))
+    (part,) = envoy_parts(home, ServerSettings(ports=ports), 1)
+    child = Child(part, home.log("envoy"))
     child.start(lambda: None)
     try:
         eventually(lambda: _page(home, "/ready") != "")

@@ -23,7 +23,19 @@ from stack.home.folder import project_root
 pytestmark = pytest.mark.e2e
 
 ROOT = project_root()
-PACKAGES = ("api", "cli", "db", "domain", "migrations", "runtime", "stack", "tasks", "traffic", "examples")
+PACKAGES = (
+    "api",
+    "certificates",
+    "cli",
+    "db",
+    "domain",
+    "migrations",
+    "runtime",
+    "stack",
+    "tasks",
+    "traffic",
+    "examples",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +130,9 @@ def test_the_installed_command_migrates_a_new_database_and_a_second_time_says_so
 def test_the_installed_command_starts_a_stack_and_a_service_on_it(installed: Installed) -> None:
     home = {"ROLLWAY_HOME": str(installed.folder / "home")}
     file = installed.folder / "web.yaml"
-    file.write_text((installed.site / "examples" / "web.yaml").read_text().replace("replicas: 3", "replicas: 1"))
+    examples = installed.site / "examples"
+    text = (examples / "web.yaml").read_text().replace("replicas: 3", "replicas: 1")
+    file.write_text(text.replace("http_service.py", str(examples / "http_service.py")))
     try:
         stack = json.loads(installed.rollway("up", "--workers", "1", "--json", **home))
         [worker] = [part["pid"] for part in stack["parts"] if part["name"] == "worker1"]

@@ -16,7 +16,7 @@ from traffic.resources import Named, ResourceKind
 from traffic.table import TrafficTable, derive_table
 from traffic.traefik import traefik_document
 
-CLUSTERS, ENDPOINTS, ROUTES = ResourceKind
+CLUSTERS, ENDPOINTS, ROUTES, *_ = ResourceKind
 SICK = RouteStatus.UNHEALTHY
 
 

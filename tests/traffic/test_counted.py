@@ -9,9 +9,10 @@ import pytest
 
 from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters
 from domain.model.states import RouteStatus, TrafficStatus
+from domain.traffic.callers import WAITED_MS, Requests
 from tests.support.pictures.traffic_samples import deployment, route, snapshot
 from traffic.envoy.clusters import clusters_of, load_assignment
-from traffic.envoy.counted import LONGEST_MS, counted
+from traffic.envoy.counted import LONGEST_MS, callers_page, counted
 from traffic.envoy.names import MIRROR_STATISTICS
 from traffic.table import derive_table
 
@@ -105,3 +106,26 @@ def test_a_draining_replica_stays_known_outside_of_what_routes_ask_for() -> None
         for endpoint in endpoints
     ]
     assert told == [("HEALTHY", "yes"), ("DRAINING", "no")]
+
+
+def test_what_callers_got_is_added_up_by_deployment_without_those_who_asked_for_a_preview() -> None:
+    its = counted(
+        page(
+            stat("done", "web", OLD, 9),
+            stat("failed", "web", OLD, 2),
+            stat("done", "web/canary", NEW, 4),
+            stat("done", "web/canary", OLD, 1),
+            stat("done", "web/preview", NEW, 50),
+            stat("done", "web", NOBODY, 3),
+            histograms=[histogram("web", OLD, FAST)],
+        )
+    ).callers()
+    assert its.uptime == 13
+    waited = (4, *(0 for _ in WAITED_MS))
+    assert its.of == {
+        ("web", OLD): Requests(8, failed=2, waited=waited),
+        ("web", NEW): Requests(4),
+        ("web", UUID(int=0)): Requests(failed=3),
+    }
+    assert "first_byte" not in callers_page([])
+    assert "first_byte" in callers_page(["a.b", "web"])

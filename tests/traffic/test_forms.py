@@ -7,6 +7,7 @@ import yaml
 
 from domain.model.states import RouteStatus
 from domain.traffic.published import Protocol, RequestRules
+from domain.traffic.tls import TlsSettings
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
 from traffic.envoy.bootstrap import envoy_bootstrap
 from traffic.envoy.told import envoy_resources
@@ -15,7 +16,7 @@ from traffic.resources import ResourceKind
 from traffic.table import TrafficTable, derive_table
 from traffic.traefik import traefik_document
 
-CLUSTERS, ENDPOINTS, ROUTES = ResourceKind
+CLUSTERS, ENDPOINTS, ROUTES, *_ = ResourceKind
 
 
 def table(*deployments: Any, seen: str = "1:1:") -> TrafficTable:
@@ -117,6 +118,14 @@ def test_replicas_that_speak_http2_are_asked_in_it_and_no_other_deployment_is_to
     assert spoken == [["http_protocol_options"], ["http2_protocol_options"]]
     (server,) = traefik_document(table(grpc))["http"]["services"]["web"]["loadBalancer"]["servers"]
     assert server["url"].startswith("h2c://")
+
+
+def test_traefik_is_told_of_nobody_whose_callers_must_show_a_certificate() -> None:
+    asks = TlsSettings(certificate="file:/c", key="file:/k", callers_ca="file:/ca")
+    strict = replace(deployment(route(), name="strict"), rules=RequestRules(tls=asks))
+    document = traefik_document(derive_table(snapshot(strict, deployment(route(2), name="web"))))
+    assert set(document["http"]["services"]) - {"_nobody"} == {"web"}
+    assert all(name.startswith("web") for name in document["http"]["routers"])
 
 
 def test_traefik_gets_rules_ranked_as_envoy_ranks_them() -> None:

@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.model.states import RouteStatus, TrafficStatus
-from domain.traffic.published import Canary, DeploymentInTraffic
+from domain.traffic.published import Canary, DeploymentInTraffic, Entrance, RequestRules, RouteInTraffic
+from domain.traffic.shown import Secured, ShownCertificate
+from domain.traffic.tls import TlsSettings
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.envoy.told import envoy_resources
 from traffic.resources import ResourceKind
-from traffic.table import derive_table
+from traffic.table import TlsDoor, derive_table
 
 NEW = coming(3, traffic=TrafficStatus.ACTIVE, is_current=False)
 _ROUTES = (
@@ -24,12 +26,28 @@ _ROUTES = (
 )
 _ENTRANCES = (None, hosts("shop"), (*hosts("shop", "a b"), *prefixes("/shop/")), hosts("preview.web"))
 _CANARIES = (None, Canary(), Canary(0), Canary(500))
+_SECURED = (None, Secured(), *(Secured(certificates=(ShownCertificate(key, ("shop",), "c", key),)) for key in "ab"))
+DOOR = TlsDoor("127.0.0.1", 8443, 443)
+
+
+def built(
+    name: str,
+    routes: tuple[RouteInTraffic, ...],
+    entrances: tuple[Entrance, ...] | None,
+    canary: Canary | None,
+    secured: Secured | None,
+) -> DeploymentInTraffic:
+    rules = RequestRules(tls=None if secured is None else TlsSettings())
+    return replace(deployment(*routes, name=name, entrances=entrances), canary=canary, secured=secured, rules=rules)
+
+
 DEPLOYMENTS = st.builds(
-    lambda name, routes, entrances, canary: replace(deployment(*routes, name=name, entrances=entrances), canary=canary),
+    built,
     st.sampled_from(["web", "api", "shop"]),
     st.sampled_from(_ROUTES),
     st.sampled_from(_ENTRANCES),
     st.sampled_from(_CANARIES),
+    st.sampled_from(_SECURED),
 )
 FLEETS = st.lists(st.lists(DEPLOYMENTS, max_size=3, unique_by=lambda each: each.name), min_size=2, max_size=5)
 
@@ -41,15 +59,15 @@ def in_order(fleet: Iterable[DeploymentInTraffic]) -> list[DeploymentInTraffic]:
 @given(FLEETS)
 def test_tables_one_after_the_other_are_those_that_are_made_anew(fleets: list[list[DeploymentInTraffic]]) -> None:
     seen = snapshot()
-    table = derive_table(seen)
+    table = derive_table(seen, door=DOOR)
     resources = envoy_resources(table)
     for number, fleet in enumerate(fleets):
         now = snapshot(*in_order(fleet), seen=f"{number}:{number}:")
-        next_table = derive_table(now, (seen, table))
+        next_table = derive_table(now, (seen, table), DOOR)
         resources = envoy_resources(next_table, (table, resources))
         seen, table = now, next_table
-        assert table == derive_table(now)
-        assert resources == envoy_resources(derive_table(now))
+        assert table == derive_table(now, door=DOOR)
+        assert resources == envoy_resources(derive_table(now, door=DOOR))
 
 
 def test_of_a_thousand_deployments_only_what_changed_is_made_again() -> None:

@@ -17,6 +17,8 @@ def test_what_is_under_way_is_told_by_deployment_and_address_a_canarys_in_both_o
 
     clusters = [{"name": "web", "host_statuses": [host(8001, gauges), host(8002, others)]}, {"name": "api"}]
     clusters.append({"name": "web/canary", "host_statuses": [host(8001, gauges)]})
+    waiting = {"address": {"envoy_internal_address": {"server_listener_name": "rollway-held"}}, "stats": gauges}
+    clusters.append({"name": "web", "host_statuses": [waiting]})
     body = json.dumps({"cluster_statuses": clusters}).encode()
     assert under_way(body) == {("web", "10.0.0.1", 8001): 6, ("web", "10.0.0.1", 8002): 0}
     assert clusters_page(["web", "a.b"]) == "/clusters?format=json&filter=%5E%28a%5C.b%7Cweb%29%28%2F.%2A%29%3F%24"

@@ -149,9 +149,7 @@ def test_a_worker_is_told_the_account_of_its_home(tmp_path: Path) -> None:
     assert settings.replica_user == "model", "it is kept for the next start"
     for user in ("", "model", None):
         servers = replace(ServerSettings(), replica_user=user)
-        setting = ProcessSetting(
-            home=small.home, database_url="", redis_url="", workers=1, servers=servers, with_envoy=False
-        )
+        setting = ProcessSetting(home=small.home, database_url="", redis_url="", workers=1, servers=servers, envoys=0)
         parts = {part.name: part.env for part in rollway_processes(setting)}
         assert parts["worker1"]["ROLLWAY_REPLICA_USER"] == (user or "")
 

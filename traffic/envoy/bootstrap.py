@@ -1,13 +1,18 @@
 """The bootstrap of an Envoy that serves Rollway's deployments: bootstrap.yaml, which has its reasons, filled in."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from string import Template
+from typing import Any
+
+import yaml
 
 from domain.installation.tokens import SESSION_COOKIE
 from domain.model.answers import FIRST_BYTE_MS
 from domain.traffic.nodes import token_of
+from traffic.envoy import held
 from traffic.envoy.clusters import XDS_CLUSTER
 from traffic.envoy.counted import LONGEST_MS
 from traffic.envoy.names import ROUTE_CONFIGURATION
@@ -51,9 +56,24 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         xds_port=xds[1],
         xds_cluster=XDS_CLUSTER,
         route_configuration=ROUTE_CONFIGURATION,
+        held_listener=held.LISTENER,
+        held_header=held.HEADER,
+        held_round=f"{held.ROUND_SECONDS:g}s",
         session_cookie=SESSION_COOKIE,
         types="type.googleapis.com/envoy.extensions",
     )
+
+
+@cache
+def filter_of_requests() -> Mapping[str, Any]:
+    """Return what every listener for requests does with them: the network filter of the bootstrap's own."""
+    nowhere = ("127.0.0.1", 1)
+    text = envoy_bootstrap(node_id="", key=None, listen=nowhere, admin=nowhere, xds=nowhere, stats=nowhere)
+    listeners = yaml.safe_load(text)["static_resources"]["listeners"]
+    (chain,) = next(listener for listener in listeners if listener["name"] == ROUTE_CONFIGURATION)["filter_chains"]
+    (found,) = chain["filters"]
+    assert isinstance(found, dict)  # noqa: S101  (narrows the type)
+    return found
 
 
 def _at(host: str | Path, port: int = 0) -> dict[str, object]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from domain.model.states import RouteStatus
 from domain.traffic.published import Protocol
+from traffic.envoy import held
 from traffic.envoy.names import (
     MIRROR_STATISTICS,
     STOOD_IN,
@@ -18,6 +19,7 @@ XDS_CLUSTER = "rollway-xds"
 """The name under which the bootstrap knows the server that these resources come from."""
 _HTTP = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _NO_LIMIT = 1_000_000
+_UNLIMITED = dict.fromkeys(("max_connections", "max_pending_requests", "max_requests", "max_retries"), _NO_LIMIT)
 _HEALTH = {
     RouteStatus.HEALTHY: "HEALTHY",
     RouteStatus.UNHEALTHY: "UNHEALTHY",
@@ -39,6 +41,8 @@ def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
 def cluster_of(name: str, service: Service) -> dict[str, Any]:
     """That of a mirror counts under a name of its own, so that to read it takes no look at all clusters."""
     made = cluster(name, service.rules.protocol)
+    if name == service.name and service.rules.hold_seconds is not None:
+        made["circuit_breakers"]["thresholds"].append({**_UNLIMITED, **held.threshold(service.rules)})
     if name in {canary_cluster(service.name), baseline_cluster(service.name)}:
         del made["outlier_detection"]  # the one replica on trial would be away for what old ones halve
     if name != mirror_cluster(service.name):
@@ -62,16 +66,7 @@ def cluster(name: str, protocol: Protocol = Protocol.HTTP1) -> dict[str, Any]:
         # a replica that left takes no new request, whatever its health was; what it answers now it may finish
         "ignore_health_on_host_removal": True,
         "per_connection_buffer_limit_bytes": 1_048_576,
-        "circuit_breakers": {
-            "thresholds": [
-                {
-                    "max_connections": _NO_LIMIT,
-                    "max_pending_requests": _NO_LIMIT,
-                    "max_requests": _NO_LIMIT,
-                    "max_retries": _NO_LIMIT,
-                }
-            ]
-        },
+        "circuit_breakers": {"thresholds": [_UNLIMITED]},
         "outlier_detection": _OUTLIERS,
         "typed_extension_protocol_options": {
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _UPSTREAM[protocol]
@@ -113,6 +108,14 @@ def stand_ins_of(name: str, service: Service) -> tuple[Upstream, ...]:
     """Return who answers for a canary, or its baseline, what none of its replicas can: the others."""
     sides = {canary_cluster(service.name): service.canary, baseline_cluster(service.name): service.baseline}
     return service.live if sides.get(name, service.live) not in {(), service.live, None} else ()
+
+
+def assignment_of(name: str, endpoints: tuple[Upstream, ...], service: Service) -> dict[str, Any]:
+    """The endpoints of a cluster of a deployment, with where requests wait while nothing serves."""
+    made = load_assignment(name, endpoints, stand_ins_of(name, service))
+    if name == service.name and service.is_held:
+        made["endpoints"][0]["lb_endpoints"].append(held.place())
+    return made
 
 
 def load_assignment(name: str, endpoints: tuple[Upstream, ...], stand_ins: tuple[Upstream, ...] = ()) -> dict[str, Any]:

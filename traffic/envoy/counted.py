@@ -5,11 +5,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from urllib.parse import quote
 from uuid import UUID
 
 from pydantic import BaseModel
 
 from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters
+from domain.traffic.callers import NOBODY, Answering, CallersCounted, Requests
 from traffic.envoy.names import MIRROR_STATISTICS, STOOD_IN, baseline_cluster, preview_cluster
 
 _STATS = "/stats?usedonly&format=json&histogram_buckets=cumulative&filter="
@@ -20,6 +22,14 @@ REQUESTS_PAGE = f"{_STATS}^(rollway%5C.done%5C.|server%5C.uptime$)"
 """What `Counted.requests` needs alone: a fraction of the other page."""
 LONGEST_MS = 86_400_000
 """The last bucket holds what took longer than the others; to Envoy it must end somewhere."""
+
+
+def callers_page(timed: Iterable[str]) -> str:
+    """The page that tells what the callers of all deployments got, and how long those of the named ones waited."""
+    names = "|".join(re.escape(name) for name in sorted(timed))
+    waits = quote(rf"|rollway\.first_byte\.cluster\.({names})(/(canary|baseline))?\.revision\.") if names else ""
+    return f"{_STATS}^(rollway%5C.(done|failed|refused|redirected)%5C.|server%5C.uptime${waits})"
+
 
 _NAME = re.compile(
     r"rollway\.(begun|done|failed|refused|redirected|cut|again|again_failed|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}!?|)"
@@ -72,6 +82,16 @@ class Counted:
         refused = sum(self.refused.get(name, 0) for name in clusters)
         return Counters(self.uptime, of, refused, self.copies.get(deployment, Copies()))
 
+    def callers(self) -> CallersCounted:
+        """What all callers got, without those who asked for a preview."""
+        found: dict[Answering, Requests] = {}
+        for cluster, its in self.of.items():
+            for revision, answers in its.items():
+                _add(found, cluster, revision, Requests.of(answers))
+        for cluster, refused in self.refused.items():
+            _add(found, cluster, NOBODY, Requests(failed=refused))
+        return CallersCounted(self.uptime, found)
+
     def of_baseline(self, deployment: str, revision: UUID) -> Answers:
         """The counters of the replicas of this revision that a canary is compared with: a part of the revision's."""
         return self.of.get(baseline_cluster(deployment), {}).get(revision, Answers())
@@ -85,6 +105,13 @@ class Counted:
 
     def _clusters(self, deployment: str) -> list[str]:
         return [name for name in {*self.of, *self.refused} if _is_of(name, deployment)]
+
+
+def _add(found: dict[Answering, Requests], cluster: str, revision: UUID, requests: Requests) -> None:
+    deployment = cluster.partition("/")[0]
+    if _is_of(cluster, deployment):
+        known = found.get((deployment, revision))
+        found[deployment, revision] = known + requests if known else requests
 
 
 @dataclass(slots=True)

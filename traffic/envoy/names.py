@@ -1,5 +1,7 @@
 """Names what Envoy is told of: its route table, the clusters of a deployment, a header, and a cookie."""
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 ROUTE_CONFIGURATION = "rollway"
@@ -10,6 +12,7 @@ MIRROR_STATISTICS = "rollway_mirror"
 """Statistics of clusters that get copies begin so; no deployment's name has an underscore."""
 STOOD_IN = "!"
 """The end of the id of a revision that a request was for and another one answered."""
+_AS_IN_A_FILE = "type.googleapis.com/xds.type.v3.TypedStruct"
 COOKIE_SECONDS = 7 * 86_400
 """How long a caller keeps the cookie of a canary."""
 
@@ -37,3 +40,11 @@ def baseline_cluster(name: str) -> str:
 def mirror_cluster(name: str) -> str:
     """The name of the cluster of the replicas that get copies of requests."""
     return f"{name}/mirror"
+
+
+def as_in_a_file(kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part of this kind in the form in which Envoy reads a file: so its newest fields need not be known here.
+
+    `kind`: the URL of its type.
+    """
+    return {"@type": _AS_IN_A_FILE, "type_url": kind, "value": value}

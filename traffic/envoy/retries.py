@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from domain.traffic.published import RequestRules
+from traffic.envoy import held
 from traffic.table import Service
 
 _IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE")
@@ -30,8 +31,8 @@ _BACK_OFF = {
     },
 }
 # No condition looks at a status: what a replica answered, 5xx too, reaches the client untouched and only once.
-_RETRY_IDEMPOTENT = {"retry_on": "connect-failure,refused-stream,reset", **_BACK_OFF}
-_RETRY_UNSENT = {"retry_on": "connect-failure,refused-stream,reset-before-request", **_BACK_OFF}
+_IDEMPOTENT_ON = "connect-failure,refused-stream,reset"
+_UNSENT_ON = "connect-failure,refused-stream,reset-before-request"
 
 
 def routed(
@@ -47,13 +48,31 @@ def routed(
     }
     methods = {"name": ":method", "string_match": {"safe_regex": {"regex": "|".join(_IDEMPOTENT)}}}
     idempotent = {**match, "headers": [*match.get("headers", []), methods]}
-    yield {"match": idempotent, "route": {**action, **_hedged(service.rules), "retry_policy": _retried(service.rules)}}
-    yield {"match": match, "route": {**action, "retry_policy": _RETRY_UNSENT}}
+    yield {"match": idempotent, "route": {**action, **_again_idempotent(service)}, **_unseen(service)}
+    yield {"match": match, "route": {**action, **_again_unsent(service)}, **_unseen(service)}
 
 
-def _retried(rules: RequestRules) -> dict[str, Any]:
-    seconds = _hedge_after(rules)
-    return {**_RETRY_IDEMPOTENT, "per_try_timeout": f"{seconds:.3f}s"} if seconds else _RETRY_IDEMPOTENT
+def _again_idempotent(service: Service) -> dict[str, Any]:
+    if service.rules.hold_seconds is not None:
+        return _again_unsent(service)
+    seconds = _hedge_after(service.rules)
+    timed = {"per_try_timeout": f"{seconds:.3f}s"} if seconds else {}
+    return {**_hedged(service.rules), "retry_policy": {"retry_on": _IDEMPOTENT_ON, **_BACK_OFF, **timed}}
+
+
+def _again_unsent(service: Service) -> dict[str, Any]:
+    """Requests that may wait have a try for each round from the beginning, whether something serves now or not.
+
+    A proxy knows that nothing serves a moment before it knows another route: who came just then would have few tries.
+    With so many of them nothing is sent twice that has reached a replica.
+    """
+    if service.rules.hold_seconds is not None:
+        return {"priority": "HIGH", "retry_policy": {**_BACK_OFF, **held.retried(service.rules, _UNSENT_ON)}}
+    return {"retry_policy": {"retry_on": _UNSENT_ON, **_BACK_OFF}}
+
+
+def _unseen(service: Service) -> dict[str, Any]:
+    return {} if service.rules.hold_seconds is None else {"response_headers_to_remove": [held.HEADER]}
 
 
 def _hedged(rules: RequestRules) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from traffic.envoy.clusters import cluster_of, clusters_of, load_assignment, stand_ins_of
+from traffic.envoy.clusters import assignment_of, cluster_of, clusters_of
+from traffic.envoy.listeners import LISTENER, listeners_of, secrets_of
 from traffic.envoy.names import ROUTE_CONFIGURATION
 from traffic.envoy.routes import route_configuration
 from traffic.resources import NO_RESOURCES, Named, Resource, ResourceKind, Resources, resource, together
@@ -23,18 +24,34 @@ def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] 
     left = [*(was[name] for name in gone), *(was[service.name] for service in changed if service.name in was)]
     made = {name: (service, upstreams) for service in changed for name, upstreams in clusters_of(service).items()}
     clusters = {name: resource(cluster_of(name, service)) for name, (service, _) in made.items()}
-    endpoints = {
-        name: resource(load_assignment(name, upstreams, stand_ins_of(name, service)))
-        for name, (service, upstreams) in made.items()
-    }
+    endpoints = {name: resource(assignment_of(name, upstreams, service)) for name, (service, upstreams) in made.items()}
     without = {name for service in left for name in clusters_of(service)}
     return together(
         {
             ResourceKind.CLUSTERS: _patched(kept.by_kind[ResourceKind.CLUSTERS], without, clusters),
             ResourceKind.ENDPOINTS: _patched(kept.by_kind[ResourceKind.ENDPOINTS], without, endpoints),
             ResourceKind.ROUTES: _routes(table, kept.by_kind[ResourceKind.ROUTES], was, changed, gone),
+            **_secured(table, kept, was, changed, gone),
         }
     )
+
+
+def _secured(
+    table: TrafficTable, kept: Resources, was: Mapping[str, Service], changed: Iterable[Service], gone: Collection[str]
+) -> dict[ResourceKind, Named]:
+    """The listener for TLS and its certificates: made again where a deployment is secured otherwise."""
+    listeners, secrets = (kept.by_kind[kind] for kind in (ResourceKind.LISTENERS, ResourceKind.SECRETS))
+    touched = [service for service in changed if _door(service) != _door(was.get(service.name))]
+    left = [was[name] for name in (*gone, *(service.name for service in touched)) if name in was]
+    if table.door is not None and any(service.secured for service in (*left, *touched)):
+        names = {service.name for service in touched}
+        secured = [service for service in table.services if service.secured]
+        listeners = listeners_of(secured, table.door, listeners.get(LISTENER), names)
+        without = {name for service in left for name in secrets_of(service)}
+        secrets = _patched(
+            secrets, without, {name: made for each in touched for name, made in secrets_of(each).items()}
+        )
+    return {ResourceKind.LISTENERS: listeners, ResourceKind.SECRETS: secrets}
 
 
 def _routes(
@@ -55,12 +72,18 @@ def _is_same(service: Service, before: Service | None) -> bool:
 
 
 def _patched(kept: Named, without: Collection[str], made: dict[str, Resource]) -> Named:
-    """The clusters that are kept and those that were made; the same object where that is no change."""
+    """What is kept and what was made; the same object where that is no change."""
     if all(name in made for name in without) and all(kept.get(name) == found for name, found in made.items()):
         return kept
     return {name: found for name, found in kept.items() if name not in without} | made
 
 
-def _way(service: Service) -> tuple[Service, bool]:
-    """Return what the route configuration says of it: how a deployment is reached, and whether it has a preview."""
-    return replace(service, live=(), preview=(), canary=None, draining=(), baseline=None), bool(service.preview)
+def _door(service: Service | None) -> tuple[object, ...]:
+    """Return what the listener for TLS and its certificates say of a deployment."""
+    return (service.secured, service.hosts, service.preview_hosts, service.rules.tls) if service else ()
+
+
+def _way(service: Service) -> tuple[Service, bool, bool]:
+    """Return what the route configuration says of it: how it is reached, whether it has a preview, and is held."""
+    bare = replace(service, live=(), preview=(), canary=None, draining=(), baseline=None)
+    return bare, bool(service.preview), service.is_held

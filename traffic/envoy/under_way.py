@@ -26,7 +26,9 @@ class _Socket(BaseModel):
 
 
 class _Address(BaseModel):
-    socket_address: _Socket
+    """Without a socket it is a listener of the proxy itself, where requests wait and nobody drains."""
+
+    socket_address: _Socket | None = None
 
 
 class _Host(BaseModel):
@@ -65,7 +67,8 @@ def under_way(page: bytes) -> dict[tuple[str, str, int], int]:
     found: Counter[tuple[str, str, int]] = Counter()
     for cluster in _Clusters.model_validate_json(page).cluster_statuses:
         for host in cluster.host_statuses:
-            where = host.address.socket_address
+            if (where := host.address.socket_address) is None:
+                continue
             busy = sum(gauge.value for gauge in host.stats if gauge.name in _UNDER_WAY)
             found[cluster.name.partition("/")[0], where.address, where.port_value] += busy
     return found

@@ -8,7 +8,13 @@ from traffic.envoy.names import ROUTE_CONFIGURATION
 from traffic.resources import Named, ResourceKind, Resources, Watermark
 from traffic.stream.part import GONE, NOTHING_YET, DiscoveryRequest, SentPart, StreamPart, number_of
 
-_CLUSTERS, _ENDPOINTS, _ROUTES = ResourceKind
+_CLUSTERS, _ENDPOINTS, _ROUTES, _LISTENERS, _SECRETS = ResourceKind
+_WHOLE = {_CLUSTERS, _LISTENERS}
+"""A proxy gets all of these that there are, and hears of those that are gone."""
+_BY_NAME = {_ENDPOINTS, _SECRETS}
+"""A proxy gets those of these that it asks for, as its clusters and listeners name them."""
+_BY_CHOICE = {_LISTENERS, _SECRETS}
+"""A proxy may know a table without these: an older bootstrap does not ask for them."""
 
 
 class Numbered(Protocol):
@@ -58,7 +64,8 @@ class Stream(Generic[Table]):
     @property
     def known(self) -> Watermark | None:
         """The newest table that the proxy knows; None while that is not known."""
-        oldest = min((part.known for part in self._parts.values()), key=number_of)
+        parts = (part for kind, part in self._parts.items() if part.is_asked or kind not in _BY_CHOICE)
+        oldest = min((part.known for part in parts), key=number_of)
         return oldest if oldest.number else None
 
     def next_try(self, now: float) -> float | None:
@@ -90,11 +97,11 @@ class Stream(Generic[Table]):
             part.known = newest.watermark
             return None
         changed = {name: found.version for name, found in resources.items() if part.held.get(name) != found.version}
-        if kind is _ENDPOINTS:  # of a cluster that it has not asked for it has none
+        if kind in _BY_NAME:  # of a cluster that it has not asked for it has no endpoints
             changed = {name: version for name, version in changed.items() if name in part.subscribed}
-        gone = {name: GONE for name in part.held if name not in resources} if kind is _CLUSTERS else {}
-        # without any cluster Envoy waits to be told so
-        says_none = kind is _CLUSTERS and not part.is_answered
+        gone = {name: GONE for name in part.held if name not in resources} if kind in _WHOLE else {}
+        # without any of them Envoy waits to be told so
+        says_none = kind in _WHOLE and not part.is_answered
         if not changed and not gone and not says_none:
             part.complete, part.known = resources, newest.watermark
             return None

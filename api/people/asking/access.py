@@ -18,7 +18,7 @@ from api.people.asking.observed import ObservedAsking
 from api.people.asking.rates import Rates
 from api.people.asking.work import Work
 from db.connection.engine import database_now, in_transaction
-from db.tokens import note_use, session_shown, token_shown
+from db.tokens import hash_of, note_use, session_shown, token_shown
 from domain.installation.tokens import SESSION_COOKIE, NoTokenError, Token
 from domain.traffic.entrances import EntranceTakenError
 
@@ -62,10 +62,13 @@ class Access:
 
         A session counts for reads alone, which the page itself asks for: no other site makes a browser write, or work.
         """
-        is_shown = request.headers.get("authorization", "").lower().startswith("bearer ")
-        if not is_shown and request.method in _SAFE and is_of_this_site(request):
+        if not _is_shown(request) and request.method in _SAFE and is_of_this_site(request):
             return await self.of_session(request)
         return await self.token(request)
+
+    def session_of(self, request: Request) -> bytes | None:
+        """The hash of the session that the page was logged in with; None where a token is shown."""
+        return None if _is_shown(request) else hash_of(request.cookies.get(SESSION_COOKIE, ""))
 
     async def known(self, request: Request, secret: str) -> Token:
         """The token of this secret. Raises NoTokenError and TooManyRequestsError."""
@@ -142,6 +145,11 @@ def names_withheld(token: Token) -> Iterator[None]:
         if token.sees(str(error.detail["owner"])):
             raise
         raise error.unnamed() from None
+
+
+def _is_shown(request: Request) -> bool:
+    """Whether there is a token in it."""
+    return request.headers.get("authorization", "").lower().startswith("bearer ")
 
 
 def is_of_this_site(request: Request) -> bool:

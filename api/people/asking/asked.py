@@ -53,6 +53,13 @@ class RouteParameters(Parameters):
     """The newest so many, where those that are gone are asked for."""
 
 
+class LatelyParameters(Parameters):
+    """How much of what happened lately."""
+
+    limit: int = Field(100, ge=1, le=10_000)
+    """The newest so many."""
+
+
 class StepParameters(Parameters):
     """The steps of a rollout that are wanted."""
 

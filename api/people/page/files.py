@@ -42,8 +42,8 @@ def _served(path: Path) -> Served:
 FILES: Mapping[str, Served] = {path.name: _served(path) for path in sorted((_HERE / "static").iterdir())}
 LIVE = ("fleet", "deployment")
 """The pages that stand in the shell: what differs is their content and their script."""
-CARDS = {"login": "Log in", "sessions": "Sessions of $token"}
-"""The pages that are one form, by their titles."""
+CARDS = {"login": "Log in", "missing": "Nothing is here", "sessions": "Sessions of $token"}
+"""The pages that are one card, by their titles."""
 
 
 def _templates() -> Mapping[str, Template]:

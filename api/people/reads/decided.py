@@ -74,6 +74,13 @@ class ApplyParameters(ToApply, Parameters):
     """The documents to apply, as `POST /v1/apply` takes them."""
 
 
+class ApplyDifferenceParameters(ApplyParameters):
+    """The documents, and how their differences are shown."""
+
+    values: bool = False
+    """Show plain values of variables where they differ; otherwise they are masked."""
+
+
 _AHEAD = {
     "deployment": str,
     "from_revision": str,
@@ -90,9 +97,10 @@ Ahead = Annotated[Document, Shape((), "whole", _AHEAD)]
 Differences = Annotated[Document, Shape((DocumentDifference,), "whole")]
 
 
-def apply_difference(connection: Connection, asked: Asked[ApplyParameters]) -> Differences:
-    """Show what applying documents would change, values of variables masked."""
-    return {"items": [asdict(found) for found in differences(connection, _apply(asked))]}
+def apply_difference(connection: Connection, asked: Asked[ApplyDifferenceParameters]) -> Differences:
+    """Show what applying documents would change, values of variables masked unless they are asked for."""
+    found = differences(connection, _apply(asked), with_values=asked.parameters.values)
+    return {"items": [asdict(each) for each in found]}
 
 
 def apply_ahead(connection: Connection, asked: Asked[ApplyParameters]) -> Ahead:
@@ -100,11 +108,13 @@ def apply_ahead(connection: Connection, asked: Asked[ApplyParameters]) -> Ahead:
     return {"items": [_document(found) for found in applied_ahead(connection, _apply(asked))]}
 
 
-def _apply(asked: Asked[ApplyParameters]) -> Apply:
+def _apply(asked: Asked[Any]) -> Apply:
     """Raises NotAllowedError and InvalidInputError."""
     for document in asked.parameters.documents:
         asked.token.refuse_others(document.deployment)
-    return Apply(request_id="ahead", actor=asked.token.name, **asked.parameters.model_dump())
+    return Apply(
+        request_id="ahead", actor=asked.token.name, **asked.parameters.model_dump(include=set(ToApply.model_fields))
+    )
 
 
 def _document(found: AppliedAhead) -> Document:

@@ -43,11 +43,19 @@ def traffic(connection: Connection, asked: Asked[Parameters]) -> Annotated[Docum
         "hedge_after_seconds": reached.rules.hedge_after_seconds,
         "preview": reached.rules.preview,
         "protocol": reached.rules.protocol,
+        "tls": reached.rules.tls,
+        "hold_seconds": reached.rules.hold_seconds,
+        "hold_callers": reached.rules.hold_callers,
+        "max_body_bytes": reached.rules.max_body_bytes,
+        "max_requests_per_second": reached.rules.max_requests_per_second,
     }
 
 
 def traffic_table(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((TrafficTable,))]:
-    """The deployments that the token is for, as proxies are told of them; to who sees all, with what is left out."""
+    """The deployments that the token is for, as proxies are told of them; to who sees all, with what is left out.
+
+    What is secret is not shown: what they have for TLS, and what a header must say to get through a maintenance.
+    """
     found = derive_table(read_traffic(connection))
-    seen = [service for service in found.services if asked.token.sees(service.name)]
+    seen = [service.shown for service in found.services if asked.token.sees(service.name)]
     return {**asdict(found), "services": seen, "faults": found.faults if asked.token.is_for_all else ()}

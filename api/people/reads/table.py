@@ -88,7 +88,7 @@ ON_THE_PAGE = frozenset(
         *("/v1/deployments", DEPLOYMENT, "/v1/offered", _ROLLOUT),
         *(
             f"{DEPLOYMENT}/{part}"
-            for part in ("history", "rollouts", "offered", "why", "policy", "autoscaling", "traffic")
+            for part in ("history", "rollouts", "offered", "why", "policy", "autoscaling", "traffic", "requests")
         ),
         *(f"{_ROLLOUT}/{part}" for part in ("cycles", "plan", "evidence")),
     }
@@ -111,6 +111,9 @@ READS: Sequence[Read] = (
     Read("GET", f"{DEPLOYMENT}/policy", _VIEWER, f"{_HERE}.set_up.policy", has_etag=True),
     Read("GET", f"{DEPLOYMENT}/autoscaling", _VIEWER, f"{_HERE}.set_up.autoscaling", has_etag=True),
     Read("GET", f"{DEPLOYMENT}/traffic", _VIEWER, f"{_HERE}.set_up.traffic", has_etag=True),
+    Read("GET", f"{DEPLOYMENT}/requests", _VIEWER, f"{_HERE}.lately.requests"),
+    Read("GET", "/v1/history", _VIEWER, f"{_HERE}.lately.lately"),
+    Read("GET", "/v1/losing", _VIEWER, f"{_HERE}.lately.losing"),
     Read("GET", f"{DEPLOYMENT}/why", _VIEWER, "db.audit.shown.why_shown"),
     Read("GET", f"{DEPLOYMENT}/offered", _VIEWER, f"{_HERE}.decided.offered"),
     Read("GET", "/v1/offered", _VIEWER, f"{_HERE}.decided.fleet_offered"),
@@ -126,7 +129,14 @@ READS: Sequence[Read] = (
     Read("GET", "/v1/traffic", _VIEWER, f"{_HERE}.set_up.traffic_table"),
     Read("GET", "/v1/hosts", _VIEWER, f"{_FLEET}.signs.all_hosts", is_of_fleet=True),
     Read("GET", "/v1/proxies", _VIEWER, "db.proxies.acks.list_proxies", is_of_fleet=True),
-    Read("GET", "/v1/subscriptions", _ADMIN, f"{_FLEET}.settings.all_subscriptions", is_of_fleet=True),
+    Read(
+        "GET",
+        "/v1/subscriptions",
+        _ADMIN,
+        f"{_FLEET}.settings.all_subscriptions",
+        afterwards=f"{_HERE}.queued.with_queues",
+        is_of_fleet=True,
+    ),
     Read("GET", "/v1/freezes", _VIEWER, f"{_FLEET}.settings.freezes_shown", is_of_fleet=True),
     Read("GET", "/v1/groups", _VIEWER, f"{_FLEET}.settings.groups_shown", is_of_fleet=True),
     Read("GET", "/v1/signs-of-life", _VIEWER, f"{_FLEET}.signs.signs_of_life"),

@@ -11,12 +11,14 @@ from api.people.asking.access import Access
 from api.people.asking.asked import EventParameters, parameters_of
 from api.people.problems import TooManyRequestsError
 from api.people.streams.changes import ChangeReader
-from api.people.streams.listeners import Listener, joined
+from api.people.streams.listeners import Listener
 from domain.installation.tokens import Token
 
 _BEAT_SECONDS = 15.0
 """After so long without an event a comment is sent, so that nobody on the way takes the stream for dead."""
 _MOST_STREAMS, _MOST_OF_A_TOKEN = 1_000, 50
+_PIECE = 65_536
+"""The whole of a large fleet is sent in such pieces, so that no buffer holds all of it for each stream."""
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -34,7 +36,7 @@ class Streams:
         if asked.deployment is not None:
             token.refuse_others(asked.deployment)
         self._refuse_too_many(token)
-        listener = self.reader.listen(token, asked.deployment)
+        listener = self.reader.listen(token, asked.deployment, self.access.session_of(request))
         events = self._events(listener, request.headers.get("last-event-id"))
         return StreamingResponse(events, 200, _HEADERS, "text/event-stream")
 
@@ -50,11 +52,14 @@ class Streams:
 
     async def _events(self, listener: Listener, last_event_id: str | None) -> AsyncIterator[bytes]:
         try:
-            begun = f"retry: 1000\nid: {self.reader.cursor}\nevent: begun\ndata: {{}}\n\n"
+            await self.reader.begins()
             if last_event_id is None:
-                yield begun.encode()
+                yield f"retry: 1000\nid: {self.reader.cursor}\nevent: begun\ndata: {{}}\n\n".encode()
             else:
-                yield joined(["retry: 1000\n\n", *await self.reader.missed(listener, last_event_id)])
+                yield b"retry: 1000\n\n"
+                missed = await self.reader.missed(listener, last_event_id)
+                for start in range(0, len(missed), _PIECE):
+                    yield missed[start : start + _PIECE]
             async for piece in _pieces(listener):
                 yield piece
         finally:

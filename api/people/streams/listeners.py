@@ -30,15 +30,26 @@ class Event:
 
 @dataclass(eq=False, slots=True)
 class Listener:
-    """A listener, and the pieces that are still to be sent; None at the end of them."""
+    """A listener, and the pieces that are still to be sent; None at the end of them.
+
+    `number`: of the last event that was told before it came. `session`: the hash of the page's session that it is
+    heard in.
+    """
 
     token: Token
     deployment: str | None
+    number: int = 0
+    session: bytes | None = None
     queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(MOST_WAITING + 1))
 
     def takes(self, deployment: str) -> bool:
         """Whether events of this deployment are for it."""
         return self.deployment in (None, deployment) and self.token.sees(deployment)
+
+    @property
+    def holds(self) -> set[str | bytes]:
+        """What lets it listen: all of it must be valid."""
+        return {self.token.name} | ({self.session} if self.session else set())
 
     @property
     def scope(self) -> Scope:

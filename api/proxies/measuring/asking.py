@@ -32,7 +32,7 @@ class ProxyPages:
         self._silent: Mapping[str, str] = {}
 
     async def ask_all(self, proxies: Sequence[LiveProxy], page: str, read: Callable[[bytes], Told]) -> dict[str, Told]:
-        """Return what `read` makes of this page of each proxy that tells, by node id."""
+        """Return what `read`, in a thread, makes of this page of each proxy that tells, by node id."""
         answers = await asyncio.gather(*(self._ask(proxy, page, read) for proxy in proxies))
         found = {proxy.node_id: answer for proxy, answer in zip(proxies, answers, strict=True)}
         self._name_silent({node: answer.why for node, answer in found.items() if isinstance(answer, _Silent)})
@@ -46,7 +46,7 @@ class ProxyPages:
                 answer = await self._client.get(f"http://{proxy.stats_address}{page}")
             if answer.status_code != _OK:
                 return _Silent(f"it answers {answer.status_code} at {proxy.stats_address}")
-            return read(answer.content)
+            return await asyncio.to_thread(read, answer.content)
         except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             return _Silent(f"{proxy.stats_address}: {type(error).__name__} {error}")
 

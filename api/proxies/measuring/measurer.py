@@ -24,6 +24,8 @@ from traffic.envoy.under_way import ALONE_PAGE, clusters_page, is_alone, under_w
 EVERY_SECONDS = 0.9
 """Between two intervals of a rollout, at least."""
 _LOOK_SECONDS = 0.5
+_LOOKS_AT_REST = 4
+"""Where nothing changes and nothing is measured, one of so many looks is made."""
 _log = structlog.get_logger(__name__)
 Answered = TypeVar("Answered")
 
@@ -56,15 +58,22 @@ class Measurer:
         """Measure until cancelled. While Postgres is away the proxies count on, and the next look sees it all."""
         async with asking() as proxies:
             while True:
+                is_at_work = True
                 try:
-                    await self._measure(proxies)
+                    is_at_work = await self._measure(proxies)
                 except POSTGRES_ERRORS as error:
                     _log.warning("answers not written; counted with the next ones", error=str(error).partition("\n")[0])
                 await asyncio.sleep(_LOOK_SECONDS)
+                for _ in range(1, _LOOKS_AT_REST):
+                    if is_at_work or not self._publisher.rests:
+                        break
+                    await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _measure(self, proxies: ProxyPages) -> None:
+    async def _measure(self, proxies: ProxyPages) -> bool:
+        """Measure what there is; whether there is anything."""
         work = await asyncio.to_thread(in_transaction, self._engine, _due)
         await asyncio.gather(self._look_at_drains(proxies, work), self._count(proxies, work))
+        return bool(work.rollouts or work.draining)
 
     async def _look_at_drains(self, proxies: ProxyPages, work: _Work) -> None:
         """Only when all tell is it known what is under way."""

@@ -34,10 +34,12 @@ def _message(name: str) -> Any:  # noqa: ANN401  (a class that protobuf makes)
 
 Cluster = _message("config.cluster.v3.Cluster")
 ClusterLoadAssignment = _message("config.endpoint.v3.ClusterLoadAssignment")
+Listener = _message("config.listener.v3.Listener")
 RouteConfiguration = _message("config.route.v3.RouteConfiguration")
 DiscoveryRequest = _message("service.discovery.v3.DeltaDiscoveryRequest")
 DiscoveryResponse = _message("service.discovery.v3.DeltaDiscoveryResponse")
 Resource = _message("service.discovery.v3.Resource")
+Secret = _message("extensions.transport_sockets.tls.v3.Secret")
 
 
 def handler_of(serve: Callable[..., Any]) -> grpc.GenericRpcHandler:

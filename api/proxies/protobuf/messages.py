@@ -12,7 +12,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
-from api.proxies.protobuf.envoy_api import POOL, Cluster, ClusterLoadAssignment, RouteConfiguration
+from api.proxies.protobuf.envoy_api import POOL, Cluster, ClusterLoadAssignment, Listener, RouteConfiguration, Secret
 from api.proxies.protobuf.envoy_api import Resource as DiscoveryResource
 from traffic.resources import Resource, ResourceKind, Resources
 
@@ -20,6 +20,8 @@ _TYPES: Mapping[ResourceKind, Any] = {
     ResourceKind.CLUSTERS: Cluster,
     ResourceKind.ENDPOINTS: ClusterLoadAssignment,
     ResourceKind.ROUTES: RouteConfiguration,
+    ResourceKind.LISTENERS: Listener,
+    ResourceKind.SECRETS: Secret,
 }
 TYPE_URLS = {kind: f"type.googleapis.com/{made.DESCRIPTOR.full_name}" for kind, made in _TYPES.items()}
 KINDS = {url: kind for kind, url in TYPE_URLS.items()}

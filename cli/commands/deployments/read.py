@@ -1,4 +1,4 @@
-"""`rollway status`, `history` and `routes`."""
+"""`rollway status` and `routes`."""
 
 import os
 import time
@@ -15,21 +15,23 @@ from cli.options import AsJson, DeploymentName
 from cli.reads import deployment_named, existing_deployments, last_failed_route, signs_of_life
 from cli.remote import remote
 from cli.servers import Reader, made
-from cli.show.reached import envoy_address, page_address, reached_in_words, urls_of
+from cli.show.callers import callers_words, losing_words
+from cli.show.reached import certificates_in_words, envoy_address, page_address, reached_in_words, urls_of
 from cli.show.signs import silent_parts
 from cli.show.status import deployment_page, deployments_table, routes_table
 from cli.terminal.exits import UsageError
-from cli.terminal.output import ago, columns, print_json, printer
+from cli.terminal.output import print_json, printer
+from db.views.callers import CallersView, LosingView
 from db.views.deployments import DeploymentView
 from db.views.fleet.entrances import ReachedView
 from db.views.routes import RouteView
-from db.views.timeline import HistoryView, RevisionView
+from db.views.timeline import RevisionView
 from domain.commands.base import DEPLOYMENT
-from domain.model.states import Verdict
 from stack.home.folder import find_home
 from stack.status import stack_status
 
 _WATCH_SECONDS = 0.5
+_LINES = 100
 
 
 def status(
@@ -46,6 +48,16 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Stay and show every change; end it with Ctrl-C.")
     ] = False,
+    lines: Annotated[
+        int | None,
+        typer.Option(
+            "--lines",
+            "-n",
+            min=1,
+            help=f"At most so many deployments; {_LINES}, or all with --json, unless it is given.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show how everything is. With a name: one deployment in full, and why it waits.
@@ -57,45 +69,11 @@ def status(
         raise UsageError(message)
     with Reader() as reader:
         if as_json:
-            print_json(_document(reader, deployment))
+            print_json(_document(reader, deployment, lines))
         elif watch:
-            _watch(reader, deployment)
+            _watch(reader, deployment, lines or _LINES)
         else:
-            printer().print(_page(reader, deployment), soft_wrap=False)
-
-
-def history(
-    *,
-    deployment: DeploymentName,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=10_000, help="How many of the last records.")] = 30,
-    as_json: AsJson = False,
-) -> None:
-    """Show what happened, who wanted it and why. The newest comes last."""
-    with Reader() as reader:
-        view = deployment_named(reader, deployment)
-        records = reader.views(HistoryView, f"{DEPLOYMENT}/history", deployment, most=lines)[::-1]
-    if as_json:
-        return print_json(records)
-    table = columns("WHEN", "WHO", "WHAT", "WHY")
-    table.columns[1].max_width = 16
-    states = [""] + [record.target for record in records]
-    for record, state in zip(records, states, strict=False):
-        table.add_row(ago(record.updated_at, view.now), *_row(record, state))
-    return printer().print(table, soft_wrap=False)
-
-
-def _row(record: HistoryView, state: str) -> tuple[str, str, str]:
-    """Say who, what and why. A verdict is shown when it is bad, the state when it differs from the record before."""
-    bad = f" {record.result}" if record.result in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP) else ""
-    moved = f"→ {record.target}: " if record.target != state and state else ""
-    times = f" ({record.attempts} times)" if record.attempts > 1 else ""
-    if record.attempts > 1 and record.result == Verdict.NEED_RETRY:  # each did something else
-        times = f" (the last of {record.attempts} steps)"
-    return (
-        "-" if record.actor == record.phase else record.actor,
-        f"{record.phase}{bad}",
-        f"{moved}{record.message}{times}",
-    )
+            printer().print(_page(reader, deployment, lines or _LINES), soft_wrap=False)
 
 
 def routes(
@@ -119,18 +97,24 @@ def routes(
     return printer().print(routes_table(found, view), soft_wrap=False)
 
 
-def _page(reader: Reader, name: str | None) -> RenderableType:
+def _page(reader: Reader, name: str | None, lines: int) -> RenderableType:
     silent = [Text(f"! {sentence}", "yellow") for sentence in silent_parts(signs_of_life(reader))]
     if name is not None:
         document = reader.ask(DEPLOYMENT, name)
         view = made(DeploymentView, document)
         failed = last_failed_route(reader, name) if _has_failures(view) else None
-        reached = reached_in_words(made(ReachedView, document), envoy_address())
+        where = made(ReachedView, document)
+        reached = "\n".join((reached_in_words(where, envoy_address()), *certificates_in_words(where)))
         revisions = [made(RevisionView, each) for each in document["revisions"]]
-        return Group(deployment_page(view, revisions, failed, reached, _deviations(reader, view.rollout_id)), *silent)
-    views = existing_deployments(reader)
+        callers = callers_words(reader.view(CallersView, f"{DEPLOYMENT}/requests", name).now)
+        deviations = _deviations(reader, view.rollout_id)
+        return Group(deployment_page(view, revisions, failed, reached, deviations, callers), *silent)
+    views = existing_deployments(reader, lines + 1)
+    losing = losing_words(reader.views(LosingView, "/v1/losing"))
     nothing = "No deployments yet; 'rollway apply -f examples/web.yaml' makes one."
-    return Group(_stack_line(), *silent, "", deployments_table(views) if views else nothing)
+    more = [f"There are more: 'rollway status -n {10 * lines}' shows them."] if len(views) > lines else []
+    table = deployments_table(views[:lines]) if views else nothing
+    return Group(_stack_line(), *silent, *losing, "", table, *more)
 
 
 def _deviations(reader: Reader, rollout_id: UUID | None) -> list[str]:
@@ -157,31 +141,33 @@ def _stack_line() -> str:
     return "; ".join((f"stack: {stack.phase} ({parts})", *([", ".join(off)] if off else []), *page, *advice))
 
 
-def _document(reader: Reader, name: str | None) -> dict[str, Any]:
+def _document(reader: Reader, name: str | None, lines: int | None) -> dict[str, Any]:
     if name is None:
-        deployments = reader.views(dict, "/v1/deployments")
+        deployments = reader.views(dict, "/v1/deployments", most=lines)
         return {
             "stack": asdict(stack_status(find_home(os.environ))) if remote() is None else None,
             "signs_of_life": asdict(signs_of_life(reader)),
+            "losing": reader.ask("/v1/losing")["items"],
             "deployments": deployments,
         }
     document = reader.ask(DEPLOYMENT, name)
     reached = made(ReachedView, document)
     deviations = _deviations(reader, document["rollout_id"])
-    return {**document, "urls": urls_of(reached, envoy_address()), "deviations": deviations}
+    urls, callers = urls_of(reached, envoy_address()), reader.ask(f"{DEPLOYMENT}/requests", name)["now"]
+    return {**document, "urls": urls, "deviations": deviations, "callers": callers}
 
 
-def _watch(reader: Reader, name: str | None) -> None:
+def _watch(reader: Reader, name: str | None, lines: int) -> None:
     from rich.live import Live  # noqa: PLC0415 -- a look without --watch is made without it
 
     console = printer()
     try:
         if not console.is_terminal:
             _print_changes(reader, name)
-        with Live(_page(reader, name), console=console, screen=False, refresh_per_second=4) as live:
+        with Live(_page(reader, name, lines), console=console, screen=False, refresh_per_second=4) as live:
             while True:
                 time.sleep(_WATCH_SECONDS)
-                live.update(_page(reader, name))
+                live.update(_page(reader, name, lines))
     except KeyboardInterrupt:
         return
 

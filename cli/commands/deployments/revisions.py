@@ -141,7 +141,11 @@ def _diff(
 def _content(revision: RevisionView) -> dict[str, Any]:
     """Return what it runs, without defaults; as it is stored where this release cannot read it."""
     stored = stored_spec(json.dumps(revision.spec))
-    return revision.spec if stored.unreadable else stored.spec.model_dump(mode="json", exclude_defaults=True)
+    if stored.unreadable:
+        return revision.spec
+    content = stored.spec.model_dump(mode="json", exclude_defaults=True)
+    # left out of a file it would be the folder of that file
+    return {"working_directory": None, **content} if stored.spec.runtime == "process" else content
 
 
 def _yaml(view: DeploymentView, revision: RevisionView, content: dict[str, Any]) -> str:

@@ -72,7 +72,11 @@ def autoscaling(
     A rule: {metric: requests_per_second, source: proxy, comparator: '>', threshold: 50, step: 1, max_replicas: 8}.
     """
     if _changes(given, remove=remove):
-        return carry_out(_SET_RULES, asker, deployment=deployment, rules=yaml_of(given) if given else [])
+        rules = yaml_of(given) if given else []
+        if not isinstance(rules, list):
+            example = yaml.safe_dump(SetAutoscalingRules.door.example["rules"], default_flow_style=True, width=1000)
+            raise InvalidInputError(f"--set: must be a list of rules, such as {example.strip()}", field="--set")
+        return carry_out(_SET_RULES, asker, deployment=deployment, rules=rules)
     with Reader() as reader:
         found = reader.view(AutoscalingState, f"{DEPLOYMENT}/autoscaling", deployment)
     rules = [rule.model_dump(mode="json", exclude_defaults=True) for rule in found.rules]

@@ -16,6 +16,7 @@ def hosts(*, as_json: AsJson = False) -> None:
     """Show the hosts that workers run on, and their replicas.
 
     A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere.
+    One that is deaf reaches PostgreSQL and not Redis: what it runs goes on, and it gets no new replicas.
     CLOCK: by how much its clock differs from PostgreSQL's. A host that is off by more than a minute gets no new
     replicas while another is not. CONTRACT: what its worker reads and writes; an upgrade of Rollway may count it up.
     """
@@ -40,9 +41,10 @@ def forget_host(asker: Asker, host: str) -> None:
 
 
 def _state(host: HostView) -> Text:
-    if host.down_since is None:
+    since = host.down_since or host.deaf_since
+    if since is None:
         return Text("up", "green")
-    return Text(f"down for {roughly(host.now - host.down_since)}", "red")
+    return Text(f"{host.state} for {roughly(host.now - since)}", "red")
 
 
 def _clock(host: HostView) -> Text:

@@ -1,16 +1,28 @@
 """`rollway subscribe`, `unsubscribe` and `subscriptions`: who is told of transitions."""
 
 from dataclasses import asdict
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
-from cli.options import AsJson
-from cli.sending import Asker
+from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.subcommands import sends
+from cli.terminal.exits import UsageError
 from cli.terminal.output import ago, columns, print_json, printer
 from db.views.fleet.settings import SubscriptionView
-from domain.commands.subscriptions import DeleteSubscription, SetSubscription
+from domain.commands.subscriptions import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
+from domain.words.numbers import number_of
+
+_Resend = Annotated[
+    str | None,
+    typer.Option("--resend", metavar="NAME", help="Send this one now all that waits or was given up."),
+]
+_Forget = Annotated[
+    str | None,
+    typer.Option("--forget", metavar="NAME", help="Forget all that waits for this one or was given up."),
+]
 
 
 @sends(
@@ -34,22 +46,39 @@ def unsubscribe(asker: Asker, subscription: str) -> None:
     asker.say(f"{subscription} is told no more", asker.send(DeleteSubscription, subscription=subscription))
 
 
-def subscriptions(*, as_json: AsJson = False) -> None:
-    """Show who is told of transitions.
+@asking
+def subscriptions(*, resend: _Resend = None, forget: _Forget = None, asker: Asker) -> None:
+    """Show who is told of transitions, or have what was not delivered be sent now, or forgotten.
 
     WAITING: events that are not delivered yet, and since when the first of them is. GIVEN UP: in the last 7 days.
+    QUEUED: messages that lie in the queue of a task; where 1,000 do, nobody takes them, and events wait.
     """
+    if resend is not None and forget is not None:
+        raise UsageError("give either --resend or --forget")
+    if resend is not None:
+        result = asker.send(ResendEvents, subscription=resend)
+        return asker.say(f"{resend}: {number_of(result['events'], 'event')} sent again now", result)
+    if forget is not None:
+        result = asker.send(ForgetEvents, subscription=forget)
+        return asker.say(f"{forget}: {number_of(result['events'], 'event')} forgotten", result)
     with Reader() as reader:
         found = reader.views(SubscriptionView, "/v1/subscriptions")
-    if as_json:
+    if asker.as_json:
         return print_json([asdict(view) for view in found])
     if not found:
         return printer().print("Nobody is told of events; 'rollway subscribe --help' says how.")
-    table = columns("NAME", "TELLS", "OF", "WAITING", "GIVEN UP", "WHY")
+    table = columns("NAME", "TELLS", "OF", "WAITING", "GIVEN UP", "QUEUED", "WHY")
     for view in found:
         given_up = Text(str(view.given_up), "red" if view.given_up else "")
-        table.add_row(view.name, _way(view), _filter(view), _waiting(view), given_up, view.why or "")
+        queued = "-" if view.queued is None else str(view.queued)
+        table.add_row(view.name, _way(view), _filter(view), _waiting(view), given_up, queued, _why(view))
     return printer().print(table, soft_wrap=False)
+
+
+def _why(view: SubscriptionView) -> Text:
+    if view.ended_at is None:
+        return Text(view.why or "")
+    return Text(f"ended {ago(view.ended_at, view.now)}: {view.ended_why}; 'rollway subscribe' begins anew", "yellow")
 
 
 def _way(view: SubscriptionView) -> str:

@@ -18,6 +18,7 @@ from domain.words.errors import InvalidInputError
 from stack.home.folder import find_home
 from stack.home.settings import load_settings
 from stack.status import stack_status
+from stack.supervisor.stop import host_of
 from traffic.envoy import bootstrap
 
 _Admin = Annotated[
@@ -98,26 +99,35 @@ def proxy_token(
 def scrape_config(*, as_json: AsJson = False) -> None:
     """Print the configuration of a Prometheus for this stack: targets, and the token for the numbers of the fleet.
 
-    With --json as JSON, which Prometheus reads as well. The alert rules are in monitoring/rollway.rules.yml.
+    With --json as JSON, which Prometheus reads as well. The alert rules are in monitoring/rollway.rules.yml, and an
+    Alertmanager's file, which is looked for on this machine, in monitoring/alertmanager.yml.
     """
-    api = _running_api()
-    parts = stack_status(find_home(os.environ)).parts
+    api, home = _running_api(), find_home(os.environ)
+    here = {"host": host_of(home.root)}
+    parts = stack_status(home).parts
     processes = [part.address for part in parts if part.address.endswith("/metrics") or part.name == "people"]
     key = _key()
     user = {"username": "prometheus", "password": token_of("prometheus", key)} if key else None
     config = {
-        "global": {"scrape_interval": "15s"},
+        "global": {"scrape_interval": "10s", "evaluation_interval": "5s"},
         "rule_files": ["rollway.rules.yml"],
+        "alerting": {"alertmanagers": [{"static_configs": [{"targets": ["127.0.0.1:9093"]}]}]},
         "scrape_configs": [
             {
                 "job_name": "rollway",
-                "static_configs": [{"targets": [api, *(urlsplit(address).netloc for address in processes)]}],
+                "static_configs": [
+                    {
+                        "targets": [api, *(urlsplit(address).netloc for address in processes)],
+                        "labels": here,
+                    }
+                ],
             },
             {
                 "job_name": "rollway-fleet",
                 "metrics_path": "/metrics/fleet",
+                "honor_labels": True,  # many numbers of the fleet are of another host
                 **({"basic_auth": user} if user else {}),
-                "static_configs": [{"targets": [api]}],
+                "static_configs": [{"targets": [api], "labels": here}],
             },
         ],
     }

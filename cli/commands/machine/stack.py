@@ -47,11 +47,14 @@ def up(
     api_port: Annotated[int | None, typer.Option(help="Port of the server that tells proxies.", **_PORT)] = None,
     people_port: Annotated[int | None, typer.Option(help="Port of the HTTP API.", **_PORT)] = None,
     envoy_port: Annotated[int | None, typer.Option(help="Port of Envoy, where requests go.", **_PORT)] = None,
+    tls_port: Annotated[int | None, typer.Option(help="Port of Envoy for HTTPS.", **_PORT)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Start servers, workers, beat, Flower and Envoy here: all that one machine needs.
 
-    DATABASE_URL and REDIS_URL in the environment replace PostgreSQL and Redis; ROLLWAY_ENVOY=off leaves Envoy out.
+    DATABASE_URL and REDIS_URL in the environment replace PostgreSQL and Redis; ROLLWAY_ENVOY=off leaves Envoy out, and
+    with ROLLWAY_ENVOY_HOST=0.0.0.0 it listens for callers from elsewhere too, as in
+    'ROLLWAY_ENVOY_HOST=0.0.0.0 rollway up --envoy-port 80 --tls-port 443'.
     Data and logs are in .rollway, or in ROLLWAY_HOME. Harmless when it is all running already. What runs without its
     supervisor is taken over: what runs well is kept, and no request is lost.
     """
@@ -68,6 +71,7 @@ def up(
             api=api_port or 0,
             people=people_port or 0,
             envoy=envoy_port or 0,
+            envoy_tls=tls_port or 0,
         ),
     )
     with interruptible(_TAKEN_OVER if stack_status(request.home).phase in {"lost", "serving"} else STOPPED):

@@ -1,4 +1,4 @@
-"""What is stored of deployments that documents describe, and what applying would change; values are never shown."""
+"""What is stored of deployments that documents describe, and what applying would change, values masked unless asked."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -34,17 +34,22 @@ class DocumentDifference:
     would: tuple[str, ...]
 
 
-def differences(connection: Connection[Any], apply: Apply) -> list[DocumentDifference]:
-    """What of the documents is stored otherwise. Raises what `domain.commands.apply.parts.parts` raises."""
-    return [_difference(connection, apply, document) for document in apply.documents]
+def differences(connection: Connection[Any], apply: Apply, *, with_values: bool = False) -> list[DocumentDifference]:
+    """What of the documents is stored otherwise. Raises what `domain.commands.apply.parts.parts` raises.
+
+    `with_values`: plain values of variables are shown where they differ.
+    """
+    return [_difference(connection, apply, document, with_values=with_values) for document in apply.documents]
 
 
-def _difference(connection: Connection[Any], apply: Apply, document: Document) -> DocumentDifference:
+def _difference(
+    connection: Connection[Any], apply: Apply, document: Document, *, with_values: bool
+) -> DocumentDifference:
     stored = stored_of(connection, document)
     would = tuple(part.sentence for part in parts(document, stored, apply))
     runs = _running(connection, document, stored) if document.activate and apply.activate else stored.revision
     before, after = _stored(document, stored, runs), _wanted(document)
-    _tell_masked_values_apart(before, after)
+    _mask(before, after, with_values=with_values)
     return DocumentDifference(document.deployment, before, after, would)
 
 
@@ -106,20 +111,21 @@ def _traffic(entrances: tuple[Entrance, ...], rules: RequestRules) -> dict[str, 
     return {"hosts": hosts, **paths, **{name: value for name, value in settings.items() if value != usual[name]}}
 
 
-def _tell_masked_values_apart(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Two values are both shown as ***, which would hide that they differ."""
+def _mask(before: dict[str, Any], after: dict[str, Any], *, with_values: bool) -> None:
+    """Two values that are both shown as *** would hide that they differ."""
     was, becomes = before.get("revision", {}), after.get("revision", {})
     old, new = was.get("env", {}), becomes.get("env", {})
-    for revision in (was, becomes):
+    for revision, env, other, mark in ((was, old, new, "before"), (becomes, new, old, "after")):
         revision.update(masked(revision))
-    for name in _changed(old, new):
-        for revision, mark in ((was, "before"), (becomes, "after")):
-            if revision["env"][name] == MASK:
+        for name in _changed(env, other):
+            if with_values:
+                revision["env"][name] = env[name]
+            elif name in other and revision["env"][name] == MASK:
                 revision["env"][name] = f"{MASK} ({mark})"
 
 
-def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    return (name for name in old if name in new and old[name] != new[name])
+def _changed(env: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    return (name for name, value in env.items() if other.get(name) != value)
 
 
 def stored_of(connection: Connection, document: Document) -> Stored:

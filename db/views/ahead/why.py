@@ -54,11 +54,22 @@ def waiting(connection: Connection[Any], name: str) -> WaitingView:
         learned=known.learned,
         due_at=view.due_at,
         said=view.reason,
-        failure=failing.cause if (failing := failing_start(connection, view.id, view.failed_starts)) else "",
+        failure=_failure(connection, view, known.deployment),
         unproven=view.unproven,
     )
     deployment = replace(known.deployment, hold=_hold(connection, view))
     return WaitingView(view, deployment, around, signs_of_life(connection), view.now)
+
+
+def _failure(connection: Connection[Any], view: DeploymentView, deployment: Deployment) -> str:
+    """Say why the last start failed of the revision that is to come up; what another one did is over."""
+    is_forward = view.sub_step is DeploymentSubStep.PROVISIONING
+    coming = view.deploying_revision_id if is_forward else view.current_revision_id
+    failures = deployment.start_failures
+    if failures is None or failures.revision_id != coming:
+        return ""
+    failing = failing_start(connection, view.id, view.failed_starts)
+    return failing.cause if failing else ""
 
 
 def _hold(connection: Connection[Any], view: DeploymentView) -> Hold | None:

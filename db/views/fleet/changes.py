@@ -37,7 +37,7 @@ _NOTED = """
       JOIN LATERAL (SELECT * FROM deployment_history
                      WHERE deployment_id = d.id AND updated_at > %(since)s
                      ORDER BY updated_at DESC LIMIT %(limit)s) h ON true
-     WHERE (%(ids)s::uuid[] IS NULL OR d.id = ANY(%(ids)s)) AND (%(names)s::text[] IS NULL OR d.name = ANY(%(names)s))
+     WHERE %(ids)s::uuid[] IS NULL OR d.id = ANY(%(ids)s)
      ORDER BY h.updated_at DESC, h.id DESC LIMIT %(limit)s
 """
 
@@ -87,21 +87,11 @@ def caught_up(connection: Connection[Any], names: Sequence[str] | None, since: d
     asked = {"since": since - OVERLAP, "names": None if names is None else list(names), "limit": _MOST_MISSED}
     gone = connection.cursor(row_factory=scalar_row).execute(_GONE, asked).fetchall()
     found = [*deployments_by_id(connection, gone), *existing_deployments(connection, names)]
-    return Changes(at, {}, found, _noted(connection, since, _MOST_MISSED, names=names))
+    ids = None if names is None else [view.id for view in found]
+    return Changes(at, {}, found, _noted(connection, since, _MOST_MISSED, ids))
 
 
-def _noted(
-    connection: Connection[Any],
-    since: datetime,
-    limit: int,
-    ids: Sequence[UUID] | None = None,
-    names: Sequence[str] | None = None,
-) -> list[NotedView]:
-    asked = {
-        "since": since - OVERLAP,
-        "ids": ids,
-        "names": None if names is None else list(names),
-        "limit": limit,
-    }
+def _noted(connection: Connection[Any], since: datetime, limit: int, ids: Sequence[UUID] | None) -> list[NotedView]:
+    asked = {"since": since - OVERLAP, "ids": ids, "limit": limit}
     cursor = connection.cursor(row_factory=dict_row)
     return [NotedView(**row) for row in cursor.execute(_NOTED, asked).fetchall()[::-1]]

@@ -1,18 +1,19 @@
 """The reads for people: where deployments are reached, and whose an entrance is."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 
+from db.certificates.wanted import CertificateView, certificates_of
 from db.locking.rows import columns
 from domain.traffic.entrances import in_order
-from domain.traffic.published import Entrance, EntranceKind, RequestRules, known_protocol
+from domain.traffic.published import Entrance, EntranceKind, RequestRules, known_rules
 
 _REACHED = """
-    SELECT d.request_timeout_seconds, d.hedge_after_seconds, d.preview, d.idle_timeout_seconds, d.protocol,
+    SELECT d.request_timeout_seconds, d.hedge_after_seconds, d.preview, d.idle_timeout_seconds, d.protocol, d.rules,
            n.kind, n.value, n.strip_prefix
       FROM deployments d LEFT JOIN entrances n ON n.deployment_id = d.id
      WHERE d.id = %s
@@ -33,21 +34,24 @@ _KINDS = {kind.value: kind for kind in EntranceKind}
 
 @dataclass(frozen=True, slots=True)
 class ReachedView:
-    """Shows where a deployment is reached, and what proxies do with its requests.
+    """Shows where a deployment is reached, what proxies do with its requests, and the certificates that they show.
 
     Entrances of a kind that only a newer release knows are left out.
     """
 
     entrances: tuple[Entrance, ...]
     rules: RequestRules
+    certificates: tuple[CertificateView, ...] = ()
 
 
 def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
     """Read where a deployment that is known to exist is reached."""
     rows = connection.execute(_REACHED, (deployment_id,)).fetchall()
     found = (Entrance(_KINDS[kind], value, strip_prefix) for *_, kind, value, strip_prefix in rows if kind in _KINDS)
-    *rules, protocol = rows[0][:5]
-    return ReachedView(in_order(found), replace(RequestRules(*rules), protocol=known_protocol(protocol)))
+    timeout, hedge, preview, idle, protocol, together = rows[0][:6]
+    rules = known_rules(timeout, hedge, idle, protocol, together, preview=preview)
+    certificates = () if rules.tls is None else tuple(certificates_of(connection, deployment_id))
+    return ReachedView(in_order(found), rules, certificates)
 
 
 def owners_of(connection: Connection[Any], wanted: Iterable[Entrance], deployment: str) -> dict[Entrance, str]:

@@ -66,7 +66,7 @@ def groups_shown(connection: Connection) -> list[GroupView]:
 
 _SUBSCRIPTIONS = """
     SELECT s.name, s.webhook, s.task, s.queue, s.types, s.deployments, s.give_up_after_seconds, s.actor, s.created_at,
-           o.waiting, o.oldest_at, o.given_up, o.why, clock_timestamp() AS now
+           s.ended_at, s.ended_why, o.waiting, o.oldest_at, o.given_up, o.why, clock_timestamp() AS now
       FROM subscriptions s CROSS JOIN LATERAL (
            SELECT count(*) FILTER (WHERE given_up_at IS NULL) AS waiting,
                   min(at) FILTER (WHERE given_up_at IS NULL) AS oldest_at,
@@ -79,7 +79,11 @@ _SUBSCRIPTIONS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionView:
-    """A subscription; how many events wait, since when the oldest, how many were given up, why the last try failed."""
+    """A subscription; how many events wait, since when the oldest, how many were given up, why the last try failed.
+
+    `ended_at`: since when its receiver wants no more, and what it said; None while it is told. `queued`: messages that
+    lie in the queue of its task; None of a webhook, and where Redis is away.
+    """
 
     name: str
     webhook: str | None
@@ -90,11 +94,14 @@ class SubscriptionView:
     give_up_after_seconds: int
     actor: str
     created_at: datetime
+    ended_at: datetime | None
+    ended_why: str | None
     waiting: int
     oldest_at: datetime | None
     given_up: int
     why: str | None
     now: datetime
+    queued: int | None = None
 
 
 def all_subscriptions(connection: Connection[Any]) -> list[SubscriptionView]:

@@ -76,10 +76,11 @@ def signs_of_life(connection: Connection[Any]) -> SignsOfLife:
 
 _HOSTS = """
     SELECT h.name, h.address, h.last_seen_at, h.down_since, h.registered_at, h.clock_offset_seconds, h.contract,
-           h.replica_user,
+           h.replica_user, h.deaf_since,
            clock_timestamp() AS now,
            coalesce(r.replicas, '{}') AS replicas,
-           CASE WHEN h.down_since IS NULL THEN 'up' ELSE 'down' END AS state
+           CASE WHEN h.down_since IS NOT NULL THEN 'down'
+                WHEN h.deaf_since IS NOT NULL THEN 'deaf' ELSE 'up' END AS state
       FROM hosts h
       LEFT JOIN (SELECT host, jsonb_object_agg(status, count) AS replicas
                    FROM (SELECT host, status, count(*) FROM routes
@@ -94,7 +95,7 @@ class HostView:
     """A host at the database's time `now`. `replicas`: how many are not stopped, by status.
 
     `clock_offset_seconds`: by how much its clock is ahead; `contract`: which one its worker knows. `replica_user`: as
-    whom its processes run; None: as the worker's own user.
+    whom its processes run; None: as the worker's own user. `deaf_since`: from then on Redis did not answer it.
     """
 
     name: str
@@ -105,9 +106,10 @@ class HostView:
     clock_offset_seconds: float
     contract: int
     replica_user: str | None
+    deaf_since: datetime | None
     now: datetime
     replicas: dict[str, int]
-    state: Literal["up", "down"]
+    state: Literal["up", "deaf", "down"]
 
 
 def all_hosts(connection: Connection[Any]) -> list[HostView]:

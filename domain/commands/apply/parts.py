@@ -17,7 +17,8 @@ from domain.model.states import Lifecycle
 from domain.revisions.revision import RevisionExistsError
 from domain.revisions.stored import StoredSpec, stored_spec, with_values_of
 from domain.steering.activation import Activation, ActivationRequest, decide_activation
-from domain.traffic.entrances import EntranceTakenError, entrances_in_words
+from domain.traffic.entrances import EntranceTakenError
+from domain.traffic.worded import entrances_in_words
 from domain.words.errors import WrongStateError
 from domain.words.numbers import number_of
 
@@ -80,7 +81,7 @@ def _create(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
     if stored.deployment is None:
         replicas = 1 if document.replicas is None else document.replicas
         settings = {"desired_replicas": replicas, "policy": document.policy}
-        yield _part(apply, CreateDeployment, document, f"created, {replicas} replicas wanted", **settings)
+        yield _part(apply, CreateDeployment, document, f"created, {number_of(replicas, 'replica')} wanted", **settings)
 
 
 def _set_policy(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:

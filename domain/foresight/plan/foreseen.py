@@ -18,7 +18,7 @@ from domain.cycle.rollout import guard_of
 from domain.foresight.plan.course import Course, Wave, course
 from domain.foresight.plan.drawn import Draw, LearnedFates
 from domain.foresight.plan.subject import Subject
-from domain.foresight.plan.warnings import warnings_of
+from domain.foresight.plan.warnings import about_slow_starts, warnings_of
 from domain.foresight.rehearsal.learned import Learned, Span
 from domain.handlers.check_replica import budget_at_rest
 from domain.model.deployment import Deployment
@@ -93,7 +93,10 @@ def plan(subject: Subject, now: datetime, learned: Learned, draw: Draw) -> Plan:
         is_certain=len(alike) == len(others) and not typical.is_cut,
         is_cut=typical.is_cut,
         ends_ready=typical.seconds is not None and typical.back_reason is None and typical.end.degraded_reason is None,
-        warnings=warnings_of(subject, budget, learned, typical, others),
+        warnings=(
+            *warnings_of(subject, budget, learned, typical, others),
+            *about_slow_starts(subject.deployment, now, learned),
+        ),
     )
 
 

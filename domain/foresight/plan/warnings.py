@@ -1,12 +1,14 @@
 """Warnings of a plan: in words, for people, before they start."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.foresight.plan.course import Course
 from domain.foresight.plan.subject import Subject
-from domain.foresight.rehearsal.learned import Learned
+from domain.foresight.rehearsal.learned import Learned, in_words
 from domain.model.deployment import Deployment
+from domain.model.states import RouteStatus
 from domain.strategies.budget import Budget
 
 _OFTEN = 0.05
@@ -65,6 +67,17 @@ def _about_times(deployment: Deployment, learned: Learned, others: Sequence[Cour
         yield f"no start of a replica of {deployment.name} is on record yet: how long it takes cannot be said"
     elif back:
         yield f"in {len(back)} of {len(others)} runs it goes back though no replica fails: {back[0]}"
+
+
+def about_slow_starts(deployment: Deployment, now: datetime, learned: Learned) -> Iterator[str]:
+    """What has begun is foreseen to end by what the past took: nothing of that is true of a start that takes longer."""
+    starting = [route for route in deployment.routes if route.status is RouteStatus.PROVISIONING]
+    seconds = max(((now - route.created_at).total_seconds() for route in starting), default=0.0)
+    if learned.starts and seconds > max(learned.starts):
+        yield (
+            f"a replica has been starting for {in_words(seconds)} s, and the longest of the last {len(learned.starts)} "
+            f"starts took {in_words(max(learned.starts))} s: it takes longer than is told here"
+        )
 
 
 def _about_failures(deployment: Deployment, learned: Learned, typical: Course) -> Iterator[str]:

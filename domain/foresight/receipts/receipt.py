@@ -23,7 +23,7 @@ FORM = 1
 class RecordedRollout:
     """A rollout as it is stored, with its steps and with what was asked for meanwhile. `outcome` None: under way.
 
-    `deviations`: from its plan, in words. `requests`: what proxies told, as `answered` gives it.
+    `requests`: what proxies told, as `answered` gives it.
     """
 
     id: str
@@ -43,7 +43,6 @@ class RecordedRollout:
     failed_routes: int
     steps: Sequence[RecordedStep]
     acts: Sequence[RecordedAct]
-    deviations: Sequence[str] = ()
     requests: Mapping[str, Any] = field(default_factory=lambda: answered((), {}))
 
 
@@ -105,7 +104,6 @@ def receipt(rollout: RecordedRollout) -> dict[str, Any]:
         "failed_replicas": rollout.failed_routes,
         "requests": dict(rollout.requests),
         "waves": waves(rollout.steps, rollout.ended_at),
-        "deviations": list(rollout.deviations),
         "waits": list(waits(rollout.steps, rollout.acts)),
         "acts": [
             {"at": act.at.isoformat(), "actor": act.actor, "what": act.what, "said": act.said} for act in rollout.acts

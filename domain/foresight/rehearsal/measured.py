@@ -1,6 +1,6 @@
 """Reads a rollout's recorded steps: how many were live and serving at each, and what was waited for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -40,7 +40,7 @@ class RecordedStep:
     changes: RouteChanges
 
     @classmethod
-    def of(cls, number: int, phase: str, at: datetime, inputs: dict[str, Any], decision: dict[str, Any]) -> Self:
+    def of(cls, number: int, phase: str, at: datetime, inputs: Mapping[str, Any], decision: dict[str, Any]) -> Self:
         """As it is stored."""
         return cls(number, phase, at, decision, inputs_from_json(inputs)[0], changes_from_json(decision))
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from domain.judge.judged import Found, Judged, judge, judge_copies, over_at
+from domain.judge.needed import still_needed
 from domain.judge.settings import Judge
 from domain.model.canary import CanaryState
 from domain.strategies.canary.steps import CanarySpec
@@ -67,6 +68,8 @@ def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement
     sentence = found.sentence
     if found.found is Found.GIVEN_UP:
         sentence = f"undecided after {duration(timedelta(seconds=settings.at_most.seconds))}: {sentence}"
+    if found.found is Found.UNDECIDED and (more := still_needed(settings, canary.evidence, since, now)):
+        sentence = f"{sentence}; {more}"
     may_at = since + timedelta(seconds=settings.at_least.seconds)
     decides = (may_at, over_at(settings, since)) if then == "look on" else ()
     return Judgement(sentence, then == "abort", then == "promote", decides, next_at, found.found is Found.HARM)

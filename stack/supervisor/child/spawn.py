@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import IO, Any
 
 from runtime.machine.identity import Identity, identify, is_alive, send
@@ -16,15 +17,26 @@ class AdoptedProcess:
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
+        self._end = _descriptor(identity)
+
+    @property
+    def end(self) -> int | None:
+        """A descriptor that becomes readable when it ends; None where the system has none."""
+        return self._end
 
     def poll(self) -> int | None:
         """None while it runs."""
-        return None if is_alive(self._identity) else _ENDED
+        if is_alive(self._identity):
+            return None
+        if self._end is not None:
+            os.close(self._end)
+            self._end = None
+        return _ENDED
 
     def wait(self, timeout: float) -> int:
         """Return when it has ended. Raises subprocess.TimeoutExpired."""
         deadline = time.monotonic() + timeout
-        while is_alive(self._identity):
+        while self.poll() is None:
             if time.monotonic() > deadline:
                 raise subprocess.TimeoutExpired("adopted", timeout)
             time.sleep(_POLL)
@@ -33,6 +45,16 @@ class AdoptedProcess:
     def kill(self) -> None:
         """Send SIGKILL; nothing happens when it has ended."""
         send(self._identity, signal.SIGKILL)
+
+
+def _descriptor(identity: Identity) -> int | None:
+    """Open one for a process that runs now; Linux alone has it."""
+    with suppress(AttributeError, OSError):
+        found: int = os.pidfd_open(identity.pid)
+        if is_alive(identity):
+            return found
+        os.close(found)
+    return None
 
 
 Process = subprocess.Popen[bytes] | AdoptedProcess

@@ -71,6 +71,11 @@ class Child:
         """Whether what runs now is not our child: its end has to be looked for."""
         return isinstance(self._process, AdoptedProcess)
 
+    @property
+    def end(self) -> int | None:
+        """A descriptor that becomes readable when an adopted process ends, where there is one."""
+        return self._process.end if isinstance(self._process, AdoptedProcess) else None
+
     def renew(self) -> None:
         """Be as if it had never run; somebody has stopped it."""
         self.reap()

@@ -16,6 +16,7 @@ from api.people.streams.listeners import MOST_WAITING, Listener
 from db.connection.engine import in_transaction
 from domain.installation.tokens import Role, Token
 from tests.support.rows.deployments import make_deployment
+from tests.support.rows.sent_statements import sent_by
 from tests.support.stack.waiting import eventually
 
 _ANN = Token(name="ann", role=Role.VIEWER, created_by="bob", created_at=datetime.now(UTC))
@@ -96,7 +97,55 @@ def test_who_takes_nothing_is_ended_and_catches_up_from_what_was_heard_last(engi
             await until(lambda: slow not in reader.listeners)
             pieces = [slow.queue.get_nowait() for _ in range(slow.queue.qsize())]
             assert pieces[-1] is None
-            (missed,) = await reader.missed(reader.listen(_ANN, None), before)
-            assert "told to nobody" in missed
+            missed = await reader.missed(reader.listen(_ANN, None), before)
+            assert "told to nobody" in missed.decode()
+
+    anyio.run(work)
+
+
+def test_nothing_is_read_while_nobody_listens_and_who_comes_then_misses_nothing(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_REST_SECONDS", 0.0)
+    make_deployment(engine, "■")
+    sent = sent_by(engine)
+
+    async def work() -> None:
+        reader = ChangeReader(engine)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reader.run)
+            await asyncio.sleep(3 * changes._READ_SECONDS)
+            assert sent == []
+            listener = reader.listen(_ANN, None)
+            await reader.begins()
+            assert reader.fault is None
+            write(engine, _SAID, "told")
+            assert "told" in await heard(listener)
+            before = reader.cursor
+            reader.leave(listener)
+            await until(lambda: not reader._is_current.is_set())
+            write(engine, _SAID, "meanwhile")
+            again = reader.listen(_ANN, None)
+            await reader.begins()
+            assert "meanwhile" in (await reader.missed(again, before)).decode()
+            tasks.cancel_scope.cancel()
+
+    anyio.run(work)
+
+
+def test_all_who_come_back_after_the_same_event_are_told_of_one_read(engine: Engine) -> None:
+    make_deployment(engine, "■")
+
+    async def work() -> None:
+        async with reading(engine) as reader:
+            sent, elsewhere = sent_by(engine), f"another-{reader.cursor.partition('-')[2]}"
+            streams = [reader.listen(_ANN, None) for _ in range(20)]
+            told = await asyncio.gather(*(reader.missed(stream, elsewhere) for stream in streams))
+            assert len(set(told)) == 1
+            assert sum("LATERAL (SELECT * FROM deployment_history" in statement for statement in sent) == 1
+            write(engine, _SAID, "a moment later")
+            assert "a moment later" in await heard(streams[0])
+            late = reader.listen(_ANN, None)
+            assert "a moment later" in (await reader.missed(late, elsewhere)).decode()
 
     anyio.run(work)

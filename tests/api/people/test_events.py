@@ -6,15 +6,16 @@ from itertools import cycle
 from pathlib import Path
 
 import httpx
+import pytest
 import redis
 
 from db.connection.engine import in_transaction
-from db.tokens import revoke_token
+from db.tokens import hash_of, revoke_token
 from domain.installation.tokens import Role
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support.people.event_stream import listening
 from tests.support.people.people_api import People, people_process
-from tests.support.rows.deployments import make_deployment
+from tests.support.rows.deployments import make_deployment, write
 from tests.support.stack.waiting import eventually
 
 
@@ -106,6 +107,21 @@ def test_the_streams_of_a_token_that_is_revoked_end(people: People) -> None:
         eventually(lambda: stream.is_over)
 
 
+def test_the_streams_of_a_session_end_with_it_and_those_of_its_token_go_on(people: People) -> None:
+    secret = people.token(Role.VIEWER)
+    shown = {"authorization": f"Bearer {secret}"}
+    with people.stranger() as page, people.stranger() as other, people.stranger() as program:
+        for browser in (page, other):
+            assert browser.post("/login", data={"token": secret}).status_code == 303
+        program.headers.update(shown)
+        with listening(page) as ends, listening(other) as stays, listening(program) as goes_on:
+            this = hash_of(page.cookies["rollway_session"])
+            write(people.engine, "DELETE FROM sessions WHERE hash = %s", this)
+            eventually(lambda: ends.is_over)
+            assert not stays.is_over
+            assert not goes_on.is_over
+
+
 def test_a_server_that_is_asked_to_end_ends_though_somebody_listens(
     people: People, redis_url: str, tmp_path: Path
 ) -> None:
@@ -120,14 +136,19 @@ def test_a_server_that_is_asked_to_end_ends_though_somebody_listens(
     other.engine.dispose()
 
 
-def test_one_token_cannot_take_the_streams_of_all_others(people: People) -> None:
-    with people.client(Role.VIEWER, name="greedy") as greedy, people.client(Role.VIEWER) as other, ExitStack() as open_:
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.RELEASER])
+def test_one_token_cannot_take_the_streams_of_all_others(people: People, role: Role) -> None:
+    with (
+        people.client(role, name=f"greedy-{role}") as greedy,
+        people.client(Role.VIEWER) as other,
+        ExitStack() as open_,
+    ):
         for _ in range(50):
             open_.enter_context(greedy.stream("GET", "/v1/events"))
         refused = greedy.get("/v1/events")
         assert (refused.status_code, refused.json()["detail"]) == (
             429,
-            "50 streams of the token greedy are open, which is the most",
+            f"50 streams of the token greedy-{role} are open, which is the most",
         )
         with listening(other):
             pass

@@ -98,6 +98,13 @@ def test_a_name_in_a_path_is_shown_and_not_obeyed(people: People) -> None:
         assert "<script>alert" not in client.get("/deployments/%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E").text
 
 
+def test_a_wrong_address_is_a_page_for_browsers_and_json_for_programs(people: People) -> None:
+    with people.stranger() as client:
+        shown = client.get("/nosuch/%3Cb%3E", headers={"accept": "text/html,*/*;q=0.8"})
+        assert (shown.status_code, "Nothing is at <code>/nosuch/&lt;b&gt;</code>" in shown.text) == (404, True)
+        assert client.get("/nosuch").json()["code"] == "no_such_resource"
+
+
 def test_a_file_that_the_browser_has_is_not_sent_again(people: People) -> None:
     with people.stranger() as client:
         etag = client.get("/static/page.css").headers["etag"]

@@ -13,7 +13,7 @@ from tests.support.stack.server_process import Process
 from tests.support.stack.waiting import eventually
 from traffic.resources import ResourceKind
 
-CLUSTERS, ENDPOINTS, _ = ResourceKind
+CLUSTERS, ENDPOINTS, *_ = ResourceKind
 
 
 @pytest.mark.parametrize("node_id", ["", "a b", "x" * 201, "ü", "x\0y"])

@@ -1,4 +1,4 @@
-"""Notices come through Redis: a line that keeps quiet is told from one on which nobody says anything."""
+"""Notices come through Redis: a quiet line is told from a dead one, and spares whoever hears it most of its reads."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,8 +6,13 @@ from urllib.parse import urlsplit
 
 import pytest
 import redis
+from sqlalchemy import Engine
 
+from api.proxies.names import Names
 from api.proxies.notices import Notices
+from api.proxies.observed import Observed
+from api.proxies.opened import Opener
+from api.proxies.publisher import Publisher
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support.faults.forwarder import Forwarder, forwarder
 from tests.support.stack.waiting import eventually
@@ -50,3 +55,56 @@ def test_a_line_that_keeps_its_connections_and_forwards_nothing_is_noticed_and_m
     with forwarder(there.port) as network:
         url = redis_url.replace(f":{there.port}", f":{network.port}")
         asyncio.run(cut_and_mended(network, url, client))
+
+
+READ_FOR_SECONDS = 3.2
+
+
+async def reads(engine: Engine, *, is_told: bool, ask_after: float | None = None) -> list[float]:
+    """When it read, in seconds from its first read."""
+    publisher, read, times = (
+        Publisher(engine, Names(), Opener(None, None), Observed(), lambda: None),
+        asyncio.Event(),
+        list[float](),
+    )
+    clock = asyncio.get_running_loop().time
+    running = asyncio.create_task(publisher.run(lambda: is_told))
+    if ask_after is not None:
+        asyncio.get_running_loop().call_later(ask_after, publisher.read_soon)
+    with publisher.tells(read):
+        await read.wait()
+        began = clock()
+        while clock() - began < READ_FOR_SECONDS:
+            times.append(clock() - began)
+            read.clear()
+            try:
+                await asyncio.wait_for(read.wait(), began + READ_FOR_SECONDS - clock())
+            except TimeoutError:
+                break
+    publisher.stop()
+    await running  # a read that goes on in its thread would keep its connection
+    return times
+
+
+@pytest.fixture
+def _calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.proxies.publisher._RESTLESS_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("_calm")
+def test_where_changes_are_told_of_it_reads_every_other_second(engine: Engine) -> None:
+    assert len(asyncio.run(reads(engine, is_told=True))) <= 3
+
+
+@pytest.mark.usefixtures("_calm")
+def test_what_is_told_of_is_read_at_once(engine: Engine) -> None:
+    assert [time for time in asyncio.run(reads(engine, is_told=True, ask_after=1.0)) if 0.8 < time < 1.4] != []
+
+
+@pytest.mark.usefixtures("_calm")
+def test_where_nobody_tells_it_reads_twice_a_second(engine: Engine) -> None:
+    assert len(asyncio.run(reads(engine, is_told=False))) >= 5
+
+
+def test_after_news_it_reads_twice_a_second(engine: Engine) -> None:
+    assert len(asyncio.run(reads(engine, is_told=True))) >= 5

@@ -19,7 +19,7 @@ from tests.support.stack.waiting import eventually
 from traffic.resources import ResourceKind
 from traffic.stream.part import MOST_NAMES
 
-CLUSTERS, ENDPOINTS, ROUTES = ResourceKind
+CLUSTERS, ENDPOINTS, ROUTES, *_ = ResourceKind
 
 
 def replicas_of(told: Told, name: str) -> int:
@@ -179,7 +179,7 @@ def test_a_stream_that_names_more_and_more_ends_and_no_other_does(
 def test_kinds_that_nobody_knows_are_left_alone(web: Made, node: Node) -> None:
     node.ask(ENDPOINTS, web.name)
     node.accept(node.hear())
-    request = DiscoveryRequest(type_url="type.googleapis.com/envoy.config.listener.v3.Listener")
+    request = DiscoveryRequest(type_url="type.googleapis.com/envoy.service.runtime.v3.Runtime")
     node.say_raw(request)
     node.say(ENDPOINTS, resource_names_subscribe=(web.name,))
     assert set(node.hear().resources) == {web.name}

@@ -111,7 +111,8 @@ def test_a_revision_with_another_content_is_refused_before_anything_is_written(
     rollway("apply", "-f", file())
     ended = rollway("apply", "-f", file(WEB, ("sleep 60", "sleep 61"), ("replicas: 3", "replicas: 9")))
     assert ended.code == 1
-    assert ended.err.startswith("revision v1 of web exists with another content; revisions never change")
+    assert ended.err.startswith("revision v1 of web exists with another content; ")
+    assert "give it another name, or leave 'name' out, and the content names it" in ended.err
     assert value(engine, "SELECT desired_replicas FROM deployments") == 3
 
 
@@ -137,7 +138,7 @@ def test_a_rollout_to_another_revision_is_in_the_way_unless_superseded(
 
 def test_a_rollout_to_the_same_revision_is_left_running(rollway: Rollway, file: File, engine: Engine) -> None:
     make_deployment(engine, "■■|◇", status=PROVISIONING)
-    ended = rollway("apply", "-f", file(WEB, ("v1", "v2")))
+    ended = rollway("apply", "-f", file(WEB, ("v1", "v2"), ("60}", "60, working_directory: null}")))
     assert ended.out == "web: nothing to do\n"
 
 

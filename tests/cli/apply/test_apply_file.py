@@ -1,5 +1,6 @@
 """What `rollway apply` understands, and how it says what it does not."""
 
+import io
 import json
 import time
 from pathlib import Path
@@ -50,10 +51,31 @@ def test_a_revision_without_a_name_gets_one_from_its_content(tmp_path: Path) -> 
     assert wanted.revision_name == same.revision_name != other.revision_name
 
 
-def test_a_relative_working_directory_is_meant_from_the_file(tmp_path: Path) -> None:
-    (wanted,) = read(tmp_path, WEB.replace("  env:", "  working_directory: app\n  env:"))
+@pytest.mark.parametrize(
+    ("revision", "folder"),
+    [
+        ("{command: serve}", "{file}"),
+        ("{command: serve, working_directory: app}", "{file}/app"),
+        ("{command: serve, working_directory: .}", "{file}"),
+        ("{command: serve, working_directory: /srv/app}", "/srv/app"),
+        ("{command: serve, working_directory: null}", None),
+        ("{runtime: docker, docker: {image: web}}", None),
+        ("{runtime: docker, docker: {image: web}, working_directory: /app}", "/app"),
+        ("{runtime: external, external: {task: start}}", None),
+    ],
+)
+def test_a_process_runs_in_the_folder_of_its_file(tmp_path: Path, revision: str, folder: str | None) -> None:
+    (wanted,) = read(tmp_path, f"deployment: web\nrevision: {revision}")
     assert wanted.revision is not None
-    assert wanted.revision.spec.working_directory == str(tmp_path / "app")
+    assert wanted.revision.spec.working_directory == (folder and folder.replace("{file}", str(tmp_path)))
+
+
+def test_what_comes_from_standard_input_runs_in_the_folder_of_who_sends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(WEB.encode())))
+    assert [each.revision and each.revision.working_directory for each in read_file("-")] == [str(tmp_path)]
 
 
 def test_several_documents_are_several_deployments(tmp_path: Path) -> None:
@@ -67,6 +89,8 @@ def test_several_documents_are_several_deployments(tmp_path: Path) -> None:
         (("replicas: 3", "replica: 3"), "web.yaml: replica: there is no such field; did you mean replicas?"),
         (("  env:", "  enviroment:"), "revision.enviroment: there is no such field; the fields are runtime, command"),
         (("deployment: web", "name: web"), "deployment: is missing; name: there is no such field"),
+        (("deployment: web", "services: {web: {image: nginx}}"), "web.yaml: is a file of Docker Compose; 'roll"),
+        (("deployment: web", "apiVersion: apps/v1\nkind: Deployment"), "is a manifest of Kubernetes; 'rollway apply"),
         (("deployment: web", "deployment: My_Web"), "deployment: must be lower-case letters, digits, '-' and '.'"),
         (
             ("deployment: web", f"deployment: {'a' * 60}"),
@@ -167,16 +191,13 @@ def test_numbers_that_all_readers_of_yaml_read_alike_are_taken() -> None:
     assert documents_of(written) == [[0, -7, 12, 31, 1.5, 0.5, 1000.0, 1.5, float("inf"), "010", "1:30", "10:x"]]
 
 
-def test_a_fault_in_one_of_several_documents_says_in_which(tmp_path: Path) -> None:
-    assert fault(tmp_path, f"{WEB}---\ndeployment: 7").startswith("web.yaml (document 2): deployment: must be text")
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "web.yaml: holds no deployment"),
         ("- web", "web.yaml: must be fields such as 'deployment: web'"),
         (f"{WEB}---{WEB}", "deployment: web stands in two documents"),
+        (f"{WEB}---\ndeployment: 7", "web.yaml (document 2): deployment: must be text"),
         ("a: !!python/object:os.system x", "web.yaml: line 1"),
     ],
 )

@@ -50,7 +50,7 @@ def test_where_a_deployment_is_reached_is_said_once_and_then_stays(
     )
     ended = rollway("apply", "-f", file(web(section)))
     assert ended.out.splitlines() == [
-        "web: created, 1 replicas wanted",
+        "web: created, 1 replica wanted",
         "web: reached as web.example.com, /api/ (passed on), each request within 30 s",
     ]
     assert reached(engine) == ["web.example.com", "/api/"]

@@ -72,6 +72,19 @@ def test_what_differs_is_shown_as_diff_shows_it_with_code_5(
     assert "hunter" not in shown.out
 
 
+def test_values_that_differ_are_shown_to_who_asks_for_them_and_secrets_as_references(
+    rollway: Rollway, file: File
+) -> None:
+    rollway("apply", "-f", file(("SAME: same", "SAME: same, GONE: g, DB: {secret: 'env:OLD'}")))
+    changed = "name: v2, command: sleep 60, env: {TOKEN: hunter3, NEW: n, DB: {secret: 'env:NEW'}"
+    shown = rollway("diff", "-f", file(("name: v1, command: sleep 60, env: {TOKEN: hunter2", changed)), "--values")
+    assert shown.code == 5
+    lines = set(changed_lines(shown.out))
+    assert {"-    GONE: g", "-    TOKEN: hunter2", "+    NEW: n", "+    TOKEN: hunter3"} <= lines
+    assert {"-      secret: env:OLD", "+      secret: env:NEW"} <= lines
+    assert "same" not in shown.out
+
+
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(rollway: Rollway, file: File, engine: Engine) -> None:
     shown = rollway("apply", "-f", file(), "--dry-run")
     assert shown.code == 5

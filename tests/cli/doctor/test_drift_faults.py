@@ -45,6 +45,11 @@ PLANTED = [
         "✗ host old has been silent for 7 d",
     ),
     Planted(
+        "INSERT INTO hosts (name, address, replica_user, unasked_since, deaf_since)"
+        " VALUES ('west', '10.0.0.1', 'nobody', now() - interval '7 hours', now() - interval '7 hours')",
+        "✗ host west reaches PostgreSQL, and has not been answered by Redis for 7 h",
+    ),
+    Planted(
         "UPDATE hosts SET clock_offset_seconds = 300", "✗ the clock of host here is 300 s ahead of that of Postgre"
     ),
     Planted("UPDATE hosts SET clock_offset_seconds = -61", "✗ the clock of host here is 61 s behind that of Postgre"),

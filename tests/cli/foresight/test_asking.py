@@ -47,6 +47,7 @@ def test_a_rehearsal_says_how_it_may_end_and_when(rollway: Rollway, engine: Engi
     document = json.loads(rollway("rehearse", "web", "v1", "--runs", "20", "--by", "600", "--json").out)
     assert (document["runs"], document["chance_to_be_done_by"], document["fewest_serving"]) == (20, 1, {"2": 20})
     assert len(read(engine, "SELECT id FROM rollouts")) == 1
+    assert rollway("rehearse", "web").out == "web: v2, 3 replicas\n  nothing is created or drained\n"
 
 
 @pytest.mark.parametrize(

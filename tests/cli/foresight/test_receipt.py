@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.audit.receipts import seal, unsealed
-from db.connection.engine import transaction
+from db.connection.engine import in_transaction, transaction
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import ask, make_deployment, start_all, write
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
@@ -60,3 +60,25 @@ def test_what_is_no_rollout_gets_one_sentence(rollway: Rollway, engine: Engine, 
     ended = rollway("receipt", named)
     assert (ended.code, ended.out) == (1, "")
     assert said in ended.err
+
+
+def test_what_came_otherwise_than_planned_is_told_as_long_as_the_rows_are_kept(
+    rollway: Rollway, engine: Engine
+) -> None:
+    make_deployment(engine, "|■", n=1)
+    write(engine, "UPDATE routes SET healthy_at = created_at + interval '1 second'")
+    coordinator = coordinator_without_redis(engine)
+    ask(engine, "activate_revision", deployment="web", revision="v1")
+    for _ in range(3):
+        run_until_quiet(coordinator)
+        start_all(engine)
+    write(engine, "UPDATE rollout_steps SET at = at - interval '41 seconds' WHERE step_no = 1")
+    ((deployment_id, rollout_id),) = in_transaction(engine, lambda connection: unsealed(connection, 10))
+    in_transaction(engine, lambda connection: seal(connection, deployment_id, rollout_id))
+    assert "Otherwise than planned:\n\n- wave 1 took 41" in rollway("receipt", "web").out
+    assert len(json.loads(rollway("receipt", "web", "--json").out)["deviations"]) == 1
+    for table in ("routes", "deployment_history"):
+        write(engine, f"UPDATE {table} SET rollout_id = NULL")
+    write(engine, "DELETE FROM rollout_steps")
+    write(engine, "DELETE FROM rollouts")
+    assert "Otherwise" not in rollway("receipt", str(rollout_id)).out

@@ -2,11 +2,15 @@
 
 import json
 import re
+from functools import partial
 from typing import Any, LiteralString
 
 import pytest
 from sqlalchemy import Engine
 
+from db.connection.engine import in_transaction
+from db.replicas.reports import RouteReport, apply_reports
+from domain.model.states import RouteStatus
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import HERE, ask, make_deployment, start_all, write
@@ -89,6 +93,18 @@ def test_failing_starts_say_when_the_next_is_tried(rollway: Rollway, engine: Eng
         "the next step: creating 2 new (2 live + 2 ≤ 4); 3 starts failed in a row, so only 1 is tried"
     )
     assert 6 < document["left_seconds"] <= 8
+
+
+def test_what_another_revision_failed_with_is_no_cause_of_this_one(rollway: Rollway, engine: Engine) -> None:
+    made = make_deployment(engine, "■■|◇◇", status=PROVISIONING)
+    write(engine, UP, HERE)
+    report = RouteReport(
+        made.routes[2], made.id, RouteStatus.PROVISIONING, RouteStatus.FAILED, reason="exit code 3", log_tail=""
+    )
+    in_transaction(engine, partial(apply_reports, reports=[report]))
+    for revision, is_cause in ((made.v1, False), (made.v2, True)):
+        write(engine, "UPDATE deployments SET failed_revision_id = %s", revision)
+        assert ("; the last start failed: exit code 3" in told(rollway, engine)["sentence"]) is is_cause
 
 
 def test_at_rest_nothing_is_waited_for(rollway: Rollway, engine: Engine) -> None:

@@ -26,6 +26,13 @@ def forge(engine: Engine, statement: LiteralString) -> None:
         assert connection.execute(statement).rowcount != 0
 
 
+LEFT = """
+    WITH left_by AS (UPDATE deployments SET lifecycle = 'scaling', sub_step = NULL, rollout_id = NULL,
+                            deploying_revision_id = NULL, due_at = now())
+"""
+"""A rollout that is over: its deployment no longer points to it."""
+
+
 @dataclass(frozen=True)
 class Forged:
     code: str
@@ -62,12 +69,30 @@ FORGED = [
         "UPDATE deployments SET sub_step = 'rolling_back'",
         "is rolling_back, but was never turned back",
     ),
+    Forged(
+        "direction_contradicts_rollout",
+        f"{LEFT} UPDATE rollouts SET outcome = 'completed', ended_at = now() - interval '2 years',"
+        " back_reason = 'too slow'",
+        "is completed, but was turned back: too slow",
+    ),
+    Forged(
+        "steps_do_not_add_up",
+        f"{LEFT} UPDATE rollouts SET steps = 2, outcome = 'superseded', ended_at = now() - interval '20 hours'",
+        "counts 2 steps, of which 0 are recorded",
+    ),
     Forged("steps_do_not_add_up", "UPDATE rollouts SET steps = 2", "counts 2 steps, of which 0 are recorded"),
     Forged(
         "steps_do_not_add_up",
         "WITH gap AS (UPDATE rollouts SET steps = 1 RETURNING id)"
         " INSERT INTO rollout_steps SELECT id, 2, 'x', now(), 'success', '{}', '{}' FROM gap",
         "counts 1 steps, of which 1 are recorded, the last as number 2",
+    ),
+    Forged(
+        "step_builds_on_nothing",
+        "WITH three AS (UPDATE rollouts SET steps = 3 RETURNING id)"
+        " INSERT INTO rollout_steps SELECT id, n, 'x', now(), 'success', '{}', '{}', CASE n WHEN 3 THEN 1 END"
+        " FROM three, generate_series(1, 3) n",
+        "step 3 of rollout ",
     ),
     Forged("waits_without_clock", "UPDATE deployments SET due_at = NULL", "it is deploying/provisioning"),
     Forged("waits_without_clock", "UPDATE deployments SET due_at = NULL", "it is scaling", "■■", SCALING),

@@ -29,7 +29,7 @@ def test_all_documents_are_applied_and_each_says_what_became_of_it(engine: Engin
     done = ask(engine, "apply", documents=documents, actor="ann", reason="first day")
     web, api = done.result["documents"]
     assert web["done"] == ["created, 2 replicas wanted", "revision v1 added", "revision v1 activated"]
-    assert (api["done"], api["results"][0]["deployment"]) == (["created, 1 replicas wanted"], "api")
+    assert (api["done"], api["results"][0]["deployment"]) == (["created, 1 replica wanted"], "api")
     assert [result.get("revision") for result in web["results"]] == [None, "v1", "v1"]
     assert done.statuses == (PENDING, PENDING, PENDING, PENDING)
     assert ("create", "ann", "created with 2 replicas wanted: first day") in told(engine)

@@ -136,10 +136,10 @@ def test_a_command_that_waited_for_the_end_of_its_deployment_does_not_bring_it_b
     assert snapshot(engine, made.id).status == DESTROYED
 
 
-def test_a_lost_connection_is_not_seen_by_who_sends_a_command(engine: Engine) -> None:
+def test_a_lost_connection_is_not_seen_by_who_sends_a_command(engine: Engine, database: str) -> None:
     make_deployment(engine)
     ask(engine, "scale", deployment="web", desired_replicas=4)
-    with psycopg.connect(engine.url.set(drivername="postgresql").render_as_string(hide_password=False)) as other:
+    with psycopg.connect(database) as other:
         ended = other.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"

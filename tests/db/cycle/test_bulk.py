@@ -7,6 +7,7 @@ from db.connection.engine import in_transaction, transaction
 from db.cycle.applier import StaleSnapshotError
 from db.cycle.claim import claim_due, claim_these
 from db.cycle.load import load
+from db.placing import Placing
 from domain.model.states import Verdict
 from tasks.cycle.written import write_decisions
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
@@ -18,8 +19,7 @@ from tests.support.workers.coordinators import coordinator_without_redis, handle
 
 
 def test_a_chunk_of_fifty_takes_as_many_statements_as_a_chunk_of_one(engine: Engine) -> None:
-    sent = sent_by(engine)
-    coordinator, handler = coordinator_without_redis(engine), handler_for(PROVISIONING)
+    sent, handler = sent_by(engine), handler_for(PROVISIONING)
     counts = []
     for already, more in ((0, 1), (1, 49)):
         for number in range(already, already + more):
@@ -27,7 +27,7 @@ def test_a_chunk_of_fifty_takes_as_many_statements_as_a_chunk_of_one(engine: Eng
         write(engine, "UPDATE deployments SET due_at = now()")
         write(engine, "UPDATE routes SET status = 'healthy', started_at = now() WHERE status = 'provisioning'")
         sent.clear()
-        done = coordinator.process_chunk(handler)
+        done = coordinator_without_redis(engine).process_chunk(handler)
         assert len(done.decided.need_retry) == done.seen == already + more
         counts.append(len(sent))
     # one more: the first deployment repeats its record of the timeline, the others begin theirs
@@ -89,7 +89,7 @@ def test_a_snapshot_gone_stale_is_refused_and_nothing_of_the_chunk_is_kept(engin
     decided = handler.execute(deployments, claim.now).decisions
 
     with pytest.raises(StaleSnapshotError, match="1 of 2"):
-        in_transaction(engine, lambda connection: write_decisions(connection, "x", decided, claim))
+        in_transaction(engine, lambda connection: write_decisions(connection, "x", decided, claim, Placing()))
     assert [drawn(engine, deployment_id) for deployment_id in ids] == ["■■■|", "■■■|"]
     assert read(engine, "SELECT 1 FROM rollout_steps UNION ALL SELECT 1 FROM deployment_history") == []
 

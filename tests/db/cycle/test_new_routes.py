@@ -5,12 +5,13 @@ from functools import partial
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.placing import MOST_AT_ONCE, Wanted, grounds_for
+from db.placing import MOST_AT_ONCE, Placing, Wanted
 from db.replicas.secrets import note_fault
 from domain.replicas.placement import hosts_by
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import HERE, make_deployment, read, write
 from tests.support.rows.hosts import go_down, up
+from tests.support.rows.sent_statements import sent_by
 from tests.support.workers.coordinators import coordinator_without_redis, handler_for
 
 EXTERNAL = {"runtime": "external", "external": {"task": "start", "queue": "theirs"}}
@@ -59,5 +60,18 @@ def test_so_many_get_a_host_in_one_transaction_and_the_others_in_the_next(engine
     up(engine, "a")
     made = make_deployment(engine, "■|", status=PROVISIONING)
     wanted = [Wanted(made.id, made.v2)] * (MOST_AT_ONCE + 2)
-    grounds = in_transaction(engine, partial(grounds_for, wanted=wanted))
-    assert hosts_by(grounds) == ["a"] * MOST_AT_ONCE + [None, None]
+    assert hosts_by(in_transaction(engine, partial(Placing().grounds, wanted=wanted))) == ["a"] * MOST_AT_ONCE + [
+        None,
+        None,
+    ]
+
+
+def test_one_after_the_other_is_spread_and_the_fleet_is_counted_once(engine: Engine) -> None:
+    up(engine, "a", "b")
+    made = [make_deployment(engine, "", name=f"shop-{number}", n=0) for number in range(4)]
+    placing, sent = Placing(), sent_by(engine)
+    for each, expected in zip(made, "abab", strict=True):
+        chosen = hosts_by(in_transaction(engine, partial(placing.grounds, wanted=[Wanted(each.id, each.v2)])))
+        placing.add(chosen)
+        assert chosen == [expected]
+    assert sum("GROUP BY host" in statement for statement in sent) == 1

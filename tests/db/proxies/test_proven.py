@@ -6,6 +6,7 @@ from typing import LiteralString
 import pytest
 from sqlalchemy import Engine
 
+from db.commands.execute import heed
 from db.connection.engine import in_transaction
 from db.proxies.measured import due_rollouts, record_look
 from domain.model.answers import Answers, Counters
@@ -78,3 +79,19 @@ def test_the_first_answer_ends_what_is_parked_until_then(
     (row,) = read(engine, left, made.routes[0])
     assert row["left"] == pytest.approx(seconds, abs=10)
     assert read(engine, "SELECT due_at IS NOT NULL AS is_marked FROM deployments") == [{"is_marked": True}]
+
+
+@pytest.mark.parametrize(("sent", "is_undone"), [(19, False), (20, True)])
+def test_what_ended_and_answers_none_of_as_many_as_its_limit_says_is_undone_by_a_wish(
+    engine: Engine, sent: int, *, is_undone: bool
+) -> None:
+    made = make_deployment(engine, "■|■", n=1, status=DEPLOYING)
+    complete(engine, made)
+    for number, failed in enumerate([0, sent]):
+        (due,) = in_transaction(engine, lambda it: due_rollouts(it, 0))
+        told = {"edge": Counters(10 + number, {made.v1: Answers(50 * number), made.v2: Answers(failed, failed)})}
+        in_transaction(engine, partial(record_look, rollout=due, told=told, live=1))
+    assert read(engine, "SELECT unanswered FROM rollouts") == [{"unanswered": sent}]
+    assert heed(engine) == ({DEPLOYING} if is_undone else frozenset())
+    reasons = [row["reason"] for row in read(engine, "SELECT reason FROM rollouts WHERE outcome IS NULL")]
+    assert reasons == (["the new revision answered none of 20 requests"] if is_undone else [])

@@ -1,19 +1,25 @@
 """Worker hosts in Postgres: replicas are placed, a silent host loses them, one that is back is welcome."""
 
+import re
+from functools import partial
 from uuid import UUID
 
 import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction, transaction
-from db.replicas.hosts import fail_routes_of_lost_hosts, forget_host, hosts_with_work, place_routes
+from db.replicas.hosts import hosts_with_work, place_routes
+from db.replicas.lost import fail_routes_of_lost_hosts, fail_routes_that_wait_in_vain, forget_host
+from db.replicas.signs import HostsTurned, note_hearing
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
 from domain.replicas.silence import HostNotFoundError
 from domain.words.errors import WrongStateError
 from tests.support.pictures.pictures import PROVISIONING, SCALING
-from tests.support.rows.deployments import HERE, make_deployment, read, write
-from tests.support.rows.hosts import LOOKS, go_down, look, silent, up
+from tests.support.rows.deployments import HERE, drawn, make_deployment, read, write
+from tests.support.rows.hosts import LOOKS, deaf, go_deaf, go_down, look, silent, turned, up
+
+NONE = frozenset[str]()
 
 
 def place(engine: Engine) -> int:
@@ -117,6 +123,58 @@ def test_a_host_that_never_comes_back_is_forgotten_with_its_replicas(engine: Eng
     }
     with pytest.raises(HostNotFoundError, match="there is no host nowhere"):
         in_transaction(engine, lambda connection: forget_host(connection, "nowhere"))
+
+
+def test_a_host_is_deaf_after_so_many_looks_gets_nothing_new_and_is_asked_again_when_redis_answers(
+    engine: Engine,
+) -> None:
+    up(engine, "a", "b")
+    deaf(engine, "a")
+    assert [turned(engine).deaf for _ in range(LOOKS + 1)] == [NONE] * (LOOKS - 1) + [{"a"}, NONE]
+    routes = unplaced(engine, "◇◇")
+    place(engine)
+    assert hosts_of(engine, *routes) == ["b", "b"]
+    in_transaction(engine, partial(note_hearing, host="a", is_deaf=False))
+    assert turned(engine) == HostsTurned(NONE, NONE, NONE, frozenset({"a"}))
+    write(engine, "UPDATE routes SET host = NULL")
+    place(engine)
+    assert sorted(map(str, hosts_of(engine, *routes))) == ["a", "b"]
+
+
+def test_where_all_hosts_are_deaf_they_get_replicas_as_usual(engine: Engine) -> None:
+    """Redis was away, and who looks first now is no better than the others."""
+    up(engine, "a", "b")
+    go_deaf(engine, "a", "b")
+    routes = unplaced(engine, "◇◇")
+    place(engine)
+    assert sorted(map(str, hosts_of(engine, *routes))) == ["a", "b"]
+
+
+def test_one_worker_of_a_host_that_redis_answers_is_enough(engine: Engine) -> None:
+    up(engine, "a")
+    deaf(engine, "a")
+    for _ in range(LOOKS):
+        in_transaction(engine, partial(note_hearing, host="a", is_deaf=False))
+        in_transaction(engine, partial(note_hearing, host="a", is_deaf=True))
+        assert turned(engine).deaf == set()
+
+
+def test_what_was_never_healthy_on_a_deaf_host_is_wanted_elsewhere_and_what_was_goes_on(engine: Engine) -> None:
+    up(engine, HERE)
+    made = make_deployment(engine, "■■|■◇◇", n=4, status=PROVISIONING)
+    write(engine, "UPDATE routes SET healthy_at = now() WHERE status = 'healthy'")
+    go_deaf(engine, HERE)
+
+    def failed() -> frozenset[UUID]:
+        return in_transaction(engine, partial(fail_routes_that_wait_in_vain, limit=10))
+
+    assert failed() == NONE, "there is no other host"
+    up(engine, "b")
+    assert failed() == {made.id}
+    assert drawn(engine, made.id).replace("✗", "") == "■■|■"
+    (reason,) = read(engine, "SELECT DISTINCT status_reason FROM routes WHERE status = 'failed'")
+    assert re.fullmatch(r"its host here has not been answered by Redis for 36\d\d s", reason["status_reason"])
+    assert read(engine, "SELECT failed_routes FROM rollouts") == [{"failed_routes": 0}]
 
 
 def test_two_placers_at_once_place_nothing_twice(engine: Engine) -> None:

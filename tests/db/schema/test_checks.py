@@ -67,10 +67,16 @@ BROKEN: dict[LiteralString, str] = {
     "INSERT INTO rollout_steps SELECT id, 1, 'x', now(), 'perhaps', '{}', '{}' FROM rollouts": (
         "rollout_steps_verdict_check"
     ),
+    "INSERT INTO rollout_steps SELECT id, 1, 'x', now(), 'success', '{}', '{}', 1 FROM rollouts": (
+        "rollout_steps_whole_step_check"
+    ),
     """
     INSERT INTO deployment_history (deployment_id, phase, result, target, actor, message, attempts)
     SELECT id, 'x', 'x', 'x', 'x', 'x', 0 FROM deployments
     """: "deployment_history_attempts_check",
+    "INSERT INTO certificates (deployment_id, kind, name) SELECT id, 'x', '' FROM deployments": (
+        "certificates_kind_check"
+    ),
     "UPDATE autoscaling_rules SET source = 'guessed'": "autoscaling_rules_source_check",
     "UPDATE autoscaling_rules SET aggregate = 'median'": "autoscaling_rules_aggregate_check",
     "UPDATE autoscaling_rules SET comparator = '<>'": "autoscaling_rules_comparator_check",
@@ -91,6 +97,7 @@ BROKEN: dict[LiteralString, str] = {
     "WITH t AS (INSERT INTO tokens VALUES ('t', sha256('s'), 'viewer', DEFAULT, 'a') RETURNING name)"
     " INSERT INTO sessions SELECT 'short', name, now() FROM t": "sessions_hash_check",
     "INSERT INTO hosts (name, address, silent_looks) VALUES ('rack', 'h', -1)": "hosts_silent_looks_check",
+    "INSERT INTO hosts (name, address, deaf_looks) VALUES ('rack', 'h', -1)": "hosts_deaf_looks_check",
     "INSERT INTO installation (contract, is_only) VALUES (1, false)": "installation_is_only_check",
     "INSERT INTO beat (is_only) VALUES (false)": "beat_is_only_check",
     "UPDATE subscriptions SET webhook = NULL": "subscriptions_goes_one_way_check",

@@ -53,7 +53,7 @@ def test_a_signature_is_that_of_standard_webhooks_one_for_each_key() -> None:
     """The example of their libraries, whose message id is no UUID."""
     (key, other) = parse_targets(f"ci = https://h/ {SECRET} whsec_{'A' * 32}")["ci"].keys
     at = NOW.fromtimestamp(1614265330, NOW.tzinfo)
-    headers = signed_headers(b'{"test": 2432232314}', "msg_p5jXN8AQM9LWM0D4loKWxJek", at, [key, other])  # type: ignore[arg-type]
+    headers = signed_headers(b'{"test": 2432232314}', "msg_p5jXN8AQM9LWM0D4loKWxJek", at, [key, other])
     assert headers["webhook-timestamp"] == "1614265330"
     first, second = headers["webhook-signature"].split(" ")
     assert first == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="

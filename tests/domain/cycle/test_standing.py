@@ -16,6 +16,9 @@ from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, R
         (PENDING, "", ("pending", "rests")),
         (DESTROYING, "", ("destroying", "rests")),
         (READY, "degraded", ("ready, degraded", "warn")),
+        (SCALING, "failing", ("scaling, failing", "warn")),
+        (SCALING, "failing degraded", ("scaling, degraded", "warn")),
+        (PROVISIONING, "asked failing", ("waits", "warn")),
         (PROVISIONING, "asked", ("waits", "warn")),
         (PROVISIONING, "paused asked degraded", ("paused", "warn")),
         (ROLLING_BACK, "asked", ("rolling back", "warn")),
@@ -24,5 +27,5 @@ from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, R
 def test_a_deployment_is_said_in_a_word_with_its_tone(
     status: DeploymentLifecycleStatus, known: str, said: tuple[str, str]
 ) -> None:
-    told = {f"is_{name}": name in known.split() for name in ("paused", "asked", "degraded")}
+    told = {f"is_{name}": name in known.split() for name in ("paused", "asked", "degraded", "failing")}
     assert standing(status, **told) == said

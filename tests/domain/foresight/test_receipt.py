@@ -143,7 +143,7 @@ def test_a_receipt_has_these_parts() -> None:
         "back_reason": None,
         "failed_replicas": 0,
     }
-    parts = ["policy", "promised", "measured", "requests", "waves", "deviations", "waits", "acts", "replayed"]
+    parts = ["policy", "promised", "measured", "requests", "waves", "waits", "acts", "replayed"]
     assert made.keys() - told.keys() == set(parts)
     assert made["promised"] == {"most_live": 4, "fewest_serving": 2, "counts_stopping": False}
     assert (made["measured"]["most_live"], made["measured"]["fewest_serving"]) == (4, 3)

@@ -1,6 +1,8 @@
 """What a plan warns of because of what went wrong before."""
 
 import random
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -27,3 +29,16 @@ def test_what_failed_before_is_warned_of_where_replicas_start(
     deployment: Deployment, warnings: tuple[str, ...]
 ) -> None:
     assert plan(Subject(deployment), NOW, BAD_EVENING, random.Random(7).random).warnings == warnings
+
+
+@pytest.mark.parametrize(("seconds", "is_slow"), [(2, False), (30, True)])
+def test_a_start_that_takes_longer_than_any_before_is_warned_of(seconds: int, is_slow: bool) -> None:  # noqa: FBT001
+    begun = NOW - timedelta(seconds=seconds)
+    deployment = deploying("■■|◇")
+    routes = tuple(replace(route, created_at=begun) for route in deployment.routes)
+    warned = plan(Subject(replace(deployment, routes=routes)), NOW, BAD_EVENING, random.Random(7).random).warnings
+    said = (
+        "a replica has been starting for 30 s, and the longest of the last 9 starts took 2.0 s: "
+        "it takes longer than is told here"
+    )
+    assert (said in warned) is is_slow

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from domain.judge.judged import Found, judge
-from domain.judge.needed import needed
+from domain.judge.needed import needed, still_needed
 from domain.judge.settings import Judge
 from domain.judge.sums import seen
 from domain.model.answers import Answers
 from domain.model.canary import NOTHING_SEEN, Evidence
+from domain.words.numbers import duration
 from tests.support.pictures.pictures import NOW
 
 SLOW = "41 that are not slow, which is later by {} than p95 of the control, known from 100 of its answers on"
@@ -38,6 +39,16 @@ def found(rules: Judge, answers: int) -> Found:
     at = NOW + timedelta(seconds=40)
     told = Evidence(at, Answers(answers, begun=answers), Answers(9 * answers, begun=9 * answers), 1, 1)
     return judge(rules, seen(NOTHING_SEEN, told, rules, NOW), NOW, at).found
+
+
+@pytest.mark.parametrize(("answers", "more"), [(100, 329), (428, 1), (429, 0)])
+def test_on_the_way_it_says_how_many_more_make_it_good_and_when(answers: int, more: int) -> None:
+    rules, at = Judge(), NOW + timedelta(seconds=40)
+    told = Evidence(at, Answers(answers, begun=answers), Answers(9 * answers, begun=9 * answers), 1, 1)
+    said = still_needed(rules, seen(NOTHING_SEEN, told, rules, NOW), NOW, at)
+    left = duration(timedelta(seconds=40 * more / answers))
+    assert said == (f"about {more} answers more, if all are well, some {left} at this rate" if more else "")
+    assert found(rules, answers + more) is Found.GOOD
 
 
 @pytest.mark.parametrize("later", ["20%", "50ms"])

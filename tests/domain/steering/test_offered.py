@@ -28,7 +28,7 @@ from tests.support.pictures.policies import canary
 
 ASKING = Asking("asked", NOW, UUID(int=1))
 FIRST = KnownRevision(V3, "v0", "a")
-RAN = EndedRollout(FIRST, KnownRevision(V2, "v2", "b"), RolloutOutcome.COMPLETED, is_undo=False, size_before=3)
+RAN = EndedRollout(FIRST, KnownRevision(V2, "v2", "b"), RolloutOutcome.COMPLETED, NOW, is_undo=False, size_before=3)
 POLICY = blue_green()
 
 TABLE = [
@@ -47,7 +47,7 @@ TABLE = [
     (deploying("■■|■", policy=canary(), rollout={"weight": 500}), Past(None), "promote pause abort undo scale"),
     (rolling_back("■■|~"), Past(POLICY, other=V3, last=(V2, None)), "pause retry scale"),
 ]
-AT_ANY_TIME = "destroy policy traffic autoscaling"
+AT_ANY_TIME = "destroy policy traffic maintenance autoscaling"
 """Offered until it is being destroyed."""
 
 

@@ -1,6 +1,7 @@
 """`rollway undo` in each state of a deployment: what it does, and what the next cycle does to the traffic."""
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -51,7 +52,10 @@ ARROWS = {"→": (COMPLETED, False), "✗": (ROLLED_BACK, False), "↩": (COMPLE
 
 @dataclass(frozen=True)
 class Row:
-    """`past`: the rollouts that ended, as ARROWS draw them. `to`: the revision that the person names."""
+    """`past`: the rollouts that ended, as ARROWS draw them. `to`: the revision that the person names.
+
+    `ago`: how many seconds before the last of them ended.
+    """
 
     state: str
     deployment: Deployment
@@ -59,14 +63,16 @@ class Row:
     happens: str
     policy: DeploymentPolicy | None = ROLLING
     to: str | None = None
+    ago: int = 3600
 
 
-def ended(past: str) -> list[EndedRollout]:
+def ended(past: str, ago: int = 3600) -> list[EndedRollout]:
     rollouts = []
     for drawn in past.split():
         arrow = next(known for known in ARROWS if known in drawn)
         left, right = (REVISIONS[name] for name in drawn.split(arrow))
-        rollouts.append(EndedRollout(left, right, *ARROWS[arrow], 3))
+        outcome, is_undo = ARROWS[arrow]
+        rollouts.append(EndedRollout(left, right, outcome, NOW - timedelta(seconds=ago), is_undo, 3))
     return rollouts
 
 
@@ -98,11 +104,14 @@ ROWS = [
     Row("completed, and scaling", resting("■◇◇"), "v1→v2", "to v1: create 1, drain ◇"),
     Row("degraded", at_rest("▲▲", degraded_reason="starts fail", retry_at=NOW), "v1→v2", "to v1: create 2"),
     Row("came back by itself, or after an abort", at_rest(), "v1→v2 v2✗v3", "refused: v3 is undone already, to v1"),
+    Row("has just come back by itself", at_rest(), "v1→v2 v2✗v3", "nothing to do", ago=60),
+    Row("came back a while ago", at_rest(), "v1→v2 v2✗v3", "refused: v3 is undone already, to v1", ago=61),
     Row("came back, nothing before", at_rest(), "v2✗v3", "refused: v3 is undone already"),
     Row("came back, then a rollout", at_rest(), "v0→v1 v1✗v3 v1→v2", "to v1: create 1, drain ■"),
     Row("came back, then retried", at_rest(), "v1✗v2 v1→v2", "to v1: create 1, drain ■"),
     Row("what ran before came back later", at_rest(), "v0→v1 v1→v2 v2✗v1 v2→v3 v3→v2", "to v3: create 1, drain ■"),
     Row("after an undo", at_rest(), "v0→v2 v2→v3 v3↩v2", "refused: v3 is undone already, to v0"),
+    Row("just after an undo", at_rest(), "v0→v2 v2→v3 v3↩v2", "refused: v3 is undone already, to v0", ago=1),
     Row("after an undo and a rollout", at_rest(), "v0→v1 v1→v3 v3↩v1 v1→v2", "to v1: create 1, drain ■"),
     Row("after two undos and a rollout", at_rest(), "v0→v1 v1→v3 v3↩v1 v1↩v0 v0→v2", "to v0: create 1, drain ■"),
     Row("after an undo that did not work out", at_rest(), "v0→v1 v1→v2 v2⇄v1", "to v0: create 1, drain ■"),
@@ -154,7 +163,7 @@ def undone(row: Row) -> str:
     deployment, who = row.deployment, asking(row.deployment, NOW)
     try:
         if row.to is None and deployment.rollout is None:
-            back = way_back(deployment, ended(row.past))
+            back = way_back(deployment, ended(row.past, row.ago), NOW)
             named: UUID | None = back.revision.id
         else:
             named = REVISIONS[row.to].id if row.to else None

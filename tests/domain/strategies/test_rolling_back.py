@@ -1,14 +1,27 @@
 """The way back: the same converge, with the current revision as its target and the budget of the rollout."""
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
+from domain.cycle.transitions import RevisionMove
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
-from domain.model.deployment import Deployment
+from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import RouteStatus, Verdict
-from tests.support.pictures.pictures import NOW, READY, ROLLING_BACK, V1, deploying, happens, rolling_back
+from domain.steering.activation import Activation, ActivationRequest, decide_activation
+from tests.support.pictures.pictures import (
+    NOW,
+    READY,
+    ROLLING_BACK,
+    V1,
+    V2,
+    deploying,
+    happens,
+    rolling_back,
+    rolling_update,
+)
 from tests.support.pictures.simulation import applied, world_of
 
 
@@ -93,6 +106,45 @@ def test_a_rollback_has_no_deadline_and_stays_until_it_is_done() -> None:
     deployment = rolling_back("■|■■", rollout={"deadline": NOW - timedelta(days=1), "failed_routes": 99})
     decision = cycle(deployment, NOW)
     assert (decision.verdict, decision.to) == (Verdict.NEED_RETRY, ROLLING_BACK)
+
+
+@pytest.mark.parametrize(
+    ("picture", "failed", "ends"),
+    [
+        ("|", StartFailures(V1, 3, NOW), True),
+        ("|~~", StartFailures(V1, 3, NOW), True),
+        ("|", StartFailures(V1, 2, NOW), False),
+        ("|", StartFailures(V2, 9, NOW), False),
+        ("|", StartFailures(V1, 9, NOW, came_up_at=NOW), False),
+        ("◇|", StartFailures(V1, 3, NOW), False),
+        ("■|", StartFailures(V1, 3, NOW), False),
+        ("|■", StartFailures(V1, 3, NOW), False),
+        ("|", None, False),
+    ],
+)
+def test_a_rollback_to_what_does_not_come_up_ends_when_no_replica_is_left(
+    picture: str,
+    failed: StartFailures | None,
+    ends: bool,  # noqa: FBT001
+) -> None:
+    decision = cycle(rolling_back(picture, start_failures=failed), NOW)
+    assert (decision.to == READY) is ends
+    assert (decision.revision is RevisionMove.CLEAR) is ends
+    if ends:
+        said = "nothing to go back to: 3 starts of it failed in a row"
+        assert (decision.reason, decision.degraded_reason, decision.changes.created) == (said, said, 0)
+        assert activated(applied(decision, NOW), V2) == Activation.BEGUN
+
+
+def test_a_rollout_between_two_that_do_not_start_ends_and_the_next_one_begins() -> None:
+    world = world_of(deploying("|", start_failures=StartFailures(V1, 3, NOW)), starts_fail=True)
+    world.run(seconds=60)
+    assert world.deployment.rollout is None
+    assert activated(world.deployment, V2) == Activation.BEGUN
+
+
+def activated(deployment: Deployment, revision: UUID) -> Activation:
+    return decide_activation(deployment, ActivationRequest(revision, "v3", None, rolling_update()))
 
 
 def test_a_paused_rollback_waits_for_a_person() -> None:

@@ -8,17 +8,17 @@ from domain.model.states import DeploymentLifecycleStatus
 from domain.steering.past import way_back
 from domain.words.errors import RollwayError, WrongStateError
 from tests.domain.steering.test_undo import at_rest, ended
-from tests.support.pictures.pictures import DESTROYED, DESTROYING
+from tests.support.pictures.pictures import DESTROYED, DESTROYING, NOW
 
 
 def test_a_size_that_came_with_the_revision_goes_with_it_unless_somebody_has_scaled_since() -> None:
     (completed,) = ended("v1→v2")
     grown = replace(completed, size_with_revision=5)
-    assert way_back(at_rest("■■■■■", n=5), [grown]).desired == 3
-    assert way_back(at_rest("■■■■", n=4), [grown]).desired is None
-    assert way_back(at_rest("■■■"), [completed]).desired is None
+    assert way_back(at_rest("■■■■■", n=5), [grown], NOW).desired == 3
+    assert way_back(at_rest("■■■■", n=4), [grown], NOW).desired is None
+    assert way_back(at_rest("■■■"), [completed], NOW).desired is None
     before, left = ended("v0→v2 v2→v3")
-    assert way_back(at_rest(), [before, replace(left, size_with_revision=3)]).desired is None, "v2 runs, and not v3"
+    assert way_back(at_rest(), [before, replace(left, size_with_revision=3)], NOW).desired is None, "v2 runs"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_size_that_came_with_the_revision_goes_with_it_unless_somebody_has_sca
 )
 def test_a_refusal_names_the_command_that_goes_further(past: str, detail: dict[str, str], said: str) -> None:
     with pytest.raises(RollwayError) as refused:
-        way_back(at_rest(), ended(past))
+        way_back(at_rest(), ended(past), NOW)
     assert refused.value.detail == detail
     assert refused.value.message.endswith(said)
 
@@ -44,4 +44,4 @@ def test_a_refusal_names_the_command_that_goes_further(past: str, detail: dict[s
 @pytest.mark.parametrize("status", [DESTROYING, DESTROYED], ids=str)
 def test_what_leaves_goes_nowhere(status: DeploymentLifecycleStatus) -> None:
     with pytest.raises(WrongStateError, match=f"web is {status}"):
-        way_back(at_rest(status=status), ended("v1→v2"))
+        way_back(at_rest(status=status), ended("v1→v2"), NOW)

@@ -5,9 +5,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.traffic.entrances import TrafficSettings, default_entrances, entrances_in_words, in_order
+from domain.traffic.entrances import TrafficSettings, default_entrances, in_order
 from domain.traffic.nested import around, named_after
-from domain.traffic.published import Entrance, EntranceKind, Protocol, RequestRules, known_protocol
+from domain.traffic.published import (
+    Entrance,
+    EntranceKind,
+    Protocol,
+    RequestRules,
+    known_protocol,
+)
+from domain.traffic.worded import entrances_in_words
 
 LABEL = "a" * 63
 LONGEST_HOST = f"{LABEL}.{LABEL}.{LABEL}.{'a' * 61}"
@@ -164,6 +171,9 @@ def test_hosts_stand_before_prefixes_and_each_by_name() -> None:
         ([host("web")], RequestRules(idle_timeout_seconds=5), "web, cut when silent for 5 s"),
         ([host("web")], RequestRules(idle_timeout_seconds=None), "web, never cut when silent"),
         ([host("web")], RequestRules(protocol=Protocol.HTTP2), "web, replicas speak HTTP/2"),
+        ([host("web")], RequestRules(hold_seconds=20), "web, waiting 20 s while nothing serves"),
+        ([host("web")], RequestRules(max_body_bytes=2000), "web, bodies of 2,000 bytes at most"),
+        ([host("web")], RequestRules(max_requests_per_second=50), "web, 50 requests a second at most"),
         (
             [host("web")],
             RequestRules(1, None, preview=False),

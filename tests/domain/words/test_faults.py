@@ -38,8 +38,9 @@ LONG = "a" * 60
             "add_revision",
             {"deployment": "web", "spec": {"command": ["serve"], "health_check": "/healthz"}},
             (
-                "spec.health_check: must be fields, each with its value: path, protocol, service, interval_seconds, "
-                "timeout_seconds, success_threshold, failure_threshold, initial_delay_seconds, start_deadline_seconds"
+                "spec.health_check: must be fields, each with its value, such as {path: /healthz}; the fields are "
+                "path, protocol, service, interval_seconds, timeout_seconds, success_threshold, failure_threshold, "
+                "initial_delay_seconds, start_deadline_seconds"
             ),
             "spec.health_check",
         ),
@@ -69,6 +70,12 @@ LONG = "a" * 60
             {"deployment": "web", "spec": {"command": "serve 'it"}},
             "spec.command: has a quote that is not closed; as a list no quotes are needed: [python, serve.py]",
             "spec.command",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "env": ["A=1"]}},
+            "spec.env: must be names, each with its value, such as {NAME: value}",
+            "spec.env",
         ),
         (
             "set_freeze",

@@ -76,7 +76,6 @@ def test_commands_that_arrive_while_postgres_restarts_are_carried_out(
     postgres_server.stop()
     try:
         sent = [_create(fleet, name) for name in names]
-        eventually(lambda: client.llen("rollway:commands") <= len(names) - 4, what="four of them to be taken")
         assert client.exists(*(f"rollway:celery-task-meta-{task_id}" for task_id in sent)) == 0
     finally:
         postgres_server.start()

@@ -17,7 +17,12 @@ from tests.support.workers.runtimes import environments_of, processes_of
 pytestmark = pytest.mark.e2e
 
 ADDRESSES = {"east": "127.0.0.1", "west": "127.0.0.2"}
-SILENCE_SECONDS = "4"
+
+
+@pytest.fixture
+def silence_seconds() -> str:
+    """After how long a silence a host is down."""
+    return "4"
 
 
 @pytest.fixture
@@ -29,24 +34,24 @@ def homes(tmp_path: Path) -> Iterator[dict[str, Path]]:
 
 
 @pytest.fixture
-def two_hosts(homes: dict[str, Path], fleet: Fleet) -> Fleet:
+def two_hosts(homes: dict[str, Path], fleet: Fleet, silence_seconds: str) -> Fleet:
     """Four replicas of v1, two on each host, each host with one worker."""
     for host in ADDRESSES:
-        start(fleet, homes, host)
+        start(fleet, homes, host, silence_seconds=silence_seconds)
     eventually(lambda: len(fleet.rows("SELECT FROM hosts")) == 2, what="both to be known, or one gets all replicas")
     fleet.start_beat()
     fleet.deploy_first(replicas=4)
     return fleet
 
 
-def start(fleet: Fleet, homes: dict[str, Path], host: str, name: str | None = None) -> None:
+def start(fleet: Fleet, homes: dict[str, Path], host: str, name: str | None = None, silence_seconds: str = "4") -> None:
     """A worker of this host."""
     fleet.start_workers(
         name or f"worker-{host}",
         host=host,
         ROLLWAY_HOME=str(homes[host]),
         ROLLWAY_HOST_ADDRESS=ADDRESSES[host],
-        ROLLWAY_HOST_SILENCE_SECONDS=SILENCE_SECONDS,
+        ROLLWAY_HOST_SILENCE_SECONDS=silence_seconds,
     )
 
 
@@ -85,6 +90,26 @@ def test_a_rollout_ends_as_promised_though_a_host_dies_in_the_middle(two_hosts: 
     lost = two_hosts.routes("web", "failed")
     assert {route["host"] for route in lost} == {"west"}
     assert all("its host west has been silent for" in route["status_reason"] for route in lost)
+
+
+@pytest.mark.parametrize("silence_seconds", ["60"])
+def test_a_rollout_ends_as_promised_though_a_machine_is_started_anew_in_the_middle(
+    two_hosts: Fleet, homes: dict[str, Path], silence_seconds: str
+) -> None:
+    two_hosts.add_revision("web", "v2", STARTUP_SECONDS="0.7")
+    two_hosts.activate("web", "v2")
+    eventually(lambda: placed(two_hosts)["west", "v2"], what="a new replica on the machine that is started anew")
+    two_hosts.kill("worker-west")
+    ended = running_routes(homes["west"])
+    for pid in processes_of(homes["west"]):
+        psutil.Process(pid).kill()
+    eventually(lambda: two_hosts.rows("SELECT FROM hosts WHERE last_seen_at < now() - interval '2.6 s'"))
+    start(two_hosts, homes, "west", "worker-west-again", silence_seconds)
+    two_hosts.wait_until_ready("web", "v2", 4, within=60)
+    (rollout,) = two_hosts.rollouts("web")
+    assert (rollout["outcome"], rollout["failed_routes"]) == ("completed", 0), "what a machine ended is no failure"
+    lost = [route for route in two_hosts.routes("web", "failed") if route["id"] in ended]
+    assert {route["status_reason"] for route in lost} == {"its process ended while its host west was away"}
 
 
 def test_a_host_that_comes_back_stops_what_was_replaced_and_adopts_nothing_twice(

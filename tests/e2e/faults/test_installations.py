@@ -10,10 +10,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from domain.installation.contract import CONTRACT, HOME_FILE
+from domain.installation.contract import CONTRACT, HOME_FILE, WRONG_INSTALLATION
 from domain.replicas.events import RouteLifecycleType
 from stack.home.folder import project_root
-from tasks.worker.installation import WRONG_INSTALLATION
 from tests.support.rows.databases import copy_of
 from tests.support.stack.servers import EmbeddedServer
 from tests.support.stack.stack import Fleet

@@ -11,8 +11,8 @@ import pytest
 import redis
 from sqlalchemy import make_url
 
+from domain.installation.contract import WRONG_INSTALLATION
 from stack.home.folder import project_root
-from tasks.worker.installation import WRONG_INSTALLATION
 from tests.support.faults.forwarder import forwarder
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
@@ -99,3 +99,10 @@ def test_a_redis_that_throws_messages_away_is_warned_of_and_used(fleet: Fleet, c
         client.config_set("maxmemory-policy", "noeviction")
     code, _ = ended["scale"]
     assert code == 0
+
+
+def test_a_redis_url_that_is_none_ends_workers_and_beat_with_a_sentence_and_for_good(database: str) -> None:
+    environment = {"DATABASE_URL": database, "REDIS_URL": "sentinel://127.0.0.1:26379/0"}
+    sentence = "Rollway does not begin: REDIS_URL must be redis://:password@host:port/0, or rediss://..."
+    ended = (WRONG_INSTALLATION, sentence)
+    assert run(environment, worker=WORKER, beat=BEAT) == {"worker": ended, "beat": ended}

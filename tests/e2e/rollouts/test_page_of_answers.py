@@ -1,4 +1,4 @@
-"""The live page shows what callers get of a new revision: whether it has answered anybody, and a judge's evidence."""
+"""The live page shows what fails, and what callers get of a new revision: any answer at all, and a judge's evidence."""
 
 import json
 import re
@@ -74,3 +74,53 @@ def test_the_evidence_of_a_judge_is_drawn_as_curves_and_said_in_words(
         assert len(dashes) == len(lines) == 2, "told apart without colours"
     assert serious(page) == []
     assert fits(page)
+
+
+def test_what_callers_got_in_the_last_hour_is_drawn_as_curves_and_said_in_words(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    rolled_out(running_fleet, "asked")
+    page = log_in(context, people.server.url, people.token(Role.VIEWER), "/deployments/asked")
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
+    expect(page.get_by_role("region", name="Callers")).to_have_count(0)
+    minutes = """
+        INSERT INTO requests
+        SELECT d.id, date_trunc('minute', clock_timestamp()) - s * interval '1 min', current_revision_id,
+               6000, 0, 600, 60, ARRAY[6000, 0, 0, 660, 0, 0, 0, 0, 0, 0, 0, 0]
+          FROM generate_series(-5, 50) s, deployments d WHERE d.name = 'asked'
+    """
+    write(people.engine, minutes)
+    callers = page.get_by_role("region", name="Callers")
+    for title, said in (
+        ("Requests a second", r"now [\d,]+"),
+        ("Failures a second", r"now [\d.]+, and 4xx [\d.]+"),
+        ("First byte, ms", "now 95 of 100 within 50 ms"),
+    ):
+        drawing = callers.get_by_role("img", name=title)
+        expect(drawing).to_have_accessible_description(re.compile(f"Over .*: {said}"), timeout=30_000)
+        lines = drawing.locator(".curve").all()
+        dashes = {line.evaluate("it => getComputedStyle(it).strokeDasharray") for line in lines}
+        assert len(dashes) == len(lines), "told apart without colours"
+    assert serious(page) == []
+    assert fits(page)
+
+
+def test_what_fails_stands_above_the_others_and_a_filter_without_a_match_says_so(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("sound", 1)
+    running_fleet.ask("create_deployment", deployment="unsound", desired_replicas=1)
+    running_fleet.ask("add_revision", deployment="unsound", name="v1", spec={"command": ["false"]})
+    running_fleet.activate("unsound", "v1")
+    page = log_in(context, people.server.url, people.token(Role.VIEWER))
+    trouble = page.get_by_role("region", name="In trouble")
+    expect(trouble.get_by_role("link")).to_have_text(["unsound"])
+    expect(page.locator("#counts .warn")).to_contain_text("1 scaling, failing")
+    page.keyboard.press("/")
+    page.keyboard.type("so-much")
+    expect(page.get_by_text("has “so-much” in its name, state or revision")).to_be_visible()
+    expect(trouble).to_be_hidden()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("unsound")
+    expect(trouble).to_be_visible()
+    running_fleet.ask("destroy", deployment="unsound")

@@ -182,7 +182,7 @@ def test_down_lets_what_is_in_flight_end_and_says_how_many_replicas_it_stopped(m
     address = machine.envoy
     with ThreadPoolExecutor() as clients:
         slow = [clients.submit(plain_http.get, f"{address}/web/slow?seconds=4") for _ in range(6)]
-        eventually(lambda: _active(machine.home.envoy_admin) == len(slow))
+        eventually(lambda: _active(machine.home.envoy_admin()) == len(slow))
         said = machine.rollway("down", "--yes")
         assert [answer.result().status_code for answer in slow] == [200] * len(slow)
     assert (said["replicas"], said["stopped_replicas"]) == (3, 3)

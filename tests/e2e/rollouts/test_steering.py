@@ -146,3 +146,24 @@ def test_retrying_what_was_rolled_back(running_fleet: Fleet) -> None:
     fleet.ask("retry", deployment=name)
     fleet.wait_until_ready(name, "v2", 3)
     assert [rollout["outcome"] for rollout in fleet.rollouts(name)] == ["rolled_back", "completed"]
+
+
+@pytest.mark.parametrize("how", ["held by its group", "paused"])
+def test_all_replicas_of_a_rollout_that_may_not_go_are_killed_and_come_back(running_fleet: Fleet, how: str) -> None:
+    fleet, first, name = running_fleet, f"first-{how[:4]}", f"second-{how[:4]}"
+    fleet.deploy_first(first, replicas=1, policy=BLUE_GREEN)
+    fleet.deploy_first(name, replicas=2)
+    fleet.add_revision(first, "v2")
+    fleet.add_revision(name, "v2")
+    fleet.ask("set_group", group=f"pair-{how[:4]}", deployments=[first, name], in_order=True)
+    fleet.activate(first, "v2")
+    fleet.activate(name, "v2")
+    eventually(lambda: "waits for the rollout" in (fleet.state(name)["reason"] or ""), what="it is held")
+    if how == "paused":
+        fleet.ask("pause", deployment=name)
+    for process in fleet.replica_processes(name):
+        process.kill()
+    eventually(lambda: fleet.answers(name) == ["v1", "v1"], what="both are back")
+    fleet.ask("scale", deployment=name, desired_replicas=3)
+    eventually(lambda: fleet.answers(name) == ["v1", "v1", "v1"], what="the size is followed")
+    assert fleet.steps(name) == [], "it has not moved"

@@ -2,8 +2,12 @@
 
 import json
 import threading
+import time
+from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -12,10 +16,12 @@ from celery import Celery
 
 from tasks.settings import TaskSettings
 from tasks.wire.queues import celery_settings
+from tests.support.people.receivers import SECRET, verified
 from tests.support.stack.stack import POLICY, Fleet
 from tests.support.stack.waiting import eventually
 
 pytestmark = pytest.mark.e2e
+NEXT_SECRET, STRANGERS_SECRET = (f"whsec_{b64encode(32 * letter).decode()}" for letter in (b"n", b"s"))
 
 
 class OtherSystem(ThreadingHTTPServer):
@@ -25,6 +31,7 @@ class OtherSystem(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Webhook)
         self.asked: list[dict[str, Any]] = []
         self.running: dict[str, str] = {}
+        self.calls: list[tuple[dict[str, str], bytes]] = []
         self.is_deaf = False
         self._producer = Celery(set_as_current=False)
         self._producer.conf.update(celery_settings(TaskSettings.from_environment(environment)))
@@ -59,7 +66,10 @@ class _Webhook(BaseHTTPRequestHandler):
     server: OtherSystem
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        asked = json.loads(body)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.calls.append((headers, body))
         self.send_response(202)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -73,6 +83,12 @@ class _Webhook(BaseHTTPRequestHandler):
 def other(fleet: Fleet) -> Iterator[OtherSystem]:
     fleet.start_workers("worker1")
     fleet.start_beat()
+    with other_system(fleet) as server:
+        yield server
+
+
+@contextmanager
+def other_system(fleet: Fleet) -> Iterator[OtherSystem]:
     with OtherSystem(fleet.environment) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -115,6 +131,28 @@ def test_a_rollout_over_replicas_of_another_system(fleet: Fleet, other: OtherSys
     eventually(lambda: sorted(other.running.values()) == ["v2", "v2"], what="the old ones to be stopped")
     assert [asked["action"] for asked in other.asked].count("start") == 4, "each is asked for once"
     eventually(lambda: all(route["stopped_at"] for route in fleet.routes("gpu", "terminated terminating")), what="ends")
+
+
+def is_signed(other: OtherSystem, secret: str) -> list[bool]:
+    """Of each call, whether a receiver with that secret takes it."""
+    return ["webhook-id" in headers and verified(secret, headers, body, time.time()) for headers, body in other.calls]
+
+
+def test_calls_are_signed_with_the_keys_of_the_target_that_they_go_to(fleet: Fleet, tmp_path: Path) -> None:
+    with other_system(fleet) as other:
+        file = tmp_path / "webhooks"
+        file.write_text(f"gpus = {other.url} {SECRET} {NEXT_SECRET}\n")
+        file.chmod(0o600)
+        fleet.start_workers("worker1", ROLLWAY_WEBHOOKS=str(file))
+        fleet.start_beat()
+        deploy(fleet, other)
+        assert [is_signed(other, secret) for secret in (SECRET, NEXT_SECRET)] == [[True, True]] * 2
+        assert is_signed(other, STRANGERS_SECRET) == [False, False]
+
+
+def test_without_a_target_calls_are_not_signed(fleet: Fleet, other: OtherSystem) -> None:
+    deploy(fleet, other)
+    assert is_signed(other, SECRET) == [False, False]
 
 
 def test_a_replica_that_is_reported_failed_is_replaced(fleet: Fleet, other: OtherSystem) -> None:

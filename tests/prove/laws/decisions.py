@@ -124,7 +124,9 @@ def _by_end(decision: ClassifiedDecision, after: State) -> Iterator[str]:
         return
     wanted, current = deployment.desired_replicas, deployment.current_revision_id
     serving = sum(route.is_serving and route.revision_id == current for route in deployment.routes)
-    if serving < wanted:
+    failures = before.start_failures
+    fails = failures is not None and failures.revision_id == current and failures.in_a_row >= 3
+    if serving < wanted and not (before.status == ROLLING_BACK and fails and not before.active_routes):
         yield f"a rollout that ends is complete: {serving} of {wanted} serve"
     foreign = [route for route in deployment.active_routes if route.revision_id != current]
     if any(not is_parked(route, target_of(deployment), after.now) for route in foreign):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from uuid import uuid4
 
+import httpx
 import pytest
 from pydantic import ValidationError
 
@@ -14,6 +15,7 @@ from domain.revisions.revision import RevisionSpec
 from domain.revisions.runtime_spec import ExternalSpec
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 from runtime.external.runtime import ExternalRuntime
+from runtime.external.webhook import post, why_not_reached
 from tests.support.people.webhooks import Webhook, asked_at, document, serving
 from tests.support.workers.runtimes import ROOT
 
@@ -107,9 +109,21 @@ def test_a_webhook_that_cannot_be_reached_or_does_not_answer_is_asked_again_late
             hasty.start(request)
         webhook.answers.set()
         assert runtime.start(request).running
-    with pytest.raises(RuntimeUnavailableError, match="cannot be reached: ConnectError") as away:
+    with pytest.raises(RuntimeUnavailableError, match="cannot be reached: nothing listens there") as away:
         runtime.start(request)
     assert "secret" not in str(away.value)
+
+
+def test_a_webhook_that_is_none_or_speaks_no_tls_is_told_as_that() -> None:
+    with serving() as webhook:
+        plain = webhook.url.replace("http:", "https:")
+        for url, why in (
+            ("http://nosuch.invalid/", "no machine of its name is known"),
+            (plain, "it does not speak TLS"),
+        ):
+            with pytest.raises(httpx.ConnectError) as away:
+                post(url, b"{}", {}, 10)
+            assert why_not_reached(away.value).startswith(why)
 
 
 def test_an_answer_that_no_text_can_hold_is_told_as_far_as_it_can_be(

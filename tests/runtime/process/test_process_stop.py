@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -119,6 +120,27 @@ def test_forgetting_kills_what_an_ended_replica_left_and_keeps_its_log(home: Pat
     assert runtime.find(replica.route_id) is None
     assert runtime.log_tail(replica.route_id, 5) == "left"
     runtime.forget(replica.route_id)
+
+
+GIVES_UP_RIGHTS = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+os.setuid(61234)
+print("given up", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE")
+def test_a_replica_that_has_become_another_user_is_killed_with_its_children(runtime: ProcessRuntime) -> None:
+    replica = runtime.start(request(python(GIVES_UP_RIGHTS)))
+    eventually(lambda: runtime.log_tail(replica.route_id, 5).split("\n") == ["given up"] * 2)
+    both = [psutil.Process(pid_of(replica)), *psutil.Process(pid_of(replica)).children()]
+    assert {process.uids().real for process in both} == {61234}
+    runtime.kill(replica.route_id)
+    eventually(lambda: not any(is_running(process.pid) for process in both))
 
 
 def test_a_running_replica_is_not_forgotten(runtime: ProcessRuntime) -> None:

@@ -9,7 +9,9 @@ from typing import LiteralString
 import httpx
 
 from db.connection.engine import in_transaction
-from db.replicas.hosts import show_sign_of_life
+from db.proxies.callers import add_requests
+from db.replicas.signs import show_sign_of_life
+from domain.traffic.callers import NOBODY, Requests
 from tasks.settings import KEY_PREFIX
 from tests.support.faults.watched import Watched
 from tests.support.pictures.pictures import PROVISIONING
@@ -54,6 +56,21 @@ def a_server_has_no_redis(watched: Watched) -> Iterator[Mapping[str, str]]:
 
 
 @contextmanager
+def a_certificate_was_not_renewed(watched: Watched) -> Iterator[Mapping[str, str]]:
+    make_deployment(watched.fleet.engine, "", name="secured", n=0)
+    write(
+        watched.fleet.engine,
+        """
+        INSERT INTO certificates (deployment_id, kind, name, chain, not_after, fault)
+        SELECT id, 'acme', 'www.example.com', 'PEM', now() + interval '13 days', 'the authority cannot be reached'
+          FROM deployments WHERE name = 'secured'
+        """,
+    )
+    yield {"deployment": "secured"}
+    write(watched.fleet.engine, "DELETE FROM certificates")
+
+
+@contextmanager
 def postgres_falls_silent(watched: Watched) -> Iterator[Mapping[str, str]]:
     watched.wire.is_forwarding.clear()
     yield {"instance": watched.target("cut-off")}
@@ -81,6 +98,24 @@ def too_few_serve(watched: Watched) -> Iterator[Mapping[str, str]]:
     ill: LiteralString = "UPDATE routes SET status = 'unhealthy' " + OF_IT
     with rows(watched, "■■■|", ill, "UPDATE routes SET status = 'healthy' " + OF_IT) as name:
         yield {"deployment": name}
+
+
+@contextmanager
+def none_serves(watched: Watched) -> Iterator[Mapping[str, str]]:
+    ill: LiteralString = "UPDATE routes SET status = 'unhealthy', healthy_at = created_at " + OF_IT
+    with rows(watched, "■■■|", ill, "UPDATE routes SET status = 'healthy' " + OF_IT) as name:
+        yield {"deployment": name}
+
+
+@contextmanager
+def requests_fail(watched: Watched) -> Iterator[Mapping[str, str]]:
+    name = f"web{next(watched.numbers)}"
+    make_deployment(watched.fleet.engine, "■", name=name, n=1)
+    for failed in (0, 1000):
+        came = {(name, NOBODY): Requests(fine=1000, failed=failed)}
+        in_transaction(watched.fleet.engine, partial(add_requests, came=came, named=[name]))
+        watched.sees(f'rollway_requests_total{{deployment="{name}", class="failed"}} == {failed}')
+    yield {"deployment": name}
 
 
 @contextmanager
@@ -126,6 +161,7 @@ def a_replica_does_not_leave(watched: Watched) -> Iterator[Mapping[str, str]]:
 @contextmanager
 def nobody_takes_an_event(watched: Watched) -> Iterator[Mapping[str, str]]:
     write(watched.fleet.engine, SUBSCRIPTION)
+    watched.sees('rollway_events{subscription="pager"}')
     write(watched.fleet.engine, GIVEN_UP)
     yield {"subscription": "pager"}
     write(watched.fleet.engine, "DELETE FROM subscriptions")

@@ -18,14 +18,26 @@ from tests.support.stack.server_process import Process
 
 RULES = project_root() / "monitoring/rollway.rules.yml"
 MISSING = "NO PROMETHEUS, SO NO ALERT IS MADE TO FIRE HERE: 'make prometheus' unpacks that of Debian, without root"
-SCRAPE = "500ms"
+SCRAPE, RANGE = "1s", "10s"
+"""How often it asks, and over how long it compares: with one answer in five a busy machine still shows an increase."""
 
 
 def program(name: str) -> Path | None:
-    """`prometheus` or `promtool`: on the PATH, or where `make prometheus` puts them."""
+    """A program, such as `promtool` or `amtool`: on the PATH, or where `make prometheus` puts them."""
     places = f"{os.environ.get('PATH', '')}{os.pathsep}{Path(sys.prefix) / 'prometheus/usr/bin'}"
     found = shutil.which(name, path=places)
     return Path(found) if found else None
+
+
+def alertmanager() -> list[str] | None:
+    """The command of an Alertmanager. Debian's needs a file of its package, which may be unpacked elsewhere."""
+    found = program("prometheus-alertmanager")
+    templates = Path("/usr/share/prometheus/alertmanager")
+    if found is None or templates.exists():
+        return [str(found)] if found else None
+    unpacked = found.parents[2] / templates.relative_to("/")
+    place = f"mount -t tmpfs none /usr/share && mkdir -p {templates} && cp {unpacked}/*.tmpl {templates}/"
+    return ["unshare", "--map-root-user", "--mount", "sh", "-c", f'{place} && exec {found} "$@"', "sh"]
 
 
 def rules() -> list[dict[str, Any]]:
@@ -35,9 +47,9 @@ def rules() -> list[dict[str, Any]]:
 
 
 def in_a_hurry(text: str) -> str:
-    """The rules with `for` left out, and ranges and offsets of some seconds: what they ask is the same."""
+    """The rules with `for` left out, and ranges and offsets of `RANGE`: what they ask is the same."""
     without_waits = re.sub(r"^ +(for|keep_firing_for): .*\n", "", text, flags=re.MULTILINE)
-    return re.sub(r"offset \d+[smhd]", "offset 6s", re.sub(r"\[\d+[smhd]\]", "[6s]", without_waits))
+    return re.sub(r"offset \d+[smhd]", f"offset {RANGE}", re.sub(r"\[\d+[smhd]\]", f"[{RANGE}]", without_waits))
 
 
 class Prometheus:
@@ -47,7 +59,7 @@ class Prometheus:
         port = free_port()
         (folder / "rollway.rules.yml").write_text(in_a_hurry(RULES.read_text(encoding="utf-8")), encoding="utf-8")
         configuration = {
-            "global": {"scrape_interval": SCRAPE, "scrape_timeout": SCRAPE, "evaluation_interval": SCRAPE},
+            "global": {"scrape_interval": SCRAPE, "scrape_timeout": SCRAPE, "evaluation_interval": "500ms"},
             "rule_files": ["rollway.rules.yml"],
             "scrape_configs": list(jobs),
         }

@@ -57,13 +57,18 @@ class Watched:
         return f"127.0.0.1:{self.ports[name]}"
 
     def work(self) -> None:
-        """A worker and a beat, if they do not run yet."""
+        """A worker and a beat, if they do not run yet, seen by Prometheus: what they count then is an increase."""
         if "worker1" not in self.running:
             self.fleet.start_workers("worker1", **WORKER, ROLLWAY_METRICS_PORT=str(self.ports["worker"]))
         if "beat" not in self.running:
             self.fleet.start_beat(ROLLWAY_METRICS_PORT=str(self.ports["beat"]))
         self.running |= {"worker1", "beat"}
-        eventually(lambda: all(self.page(name).status_code == 200 for name in ("worker", "beat")))
+        for name in ("worker", "beat"):
+            eventually(partial(self._shows, name))
+            self.sees(f'up{{instance="{self.target(name)}"}} == 1')
+
+    def _shows(self, name: str) -> bool:
+        return bool(self.page(name).status_code == 200)
 
     def rest(self) -> None:
         """Neither worker nor beat."""
@@ -78,6 +83,11 @@ class Watched:
     def has_fired(self, alert: str, labels: Mapping[str, str], since: float) -> bool:
         """What Prometheus says; nothing has where there is none."""
         return self.prometheus is not None and self.prometheus.has_fired(alert, labels, since)
+
+    def sees(self, expression: str) -> None:
+        """Wait until Prometheus, where there is one, has a sample: what comes then is an increase."""
+        if self.prometheus is not None:
+            eventually(partial(self.prometheus.ask, expression), what=expression)
 
     def refuse(self, node: Node) -> None:
         """A proxy does not take over what it is told. To refuse what is old news by then is to refuse nothing."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from domain.model.deployment import Deployment, Rollout
@@ -86,21 +86,27 @@ def undo_rollout(
     if deployment.rollout is not None:
         return undo(deployment, None, asking(deployment, now))
     remembered = (RolloutOutcome.COMPLETED, RolloutOutcome.ROLLED_BACK)
-    back = way_back(deployment, [told(last) for last in ended if last.outcome in remembered])
+    back = way_back(deployment, [told(last, now) for last in ended if last.outcome in remembered], now)
     return undo(
         deployment, request(deployment, back.revision.id, policy, desired=back.desired), asking(deployment, now)
     )
 
 
-def told(ended: Ended) -> EndedRollout:
-    """As the database tells it; each revision has a content of its own."""
+def told(ended: Ended, now: datetime) -> EndedRollout:
+    """As the database tells it, long ago; each revision has a content of its own."""
     rollout = ended.rollout
     came_from, went_to = (
         KnownRevision(revision, str(revision), str(revision))
         for revision in (rollout.from_revision_id, rollout.to_revision_id)
     )
     return EndedRollout(
-        came_from, went_to, ended.outcome, rollout.is_undo, rollout.desired_at_start, rollout.desired_with_revision
+        came_from,
+        went_to,
+        ended.outcome,
+        now - timedelta(days=1),
+        rollout.is_undo,
+        rollout.desired_at_start,
+        rollout.desired_with_revision,
     )
 
 

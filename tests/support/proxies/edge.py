@@ -59,8 +59,13 @@ def discovery_port(api: Process) -> int:
 
 
 def envoy_process(
-    api: Process, folder: Path, node_id: str = "edge-1", restarts: tuple[str, ...] = ("--disable-hot-restart",)
+    api: Process,
+    folder: Path,
+    node_id: str = "edge-1",
+    restarts: tuple[str, ...] = ("--disable-hot-restart",),
+    discovery: int | None = None,
 ) -> Process:
+    """One that listens to the server, or to what stands before it at the port `discovery`."""
     port, admin, stats = free_port(), free_port(), free_port()
     config = folder / f"{node_id}.yaml"
     config.write_text(
@@ -69,7 +74,7 @@ def envoy_process(
             key=KEY,
             listen=("127.0.0.1", port),
             admin=("127.0.0.1", admin),
-            xds=("127.0.0.1", discovery_port(api)),
+            xds=("127.0.0.1", discovery or discovery_port(api)),
             stats=("127.0.0.1", stats),
         )
     )

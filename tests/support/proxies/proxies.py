@@ -8,7 +8,7 @@ from traffic.resources import Resource, ResourceKind, Resources, Watermark, reso
 from traffic.stream.part import DiscoveryRequest
 from traffic.stream.proxy import Response, Stream
 
-CLUSTERS, ENDPOINTS, ROUTES = ResourceKind
+CLUSTERS, ENDPOINTS, ROUTES, *_ = ResourceKind
 NAMES = ("web", "api", "web/preview")
 
 
@@ -65,7 +65,7 @@ class Proxy:
         """A new stream: it says what it holds."""
         self.inbox.clear()
         self.outbox.clear()
-        for kind in ResourceKind:
+        for kind in (CLUSTERS, ENDPOINTS, ROUTES):
             names = () if kind is CLUSTERS else (ROUTE_CONFIGURATION,) if kind is ROUTES else tuple(self.held[CLUSTERS])
             versions = {name: found.version for name, found in self.held[kind].items()}
             self.outbox.append(DiscoveryRequest(kind, subscribe=names, holds=versions))

@@ -107,12 +107,13 @@ class Node:
         self.say(told.kind, response_nonce=told.nonce, error_detail={"code": 13, "message": why})
 
     def take_all(self) -> None:
-        """Ask for everything, and take over what comes, until it holds something of each kind."""
+        """Ask for everything, and take over what comes, until it holds clusters, endpoints and routes."""
         self.ask(ResourceKind.CLUSTERS)
         self.accept(self.hear())
         self.ask(ResourceKind.ENDPOINTS, *self.held[ResourceKind.CLUSTERS])
         self.ask(ResourceKind.ROUTES, "rollway")
-        while not all(self.held.values()):
+        of_each = ResourceKind.CLUSTERS, ResourceKind.ENDPOINTS, ResourceKind.ROUTES
+        while not all(self.held[kind] for kind in of_each):
             self.accept(self.hear())
 
     def send_bytes(self, body: bytes) -> None:

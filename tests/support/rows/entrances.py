@@ -1,10 +1,17 @@
 """Where a deployment is reached, as the database says it."""
 
+from functools import partial
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
+from db.certificates.wanted import want
+from db.connection.engine import in_transaction, transaction
 from db.proxies.table import read_traffic
-from tests.support.rows.deployments import read
+from domain.traffic.published import RequestRules, stored_together
+from domain.traffic.tls import TlsSettings, wanted_certificates
+from tests.support.rows.deployments import read, write
 
 DEFAULTS = ["host web", "host web.localhost", "prefix /web/"]
 
@@ -23,3 +30,11 @@ def timeout_of(engine: Engine) -> float | None:
     (row,) = read(engine, "SELECT request_timeout_seconds FROM deployments WHERE name = 'web'")
     timeout: float | None = row["request_timeout_seconds"]
     return timeout
+
+
+def set_tls(engine: Engine, deployment_id: UUID, settings: TlsSettings | None, hosts: tuple[str, ...]) -> None:
+    """Have a deployment want certificates for these hosts, as `set_traffic` does it."""
+    wanted = wanted_certificates(settings, hosts)
+    in_transaction(engine, partial(want, deployment_id=deployment_id, wanted=wanted))
+    rules = Jsonb(stored_together(RequestRules(tls=settings)))
+    write(engine, "UPDATE deployments SET rules = %s WHERE id = %s", rules, deployment_id)

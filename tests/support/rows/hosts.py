@@ -5,7 +5,7 @@ from functools import partial
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.replicas.hosts import look_at_signs_of_life, show_sign_of_life
+from db.replicas.signs import HostsTurned, look_at_signs_of_life, note_hearing, show_sign_of_life
 from tests.support.rows.deployments import write
 
 LOOKS = 3
@@ -20,9 +20,20 @@ def silent(engine: Engine, name: str) -> None:
     write(engine, "UPDATE hosts SET last_seen_at = clock_timestamp() - interval '1 hour' WHERE name = %s", name)
 
 
+def deaf(engine: Engine, name: str) -> None:
+    in_transaction(engine, partial(note_hearing, host=name, is_deaf=True))
+    write(engine, "UPDATE hosts SET unasked_since = clock_timestamp() - interval '1 hour' WHERE name = %s", name)
+
+
+def turned(engine: Engine) -> HostsTurned:
+    """What one look finds."""
+    return in_transaction(engine, partial(look_at_signs_of_life, fresh_seconds=2.5, looks=LOOKS))
+
+
 def look(engine: Engine) -> tuple[list[str], list[str]]:
-    down, back = in_transaction(engine, lambda connection: look_at_signs_of_life(connection, 2.5, LOOKS))
-    return sorted(down), sorted(back)
+    """The hosts that one look finds to be down, and back."""
+    found = turned(engine)
+    return sorted(found.down), sorted(found.back)
 
 
 def go_down(engine: Engine, name: str) -> None:
@@ -30,3 +41,11 @@ def go_down(engine: Engine, name: str) -> None:
     for _ in range(LOOKS):
         found = look(engine)
     assert found == ([name], [])
+
+
+def go_deaf(engine: Engine, *names: str) -> None:
+    for name in names:
+        deaf(engine, name)
+    for _ in range(LOOKS):
+        found = turned(engine)
+    assert found.deaf == set(names)

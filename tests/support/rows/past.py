@@ -22,6 +22,7 @@ TWO = Retention(
     revisions_count=2,
     commands_days=1,
     destroyed_days=5,
+    ended_days=2,
 )
 """Two of each kind are kept, and what is younger than a day."""
 

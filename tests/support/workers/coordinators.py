@@ -56,7 +56,8 @@ def assert_nothing_happened_twice(engine: Engine) -> None:
     for rollout in read(engine, "SELECT id, steps FROM rollouts"):
         steps = read(
             engine,
-            "SELECT step_no, (inputs->'deployment'->>'version')::int AS version FROM rollout_steps"
+            "SELECT step_no, (coalesce(inputs->'changed', inputs)->'deployment'->>'version')::int AS version"
+            "  FROM rollout_steps"
             " WHERE rollout_id = %s ORDER BY step_no",
             rollout["id"],
         )

@@ -14,6 +14,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "add_revision": {"deployment": "web", "spec": {"command": ["serve"]}},
     "set_policy": {"deployment": "web", "policy": None},
     "set_traffic": {"deployment": "web"},
+    "set_maintenance": {"deployment": "web", "state": "on"},
     "set_autoscaling_rules": {"deployment": "web", "rules": []},
     "push_metric": {"deployment": "web", "metric": "busy", "value": 1},
     "activate_revision": {"deployment": "web", "revision": "v1"},

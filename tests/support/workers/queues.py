@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import redis
+from celery.states import READY_STATES
 
 from tasks.settings import KEY_PREFIX
 from tests.support.stack.waiting import eventually
@@ -28,12 +29,13 @@ def drop_all(client: redis.Redis, queue: str) -> int:
 
 
 def answer_of(client: redis.Redis, task_id: str, within: float = 60) -> dict[str, Any]:
-    """The answer to a command that was sent, as Celery keeps it: {"status", "result"}."""
+    """The answer to a command that was sent, as Celery keeps it: {"status", "result"}. A try that failed is none."""
 
-    def look() -> Any:
-        return client.get(f"{KEY_PREFIX}celery-task-meta-{task_id}")
+    def look() -> dict[str, Any] | None:
+        kept = json.loads(client.get(f"{KEY_PREFIX}celery-task-meta-{task_id}") or "{}")
+        return kept if kept.get("status") in READY_STATES else None
 
-    found: dict[str, Any] = json.loads(eventually(look, within, f"the answer to {task_id}"))
+    found: dict[str, Any] = eventually(look, within, f"the answer to {task_id}")
     return found
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from domain.revisions.secrets import SecretReference
 from runtime.secrets.host_secrets import HostSecrets
 from tasks.hosts.secret_checks import keep_answering
+from tasks.hosts.signs_of_life import SignsGiver, keep_showing_signs_of_life
 from tests.support.rows.deployments import read as rows_of
 from tests.support.workers.replicas import SERVICE
 
@@ -35,12 +36,14 @@ def fault(secrets: HostSecrets, reference: str) -> str:
 def answering(engine: Engine, secrets: HostSecrets) -> Iterator[None]:
     """A worker of the host, as far as secrets go."""
     until = Event()
-    threads = keep_answering(engine, secrets, until)
+    answers = keep_answering(engine, secrets, until)
+    signs = keep_showing_signs_of_life(SignsGiver(engine, secrets.host, "127.0.0.1", asked=answers.ring), until)
     try:
         yield
     finally:
         until.set()
-        for thread in threads:
+        answers.ring()
+        for thread in (*answers.threads, signs):
             thread.join()
 
 

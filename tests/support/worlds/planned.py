@@ -11,6 +11,7 @@ from typing import Any, Self
 import psycopg
 from psycopg.rows import dict_row
 
+from domain.cycle.chain import Chain
 from domain.cycle.recording import changes_from_json, inputs_from_json
 from domain.foresight.plan.foreseen import Plan, plan
 from domain.foresight.plan.subject import Subject
@@ -20,7 +21,8 @@ from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
 
 _STEPS = """
-    SELECT s.rollout_id, s.phase, s.inputs, s.decision FROM rollout_steps s JOIN rollouts o ON o.id = s.rollout_id
+    SELECT s.rollout_id, s.step_no, s.phase, s.inputs, s.decision
+      FROM rollout_steps s JOIN rollouts o ON o.id = s.rollout_id
      WHERE o.outcome = 'completed' ORDER BY s.rollout_id, s.step_no
 """
 _WELL = (RouteStatus.PROVISIONING, RouteStatus.HEALTHY, RouteStatus.TERMINATING)
@@ -39,8 +41,10 @@ class Stored:
     changes: RouteChanges
 
     @classmethod
-    def of(cls, row: dict[str, Any]) -> Self:
-        saw, at = inputs_from_json(row["inputs"])
+    def of(cls, row: dict[str, Any], chain: Chain) -> Self:
+        inputs = chain.whole(row["rollout_id"], row["step_no"], row["inputs"])
+        assert inputs is not None, f"step {row['step_no']} builds on nothing"
+        saw, at = inputs_from_json(inputs)
         return cls(saw, at, row["phase"], changes_from_json(row["decision"]))
 
     @property
@@ -55,8 +59,9 @@ def hold_against_their_plans(url: str) -> int:
     with psycopg.connect(url, row_factory=dict_row) as connection:
         rows = connection.execute(_STEPS).fetchall()
     rollouts: dict[object, list[Stored]] = defaultdict(list)
+    chain = Chain()
     for row in rows:
-        rollouts[row["rollout_id"]].append(Stored.of(row))
+        rollouts[row["rollout_id"]].append(Stored.of(row, chain))
     return sum(_is_as_planned(steps) for steps in rollouts.values() if nothing_went_wrong(steps))
 
 

@@ -1,8 +1,10 @@
 """One pass of a handler: under a lock, chunk by chunk, until nothing is due or somebody says stop."""
 
 import threading
+from contextlib import nullcontext
 from datetime import datetime
 
+import psycopg
 import pytest
 import redis
 from sqlalchemy import Engine
@@ -18,6 +20,7 @@ from domain.model.events import DeploymentLifecycleType, DoDeploymentLifecycleEv
 from domain.model.states import DeploymentSubStep
 from domain.words.errors import InvalidInputError
 from tasks.cycle.coordinator import DeploymentCoordinator
+from tasks.cycle.written import in_halves
 from tasks.redis.locks import Slots
 from tasks.redis.wake import Waker
 from tasks.wire.queues import host_queue
@@ -191,3 +194,20 @@ def test_an_undo_that_is_asked_for_during_a_slow_look_comes_right_after_it(
     hasty.dispose()
     assert slow.noted[0].startswith("web has been held for")
     assert snapshot(engine, made.id).status == ROLLING_BACK
+
+
+@pytest.mark.parametrize(
+    ("error", "blamed"),
+    [
+        (psycopg.OperationalError("server closed the connection unexpectedly"), []),
+        (psycopg.errors.ConnectionTimeout("connection timeout expired"), []),
+        (psycopg.errors.AdminShutdown("terminating connection due to administrator command"), []),
+        (psycopg.errors.QueryCanceled("canceling statement due to statement timeout"), ["web"]),
+        (psycopg.errors.CheckViolation("routes_within_ceiling"), ["web"]),
+    ],
+)
+def test_what_befalls_the_way_to_postgres_is_no_deployments_fault(error: psycopg.Error, blamed: list[str]) -> None:
+    found: list[str] = []
+    with nullcontext() if blamed else pytest.raises(type(error)):
+        in_halves(["web"], error, nullcontext, lambda name, _: found.append(name))
+    assert found == blamed

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from db.audit import impossible
+from db.audit import impossible, receipts
 from db.audit.receipts import made_from_rows, receipt_before, seal, sealed_receipt, unsealed
 from db.connection.engine import in_transaction, transaction
 from db.views.ahead.foresight import last_rollout_of
@@ -147,3 +147,11 @@ def test_each_seal_is_told_with_its_hash_and_a_broken_chain_is_found_by_workers_
 
 def counted() -> float:
     return float(IMPOSSIBLE_STATES._value.get())
+
+
+def test_a_seal_makes_no_plan(engine: Engine) -> None:
+    make_deployment(engine, "■■■|", n=3)
+    roll_out(engine, "v1")
+    made = receipts._planned.cache_info().misses
+    assert seal_all(engine) == 1
+    assert receipts._planned.cache_info().misses == made

@@ -57,3 +57,36 @@ def test_events_that_were_given_up_long_ago_are_forgotten(engine: Engine) -> Non
     app.tasks["rollway.cut_the_past"]()
     left = read(engine, "SELECT (data->>'desired_replicas')::int AS size FROM outbox ORDER BY position")
     assert left == [{"size": 5}, {"size": 6}]
+
+
+def test_tokens_freezes_and_hosts_that_ended_long_ago_are_forgotten(engine: Engine) -> None:
+    tokens: LiteralString = """
+        INSERT INTO tokens (name, hash, role, created_by, expires_at)
+        SELECT concat('ci-', days), sha256(concat(days)::bytea), 'viewer', 'ann', now() - days * interval '1 day'
+          FROM unnest(ARRAY[-1, 29, 31, NULL]) days
+    """
+    freezes: LiteralString = """
+        INSERT INTO freezes (name, starts_at, ends_at, actor, reason)
+        SELECT 'night-' || days, now() - interval '99 days', now() - days * interval '1 day', 'ann', ''
+          FROM unnest(ARRAY[-1, 29, 31]) days
+    """
+    hosts: LiteralString = """
+        INSERT INTO hosts (name, address, last_seen_at, down_since)
+        SELECT 'rack-' || days, '10.0.0.9', now() - days * interval '1 day', now() - days * interval '1 day'
+          FROM unnest(ARRAY[29, 31]) days
+    """
+    for query in (tokens, freezes, hosts):
+        write(engine, query)
+    make_deployment(engine, "■✗", n=2)
+    write(engine, "UPDATE routes SET host = 'rack-31', stopped_at = NULL WHERE status = 'failed'")
+    app.tasks["rollway.cut_the_past"]()
+    names = {
+        table: {row["name"] for row in read(engine, query)}
+        for table, query in (
+            ("tokens", "SELECT name FROM tokens"),
+            ("freezes", "SELECT name FROM freezes"),
+            ("hosts", "SELECT name FROM hosts WHERE name ~ '^rack'"),
+        )
+    }
+    assert names == {"tokens": {"ci--1", "ci-29", "ci-"}, "freezes": {"night--1", "night-29"}, "hosts": {"rack-29"}}
+    assert read(engine, "SELECT 1 FROM routes WHERE host = 'rack-31' AND stopped_at IS NULL") == []

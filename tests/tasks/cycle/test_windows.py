@@ -113,7 +113,7 @@ def test_in_a_group_with_an_order_a_rollout_waits_for_those_of_the_deployments_b
 def test_without_freezes_and_groups_no_statement_asks_for_them_and_with_them_a_chunk_sends_four_more(
     engine: Engine,
 ) -> None:
-    sent, coordinator, handler = sent_by(engine), coordinator_without_redis(engine), handler_for(PROVISIONING)
+    sent, handler = sent_by(engine), handler_for(PROVISIONING)
     counts = []
     for already, more, group in ((0, 1, None), (1, 1, "one"), (2, 20, "many")):
         names = [f"web-{number}" for number in range(already, already + more)]
@@ -124,7 +124,7 @@ def test_without_freezes_and_groups_no_statement_asks_for_them_and_with_them_a_c
         read(engine, "UPDATE deployments SET due_at = NULL RETURNING id")
         read(engine, "UPDATE deployments SET due_at = now() WHERE name = ANY(%s) RETURNING id", names)
         sent.clear()
-        assert coordinator.process_chunk(handler).seen == more
+        assert coordinator_without_redis(engine).process_chunk(handler).seen == more
         counts.append(len(sent))
     assert [count - counts[0] for count in counts] == [0, 4, 4]
 

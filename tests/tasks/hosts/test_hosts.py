@@ -7,7 +7,7 @@ import redis
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.replicas.hosts import show_sign_of_life
+from db.replicas.signs import show_sign_of_life
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.hosts.silent import look_at_hosts, settle_routes
 from tasks.redis.wake import Waker

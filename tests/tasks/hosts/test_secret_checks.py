@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from db.commands.execute import Origin, execute
 from db.connection.engine import in_transaction
-from db.replicas.hosts import forget_host
+from db.replicas.lost import forget_host
 from db.replicas.secrets import (
     Share,
     UnaskedSecretsError,
@@ -22,6 +22,7 @@ from domain.commands.messages import parse_command
 from domain.revisions.secrets import MissingSecretError, SecretCheck
 from runtime.secrets.host_secrets import HostSecrets
 from tasks.hosts.secret_checks import SecretAnswers, ask_hosts
+from tasks.hosts.signs_of_life import SignsGiver
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, ask, make_deployment, read, write
 from tests.support.rows.hosts import go_down, up
@@ -99,7 +100,7 @@ def test_what_nobody_asks_for_is_forgotten_and_so_is_what_a_forgotten_host_said(
 ) -> None:
     up(engine, HERE, "other")
     in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{folder}/old"]))
-    write(engine, "UPDATE host_secrets SET asked_at = asked_at - interval '25 hours'")
+    write(engine, "UPDATE host_secrets SET asked_at = asked_at - interval '61 minutes'")
     in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{folder}/new"]))
     SecretAnswers(engine, secrets).look()
     left = read(engine, "SELECT host, right(reference, 3) AS name FROM host_secrets ORDER BY 1, 2")
@@ -176,3 +177,20 @@ def test_with_no_host_up_nobody_is_waited_for(engine: Engine, folder: Path) -> N
     added(engine, folder)
     ask_for_its_secrets(engine, "activate_revision", revision="v1")
     assert ask(engine, "activate_revision", deployment="web", revision="v1").result["activation"] == "first"
+
+
+def test_a_host_that_nobody_asks_looks_at_nothing(engine: Engine, secrets: HostSecrets, folder: Path) -> None:
+    up(engine, HERE)
+    taken: list[object] = []
+    giver = SignsGiver(engine, HERE, "127.0.0.1", asked=lambda: taken.append(None))
+    giver.show()
+    assert taken == []
+    in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{folder}/db"]))
+    giver.show()
+    assert len(taken) == 1
+    SecretAnswers(engine, secrets).look()
+    giver.show()
+    assert len(taken) == 1, "it was looked at, and is lacked: again in a while"
+    write(engine, "UPDATE host_secrets SET checked_at = checked_at - interval '11 seconds'")
+    giver.show()
+    assert len(taken) == 2

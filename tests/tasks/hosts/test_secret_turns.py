@@ -1,5 +1,6 @@
 """Deployments take turns in what a host looks at: none of them holds up another, however much it asks for."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
+from db.connection.engine import in_transaction, transaction
 from db.replicas.secrets import MOST_OPEN, Share, TakenSecret, TooManySecretsError, ask_for_secrets, take_secrets
 from runtime.secrets.host_secrets import HostSecrets
 from tasks.hosts.secret_checks import ask_hosts
@@ -46,6 +47,40 @@ def test_a_secret_is_looked_at_by_one_worker_until_it_has_had_its_time(engine: E
     assert [secret.reference for secret in taken(engine, limit=9)] == ["env:A"]
 
 
+def test_who_looks_while_another_one_takes_gets_the_next_and_waits_for_nobody(engine: Engine) -> None:
+    up(engine, HERE)
+    wanted(engine, "web", "env:A", "env:B")
+    with transaction(engine) as open_:
+        share = Share(are_commands=False, limit=1, most=100, lease=timedelta(seconds=15))
+        (first,) = take_secrets(open_, HERE, timedelta(seconds=10), share)
+        with ThreadPoolExecutor(1) as pool:
+            (second,) = pool.submit(taken, engine, limit=1).result(timeout=60)
+    assert {first.reference, second.reference} == {"env:A", "env:B"}
+
+
+def test_no_secret_is_taken_twice_by_workers_that_look_at_the_same_moment(engine: Engine) -> None:
+    up(engine, HERE)
+    references = [f"env:A{number}" for number in range(50)]
+    wanted(engine, "web", *references)
+
+    def look(_: int) -> list[str]:
+        found = list[str]()
+        while got := taken(engine, limit=1):
+            found += [secret.reference for secret in got]
+        return found
+
+    with ThreadPoolExecutor(6) as pool:
+        found = [reference for each in pool.map(look, range(6)) for reference in each]
+    assert len(found) == len(set(found))
+    assert set(found) <= set(references)
+
+
+def test_a_deployment_gets_each_of_its_places_one_after_the_other(engine: Engine) -> None:
+    up(engine, HERE)
+    wanted(engine, "web", *(f"command:/bin/sleep {number}" for number in range(9)))
+    assert [len(taken(engine, limit=1, most=4, programs=True)) for _ in range(5)] == [1, 1, 1, 1, 0]
+
+
 def test_a_deployment_has_so_many_programs_at_once_and_files_wait_for_none(engine: Engine) -> None:
     up(engine, HERE)
     wanted(engine, "greedy", *(f"command:/bin/sleep {number}" for number in range(9)), "file:/run/a")
@@ -79,5 +114,5 @@ def test_who_asks_for_slow_programs_without_end_holds_up_nobody_else(engine: Eng
         eventually(lambda: len(read(engine, running)) >= 4, what="programs run")
         found = ask_hosts(engine, "web", [f"command:{quick}", f"file:{folder}/db"])
         assert [(check.is_answered, check.fault) for check in found] == [(True, None)] * 2
-        assert len(read(engine, running)) <= 4
+        assert len(read(engine, running)) <= 4 + 1, "two that take at once see no lease of each other"
         write(engine, "DELETE FROM host_secrets")

@@ -21,7 +21,7 @@ Made = Callable[..., Courier]
 HOURS = 10_000.0
 
 
-def no_task(name: str, _document: Mapping[str, Any], _queue: str) -> None:
+def no_task(name: str, _document: Mapping[str, Any], _queue: str, _seconds: float) -> None:
     raise AssertionError(f"{name} was sent")
 
 
@@ -38,7 +38,7 @@ def courier_to(engine: Engine) -> Iterator[Callable[..., Courier]]:
 
     def make(seconds: float = 5, **targets: Receiver) -> Courier:
         known = {name: found.target for name, found in targets.items()}
-        made.append(Courier(engine, lambda: known, no_task, seconds, threading.Event()))
+        made.append(Courier(engine, lambda: known, no_task, lambda _: 0, seconds, threading.Event()))
         return made[-1]
 
     yield make
@@ -175,18 +175,30 @@ def test_what_is_given_up_is_logged_counted_and_passed_by(engine: Engine, receiv
     assert (seen.waiting, seen.given_up, seen.why) == (0, 1, "ci answered 500")
 
 
-def test_who_answers_that_it_is_gone_is_not_asked_again(engine: Engine, receiver: Receiver, courier_to: Made) -> None:
+def test_who_answers_that_it_is_gone_is_told_nothing_more_until_it_subscribes_anew(
+    engine: Engine, receiver: Receiver, courier_to: Made
+) -> None:
     receiver.status = lambda _: 410
     ask(engine, "set_subscription", subscription="ci", webhook="ci")
     make_deployment(engine)
-    scale(engine, "web", 4)
+    scale(engine, "web", 4, 5)
     deliver(engine, courier_to(ci=receiver))
-    assert len(receiver.asked) == 1
+    assert len(receiver.asked) == 1, "nor are the events behind it"
+    (seen,) = in_transaction(engine, all_subscriptions)
+    assert (seen.waiting, seen.given_up, seen.ended_why) == (0, 2, "ci answered 410")
+    scale(engine, "web", 6)
+    assert waiting(engine) == 0
+    receiver.status = lambda _: 204
+    ask(engine, "set_subscription", subscription="ci", webhook="ci")
+    scale(engine, "web", 7)
+    deliver(engine, courier_to(ci=receiver))
+    (seen,) = in_transaction(engine, all_subscriptions)
+    assert (seen.ended_at, seen.ended_why, len(receiver.taken)) == (None, None, 1)
 
 
 @pytest.mark.parametrize(
     ("webhook", "why"),
-    [("other", "ROLLWAY_WEBHOOKS names no target other here"), ("ci", "ci cannot be reached: ConnectError")],
+    [("other", "ROLLWAY_WEBHOOKS names no target other here"), ("ci", "ci cannot be reached: nothing listens there")],
 )
 def test_an_event_waits_where_it_cannot_go_and_no_url_is_told(
     engine: Engine, courier_to: Made, webhook: str, why: str

@@ -27,6 +27,16 @@ def test_one_slot_is_held_by_one_and_free_again_afterwards(client: redis.Redis, 
         assert now is not None
 
 
+def test_a_worker_that_rests_leaves_its_slot_to_others_though_its_work_goes_on(client: redis.Redis, sent: Sent) -> None:
+    mine, other = slots(client, sent), slots(client, sent)
+    with mine.hold("scaling", "scaling") as held:
+        assert held is not None
+        mine.let_go()
+        assert not held.is_held
+        with other.hold("scaling", "scaling") as now:
+            assert now is not None
+
+
 def holding(stack: ExitStack, count: int, workers: Iterable[Slots], lock_id: str = "x") -> bool:
     """Whether exactly the first `count` of these workers get a slot."""
     held = [stack.enter_context(worker.hold(lock_id, lock_id)) is not None for worker in workers]

@@ -8,7 +8,8 @@ import redis
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.replicas.hosts import place_routes, show_sign_of_life
+from db.replicas.hosts import place_routes
+from db.replicas.signs import show_sign_of_life
 from tasks.replicas.start_stop import HostReplicas
 from tasks.wire.queues import host_queue
 from tests.support.pictures.pictures import SCALING

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import transaction
 from db.locking.statuses import due_statuses, statuses_of
-from db.replicas.hosts import fail_routes_of_lost_hosts
+from db.replicas.lost import fail_routes_of_lost_hosts
 from db.views.deployments import deployment_named, existing_deployments
 from domain.model.states import Lifecycle, RouteStatus
 from domain.words.errors import UnreadableError

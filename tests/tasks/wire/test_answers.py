@@ -5,15 +5,17 @@ from typing import Any
 
 import pytest
 import redis
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
 import tasks.worker.composition
 import tasks.worker.connections
+from db.connection.engine import engine as worker_engine
 from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
 from domain.words.errors import InvalidInputError
 from tasks.app import app
-from tasks.asked.commands import TASKS, answer_message
+from tasks.asked.commands import MAX_RETRIES, TASKS, answer_message
+from tasks.worker.connections import redis_client, waker
 from tests.support.pictures.pictures import PENDING, PROVISIONING
 from tests.support.rows.deployments import make_deployment, read, snapshot, write
 from tests.support.rows.refused_writes import TRANSACTION_TIMEOUT, refused_writes
@@ -90,6 +92,12 @@ def test_arguments_that_no_command_has_are_refused(given: dict[str, Any]) -> Non
     assert told["error"]["message"].startswith("the arguments must be payload alone, or ")
 
 
+def last_try(payload: Any) -> dict[str, Any]:
+    """The answer of a worker to whom the command came back so often that it gives it to nobody else."""
+    told: dict[str, Any] = app.tasks["rollway.scale"].apply(kwargs={"payload": payload}, retries=MAX_RETRIES).get()
+    return told
+
+
 def test_without_postgres_a_command_is_answered_when_patience_ends(
     postgres_server: EmbeddedServer, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,11 +107,11 @@ def test_without_postgres_a_command_is_answered_when_patience_ends(
     try:
         with monkeypatch.context() as hurried:
             hurried.setattr("tasks.asked.commands.PATIENCE_SECONDS", 0.5)
-            told = answer("rollway.scale", payload)
+            told = last_try(payload)
     finally:
         postgres_server.start()
     assert json.loads(json.dumps(told))["error"]["code"] == "unavailable"
-    assert "PostgreSQL did not answer for 0.5 s" in told["error"]["message"]
+    assert "PostgreSQL did not answer for 3 s" in told["error"]["message"]
     assert answer("rollway.scale", payload)["repeated"] is False
 
 
@@ -113,7 +121,7 @@ def test_a_command_that_took_postgres_too_long_is_answered_as_one_without_postgr
     make_deployment(engine)
     monkeypatch.setattr("tasks.asked.commands.PATIENCE_SECONDS", 0.1)
     with refused_writes(engine, "commands", TRANSACTION_TIMEOUT):
-        told = answer("rollway.scale", {"request_id": "r", "deployment": "web", "desired_replicas": 4})
+        told = last_try({"request_id": "r", "deployment": "web", "desired_replicas": 4})
     assert told["error"]["code"] == "unavailable"
 
 
@@ -148,6 +156,20 @@ def test_the_alarm_wakes_for_what_falls_due_and_for_nothing_else(engine: Engine,
     client.delete("rollway:queued:deploying/provisioning")
     app.tasks["rollway.wake_what_is_due"](interval=60.0)
     assert (drop_all(client, "lifecycle"), len(read(engine, "SELECT FROM beat"))) == (0, 1), "the second beat's"
+
+
+def test_an_alarm_at_rest_takes_one_connection_and_one_more_to_look_at_hosts(engine: Engine) -> None:
+    make_deployment(engine, "■■■")
+    write(engine, "UPDATE deployments SET due_at = NULL")
+    taken: list[object] = []
+    event.listen(worker_engine(), "checkout", lambda *_: taken.append(None))
+    app.tasks["rollway.wake_what_is_due"](interval=60.0)
+    assert len(taken) == 2
+    assert waker().is_at_rest()
+    write(engine, "UPDATE deployments SET due_at = now()")
+    redis_client().flushdb()
+    app.tasks["rollway.wake_what_is_due"](interval=60.0)
+    assert not waker().is_at_rest()
 
 
 @pytest.mark.parametrize(

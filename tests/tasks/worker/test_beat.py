@@ -10,7 +10,7 @@ from celery import Celery
 from tasks.redis.wake import MOST_WAITING
 from tasks.seen.log import configure_logging
 from tasks.settings import KEY_PREFIX, TaskSettings, settings
-from tasks.wire.queues import ALARM_TASK, LIFECYCLE_QUEUE, beat_schedule, celery_settings
+from tasks.wire.queues import ALARM_TASK, DO_IF_NEEDED_TASK, LIFECYCLE_QUEUE, beat_schedule, celery_settings
 from tasks.worker import connections
 from tasks.worker.beat import MemoryScheduler
 from tests.support.stack.waiting import eventually
@@ -59,3 +59,23 @@ def test_a_tick_is_sent_in_each_interval_but_not_to_a_queue_that_nobody_reads(
     assert client.llen(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}") == MOST_WAITING
     drop_all(client, LIFECYCLE_QUEUE)
     eventually(lambda: alarms() == 1)
+
+
+def test_short_ticks_are_not_sent_while_an_alarm_has_found_nothing_due(
+    beat: MemoryScheduler, client: redis.Redis
+) -> None:
+    [short] = [name for name in beat_schedule() if name.startswith("check_pending") and name.endswith("if needed")]
+    beat.merge_inplace({short: {**beat_schedule()[short], "schedule": 0.05}})
+
+    def sent() -> list[str]:
+        beat.tick()
+        found = [task for task, _ in waiting(client, LIFECYCLE_QUEUE)]
+        drop_all(client, LIFECYCLE_QUEUE)
+        return found
+
+    eventually(lambda: DO_IF_NEEDED_TASK in sent(), what="a short tick")
+    connections.waker().note_rest()
+    runs = beat.schedule[short].total_run_count
+    while beat.schedule[short].total_run_count < runs + 5:
+        assert sent() == []
+    eventually(lambda: DO_IF_NEEDED_TASK in sent(), what="a short tick once no alarm came for a while")

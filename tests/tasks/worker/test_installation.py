@@ -11,7 +11,8 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.connection.server import read_installation
 from domain.installation.contract import CONTRACT, HOME_FILE, WrongInstallationError
-from tasks.worker.installation import compare, owner_of_home, owner_of_redis
+from tasks.worker.installation import compare
+from tasks.worker.owners import owner_of_home, owner_of_redis
 from tests.support.rows.deployments import write
 
 KEY = "rollway:installation"

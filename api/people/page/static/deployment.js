@@ -1,5 +1,6 @@
 // One deployment: what it waits for, its replicas, its rollout on a time line, and what has happened.
 import { offerButtons, buttons } from "./ask.js";
+import { callers } from "./callers.js";
 import { h, morphChildren } from "./dom.js";
 import { curves } from "./evidence.js";
 import { history } from "./history.js";
@@ -11,13 +12,15 @@ import { isOlder, legend, picture, revisionWords, say, serving, setClock, since,
 const NAME = document.body.dataset.deployment;
 const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
 const RECORDS = 50;
-const shown = { why: "", offered: [], deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, records: [], fault: "" };
+const shown = { why: "", offered: [], deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], fault: "" };
 const WHY_PAUSE = 300;
 const PLAN_PAUSE = 1000;
 const REQUESTS_PAUSE = 5000;
+const CALLERS_PAUSE = 10_000;
 let isPlanning = false;
 let plannedAt = 0;
 let unprovenAt = 0;
+let callersAt = 0;
 let isDrawing = false;
 let isAsking = false;
 
@@ -35,10 +38,11 @@ function head(deployment) {
 
 function sentence(deployment) {
   const { waits_for: verb } = deployment;
-  const waits = verb ? h("strong", {}, `Waits for you to ${verb} it. `) : null;
+  const asked = `Waits for you to ${verb} it. ${deployment.maintenance}`.trimEnd();
+  const waits = verb ? h("strong", {}, `${asked} `) : deployment.said + (shown.why ? "." : "");
   const retry = deployment.retry_at ? h("span", {}, " Tried again in ", since(deployment.retry_at, " "), ".") : null;
   const more = shown.why ? h("span", { class: "dim" }, ` ${shown.why}.`) : null;
-  return h("p", { class: `why ${deployment.tone}` }, waits, deployment.said, retry, more);
+  return h("p", { class: `why ${deployment.tone}` }, waits, retry, more);
 }
 
 function reached(document) {
@@ -59,6 +63,7 @@ function made() {
     replicas(deployment),
     past ? rollout(past, cycles, plan, deployment) : null,
     curves(shown.evidence),
+    callers(shown.callers),
     history(records),
   ].filter(Boolean);
 }
@@ -189,11 +194,19 @@ async function readUnproven() {
   if (found) take(found);
 }
 
+/** Counted by proxies all the time, whatever happens here. */
+async function readCallers() {
+  callersAt = Date.now();
+  shown.callers = (await insist(() => ask(`${PATH}/requests`))) ?? shown.callers;
+  soon();
+}
+
 offerButtons(() => shown, refresh);
 document.getElementById("legend").append(...legend());
 setInterval(() => {
   if (document.visibilityState !== "visible") return;
   tick();
+  if (shown.deployment && Date.now() - callersAt > CALLERS_PAUSE) readCallers();
   if (shown.deployment?.unproven && Date.now() - unprovenAt > REQUESTS_PAUSE) readUnproven();
   if (!shown.deployment?.rollout) return;
   soon();

@@ -34,9 +34,11 @@ export function curves(evidence) {
   );
 }
 
-const curve = (name, kind, value) => ({ name, kind, value });
+/** `value`: of a point; null where there is none. */
+export const curve = (name, kind, value) => ({ name, kind, value });
 
-function chart(points, title, said, drawn) {
+/** Curves over points in time. `start`: what stands under the first one. */
+export function chart(points, title, said, drawn, start = "0 s", end = duration(Date.parse(points.at(-1).at) - Date.parse(points[0].at))) {
   const [first, last] = [Date.parse(points[0].at), Date.parse(points.at(-1).at)];
   const highest = Math.max(...drawn.flatMap(({ value }) => points.map(value)), 1);
   const x = (point) => (WIDTH * (Date.parse(point.at) - first)) / Math.max(1, last - first);
@@ -52,10 +54,10 @@ function chart(points, title, said, drawn) {
       svg("desc", { id: `${key}-desc` }, `Over ${duration(last - first)}: ${said}.`),
       svg("line", { class: "axis", x1: 0, x2: WIDTH, y1: HEIGHT - FOOT, y2: HEIGHT - FOOT }),
       drawn.map(({ kind, value }) => svg("polyline", {
-        class: `curve ${kind}`, points: points.map((point) => `${x(point).toFixed(1)},${y(value(point)).toFixed(1)}`).join(" "),
+        class: `curve ${kind}`, points: points.filter((point) => value(point) !== null).map((point) => `${x(point).toFixed(1)},${y(value(point)).toFixed(1)}`).join(" "),
       })),
-      svg("text", { x: 0, y: HEIGHT - 3 }, "0 s"),
-      svg("text", { x: WIDTH, y: HEIGHT - 3, "text-anchor": "end" }, duration(last - first)),
+      svg("text", { x: 0, y: HEIGHT - 3 }, start),
+      svg("text", { x: WIDTH, y: HEIGHT - 3, "text-anchor": "end" }, end),
     ),
     h(
       "figcaption",

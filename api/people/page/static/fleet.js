@@ -1,4 +1,4 @@
-// The list of deployments: what waits for a person on top, the others by name.
+// The list of deployments: what waits for a person on top, then what is in trouble, the others by name.
 import { buttons, offerButtons } from "./ask.js";
 import { h, morph } from "./dom.js";
 import { ask, follow, insist } from "./stream.js";
@@ -13,7 +13,9 @@ const FRAME = 8; // milliseconds of drawing, so that what is pressed meanwhile i
 let isDrawing = false;
 const filter = document.getElementById("filter");
 const shown = { offered: [], deployment: null };
-const lists = { waiting: document.getElementById("waiting-rows"), rest: document.getElementById("rows") };
+const lists = {
+  waiting: document.getElementById("waiting-rows"), trouble: document.getElementById("trouble-rows"), rest: document.getElementById("rows"),
+};
 
 function row(deployment) {
   const { name } = deployment;
@@ -30,12 +32,18 @@ function row(deployment) {
 
 function isShown(deployment) {
   const wanted = filter.value.trim().toLowerCase();
+  if (!wanted) return true;
   const text = `${deployment.name} ${deployment.word} ${revisionWords(deployment)}`.toLowerCase();
   return text.includes(wanted);
 }
 
+function listOf({ waits_for, tone }) {
+  if (waits_for) return "waiting";
+  return tone === "warn" ? "trouble" : "rest";
+}
+
 function place(deployment, element) {
-  const list = deployment.waits_for ? lists.waiting : lists.rest;
+  const list = lists[listOf(deployment)];
   if (element.parentElement === list) return;
   const focused = element.contains(document.activeElement) ? document.activeElement : null;
   list.insertBefore(element, firstAfter(list.children, deployment.name));
@@ -96,16 +104,20 @@ function soon(name) {
 
 function count() {
   const words = new Map();
-  let waiting = 0;
+  const parts = { waiting: 0, trouble: 0, rest: 0 };
   for (const deployment of deployments.values()) {
-    words.set(deployment.word, (words.get(deployment.word) ?? 0) + 1);
-    waiting += deployment.waits_for ? 1 : 0;
+    const { word, tone } = deployment;
+    words.set(word, { tone, count: (words.get(word)?.count ?? 0) + 1 });
+    parts[listOf(deployment)] += isShown(deployment) ? 1 : 0;
   }
-  document.getElementById("counts").textContent = [...words].sort().map(([state, n]) => `${n} ${state}`).join(" · ");
-  document.getElementById("waiting").hidden = !waiting;
+  const counts = [...words].sort().map(([word, { tone, count }]) => h("span", { class: tone }, `${count} ${word}`));
+  document.getElementById("counts").replaceChildren(...counts.flatMap((each, place) => (place ? [" · ", each] : [each])));
+  for (const part of ["waiting", "trouble"]) document.getElementById(part).hidden = !parts[part];
   const none = document.getElementById("none");
-  none.hidden = deployments.size > 0;
-  none.textContent = "No deployment yet: Apply makes one of a file, as 'rollway apply -f FILE' does.";
+  none.hidden = parts.waiting + parts.trouble + parts.rest > 0;
+  none.textContent = deployments.size
+    ? `None of ${deployments.size} has “${filter.value.trim()}” in its name, state or revision.`
+    : "No deployment yet: Apply makes one of a file, as 'rollway apply -f FILE' does.";
 }
 
 function take(deployment) {
@@ -153,6 +165,7 @@ insist(async () => {
 });
 filter.addEventListener("input", () => {
   for (const [name, element] of rows) element.hidden = deployments.has(name) && !isShown(deployments.get(name));
+  count();
 });
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.target.closest("input, select, textarea, dialog")) return;

@@ -2,16 +2,24 @@
 
 import json
 import re
+from functools import partial
+from typing import LiteralString
 
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
+from db.connection.engine import in_transaction, transaction
+from db.proxies.callers import add_requests
+from domain.traffic.callers import NOBODY, Requests
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import PENDING, PROVISIONING
-from tests.support.rows.deployments import make_deployment, write
+from tests.support.rows.deployments import ask, make_deployment, write
 
 pytestmark = pytest.mark.usefixtures("servers")
+AN_HOUR_AGO: LiteralString = """
+    UPDATE deployment_history SET updated_at = updated_at - interval '61 min'
+     WHERE deployment_id = (SELECT id FROM deployments WHERE name = 'old')
+"""
 
 
 def change(engine: Engine, assignments: str) -> None:
@@ -28,6 +36,31 @@ def test_the_table_has_a_line_for_each_deployment(rollway: Rollway, engine: Engi
         ["web", "deploying/provisioning", "2/3", "v1"],
     ]
     assert any("■■|◇" in line for line in lines)
+
+
+def test_who_loses_requests_stands_first_and_a_page_says_what_callers_get(rollway: Rollway, engine: Engine) -> None:
+    made = make_deployment(engine, "■■", n=2)
+    assert "requests" not in rollway("status").out + rollway("status", "web").out
+    came = {("web", made.v1): Requests(9000, 0, 100, 900), ("web", NOBODY): Requests(failed=100)}
+    in_transaction(engine, partial(add_requests, came=came, named=["web"]))
+    first = next(line for line in rollway("status").out.splitlines() if "loses" in line)
+    assert re.search(r"! web loses requests: [\d.]+ of \d+ requests/s failed in the last 2 minutes \(9.90%\): ", first)
+    assert first.endswith("no replica was there, v1")
+    page = rollway("status", "web").out
+    assert re.search(r"v1: [\d.]+ requests/s, \S+ failed \(9.00%\), \S+ refused \(4xx\) \(1.00%\)", page)
+    assert re.search(r"[\d.]+ requests/s found no replica", page)
+    assert json.loads(rollway("status", "--json").out)["losing"][0]["deployment"] == "web"
+
+
+def test_a_table_ends_after_so_many_lines_and_says_that_there_are_more(rollway: Rollway, engine: Engine) -> None:
+    for name in ("api", "blog", "cart"):
+        make_deployment(engine, name=name)
+    assert "cart" in rollway("status").out
+    cut = rollway("status", "-n", "2").out.splitlines()
+    assert [line.split()[0] for line in cut[-3:]] == ["api", "blog", "There"]
+    assert "'rollway status -n 20'" in cut[-1]
+    assert len(json.loads(rollway("status", "--json", "-n", "2").out)["deployments"]) == 2
+    assert len(json.loads(rollway("status", "--json").out)["deployments"]) == 3
 
 
 def test_without_deployments_the_way_to_one_is_shown(rollway: Rollway) -> None:
@@ -95,6 +128,18 @@ def test_words_that_look_like_markup_are_shown_as_they_are(rollway: Rollway, eng
     assert "got [red]503[/red] :boom:" in rollway("status").out
     rollway("scale", "web", "2", "--reason", "[/b]")
     assert "from 3 to 2 replicas: [/b]" in rollway("history", "web").out
+
+
+def test_history_without_a_name_is_that_of_the_fleet_within_the_last_hour(rollway: Rollway, engine: Engine) -> None:
+    assert "Nothing has happened within the last hour" in rollway("history").out
+    for name, replicas in (("old", 4), ("web", 5), ("mail", 6)):
+        make_deployment(engine, "", name=name)
+        ask(engine, "scale", deployment=name, desired_replicas=replicas, actor="ann")
+    write(engine, AN_HOUR_AGO)
+    head, *lines = rollway("history").out.splitlines()
+    assert head.split() == ["WHEN", "DEPLOYMENT", "WHO", "WHAT", "WHY"]
+    assert [line.split()[3:6] for line in lines] == [["web", "ann", "scale"], ["mail", "ann", "scale"]]
+    assert [each["deployment"] for each in json.loads(rollway("history", "-n", "1", "--json").out)] == ["mail"]
 
 
 def test_history_tells_who_and_why_in_order(rollway: Rollway, engine: Engine) -> None:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("servers")
 
 FILE = """
 deployment: web
-revision: {name: v1, command: sleep 60}
+revision: {name: v1, command: sleep 60, working_directory: null}
 """
 
 

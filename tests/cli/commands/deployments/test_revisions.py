@@ -67,7 +67,7 @@ def test_two_that_differ_are_shown_line_by_line_with_exit_code_5(rollway: Rollwa
         ("show web v9", 1, "web has no revision v9; 'rollway revisions list web' lists them"),
         ("show web a b", 2, "give one deployment to 'list'"),
         ("diff web", 2, "give one deployment to 'list'"),
-        ("web", 2, "Invalid value for 'list|show|diff': "),
+        ("web", 2, "'rollway revisions list web' lists the revisions of the deployment web"),
         ("list api", 1, "there is no deployment called api"),
     ],
 )

@@ -74,7 +74,7 @@ def test_asked_to_roll_back_it_turns_and_asked_again_it_has_nothing_to_do(rollwa
     [
         ([], 2, "say what changes: an image, a command, or a revision that exists"),
         (["v9"], 1, "web has no revision v9; 'rollway status web' lists them"),
-        (["--image", "web:2"], 2, "image: v1 runs with runtime 'process', which has no image"),
+        (["--image", "web:2"], 2, "--image: v1 runs with runtime 'process', which has no image"),
         (["v2", "--", "sleep", "1"], 1, "revision v2 of web exists with another content"),
         (["V 2", "--", "sleep", "1"], 2, "revision: "),
         (["--", ""], 2, "command: "),

@@ -78,7 +78,7 @@ def test_where_one_deployment_is_reached_is_set_alone(rollway: Rollway, engine: 
         ("policy web --set {strategy}", "policy.strategy: "),
         ("policy web --set {} --remove", "--set and --remove do not go together"),
         ("policy web --set [1]", "policy: "),
-        ("autoscaling web --set {}", "rules: "),
+        ("autoscaling web --set {}", "--set: must be a list of rules, such as [{"),
         ("autoscaling web --set [{metric:}]", "rules.0.metric: "),
         ("push-metric web queue nan", "value: "),
         ("push-metric web queue 3", "metric: no rule of web"),
@@ -96,3 +96,20 @@ def test_a_setting_that_makes_no_sense_is_one_sentence_with_its_field(
     ended = rollway(*line.split())
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1), ended
     assert ended.err.startswith(sentence)
+
+
+def test_a_maintenance_begins_with_a_page_of_ones_own_and_ends(
+    rollway: Rollway, engine: Engine, tmp_path: Path
+) -> None:
+    make_deployment(engine, "■", n=1)
+    (tmp_path / "sorry.html").write_text("<h1>Sorry</h1>")
+    begun = rollway("maintenance", "web", "on", "--page", str(tmp_path / "sorry.html"), "--reason", "disks")
+    assert (begun.code, begun.out) == (0, "web is in maintenance: callers get 503 until 'off'\n")
+    for command in (("status", "web"), ("status",)):
+        assert "(disks); callers get 503" in " ".join(rollway(*command).out.split())
+    (service,) = json.loads(rollway("traffic", "web", "--json").out)["services"]
+    assert service["maintenance"]["page"] == "<h1>Sorry</h1>"
+    assert rollway("maintenance", "web", "off").out == "web is not in maintenance any more\n"
+    assert json.loads(rollway("status", "web", "--json").out)["maintenance"] == ""
+    missing = rollway("maintenance", "web", "on", "--page", str(tmp_path / "none.html"))
+    assert (missing.code, "none.html: cannot be read: No such file" in missing.err) == (2, True)

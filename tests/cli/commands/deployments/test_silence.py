@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from db.beat import note_tick
 from db.connection.engine import in_transaction, transaction
 from db.proxies.acks import SeenProxy, note_proxies
-from db.replicas.hosts import show_sign_of_life
+from db.replicas.signs import show_sign_of_life
 from tests.cli.conftest import Rollway
 from tests.support.pictures.policies import CANARY
 from tests.support.rows.acknowledged import publish, see
@@ -47,7 +47,7 @@ def test_who_asks_for_a_judge_is_told_which_proxies_tell_it_nothing(
 ) -> None:
     judged = {"strategy": "canary", "spec": {"steps": ["5%"], "replicas": 2, "max_surge": 2, "judge": {}}}
     file = tmp_path / "applied.yaml"
-    file.write_text("deployment: applied\nrevision: {name: v2, command: sleep 60}\n")
+    file.write_text("deployment: applied\nrevision: {name: v2, command: sleep 60, working_directory: null}\n")
     with transaction(engine) as connection:
         show_sign_of_life(connection, "here", "here")
     for name, policy in (("judged", judged), ("timed", CANARY), ("applied", judged), ("restarted", judged)):
@@ -71,7 +71,7 @@ def test_who_asks_for_a_judge_is_told_where_its_chances_do_not_hold(
     rollway: Rollway, engine: Engine, tmp_path: Path
 ) -> None:
     file = tmp_path / "web.yaml"
-    file.write_text("deployment: web\nrevision: {name: v2, command: sleep 60}\n")
+    file.write_text("deployment: web\nrevision: {name: v2, command: sleep 60, working_directory: null}\n")
     with transaction(engine) as connection:
         show_sign_of_life(connection, "here", "here")
     publish(engine)

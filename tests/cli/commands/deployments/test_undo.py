@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from tests.cli.conftest import Rollway
 from tests.support.people.promoted import promoted_to_v2
@@ -36,6 +36,18 @@ def test_a_second_undo_says_what_is_undone_already_and_what_would_go_further(rol
     error = json.loads(ended.out)["error"]
     assert (ended.code, error["code"]) == (1, "already_undone")
     assert error["message"] == "the rollout of web to v2 is undone already, and web runs v1"
+
+
+def test_an_undo_of_what_has_just_gone_back_finds_it_done(rollway: Rollway, engine: Engine) -> None:
+    promoted_to_v2(engine)
+    rollway("activate", "web", "v1")
+    with cycling(engine):
+        assert rollway("abort", "web", "--wait", "--timeout", "20").code == 0
+        ended = rollway("undo", "web", "--wait", "--timeout", "20")
+        assert (ended.code, ended.out.splitlines()[0]) == (0, "v2 is already active in web; nothing to do")
+        with engine.begin() as connection:
+            connection.execute(text("UPDATE rollouts SET ended_at = ended_at - interval '2 minutes'"))
+        assert rollway("undo", "web").code == 1
 
 
 def test_an_undo_while_an_undo_is_under_way_changes_nothing(rollway: Rollway, engine: Engine) -> None:

@@ -127,6 +127,14 @@ def test_a_first_revision_that_never_comes_up_is_told_with_its_cause(rollway: Ro
     assert "web is degraded: it took too long; a replica failed: exit code 3; its log ends: boom.\n" in ended.err
 
 
+def test_a_slow_start_says_once_what_it_waits_for(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "◇◇", n=2, status=SCALING)
+    said = "status_reason = 'No Docker engine answers', created_at = now() - interval '10 s'"
+    write(engine, f"UPDATE routes SET {said}")
+    ended = rollway("scale", "web", "3", "--wait", "--timeout", "2")
+    assert ended.out.count("! a start of v1 waits: No Docker engine answers\n") == 1
+
+
 @pytest.mark.parametrize(("starts", "code"), [(2, 4), (3, 1)])
 def test_nobody_waits_for_a_fourth_start_of_what_has_never_been_healthy(
     rollway: Rollway, engine: Engine, starts: int, code: int

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from db.connection.engine import transaction
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import PENDING, PROVISIONING, READY
-from tests.support.rows.deployments import make_deployment
+from tests.support.rows.deployments import make_deployment, write
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -28,6 +28,24 @@ def test_activate_begins_a_rollout_and_says_who_asked_and_why(rollway: Rollway, 
     with engine.connect() as connection:
         actor, reason = connection.execute(text("SELECT actor, reason FROM rollouts")).one()
     assert (actor, reason) == (user, "new colours")
+
+
+def test_an_undo_to_what_has_only_ever_failed_is_asked_for_once_more(rollway: Rollway, engine: Engine) -> None:
+    made = make_deployment(engine, "✗|■■■", status=READY)
+    write(engine, "UPDATE routes SET status_reason = 'no such program' WHERE status = 'failed'")
+    refused = rollway("undo", "web", "--to", "v1")
+    said = (
+        "v1 of web has only ever failed: no such program; 'rollway undo web --to v1 --anyway' goes there all the same"
+    )
+    assert (refused.code, refused.err) == (1, f"{said}.\n")
+    assert lifecycle(engine) == "ready"
+    write(engine, "UPDATE routes SET healthy_at = now() WHERE id = %s", made.routes[0])
+    assert rollway("undo", "web", "--to", "v1").out == "web goes back to v1\n"
+
+
+def test_an_undo_goes_where_it_is_told_to_go_anyway(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "✗|■■■", status=READY)
+    assert rollway("undo", "web", "--to", "v1", "--anyway").out == "web goes back to v1\n"
 
 
 def test_what_is_active_already_needs_nothing(rollway: Rollway, engine: Engine) -> None:
@@ -80,7 +98,7 @@ def test_a_request_id_that_is_too_long_is_wrong_input(rollway: Rollway, engine: 
     make_deployment(engine)
     ended = rollway("scale", "web", "5", "--request-id", "r" * 321)
     assert ended.code == 2
-    assert "request_id" in ended.err
+    assert "--request-id" in ended.err
 
 
 def test_waiting_ends_with_exit_code_4_and_says_what_it_waits_for(rollway: Rollway, engine: Engine) -> None:

@@ -6,9 +6,10 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
-from db.replicas.hosts import show_sign_of_life
+from db.replicas.signs import show_sign_of_life
 from domain.installation.contract import CONTRACT
 from tests.cli.conftest import Rollway
+from tests.support.rows.hosts import go_deaf, up
 
 
 @pytest.mark.usefixtures("servers")
@@ -24,3 +25,13 @@ def test_hosts_are_shown_with_their_clocks_and_their_contracts(rollway: Rollway,
     told = json.loads(rollway("hosts", "--json").out)
     assert {host["name"]: host["clock_offset_seconds"] for host in told} == offsets
     assert {host["contract"] for host in told} == {CONTRACT}
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_host_that_redis_does_not_answer_is_deaf(rollway: Rollway, engine: Engine) -> None:
+    up(engine, "east", "west")
+    go_deaf(engine, "west")
+    said = {row.split()[0]: row for row in rollway("hosts").out.splitlines()[1:]}
+    assert " up " in said["east"]
+    assert " deaf for 0 s " in said["west"]
+    assert [host["state"] for host in json.loads(rollway("hosts", "--json").out)] == ["up", "deaf"]

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from cli.show.reached import reached_in_words, urls_of
 from db.connection.engine import transaction
 from db.proxies.acks import Ack, SeenProxy, begin_publishing, note_acks, note_proxies
-from db.replicas.hosts import show_sign_of_life
+from db.replicas.signs import show_sign_of_life
 from db.views.fleet.entrances import ReachedView
 from domain.traffic.entrances import default_entrances
 from domain.traffic.published import Entrance, EntranceKind, RequestRules

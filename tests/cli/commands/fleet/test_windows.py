@@ -44,10 +44,11 @@ def test_freezes_are_set_shown_and_ended(rollway: Rollway, engine: Engine) -> No
     ("options", "says"),
     [
         (("--cron", "0 18 * * FRI", "--for", "soon"), "--for must be a number with s, m, h or d behind"),
-        (("--cron", "0 18 * *", "--for", "2d"), "cron: must be a cron line of five fields"),
+        (("--cron", "0 18 * *", "--for", "2d"), "--cron: must be a cron line of five fields"),
         (("--cron", "0 18 * * *", "--for", "2d", "--time-zone", "Mars/Olympus"), "no time zone 'Mars/Olympus'"),
-        (("--starts-at", "tomorrow", "--ends-at", "2100-01-01T00:00Z"), "starts_at:"),
-        ((), "needs duration_seconds, with cron or from now on, or starts_at and ends_at"),
+        (("--starts-at", "tomorrow", "--ends-at", "2100-01-01T00:00Z"), "--starts-at:"),
+        ((), "needs --for, with --cron or from now on, or --starts-at and --ends-at"),
+        (("--for", "10s"), "--for: must be at least 60"),
     ],
 )
 def test_a_freeze_that_makes_no_sense_is_refused_with_a_sentence(
@@ -111,6 +112,6 @@ def test_what_a_freeze_refuses_goes_through_it_with_a_reason(rollway: Rollway, e
     assert read(engine, "SELECT desired_replicas, version FROM deployments") == [{"desired_replicas": 3, "version": 1}]
     assert json.loads(rollway("activate", "web", "v2", "--json").out)["error"]["code"] == "frozen"
     unsaid = rollway("activate", "web", "v2", "--through-freeze")
-    assert (unsaid.code, "needs a reason" in unsaid.err) == (2, True)
+    assert (unsaid.code, "--through-freeze needs a --reason" in unsaid.err) == (2, True)
     assert rollway("apply", "-f", str(file), "--through-freeze", "--reason", "it leaks").code == 0
     assert "through freeze holidays: it leaks" in rollway("history", "web").out

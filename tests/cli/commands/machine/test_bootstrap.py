@@ -2,6 +2,8 @@
 
 import json
 import os
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from stack.home.settings import Ports, choose_settings
 from stack.home.state import PartState, StackState, write_state
 from stack.parts.processes import measured_processes
 from tests.cli.conftest import Rollway
+from tests.support.faults.prometheus import RULES, program
 
 
 def test_the_bootstrap_is_printed_as_yaml_and_as_json(rollway: Rollway) -> None:
@@ -67,8 +70,17 @@ def test_a_prometheus_is_told_the_targets_of_the_stack_that_runs_and_a_token(
     assert said == json.loads(rollway("scrape-config", "--json").out)
     processes, fleet = said["scrape_configs"]
     ours = [f"127.0.0.1:{made.metrics[name]}" for name in ("beat", "worker1")]
-    assert processes["static_configs"] == [{"targets": ["127.0.0.1:4711", "127.0.0.1:4712", *ours]}]
-    assert fleet["static_configs"] == [{"targets": ["127.0.0.1:4711"]}]
+    labels = {"host": socket.gethostname()}
+    targets = ["127.0.0.1:4711", "127.0.0.1:4712", *ours]
+    assert processes["static_configs"] == [{"targets": targets, "labels": labels}]
+    assert fleet["static_configs"] == [{"targets": ["127.0.0.1:4711"], "labels": labels}]
+    assert fleet["honor_labels"], "hosts that the fleet's numbers name are not this one"
+    (home.root / "rollway.rules.yml").write_text(RULES.read_text(encoding="utf-8"), encoding="utf-8")
+    (home.root / "prometheus.yml").write_text(yaml.safe_dump(said), encoding="utf-8")
+    if promtool := program("promtool"):
+        checked: list[str | Path] = [promtool, "check", "config", home.root / "prometheus.yml"]
+        told = subprocess.run(checked, capture_output=True, text=True, check=False)
+        assert told.returncode == 0, told.stdout + told.stderr
     assert fleet["basic_auth"] == {"username": "prometheus", "password": token_of("prometheus", made.proxy_key)}
 
 

@@ -13,9 +13,9 @@ import pytest
 from api.people.settings import PeopleSettings
 from api.settings import ApiSettings
 from db.connection.settings import DatabaseSettings
+from domain.installation.contract import WRONG_INSTALLATION
 from stack.parts.processes import API, BEAT, FLOWER_OPTIONS, PEOPLE, worker
 from tasks.settings import TaskSettings
-from tasks.worker.installation import WRONG_INSTALLATION
 from tests.cli.conftest import Rollway
 
 SERVICES = {
@@ -61,6 +61,20 @@ def test_of_a_worker_alone_only_the_main_process_is_ended(folder: Path) -> None:
     worker_unit = section(folder / "rollway-worker@.service")
     assert worker_unit["OOMPolicy"] == "continue", "one replica that takes too much must not end the worker"
     assert not [key for key in worker_unit if key.startswith(("Private", "Protect"))]
+
+
+def test_what_starts_no_replica_is_confined_and_what_hangs_is_ended(folder: Path, tmp_path: Path) -> None:
+    for name in SERVICES:
+        service = section(folder / name)
+        assert ("ProtectSystem" in service) == (name != "rollway-worker@.service"), name
+        assert service.get("WatchdogSec") == (None if name == "rollway-flower.service" else "60"), name
+    if (program := shutil.which("systemd-analyze")) is None:
+        pytest.skip("no systemd-analyze here: what it says of the units is not looked at")
+    for name in SERVICES - {"rollway-worker@.service"}:
+        unit = shutil.copy(folder / name, tmp_path / name)
+        command = [program, "security", "--offline=true", "--threshold=25", str(unit)]
+        told = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert told.returncode == 0, told.stdout[-300:] + told.stderr
 
 
 def test_what_is_started_is_what_the_stack_starts(folder: Path) -> None:

@@ -1,13 +1,17 @@
 """Who gets what two want, and when it is free again."""
 
 import threading
+from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import Engine
 
 from db.commands.entrances import take_default_entrances
+from db.commands.execute import Origin, execute
 from db.connection.engine import transaction
+from domain.commands.messages import parse_command
 from domain.traffic.entrances import EntranceTakenError
 from domain.words.errors import RollwayError, WrongStateError
 from tests.support.pictures.pictures import DESTROYED, DESTROYING
@@ -37,6 +41,33 @@ def test_an_explicit_entrance_wins_over_what_a_new_deployment_would_get(engine: 
     assert entrances(engine) == ["host web.localhost", "prefix /web/"]
     assert [entrance["value"] for entrance in done.result["entrances"]] == ["web.localhost", "/web/"]
     assert entrances(engine, "front") == ["host front", "host web"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "owner"),
+    [
+        ({"path_prefix": "/shop/pay/"}, "shop"),
+        ({"hosts": ["pay.shop.localhost"]}, "shop"),
+        ({"hosts": ["a.example.com"]}, "site"),
+        ({"hosts": ["pay"]}, "pay"),
+        ({"hosts": ["free.example.org"], "path_prefix": "/web/new/"}, None),
+        ({}, None),
+    ],
+)
+def test_within_another_deployments_or_named_after_it_none_is_had_by_who_does_not_see_that_one(
+    engine: Engine, wanted: Mapping[str, Any], owner: str | None
+) -> None:
+    for name in ("web", "shop", "site", "pay"):
+        ask(engine, "create_deployment", deployment=name)
+    ask(engine, "set_traffic", deployment="site", hosts=["*.example.com"])
+    ask(engine, "set_traffic", deployment="pay", hosts=["pays.example.net"])  # what it is named after is free
+    command = parse_command("rollway.set_traffic", {"request_id": str(uuid4()), "deployment": "web", **wanted})
+    if owner is not None:
+        with pytest.raises(EntranceTakenError, match=f"is {owner}'s, so web cannot have it"):
+            execute(engine, command, sent=Origin(sees=("web",)))
+        assert entrances(engine) == DEFAULTS
+    sees_it = ("web", owner) if owner else ("web",)
+    assert execute(engine, command, sent=Origin(sees=sees_it)).result["deployment"] == "web"
 
 
 def test_what_was_a_destroyed_deployments_is_free(engine: Engine) -> None:

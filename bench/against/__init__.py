@@ -1,0 +1,1 @@
+"""Pairs of this tree and another commit."""

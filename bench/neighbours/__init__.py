@@ -1,0 +1,1 @@
+"""What people and rollouts wait for while neighbours take all that they can."""

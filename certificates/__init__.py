@@ -1,0 +1,1 @@
+"""Certificates: what is in one, how its key is kept, and how an authority gives one."""

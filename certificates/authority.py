@@ -1,0 +1,173 @@
+"""An authority that gives certificates by ACME (RFC 8555): an account, an order, a challenge, and what comes of it.
+
+Each step can be gone on with by who comes later: an order is known by its address, and its key by who ordered.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import requests
+from acme import challenges, client, crypto_util, errors, messages
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from josepy.jwa import ES256
+from josepy.jwk import JWKEC
+
+from certificates.refusals import AuthorityError, told_apart
+from domain.traffic.shown import ANY_HOST
+
+_USER_AGENT = "rollway"
+_SECONDS = 20
+_FINALIZING = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class AcmeAccount:
+    """An account at an authority: its private key in PEM, and its address there; empty while it has none."""
+
+    key: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order for one host name. `key`: the certificate's private key in PEM."""
+
+    url: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class WantedProof:
+    """What the authority wants to see: for `http-01` an answer at a path, for `dns-01` one in a TXT record."""
+
+    kind: str
+    token: str
+    answer: str
+    challenge: Any
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the authority waits to be told that the answer is there."""
+        return bool(self.challenge.status == messages.STATUS_PENDING)
+
+
+@dataclass
+class Authority:
+    """One authority, for one account. `trusted`: a file of authorities by which it may be certified itself."""
+
+    directory: str
+    account: AcmeAccount
+    trusted: Path | None = None
+
+    def register(self, email: str | None) -> AcmeAccount:
+        """Make the account, or find the one that this key has; return it with its address."""
+        wanted = messages.NewRegistration.from_data(email=email, terms_of_service_agreed=True)
+        with told_apart():
+            try:
+                return replace(self.account, url=self._client.new_account(wanted).uri)
+            except errors.ConflictError as known:
+                return replace(self.account, url=known.location)
+
+    def order(self, host: str) -> Order:
+        """Order a certificate with a key of its own."""
+        key = new_key()
+        with told_apart():
+            return Order(self._client.new_order(crypto_util.make_csr(key.encode(), [host])).uri, key)
+
+    def asked(self, order: Order, host: str) -> WantedProof | None:
+        """Return what the authority wants to see before it gives the certificate; None when it has seen it.
+
+        Raises AuthorityError where it wants what nobody can show.
+        """
+        wanted = "dns-01" if host.startswith(ANY_HOST) else "http-01"
+        for authorization in self._order(order, host).authorizations:
+            if authorization.body.status == messages.STATUS_VALID:
+                continue
+            _refuse_invalid(authorization)
+            for each in authorization.body.challenges:
+                if each.chall.typ == wanted:
+                    return self._asked(each)
+            raise AuthorityError(f"the authority offers no {wanted} for {host}")
+        return None
+
+    def answer(self, asked: WantedProof) -> None:
+        """Say that what it wants to see is there."""
+        with told_apart():
+            self._client.answer_challenge(asked.challenge, asked.challenge.response(self._key))
+
+    def given(self, order: Order, host: str) -> str | None:
+        """Return the certificate with its chain in PEM; None while the authority still looks.
+
+        Raises AuthorityError with what it found when it gives none.
+        """
+        found = self._order(order, host)
+        for authorization in found.authorizations:
+            _refuse_invalid(authorization)
+        if found.body.status == messages.STATUS_PENDING:
+            return None
+        with told_apart():
+            try:
+                deadline = datetime.now() + _FINALIZING  # noqa: DTZ005 -- the library's own clock
+                return str(self._client.finalize_order(found, deadline).fullchain_pem)
+            except errors.TimeoutError:
+                return None
+
+    def _order(self, order: Order, host: str) -> messages.OrderResource:
+        with told_apart():
+            body = messages.Order.from_json(self._read(order.url).json())
+            asked_for = [(url, self._read(url).json()) for url in body.authorizations or ()]
+            return messages.OrderResource(
+                body=body,
+                uri=order.url,
+                csr_pem=crypto_util.make_csr(order.key.encode(), [host]),
+                authorizations=[
+                    messages.AuthorizationResource(body=messages.Authorization.from_json(found), uri=url)
+                    for url, found in asked_for
+                ],
+            )
+
+    def _read(self, url: str) -> requests.Response:
+        """POST-as-GET (RFC 8555, 6.3)."""
+        return self._client.net.post(url, None, new_nonce_url=self._client.directory["newNonce"])
+
+    def _asked(self, found: messages.ChallengeBody) -> WantedProof:
+        seen = found.chall
+        if isinstance(seen, challenges.DNS01):
+            return WantedProof(seen.typ, "", seen.validation(self._key), found)
+        return WantedProof(seen.typ, seen.encode("token"), seen.validation(self._key), found)
+
+    @cached_property
+    def _key(self) -> JWKEC:
+        return JWKEC(key=load_pem_private_key(self.account.key.encode(), None))
+
+    @cached_property
+    def _client(self) -> client.ClientV2:
+        net = client.ClientNetwork(self._key, alg=ES256, user_agent=_USER_AGENT, timeout=_SECONDS)
+        if self.trusted is not None:
+            net.verify_ssl = str(self.trusted)  # type: ignore[assignment]  # a path, as requests takes one
+        if self.account.url:
+            net.account = messages.RegistrationResource(body=messages.Registration(), uri=self.account.url)
+        with told_apart():
+            return client.ClientV2(client.ClientV2.get_directory(self.directory, net), net)
+
+
+def new_key() -> str:
+    """A private key for a certificate or an account, P-256 in PEM."""
+    made = ec.generate_private_key(ec.SECP256R1())
+    return made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def _refuse_invalid(authorization: messages.AuthorizationResource) -> None:
+    if authorization.body.status == messages.STATUS_INVALID:
+        failed = [found.error for found in authorization.body.challenges if found.error is not None]
+        why = failed[0].detail if failed else "it says no more"
+        raise AuthorityError(f"the authority did not find what it asked for: {why}")

@@ -1,0 +1,41 @@
+"""Settings of certificates: the key that theirs are sealed with, and the authority that gives them."""
+
+from pydantic import Field
+
+from domain.installation.settings import AbsolutePath, Settings
+
+LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory"
+
+CERTIFICATE_KEY: str | None = Field(
+    None,
+    min_length=32,
+    validation_alias="ROLLWAY_CERTIFICATE_KEY",
+    repr=False,
+    description="a secret of at least 32 characters, such as 'openssl rand -hex 32' makes",
+)
+
+
+class CertificateSettings(Settings):
+    """What workers are told of certificates."""
+
+    key: str | None = CERTIFICATE_KEY
+    """What the keys of certificates are sealed with in Postgres, the same everywhere; without it there are none."""
+    directory: str = Field(
+        LETS_ENCRYPT,
+        pattern=r"^https://\S+$",
+        validation_alias="ROLLWAY_ACME_DIRECTORY",
+        description="the https:// address of a directory",
+    )
+    """The authority that gives certificates (RFC 8555); left out, Let's Encrypt, to whose terms `tls: auto` agrees."""
+    email: str | None = Field(
+        None, pattern=r"^\S+@\S+$", validation_alias="ROLLWAY_ACME_EMAIL", description="an address for mail"
+    )
+    """Whom the authority may write to about the certificates."""
+    authorities: AbsolutePath | None = Field(
+        None, validation_alias="ROLLWAY_ACME_CA", description="the absolute path of a file of certificates in PEM"
+    )
+    """By which authorities the directory itself may be certified; left out, by those that browsers believe."""
+    dns_hook: AbsolutePath | None = Field(
+        None, validation_alias="ROLLWAY_ACME_DNS_HOOK", description="the absolute path of a program"
+    )
+    """A program that sets and takes away a TXT record, run as PROGRAM set|unset NAME VALUE; needed for wildcards."""

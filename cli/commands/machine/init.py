@@ -1,0 +1,159 @@
+"""`rollway init`: five questions, one replica tried, and the file for `rollway apply`."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+from pydantic import ValidationError
+
+from cli.apply.file import documents_in
+from cli.commands.machine.trial import NotHealthyError, seconds_to_health
+from cli.options import AsJson
+from cli.terminal.exits import UsageError
+from cli.terminal.output import print_json, printer
+from domain.commands.apply.document import RevisionSection
+from domain.words.errors import InvalidInputError
+from domain.words.names import DEPLOYMENT_NAME_PATTERN
+
+_MOST_NAME = 54
+_NUMBER = re.compile(r"(?<!\d)\d{4,5}(?!\d)")
+
+_TEXT = """\
+# rollway apply -f {file} --wait
+deployment: {name}
+replicas: {replicas}
+revision:
+  command: {command}
+{health}policy:
+  strategy: rolling_update
+  spec: {{max_surge: 1, max_unavailable: 0}}
+"""
+
+
+def init(
+    *,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the deployment.")] = None,
+    command: Annotated[str | None, typer.Option(metavar="COMMAND", help="What starts it, in this folder.")] = None,
+    port: Annotated[
+        str | None,
+        typer.Option(metavar="PORT|NUMBER", help="PORT: it reads that variable; else the port in its command."),
+    ] = None,
+    health: Annotated[str | None, typer.Option(metavar="PATH|-", help="What answers 200 when it is well.")] = None,
+    replicas: Annotated[int | None, typer.Option(min=1, max=10_000, help="How many.")] = None,
+    to: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to; NAME.yaml if left out.")] = None,
+    untried: Annotated[bool, typer.Option("--untried", help="Write it without a try.")] = False,
+    patience: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long the try may take.")] = 30.0,
+    as_json: AsJson = False,
+) -> None:
+    """Write the file of a service of yours, tried here first.
+
+    What no option says is asked for. One replica is started for a moment: the file is written when it is healthy.
+    """
+    ask = _asker(as_json=as_json)
+    name = ask(name, "Name", _name_of(Path.cwd()), _checked_name)
+    file = to or Path(f"{name}.yaml")
+    if file.exists():
+        raise UsageError(f"{file} exists, and is left as it is: --to names another file")
+    command = ask(command, "Command that starts it, in this folder", None, _checked_command)
+    command = _with_port(command, port, ask)
+    health = ask(health, "Path that answers 200 when it is well, - for none", "/", _checked_path)
+    count = replicas or int(ask(None, "Replicas", "2", _checked_count))
+    text = _TEXT.format(
+        file=file,
+        name=name,
+        replicas=count,
+        command=yaml.safe_dump(command, width=10_000).removesuffix("...\n").strip(),
+        health="" if health == "-" else f"  health_check: {{path: {health}, interval_seconds: 1}}\n",
+    )
+    seconds = None if untried else _tried(text, file, patience)
+    with file.open("x", encoding="utf-8") as written:
+        written.write(text)
+    if as_json:
+        return print_json({"file": str(file), "healthy_after_seconds": seconds and round(seconds, 2)})
+    well = "" if seconds is None else f"; one replica was healthy here after {seconds:.1f} s"
+    console = printer()
+    console.print(f"{file} is written{well}.")
+    return console.print(f"Next: 'rollway up', where nothing runs yet, and 'rollway apply -f {file} --wait'.")
+
+
+_HOW = "Its port: PORT, when it reads that variable; else the number that is the port in its command"
+Ask = Callable[[str | None, str, str | None, Callable[[str], str]], str]
+
+
+def _asker(*, as_json: bool) -> Ask:
+    asks = sys.stdin.isatty() and not as_json
+
+    def ask(given: str | None, question: str, default: str | None, checked: Callable[[str], str]) -> str:
+        """What was given, else what is answered; the default where nobody is there to ask. Raises UsageError."""
+        if given is None and asks:
+            return str(typer.prompt(question, default=default, value_proc=checked, err=True))
+        if given is None and default is None:
+            raise UsageError("nobody is at the terminal to answer: add --command")
+        try:
+            return checked(given if given is not None else default or "")
+        except typer.BadParameter as fault:
+            raise UsageError(fault.message) from None
+
+    return ask
+
+
+def _with_port(command: str, port: str | None, ask: Ask) -> str:
+    """The command with {port} where it said a number."""
+    if "{port}" in command:
+        return command
+    known = _NUMBER.search(command)
+    said = ask(port, _HOW, known[0] if known else "PORT", lambda given: _checked_port(given, command))
+    return command if said == "PORT" else command.replace(said, "{port}")
+
+
+def _name_of(folder: Path) -> str:
+    """A name that the folder's suggests."""
+    return re.sub(r"[^a-z0-9.-]+", "-", folder.name.lower())[:_MOST_NAME].strip("-.") or "web"
+
+
+def _checked_name(given: str) -> str:
+    if not re.fullmatch(DEPLOYMENT_NAME_PATTERN, given):
+        raise typer.BadParameter(f"{given!r} must be lower-case letters, digits, '-' and '.', {_MOST_NAME} at most")
+    return given
+
+
+def _checked_command(given: str) -> str:
+    try:
+        RevisionSection.model_validate({"command": given})
+    except ValidationError as error:
+        raise typer.BadParameter(InvalidInputError.of(error, model=RevisionSection).message) from None
+    return given
+
+
+def _checked_port(given: str, command: str) -> str:
+    if given != "PORT" and not (given.isdigit() and given in command):
+        raise typer.BadParameter(f"{given!r} is neither PORT nor a number in {command!r}")
+    return given
+
+
+def _checked_path(given: str) -> str:
+    if given != "-" and not re.fullmatch(r"/[^\s{}\[\],#]*", given):
+        raise typer.BadParameter(f"{given!r} must be a path such as /healthz, or - for none")
+    return given
+
+
+def _checked_count(given: str) -> str:
+    if not given.isdigit() or not int(given):
+        raise typer.BadParameter(f"{given!r} must be a number of replicas, such as 2")
+    return given
+
+
+def _tried(text: str, file: Path, patience: float) -> float:
+    """Raises NotHealthyError."""
+    (document,) = documents_in(text, str(file), file.resolve().parent)
+    if document.revision is None:
+        raise TypeError("the text has a revision")
+    printer(stderr=True).print("One replica is tried …")
+    try:
+        return seconds_to_health(document.deployment, document.revision.spec, patience)
+    except NotHealthyError as error:
+        raise NotHealthyError(f"{error.message}; nothing is written, --untried writes it all the same") from None

@@ -1,0 +1,102 @@
+"""One replica of a revision, started here for a moment, before a file says that it runs."""
+
+import tempfile
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+
+from domain.replicas.failing import failure_in_short
+from domain.revisions.health_check import HealthCheck
+from domain.revisions.revision import RevisionSpec
+from domain.words.errors import RollwayError
+from runtime.base import Replica, ReplicaRequest, ReplicaStartError
+from runtime.probing.probes import Prober, ProbeTarget
+from runtime.process.runtime import ProcessRuntime
+
+_LOOK_SECONDS = 0.1
+_RUNS_SECONDS = 1.0
+"""So long a replica without a health check must run."""
+_GRACE_SECONDS = 5.0
+_LOG_LINES = 40
+
+
+class NotHealthyError(RollwayError):
+    """The replica that was tried did not come up."""
+
+
+def seconds_to_health(deployment: str, spec: RevisionSpec, patience: float) -> float:
+    """Start one replica, wait until it is healthy, and end it; how long it took. Raises NotHealthyError saying why."""
+    request = ReplicaRequest(uuid4(), deployment, "tried", spec)
+    with tempfile.TemporaryDirectory(prefix="rollway-init-") as home:
+        runtime = ProcessRuntime(Path(home))
+        try:
+            began = time.monotonic()
+            runtime.start(request)
+            _wait_for_health(runtime, request, began + patience)
+            return time.monotonic() - began
+        except ReplicaStartError as error:
+            raise NotHealthyError(str(error)) from None
+        finally:
+            _end(runtime, request)
+
+
+def _wait_for_health(runtime: ProcessRuntime, request: ReplicaRequest, until: float) -> None:
+    began, check, prober = time.monotonic(), request.spec.health_check, Prober("trial")
+    try:
+        while True:
+            replica = runtime.find(request.route_id)
+            if replica is None or not replica.running:
+                ended = f"its process ended with exit code {replica.exit_code if replica else 'unknown'}"
+                raise NotHealthyError(failure_in_short(ended, runtime.log_tail(request.route_id, _LOG_LINES)))
+            said = _said_of(replica, check, prober) if check else ""
+            if not said and (check or time.monotonic() - began > _RUNS_SECONDS):
+                return
+            if said and time.monotonic() > until:
+                raise NotHealthyError(f"it runs, but {said}{_where_it_listens(replica)}")
+            time.sleep(_LOOK_SECONDS)
+    finally:
+        prober.close()
+
+
+def _said_of(replica: Replica, check: HealthCheck, prober: Prober) -> str:
+    """What the probe saw; empty for a success."""
+    prober.submit([ProbeTarget(replica.route_id, replica.address or "", check)])
+    answer = prober.answers(check.timeout_seconds + 1).get(replica.route_id)
+    if answer is None:
+        return "its health is not answered"
+    return "" if answer.ok else answer.detail
+
+
+def _where_it_listens(replica: Replica) -> str:
+    """Say that it listens on another port than its own, where it does."""
+    own = int((replica.address or ":0").rpartition(":")[2])
+    ports = _ports_of(int(replica.handle.removeprefix("pid:")))
+    if own in ports or not ports:
+        return ""
+    others = ", ".join(map(str, sorted(ports)))
+    return f"; it listens on {others} and not on its PORT, {own}: write {{port}} where its command says the port"
+
+
+def _ports_of(pid: int) -> Collection[int]:
+    found: set[int] = set()
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for each in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                sockets = each.net_connections(kind="inet")
+                found |= {socket.laddr.port for socket in sockets if socket.status == psutil.CONN_LISTEN}
+    return found
+
+
+def _end(runtime: ProcessRuntime, request: ReplicaRequest) -> None:
+    runtime.terminate(request.route_id)
+    until = time.monotonic() + _GRACE_SECONDS
+    while (replica := runtime.find(request.route_id)) is not None and replica.running:
+        if time.monotonic() > until:
+            runtime.kill(request.route_id)
+        time.sleep(_LOOK_SECONDS)
+    runtime.forget(request.route_id)

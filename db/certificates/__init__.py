@@ -1,0 +1,1 @@
+"""Certificates: which are wanted, whose turn it is, and orders under way."""

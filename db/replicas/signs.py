@@ -1,0 +1,117 @@
+"""The signs of life of worker hosts: shown once a second, and looked at to find who is silent or deaf, and who is back.
+
+down: no worker of the host shows a sign of life. deaf: they do, and say that Redis, by which they are asked to work,
+does not answer them.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from psycopg import Connection
+from psycopg.rows import scalar_row
+
+from domain.installation.contract import CONTRACT
+from domain.replicas.silence import FRESH_SECONDS
+
+_SIGN_OF_LIFE = """
+    INSERT INTO hosts (name, address, clock_offset_seconds, contract, replica_user) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT (name) DO UPDATE
+       SET last_seen_at = clock_timestamp(), address = excluded.address,
+           back_at = CASE WHEN hosts.last_seen_at < clock_timestamp() - make_interval(secs => %s)
+                          THEN clock_timestamp() ELSE hosts.back_at END,
+           clock_offset_seconds = excluded.clock_offset_seconds, contract = excluded.contract,
+           replica_user = excluded.replica_user
+"""
+
+# who asks runs on the host, so that one which shows no sign of life comes back at this moment
+_BACK_AT = """
+    SELECT CASE WHEN last_seen_at < clock_timestamp() - make_interval(secs => %s) THEN clock_timestamp()
+                ELSE back_at END
+      FROM hosts WHERE name = %s
+"""
+
+_WEBHOOKS = """
+    UPDATE hosts SET webhooks = %(names)s WHERE name = %(host)s AND webhooks IS DISTINCT FROM %(names)s::text[]
+"""
+
+_HEARING = """
+    UPDATE hosts SET unasked_since = CASE WHEN %(is_deaf)s THEN clock_timestamp() END
+     WHERE name = %(host)s AND (unasked_since IS NOT NULL) <> %(is_deaf)s
+"""
+
+# a sign that lies ahead is from before the database's clock was set back: a host that is up gives another one soon
+_IS_HEARD = "(last_seen_at BETWEEN clock_timestamp() - make_interval(secs => %(fresh)s) AND clock_timestamp())"
+# one worker of a host that is asked is enough: its next sign of life says so
+_IS_UNASKED = "coalesce(unasked_since < clock_timestamp() - make_interval(secs => %(fresh)s), false)"
+
+# old and new: the row as it was before this statement, and as it is after it
+_COUNT_LOOKS = f"""
+    UPDATE hosts
+       SET silent_looks = CASE WHEN {_IS_HEARD} THEN 0 ELSE silent_looks + 1 END,
+           down_since = CASE WHEN {_IS_HEARD} THEN NULL
+                             WHEN silent_looks + 1 >= %(looks)s THEN coalesce(down_since, clock_timestamp()) END,
+           deaf_looks = CASE WHEN {_IS_UNASKED} THEN deaf_looks + 1 ELSE 0 END,
+           deaf_since = CASE WHEN NOT {_IS_UNASKED} THEN NULL
+                             WHEN deaf_looks + 1 >= %(looks)s THEN coalesce(deaf_since, clock_timestamp()) END
+     WHERE silent_looks > 0 OR down_since IS NOT NULL OR NOT {_IS_HEARD} OR deaf_looks > 0 OR {_IS_UNASKED}
+    RETURNING name, old.down_since IS NOT NULL AS was_down, new.down_since IS NOT NULL AS is_down,
+              old.deaf_since IS NOT NULL AS was_deaf, new.deaf_since IS NOT NULL AS is_deaf
+"""
+
+_ANY_SILENT = "SELECT FROM hosts WHERE silent_looks > 0 OR down_since IS NOT NULL OR deaf_looks > 0 LIMIT 1"
+
+
+class HostsTurned(NamedTuple):
+    """The hosts that a look found to be `down` or `deaf` from now on; `back`, or `asked` again, those no longer so."""
+
+    down: frozenset[str]
+    back: frozenset[str]
+    deaf: frozenset[str]
+    asked: frozenset[str]
+
+
+def show_sign_of_life(
+    connection: Connection, host: str, address: str, clock_offset: float = 0.0, replica_user: str | None = None
+) -> None:
+    """The host is up; its first sign of life makes it known. `clock_offset`: by how many seconds its clock is ahead.
+
+    `replica_user`: as whom its processes run; None: as the worker's own user.
+    """
+    connection.execute(_SIGN_OF_LIFE, (host, address, clock_offset, CONTRACT, replica_user, FRESH_SECONDS))
+
+
+def note_hearing(connection: Connection, host: str, *, is_deaf: bool) -> None:
+    """Note whether Redis answers a worker of a host. Each worker says so, and one that is answered is enough."""
+    connection.execute(_HEARING, {"host": host, "is_deaf": is_deaf})
+
+
+def back_at(connection: Connection, host: str) -> datetime | None:
+    """When the host showed itself again after a time without a sign of life; None when it never did."""
+    asked = connection.cursor(row_factory=scalar_row).execute(_BACK_AT, (FRESH_SECONDS, host))
+    return next(iter(asked.fetchall()), None)
+
+
+def note_webhooks(connection: Connection, host: str, names: Sequence[str]) -> None:
+    """Note which targets of webhooks the workers of a host know, by their names."""
+    connection.execute(_WEBHOOKS, {"host": host, "names": list(names)})
+
+
+def look_at_signs_of_life(connection: Connection, fresh_seconds: float, looks: int) -> HostsTurned:
+    """Count the looks in a row that found a host silent, or deaf; `looks` of them make it down, or deaf.
+
+    Looks are counted, not seconds: while nobody looked, nobody could be heard, so that Postgres, Redis or all workers
+    being away for a while does not make every host silent or deaf.
+    """
+    rows = connection.execute(_COUNT_LOOKS, {"fresh": fresh_seconds, "looks": looks}).fetchall()
+    return HostsTurned(
+        frozenset(name for name, was_down, is_down, *_ in rows if is_down and not was_down),
+        frozenset(name for name, was_down, is_down, *_ in rows if was_down and not is_down),
+        frozenset(name for name, *_, was_deaf, is_deaf in rows if is_deaf and not was_deaf),
+        frozenset(name for name, *_, was_deaf, is_deaf in rows if was_deaf and not is_deaf),
+    )
+
+
+def has_silent(connection: Connection) -> bool:
+    """Whether any host was silent or deaf at the last look, or is down."""
+    return connection.execute(_ANY_SILENT).fetchone() is not None

@@ -1,0 +1,70 @@
+"""Maintenance of a deployment: proxies answer its callers themselves, since when and why, and who gets through."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+
+USUAL_RETRY_SECONDS = 60
+MOST_PAGE_BYTES = 65_536
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintenance:
+    """Says that proxies answer a deployment's callers by 503 themselves.
+
+    `page`: the HTML that they get; empty: a sentence. `allow`: the header by which a request gets through, in lower
+    case, alone or as `name: value`; empty: none does.
+    """
+
+    since: datetime
+    by: str
+    reason: str = ""
+    page: str = ""
+    allow: str = ""
+    retry_after_seconds: int = USUAL_RETRY_SECONDS
+
+    @property
+    def allowed(self) -> tuple[str, str]:
+        """The header by which a request gets through, and its value; without a value any will do."""
+        name, _, value = self.allow.partition(":")
+        return name, value.strip()
+
+    @property
+    def shown(self) -> "Maintenance":
+        """As anybody may see it: of the header only its name, as its value may be what only some know."""
+        return replace(self, allow=self.allowed[0])
+
+    @property
+    def said(self) -> str:
+        """One sentence, for people."""
+        why = f" ({self.reason})" if self.reason else ""
+        through = f"; who sends {self.allowed[0]} gets through" if self.allow else ""
+        return f"in maintenance since {self.since:%Y-%m-%d %H:%M} UTC, by {self.by}{why}; callers get 503{through}"
+
+
+def checked_header(value: str) -> str:
+    """Read `name` or `name: value`. Raises ValueError."""
+    name, colon, wanted = value.partition(":")
+    if not _HEADER.fullmatch(name) or (colon and not wanted.strip()) or not wanted.isprintable():
+        raise ValueError(f"{value!r} must be a header, such as x-from-inside, or with its value, x-from-inside: yes")
+    return f"{name.lower()}: {wanted.strip()}" if colon else name.lower()
+
+
+def checked_page(value: str) -> str:
+    """Read a page that proxies can hold. Raises ValueError."""
+    if len(value.encode()) > MOST_PAGE_BYTES:
+        raise ValueError(f"must be a page of {MOST_PAGE_BYTES} bytes at most, with its styles in it")
+    return value
+
+
+def known_maintenance(stored: Mapping[str, Any] | None) -> Maintenance | None:
+    """As Postgres keeps it; what a newer release has added is passed over."""
+    return None if stored is None else STORED.validate_python(stored)
+
+
+STORED = TypeAdapter(Maintenance)

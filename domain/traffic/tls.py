@@ -1,0 +1,125 @@
+"""Settings of `traffic.tls`: which certificate a deployment is reached by, and the rules of getting one anew."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic.dataclasses import dataclass
+
+from domain.revisions.secrets import Reference
+from domain.traffic.shown import ANY_HOST
+
+AUTO = "auto"
+_TWO_YEARS = 63_072_000
+
+
+class CertificateKind(StrEnum):
+    """The ways in which a certificate comes: as a file or a secret, from an authority, or to check callers' own."""
+
+    GIVEN = "given"
+    ACME = "acme"
+    CALLERS = "callers"
+
+
+@dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
+class TlsSettings:
+    """The certificate that callers see, and what else holds for those who come by TLS.
+
+    Without a certificate an authority gives one for each host name (`tls: auto`).
+    """
+
+    certificate: Reference | None = None
+    """Where a worker finds the certificate with its chain in PEM, as `file:/etc/ssl/web.pem`."""
+    key: Reference | None = None
+    """Where it finds the certificate's private key in PEM."""
+    redirect: bool = True
+    """Whether who comes in clear text is sent to where it is encrypted."""
+    hsts_seconds: int | None = Field(default=None, ge=0, le=_TWO_YEARS)
+    """For how long browsers shall come by TLS alone; left out: they are not told so."""
+    callers_ca: Reference | None = None
+    """Where it finds the authorities, in PEM, of which callers must show a certificate; left out: they need none."""
+
+    @model_validator(mode="after")
+    def _has_both(self) -> Self:
+        if (self.certificate is None) != (self.key is None):
+            missing = "certificate" if self.certificate is None else "key"
+            raise ValueError(
+                f"{missing}: a certificate and its key go together; leave out both for one by an authority"
+            )
+        return self
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether an authority gives the certificates."""
+        return self.certificate is None
+
+
+def _from_word(given: Any) -> Any:  # noqa: ANN401  (whatever stands in a file)
+    if given == AUTO:
+        return {}
+    if isinstance(given, str):
+        right = "{certificate: 'file:/etc/ssl/web.pem', key: 'file:/etc/ssl/web.key'}"
+        raise ValueError(f"must be auto, or a certificate with its key, such as {right}")  # noqa: TRY004 -- Pydantic's
+    return given
+
+
+Tls = Annotated[TlsSettings, BeforeValidator(_from_word)]
+TLS_SETTINGS = TypeAdapter(TlsSettings)
+
+
+def stored_tls(settings: TlsSettings) -> dict[str, Any]:
+    """The settings as they are stored, where they differ from `tls: auto`."""
+    stored: dict[str, Any] = TLS_SETTINGS.dump_python(settings, mode="json", exclude_defaults=True)
+    return stored
+
+
+def known_tls(stored: Mapping[str, Any] | None) -> TlsSettings | None:
+    """The settings as they were stored; what a newer release has beside these is left out."""
+    known = {field.name for field in fields(TlsSettings)}
+    return None if stored is None else TlsSettings(**{name: stored[name] for name in known & stored.keys()})
+
+
+def why_no_certificate(host: str) -> str | None:
+    """Say why no authority gives a certificate for a host name; None where one may."""
+    if "." not in host.removeprefix(ANY_HOST) or host.endswith(".localhost"):
+        return f"{host} is no name that an authority gives a certificate for; name hosts such as web.example.com"
+    return None
+
+
+def wanted_certificates(settings: TlsSettings | None, hosts: tuple[str, ...]) -> frozenset[tuple[CertificateKind, str]]:
+    """The certificates that such a deployment needs: by an authority one for each host name."""
+    if settings is None:
+        return frozenset()
+    callers = {(CertificateKind.CALLERS, "")} if settings.callers_ca else set()
+    if settings.is_auto:
+        return frozenset({(CertificateKind.ACME, host) for host in hosts} | callers)
+    return frozenset({(CertificateKind.GIVEN, "")} | callers)
+
+
+def renewed_at(not_before: datetime, not_after: datetime) -> datetime:
+    """Return when a certificate is asked for anew: at two thirds of its life.
+
+    ├──────────────── 90 days ────────────────┤
+    ├─────────── 60 ───────────┼─ 30 for tries ┤
+    """
+    return not_before + (not_after - not_before) * 2 / 3
+
+
+def tried_again_after(failures: int) -> timedelta:
+    """Return the pause after so many failures in a row: 2 minutes, doubling, to 12 hours.
+
+    Let's Encrypt takes five failures for a name in an hour, and these are five in 62 minutes.
+    """
+    return _doubled(timedelta(minutes=2), failures, timedelta(hours=12))
+
+
+def asked_again_after(failures: int) -> timedelta:
+    """Return the pause before an authority is asked again that was away: 10 seconds, doubling, to 10 minutes."""
+    return _doubled(timedelta(seconds=10), failures, timedelta(minutes=10))
+
+
+def _doubled(first: timedelta, failures: int, longest: timedelta) -> timedelta:
+    return min(longest, first * 2.0 ** min(failures - 1, 20))

@@ -1,0 +1,49 @@
+"""Tells systemd, where it asks, that this process is alive: one that hangs is ended then, and started anew."""
+
+import asyncio
+import os
+import socket
+import threading
+import time
+
+_SHARE = 1 / 3
+_MOST_SECONDS = 60.0
+
+
+def tell(state: str) -> None:
+    """Tell systemd: READY=1, WATCHDOG=1. Nothing is told where nobody listens, and none is waited for."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as listener:
+        try:
+            listener.sendto(state.encode(), address.replace("@", "\0", 1))
+        except OSError:
+            return
+
+
+def pause() -> float | None:
+    """How many seconds may lie between two signs; None where systemd asks this process for none."""
+    asked, of = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
+    if not asked.isdecimal() or of not in ("", str(os.getpid())):
+        return None
+    return min(_MOST_SECONDS, int(asked) / 1e6 * _SHARE)
+
+
+async def stay_alive() -> None:
+    """Tell it from an event loop, until cancelled: one that hangs tells nothing."""
+    while (seconds := pause()) is not None:
+        tell("WATCHDOG=1")
+        await asyncio.sleep(seconds)
+
+
+def keep_alive() -> None:
+    """Tell it from a thread, as long as this process runs: one that is frozen tells nothing."""
+    if (seconds := pause()) is not None:
+        threading.Thread(target=_keep_alive, args=(seconds,), name="watchdog", daemon=True).start()
+
+
+def _keep_alive(seconds: float) -> None:
+    while True:
+        tell("WATCHDOG=1")
+        time.sleep(seconds)

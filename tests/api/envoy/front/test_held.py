@@ -1,0 +1,154 @@
+"""Requests that come while nothing serves wait at a real Envoy, which sends them when a replica is there."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import httpx
+import pytest
+from psycopg.types.json import Jsonb
+
+from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from tests.support.proxies.edge import Edge
+from tests.support.proxies.web_replicas import Replica, replicas
+from tests.support.rows.deployments import Made, write
+from tests.support.stack.waiting import eventually
+from traffic.envoy import held as held_rounds
+
+DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
+
+
+@dataclass
+class Held:
+    """A deployment whose old replica is gone, and whose new one takes requests when `comes` says so."""
+
+    edge: Edge
+    made: Made
+    old: Replica
+    new: Replica
+
+    @property
+    def path(self) -> str:
+        return f"/{self.made.name}/"
+
+    def rules(self, **rules: float) -> None:
+        query = "UPDATE deployments SET rules = %s WHERE id = %s"
+        write(self.edge.routes.engine, query, Jsonb(rules), self.made.id)
+
+    def goes(self) -> None:
+        """The old one leaves, and drains where requests wait already."""
+        self.edge.routes.drain(self.made.routes[0])
+        eventually(lambda: self.edge.routes.released(self.made.routes[0]))
+
+    def comes(self) -> None:
+        self.edge.routes.promote([self.made.routes[1]], [])
+
+    def tries(self) -> int:
+        """How often Envoy has sent something again; who waits has one at least."""
+        admin = self.edge.envoy.ready.removesuffix("/ready")
+        found = httpx.get(f"{admin}/stats?filter=^cluster.{self.made.name}.upstream_rq_retry$").text
+        return int(found.partition(":")[2] or 0)
+
+    def waits(self, pool: ThreadPoolExecutor, callers: int = 1) -> list[Future[httpx.Response]]:
+        """So many callers who wait."""
+        asked = [pool.submit(self.edge.ask, self.path) for _ in range(callers)]
+        eventually(lambda: self.tries() >= callers)
+        return asked
+
+
+@contextmanager
+def held(edge: Edge, hold_seconds: float = 20, **rules: float) -> Iterator[Held]:
+    with replicas("old", "new") as (old, new):
+        made = edge.make("■|□", old, new, status=DEPLOYING)
+        found = Held(edge, made, old, new)
+        found.rules(hold_seconds=hold_seconds, **rules)
+        edge.routes.tell()
+        edge.wait_for(found.path)
+        found.goes()
+        yield found
+
+
+def test_who_comes_while_nothing_serves_waits_for_the_next_replica(edge: Edge) -> None:
+    with held(edge) as web, ThreadPoolExecutor(50) as pool:
+        asked = [pool.submit(edge.ask, web.path, "POST" if number % 5 == 0 else "GET") for number in range(50)]
+        time.sleep(1.5)
+        assert not any(each.done() for each in asked)
+        web.comes()
+        came = time.monotonic()
+        answers = [each.result() for each in asked]
+        assert time.monotonic() - came < 2
+        assert Counter(answer.status_code for answer in answers) == {200: 50}
+        assert {answer.json()["replica"] for answer in answers} == {"new"}
+        assert web.new.served == {"GET": 40, "POST": 10}
+        assert not any("x-rollway-held" in answer.headers for answer in answers)
+
+
+def slowly(size: int) -> Iterator[bytes]:
+    for _ in range(4):
+        yield bytes(size // 4)
+        time.sleep(0.3)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_of_up_to_a_mebibyte_waits_and_a_larger_one_does_not(edge: Edge, *, chunked: bool) -> None:
+    def sent(size: int) -> httpx.Response:
+        content = slowly(size) if chunked else bytes(size)
+        return httpx.post(edge.envoy.url + web.path, content=content, timeout=30)
+
+    with held(edge) as web, ThreadPoolExecutor(2) as pool:
+        fits = pool.submit(sent, 1_000_000)
+        too_large = sent(1_200_000)
+        assert (too_large.status_code, too_large.headers["retry-after"]) == (503, "5")
+        eventually(lambda: web.tries() > 0)
+        web.comes()
+        assert fits.result().status_code == 200
+
+
+def test_one_more_than_may_wait_is_told_so_at_once(edge: Edge) -> None:
+    with held(edge, hold_callers=3) as web, ThreadPoolExecutor(3) as pool:
+        waiting = web.waits(pool, 3)
+        began = time.monotonic()
+        refused = edge.ask(web.path)
+        assert time.monotonic() - began < held_rounds.ROUND_SECONDS / 2
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+        assert "x-rollway-held" not in refused.headers
+        time.sleep(2 * held_rounds.ROUND_SECONDS)
+        assert not any(each.done() for each in waiting), "who came first goes on waiting"
+        web.comes()
+        assert [each.result().status_code for each in waiting] == [200, 200, 200]
+
+
+def test_who_hangs_up_gives_the_place_to_another(edge: Edge) -> None:
+    with held(edge, hold_callers=1) as web, ThreadPoolExecutor(1) as pool:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.get(edge.envoy.url + web.path, timeout=1)
+        asked = web.waits(pool)[0]
+        time.sleep(2 * held_rounds.ROUND_SECONDS)
+        assert not asked.done()
+        web.comes()
+        assert asked.result().status_code == 200
+        assert web.new.served == {"GET": 1}, "who hung up is not asked for"
+
+
+def test_what_a_replica_answers_with_503_is_asked_for_once(edge: Edge) -> None:
+    with held(edge) as web, ThreadPoolExecutor(1) as pool:
+        asked = web.waits(pool)[0]
+        web.new.status = 503
+        web.comes()
+        assert asked.result().json()["replica"] == "new"
+        assert web.new.served == {"GET": 1}
+        edge.wait_for(web.path, 503)
+        before = web.new.served["GET"]
+        assert edge.ask(web.path).status_code == 503
+        assert web.new.served["GET"] == before + 1
+
+
+def test_nobody_waits_longer_than_was_said(edge: Edge) -> None:
+    with held(edge, hold_seconds=2) as web:
+        began = time.monotonic()
+        answer = edge.ask(web.path)
+        assert 2 <= time.monotonic() - began < 3
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")

@@ -1,0 +1,104 @@
+"""A deployment in maintenance: a real Envoy answers its callers, and what is not theirs goes on."""
+
+from sqlalchemy import Engine
+
+from db.connection.engine import transaction
+from db.views.deployments import deployment_named
+from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from tests.support.people.asking import page
+from tests.support.proxies import plain_http
+from tests.support.proxies.edge import Edge
+from tests.support.proxies.web_replicas import replicas
+from tests.support.rows.deployments import ask, read
+from tests.support.stack.waiting import eventually
+from traffic.envoy.counted import COUNTERS_PAGE, counted
+
+DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
+PREVIEW = {"x-rollway-preview": "true"}
+
+
+def maintain(edge: Edge, name: str, state: str = "on", **said: object) -> None:
+    ask(edge.routes.engine, "set_maintenance", deployment=name, state=state, **said)
+    edge.routes.tell()
+
+
+def test_callers_get_503_of_the_proxy_itself_and_a_hint_when_to_come_back(edge: Edge) -> None:
+    with replicas("here") as (here,):
+        name = edge.make("■", here).name
+        edge.wait_for(f"/{name}/")
+        maintain(edge, name, retry_after_seconds=7)
+        edge.wait_for(f"/{name}/", 503)
+        edge.wait_for("/", 503, host=name)
+        served = here.served.total()
+        for path, headers in ((f"/{name}/", {}), ("/", {"host": f"{name}.localhost"})):
+            for method in ("GET", "POST"):
+                answer = edge.ask(path, method, **headers)
+                assert (answer.status_code, answer.headers["retry-after"]) == (503, "7")
+                assert answer.text == f"Rollway: {name} is in maintenance; try again later.\n"
+        assert here.served.total() == served, "no replica is asked"
+        maintain(edge, name, "off")
+        edge.wait_for(f"/{name}/")
+
+
+def test_a_page_of_ones_own_is_html_and_as_long_as_it_may_be(edge: Edge) -> None:
+    with replicas("here") as (here,):
+        name = edge.make("■", here).name
+        edge.wait_for(f"/{name}/")
+        sorry = "<h1>Back at 8 %REQ(x-a)% </h1>" + "ü" * 32_000
+        maintain(edge, name, page=sorry)
+        edge.wait_for(f"/{name}/", 503)
+        answer = edge.ask(f"/{name}/")
+        assert answer.text == sorry
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert answer.headers["cache-control"] == "no-store"
+
+
+def test_previews_are_reached_and_so_is_all_by_who_sends_the_header(edge: Edge) -> None:
+    with replicas("old", "new") as (old, new):
+        name = edge.make("■|□", old, new, status=DEPLOYING).name
+        edge.wait_for(f"/{name}/")
+        maintain(edge, name, allow="X-From-Inside: yes")
+        edge.wait_for(f"/{name}/", 503)
+        assert edge.ask(f"/{name}/", **PREVIEW).json()["replica"] == "new"
+        assert edge.ask("/", host=f"preview.{name}").json()["replica"] == "new"
+        assert edge.ask(f"/{name}/", **{"x-from-inside": "yes"}).json()["replica"] == "old"
+        assert edge.ask(f"/{name}/", **{"x-from-inside": "no"}).status_code == 503
+        maintain(edge, name, allow="x-any")
+        eventually(lambda: edge.ask(f"/{name}/", **{"x-any": "1"}).status_code == 200)
+        assert edge.ask(f"/{name}/", **{"x-from-inside": "yes"}).status_code == 503
+
+
+def test_what_the_proxy_answers_itself_counts_for_no_revision_and_no_deployment(edge: Edge) -> None:
+    with replicas("old", "new") as (old, new):
+        made = edge.make("■|□", old, new, status=DEPLOYING)
+        edge.wait_for(f"/{made.name}/")
+        maintain(edge, made.name)
+        edge.wait_for(f"/{made.name}/", 503)
+        (proxy,) = read(edge.routes.engine, "SELECT stats_address FROM proxies")
+        url = f"http://{proxy['stats_address']}{COUNTERS_PAGE}"
+        before = counted(plain_http.get(url).content)
+        for _ in range(20):
+            assert edge.ask(f"/{made.name}/").status_code == 503
+        edge.ask(f"/{made.name}/", **PREVIEW)
+        after = counted(plain_http.get(url).content)
+        revisions = (made.v1, made.v2)
+        assert after.counters(made.name, revisions).of == before.counters(made.name, revisions).of
+        assert after.requests(made.name) == before.requests(made.name)
+
+
+def test_who_looks_sees_since_when_and_by_whom(edge: Edge) -> None:
+    with replicas("here") as (here,):
+        name = edge.make("■", here).name
+        maintain(edge, name, actor="ann", reason="the database moves", allow="x-inside: secret")
+        view = shown(edge.routes.engine, name)
+        assert view.endswith("UTC, by ann (the database moves); callers get 503; who sends x-inside gets through")
+        edge.wait_for(f"/{name}/", 503)
+        (service,) = [each for each in page(edge.api.url, "/v1/traffic").json()["services"] if each["name"] == name]
+        assert service["maintenance"]["allow"] == "x-inside", "its value may be what only some know"
+        maintain(edge, name, "off")
+        assert shown(edge.routes.engine, name) == ""
+
+
+def shown(engine: Engine, name: str) -> str:
+    with transaction(engine) as connection:
+        return deployment_named(connection, name).maintenance

@@ -1,0 +1,220 @@
+"""Deployments that are reached by TLS, by a real Envoy: which certificate is shown, and what is done without one."""
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import httpx
+import pytest
+
+from certificates.sealing import KeySeal
+from db.certificates.orders import note_challenge
+from db.certificates.turns import NewCertificate, TakenCertificate, note_certificate
+from db.connection.engine import in_transaction
+from domain.traffic.tls import CertificateKind, TlsSettings
+from tests.support.certificates.authorities import Authority, Certified, ask, shown
+from tests.support.people.asking import page
+from tests.support.proxies.edge import Edge, api_process, edge_of
+from tests.support.proxies.web_replicas import replicas
+from tests.support.rows.deployments import Made, write
+from tests.support.rows.entrances import set_tls
+from tests.support.stack.ports import free_port
+from tests.support.stack.servers import EmbeddedServer
+from tests.support.stack.waiting import eventually
+
+KEY = "k" * 32
+GIVEN = {"certificate": "file:/c.pem", "key": "file:/c.key"}
+
+
+@pytest.fixture(scope="module")
+def door() -> int:
+    """The port where proxies listen for TLS."""
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def edge(
+    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory, door: int
+) -> Iterator[Edge]:
+    folder = tmp_path_factory.mktemp("edge")
+    own = {"ROLLWAY_TLS_PORT": str(door), "ROLLWAY_TLS_HOST": "127.0.0.1", "ROLLWAY_CERTIFICATE_KEY": KEY}
+    api = api_process(module_database, redis_server.url, folder, **own)
+    with edge_of(api, module_database, redis_server.url, folder) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority.make()
+
+
+def secure(edge: Edge, made: Made, host: str, **settings: Any) -> None:
+    """Have it reached by this host name, by TLS, as `set_traffic` does it."""
+    query = "INSERT INTO entrances (kind, value, deployment_id) VALUES ('host', %s, %s)"
+    write(edge.routes.engine, query, host, made.id)
+    set_tls(edge.routes.engine, made.id, TlsSettings(**settings), (host,))
+    drop = "DELETE FROM entrances WHERE deployment_id = %s AND value <> %s"
+    write(edge.routes.engine, drop, made.id, host)
+
+
+def row(made: Made, kind: CertificateKind, name: str = "") -> TakenCertificate:
+    """As a worker has taken it."""
+    return TakenCertificate(
+        made.id,
+        made.name,
+        kind,
+        name,
+        TlsSettings(),
+        0,
+        None,
+        None,
+        None,
+        is_read=False,
+        order_url=None,
+        order_key=None,
+    )
+
+
+def note(edge: Edge, taken: TakenCertificate, chain: str, key: str | None, *names: str) -> None:
+    new = NewCertificate(chain, key, names, None, None)
+    in_transaction(edge.routes.engine, partial(note_certificate, taken=taken, new=new, due_at=datetime.now(UTC)))
+    edge.routes.tell()
+
+
+def show(edge: Edge, made: Made, certified: Certified, *names: str) -> None:
+    """Have proxies show this, as a worker does that has read it."""
+    note(edge, row(made, CertificateKind.GIVEN), certified.chain, KeySeal(KEY).closed(certified.key), *names)
+
+
+def is_shown(certified: Certified, door: int, authority: Authority) -> bool:
+    return certified.chain.startswith(shown(door, "often.example.com", authority.context()))
+
+
+def answers(url: str, authority: Authority, door: int, **more: Any) -> bool:
+    try:
+        return ask(url, authority.context(), door, **more).status_code == 200
+    except httpx.ConnectError:
+        return False
+
+
+def test_a_certificate_is_shown_to_who_asks_for_its_name_and_to_nobody_else(
+    edge: Edge, authority: Authority, door: int
+) -> None:
+    with replicas("mine", "theirs") as (mine, theirs):
+        web, other = edge.make("■", mine), edge.make("■", theirs)
+        secure(edge, web, "web.example.com", **GIVEN)
+        show(edge, web, authority.certify("web.example.com"), "web.example.com")
+        secure(edge, other, "other.example.com", **GIVEN)
+        show(edge, other, authority.certify("*.example.com"), "*.example.com")
+        for host, name in (("web", "mine"), ("other", "theirs")):
+            url = f"https://{host}.example.com/"
+            eventually(partial(answers, url, authority, door), what=url)
+            for http2 in (False, True):
+                answer = ask(url, authority.context(), door, http2=http2)
+                assert (answer.json()["replica"], answer.http_version) == (name, "HTTP/2" if http2 else "HTTP/1.1")
+        assert "PRIVATE KEY" not in page(edge.api.url, "/v1/traffic").text, "people see the table, and no key"
+        with pytest.raises(httpx.ConnectError):
+            ask("https://nobody.example.com/", authority.context(), door)
+        # who opened a connection for one name gets nothing of another's through it
+        misdirected = ask("https://web.example.com/", authority.context(), door, host="other.example.com")
+        assert misdirected.status_code == 421
+        assert "another host name" in misdirected.text
+
+
+def test_who_comes_in_clear_text_is_sent_on_as_soon_as_there_is_a_certificate(
+    edge: Edge, authority: Authority, door: int
+) -> None:
+    with replicas("mine") as (mine,):
+        web = edge.make("■", mine)
+        secure(edge, web, "clear.example.com", **GIVEN, hsts_seconds=3600)
+        edge.routes.tell()
+        edge.wait_for("/", 200, host="clear.example.com")
+        show(edge, web, authority.certify("clear.example.com"), "clear.example.com")
+        edge.wait_for("/a?b=c", 308, host="clear.example.com")
+        answer = edge.ask("/a?b=c", "POST", host="clear.example.com")
+        assert answer.headers["location"] == f"https://clear.example.com:{door}/a?b=c"
+        # a header of the caller's own does not say that it came by TLS
+        assert edge.ask("/", host="clear.example.com", **{"x-forwarded-proto": "https"}).status_code == 308
+        url = "https://clear.example.com/"
+        eventually(partial(answers, url, authority, door))
+        assert ask(url, authority.context(), door).headers["strict-transport-security"] == "max-age=3600"
+
+
+def test_callers_must_show_a_certificate_where_they_are_asked_for_one(
+    edge: Edge, authority: Authority, door: int, tmp_path: Path
+) -> None:
+    with replicas("mine") as (mine,):
+        web = edge.make("■", mine)
+        secure(edge, web, "strict.example.com", **GIVEN, callers_ca="file:/ca.pem", redirect=False)
+        edge.routes.tell()
+        edge.wait_for("/", 403, host="strict.example.com")  # nobody gets in by another way meanwhile
+        assert edge.ask("/", host="preview.strict.example.com").status_code == 403
+        show(edge, web, authority.certify("strict.example.com"), "strict.example.com")
+        url, own = "https://strict.example.com/", authority.certify("caller.example.com").written(tmp_path)
+        edge.wait_for("/", 308, host="strict.example.com")
+        assert not answers(url, authority, door)
+        note(edge, row(web, CertificateKind.CALLERS), authority.pem, None)
+
+        def gets_in() -> bool:
+            try:
+                return ask(url, authority.context(own), door).status_code == 200
+            except httpx.TransportError:
+                return False
+
+        eventually(gets_in)
+        with pytest.raises(httpx.TransportError):
+            ask(url, authority.context(), door)
+        stranger = Authority.make().certify("caller.example.com").written(tmp_path, "stranger")
+        with pytest.raises(httpx.TransportError):
+            ask(url, authority.context(stranger), door)
+
+
+def test_a_challenge_is_answered_by_the_proxy_itself(edge: Edge) -> None:
+    with replicas("mine") as (mine,):
+        web = edge.make("■", mine)
+        secure(edge, web, "new.example.com")
+        order = row(web, CertificateKind.ACME, "new.example.com")
+        in_transaction(edge.routes.engine, partial(note_challenge, taken=order, token="t0ken", answer="t0ken.thumb"))
+        edge.routes.tell()
+        path = "/.well-known/acme-challenge/t0ken"
+        edge.wait_for(path, 200, host="new.example.com")
+        eventually(lambda: edge.ask(path, host="new.example.com").text == "t0ken.thumb")
+        assert edge.ask("/", host="new.example.com").json()["replica"] == "mine"
+
+
+def test_a_certificate_is_replaced_under_load_without_a_handshake_that_fails(
+    edge: Edge, authority: Authority, door: int
+) -> None:
+    with replicas("mine") as (mine,):
+        web = edge.make("■", mine)
+        secure(edge, web, "often.example.com", **GIVEN)
+        show(edge, web, authority.certify("often.example.com"), "often.example.com")
+        url, over, came = "https://often.example.com/", Event(), Counter[bool]()
+        eventually(partial(answers, url, authority, door))
+
+        def caller(*, http2: bool) -> list[str]:
+            failed, context = [], authority.context()
+            while not over.is_set():
+                try:
+                    if ask(url, context, door, http2=http2).status_code != 200:
+                        failed.append("status")
+                except httpx.TransportError as error:
+                    failed.append(repr(error))
+                came[http2] += 1
+            return failed
+
+        with ThreadPoolExecutor(2) as pool:
+            callers = [pool.submit(caller, http2=http2) for http2 in (False, True)]
+            replaced = 0
+            while replaced < 5 or min(came[False], came[True]) < 20:
+                coming = authority.certify("often.example.com")
+                show(edge, web, coming, "often.example.com")
+                eventually(partial(is_shown, coming, door, authority))
+                replaced += 1
+            over.set()
+            assert [each.result() for each in callers] == [[], []]

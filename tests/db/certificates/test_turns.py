@@ -1,0 +1,160 @@
+"""Certificates as rows: whose turn it is, what is shown meanwhile, and what an order under way leaves behind."""
+
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from db.certificates.orders import (
+    account_at,
+    forget_account,
+    note_account,
+    note_challenge,
+    note_order,
+    proxies_of_challenge,
+)
+from db.certificates.turns import (
+    NewCertificate,
+    TakenCertificate,
+    hold,
+    leave,
+    note_certificate,
+    note_fault,
+    note_same,
+    take_due,
+)
+from db.certificates.wanted import certificate_faults, certificates_of
+from db.connection.engine import in_transaction
+from db.proxies.acks import SeenProxy, begin_publishing, note_proxies
+from db.proxies.table import read_traffic
+from domain.traffic.tls import CertificateKind, TlsSettings
+from tests.support.rows.deployments import Made, make_deployment, read, write
+from tests.support.rows.entrances import set_tls
+
+MINUTE = timedelta(minutes=1)
+OWN = TlsSettings(certificate="file:/c.pem", key="file:/c.key")
+BEGINS = datetime(2026, 1, 1, tzinfo=UTC)
+NEW = NewCertificate("chain", "sealed", ("a.example.com",), BEGINS, BEGINS + timedelta(days=90))
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def web(engine: Engine) -> Made:
+    return make_deployment(engine, "■", n=1)
+
+
+def wants(engine: Engine, web: Made, settings: TlsSettings | None, *hosts: str) -> None:
+    set_tls(engine, web.id, settings, hosts)
+
+
+def take(engine: Engine) -> TakenCertificate | None:
+    return in_transaction(engine, partial(take_due, lease=MINUTE))
+
+
+def taken(engine: Engine) -> TakenCertificate:
+    found = take(engine)
+    assert found is not None
+    return found
+
+
+def rows(engine: Engine) -> list[dict[str, Any]]:
+    return read(engine, "SELECT * FROM certificates ORDER BY kind, name")
+
+
+def test_each_has_one_turn_at_a_time_and_the_next_when_its_lease_is_over(engine: Engine, web: Made) -> None:
+    wants(engine, web, TlsSettings(), "a.example.com", "b.example.com")
+    first, second = taken(engine), taken(engine)
+    assert {first.name, second.name} == {"a.example.com", "b.example.com"}
+    assert (first.deployment, first.settings, take(engine)) == (web.name, TlsSettings(), None)
+    write(engine, "UPDATE certificates SET leased_until = now() - interval '1 s' WHERE name = %s", first.name)
+    assert taken(engine).name == first.name
+    in_transaction(engine, partial(hold, taken=second, lease=-MINUTE))
+    assert taken(engine).name == second.name
+
+
+def test_turns_go_from_deployment_to_deployment(engine: Engine, web: Made) -> None:
+    wants(engine, web, TlsSettings(), *(f"{number}.example.com" for number in range(5)))
+    other = make_deployment(engine, "■", name="other", n=1)
+    wants(engine, other, TlsSettings(), "other.example.com", "more.example.com")
+    assert [taken(engine).deployment for _ in range(7)] == ["web", "other", "web", "other", "web", "web", "web"]
+
+
+def test_what_is_not_wanted_any_more_is_shown_until_what_is_wanted_is_there(engine: Engine, web: Made) -> None:
+    wants(engine, web, OWN)
+    in_transaction(engine, partial(note_certificate, taken=taken(engine), new=NEW, due_at=LATER))
+    wants(engine, web, TlsSettings(), "a.example.com")
+    assert [(row["kind"], row["is_wanted"]) for row in rows(engine)] == [("acme", True), ("given", False)]
+    (shown,) = secured(engine).certificates
+    assert (shown.name, shown.names, shown.key) == (f"{web.name}/given/", ("a.example.com",), "sealed")
+    in_transaction(engine, partial(note_certificate, taken=taken(engine), new=NEW, due_at=LATER))
+    assert [row["kind"] for row in rows(engine)] == ["acme"]
+    wants(engine, web, None)
+    assert rows(engine) == []
+
+
+def secured(engine: Engine) -> Any:
+    (deployment,) = in_transaction(engine, read_traffic).deployments
+    assert deployment.secured is not None
+    return deployment.secured
+
+
+def test_one_that_an_authority_has_given_waits_for_its_time_and_a_file_is_read_again(engine: Engine, web: Made) -> None:
+    settings = TlsSettings(callers_ca="file:/ca.pem")
+    wants(engine, web, settings, "a.example.com")
+    for _ in range(2):
+        new = (
+            NEW if (found := taken(engine)).kind is CertificateKind.ACME else NewCertificate("ca", None, (), None, None)
+        )
+        in_transaction(engine, partial(note_certificate, taken=found, new=new, due_at=LATER))
+    assert secured(engine).callers_ca == "ca"
+    wants(engine, web, settings, "a.example.com")
+    assert [(found.kind, found.chain) for found in iter(partial(take, engine), None)] == [
+        (CertificateKind.CALLERS, "ca")
+    ]
+
+
+def test_a_fault_keeps_what_is_shown_and_an_order_that_may_still_come(engine: Engine, web: Made) -> None:
+    wants(engine, web, TlsSettings(), "a.example.com")
+    order = taken(engine)
+    in_transaction(engine, partial(note_order, taken=order, url="https://order", order_key="sealed"))
+    in_transaction(engine, partial(note_challenge, taken=order, token="t", answer="a"))
+    assert [(challenge.token, challenge.answer) for challenge in secured(engine).challenges] == [("t", "a")]
+    fault = partial(note_fault, taken=order, fault="away", pause=-MINUTE)
+    in_transaction(engine, partial(fault, keeps_order=True))
+    again = taken(engine)
+    assert (again.order_url, again.order_key, again.failures, again.fault) == ("https://order", "sealed", 1, "away")
+    in_transaction(engine, fault)
+    assert in_transaction(engine, certificate_faults) == [(web.name, "a.example.com", "away", None)]
+    (view,) = in_transaction(engine, partial(certificates_of, deployment_id=web.id))
+    assert (view.fault, view.is_ordered, secured(engine).challenges) == ("away", False, ())
+    in_transaction(engine, partial(note_same, taken=order, due_at=LATER))
+    assert (rows(engine)[0]["fault"], rows(engine)[0]["failures"]) == (None, 0)
+    in_transaction(engine, partial(leave, taken=order, pause=-MINUTE))
+    assert taken(engine).is_read
+
+
+def test_a_challenge_is_answered_when_every_live_proxy_knows_it(engine: Engine, web: Made) -> None:
+    wants(engine, web, TlsSettings(), "a.example.com")
+    order = taken(engine)
+    in_transaction(engine, partial(note_challenge, taken=order, token="t", answer="a"))
+    proxies = partial(proxies_of_challenge, taken=order)
+    assert in_transaction(engine, proxies) == (0, 0)
+    in_transaction(engine, partial(begin_publishing, publisher_id="p"))
+    seen = [SeenProxy(name, "envoy", 10) for name in ("one", "two")]
+    in_transaction(engine, partial(note_proxies, seen=seen))
+    write(engine, "UPDATE proxies SET acked_snapshot = pg_current_snapshot() WHERE node_id = 'one'")
+    assert in_transaction(engine, proxies) == (2, 1)
+    write(engine, "UPDATE proxies SET acked_snapshot = pg_current_snapshot()")
+    assert in_transaction(engine, proxies) == (2, 0)
+
+
+def test_an_authority_knows_one_account_the_first_that_was_noted(engine: Engine) -> None:
+    for key in ("first", "second"):
+        note = partial(note_account, directory="https://d", sealed_key=key, url=f"https://d/{key}")
+        assert in_transaction(engine, note) == ("first", "https://d/first")
+    at = partial(account_at, directory="https://d")
+    assert in_transaction(engine, at) == ("first", "https://d/first")
+    in_transaction(engine, partial(forget_account, directory="https://d"))
+    assert in_transaction(engine, at) is None

@@ -1,0 +1,36 @@
+"""URLs of PostgreSQL, in every form that its tools document, and the address that people are shown."""
+
+import pytest
+
+from domain.installation.database_url import database_address, libpq_url
+
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("url", "libpq", "address"),
+    [
+        (f"postgresql://u:{SECRET}@h1/db", None, "h1:5432/db"),
+        (f"postgres://u:{SECRET}@h1:6/db", f"postgresql://u:{SECRET}@h1:6/db", "h1:6/db"),
+        (f"postgresql+psycopg://u:{SECRET}@[::1]:6/db", f"postgresql://u:{SECRET}@[::1]:6/db", "[::1]:6/db"),
+        (f"postgresql://u:{SECRET}@h1:5,h2/db?target_session_attrs=read-write", None, "h1:5,h2:5432/db"),
+        (f"postgresql://u:{SECRET}@h1/db?host=h1,h2&port=5,6", None, "h1:5,h2:6/db"),
+        (f"postgresql://u:{SECRET}@h1/db?host=h1,h2&port=5", None, "h1:5,h2:5/db"),
+        (
+            f"postgresql://u:{SECRET}@/db?host=h1:5&host=h2&sslmode=require",
+            f"postgresql://u:{SECRET}@/db?sslmode=require&host=h1%2Ch2&port=5%2C5432",
+            "h1:5,h2:5432/db",
+        ),
+        (f"postgresql://u:{SECRET}@/db?host=/run/postgresql", None, "/run/postgresql:5432/db"),
+        (f"postgresql://u:{SECRET}@%2Frun%2Fpostgresql/db", None, "/run/postgresql:5432/db"),
+        (f"postgresql://u:12/{SECRET}@db/x", None, "the address of DATABASE_URL"),
+        (f"u:{SECRET}@db/x", None, ":5432/"),
+        ("", None, ":5432/"),
+    ],
+)
+def test_every_form_is_read_and_its_address_shown_without_the_password(
+    url: str, libpq: str | None, address: str
+) -> None:
+    assert libpq_url(url) == (libpq or url)
+    assert database_address(url) == address
+    assert SECRET not in database_address(url)

@@ -1,0 +1,103 @@
+"""Settings of TLS: what may be said, which certificates are wanted of it, and when one is asked for again."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from domain.traffic.entrances import TrafficSettings
+from domain.traffic.shown import is_for
+from domain.traffic.tls import (
+    CertificateKind,
+    TlsSettings,
+    asked_again_after,
+    known_tls,
+    renewed_at,
+    tried_again_after,
+    wanted_certificates,
+)
+from domain.traffic.worded import rules_in_words
+
+OWN: Any = {"certificate": "file:/c.pem", "key": "file:/c.key"}
+HOSTS = ("a.example.com", "b.example.com")
+
+
+@pytest.mark.parametrize(
+    ("tls", "wanted"),
+    [
+        (None, set()),
+        (TlsSettings(), {(CertificateKind.ACME, host) for host in HOSTS}),
+        (TlsSettings(**OWN), {(CertificateKind.GIVEN, "")}),
+        (TlsSettings(**OWN, callers_ca="file:/ca.pem"), {(CertificateKind.GIVEN, ""), (CertificateKind.CALLERS, "")}),
+    ],
+)
+def test_which_certificates_are_wanted(tls: TlsSettings | None, wanted: set[tuple[CertificateKind, str]]) -> None:
+    assert wanted_certificates(tls, HOSTS) == wanted
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"hosts": HOSTS, "tls": "automatic"}, "must be auto, or a certificate with its key"),
+        ({"hosts": HOSTS, "tls": {"certificate": "file:/c.pem"}}, "key: a certificate and its key go together"),
+        ({"hosts": HOSTS, "tls": {"key": "file:/c.key"}}, "certificate: a certificate and its key go together"),
+        ({"hosts": HOSTS, "tls": {**OWN, "key": "/c.key"}}, "begins with 'file:', 'env:' or 'command:'"),
+        ({"hosts": HOSTS, "tls": {**OWN, "hsts_seconds": -1}}, "greater than or equal to 0"),
+        ({"tls": "auto"}, "certificates are made out to host names; name them in hosts"),
+        ({"hosts": ["web"], "tls": "auto"}, "web is no name that an authority gives a certificate for"),
+        ({"hosts": ["web.localhost"], "tls": "auto"}, "or give a certificate"),
+        ({"hosts": HOSTS, "path_prefix": "/a/", "tls": {**OWN, "callers_ca": "file:/ca"}}, "without a certificate"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_would(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        TrafficSettings(**settings)
+    assert words in str(refused.value)
+
+
+def test_what_is_said_is_what_is_meant() -> None:
+    auto = TrafficSettings(hosts=HOSTS, tls="auto")
+    own = TrafficSettings(hosts=HOSTS, tls={**OWN, "hsts_seconds": 60})
+    assert (auto.tls, own.tls) == (TlsSettings(), TlsSettings(**OWN, hsts_seconds=60))
+    assert rules_in_words(auto.rules) == ", over HTTPS, with certificates from an authority"
+    assert rules_in_words(own.rules) == ", over HTTPS"
+
+
+def test_what_a_newer_release_stored_beside_is_left_out() -> None:
+    assert known_tls(None) is None
+    assert known_tls({"hsts_seconds": 60, "ech": True}) == TlsSettings(hsts_seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("names", "host", "is_good"),
+    [
+        ("a.example.com", "a.example.com", True),
+        ("*.example.com", "a.example.com", True),
+        ("*.example.com", "*.example.com", True),
+        ("a.example.com", "*.example.com", False),
+        ("*.example.com", "example.com", False),
+        ("*.example.com", "b.a.example.com", False),
+        ("*.com", "com", False),
+        ("b.example.com a.example.com", "a.example.com", True),
+    ],
+)
+def test_for_which_hosts_a_certificate_is(names: str, host: str, *, is_good: bool) -> None:
+    assert is_for(names.split(), host) is is_good
+
+
+def test_one_is_renewed_at_two_thirds_of_its_life() -> None:
+    begins = datetime(2026, 1, 1, tzinfo=UTC)
+    assert renewed_at(begins, begins + timedelta(days=90)) == begins + timedelta(days=60)
+
+
+def test_five_tries_take_an_hour_and_a_failing_one_is_tried_twice_a_day() -> None:
+    pauses = [tried_again_after(failures) for failures in range(1, 100)]
+    assert pauses[:5] == [timedelta(minutes=minutes) for minutes in (2, 4, 8, 16, 32)]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == timedelta(hours=12)
+
+
+def test_an_authority_that_was_away_is_asked_again_soon_and_then_every_ten_minutes() -> None:
+    pauses = [asked_again_after(failures).total_seconds() for failures in range(1, 10)]
+    assert pauses == [10, 20, 40, 80, 160, 320, 600, 600, 600]

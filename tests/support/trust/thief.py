@@ -1,0 +1,146 @@
+"""A whole stack with neighbours, and what a thief tries on it: all that there is, at once."""
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from domain.revisions.revision import RevisionSpec
+from runtime.base import ReplicaRequest
+from runtime.process.accounts import EACH, Accounts
+from runtime.process.ending import stop_all
+from runtime.process.runtime import ProcessRuntime
+from stack.down import down
+from stack.home.folder import Home
+from stack.home.settings import load_settings
+from stack.prepare import UpRequest
+from stack.status import StackStatus
+from stack.supervisor.stop import stop_replicas
+from stack.up import up
+from tests.support.workers.runtimes import SLEEPER, given_back, pid_of
+
+EVERY = Accounts(EACH)
+Loot = Mapping[str, Sequence[str]]
+"""What a thief got, by what it tried: which of the ways worked."""
+
+THIEF = """
+import ctypes, json, os, socket, sys
+files, pids, ports = json.load(open(sys.argv[1]))
+libc = ctypes.CDLL(None)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+def may(do, *arguments):
+    try:
+        return bool(do(*arguments))
+    except OSError:
+        return False
+def reads(path):
+    return open(path, "rb").read(1) is not None
+def writes(path):
+    return open(path, "ab") is not None
+def enters(path):
+    return os.chdir(path) is None and os.listdir(".") is not None
+def ends(pid):
+    return os.kill(pid, 0) is None
+def traces(pid):
+    if libc.ptrace(16, pid, None, None):
+        return False
+    os.waitpid(pid, 0)
+    libc.ptrace(17, pid, None, None)
+    return True
+def talks(port, word):
+    with socket.create_connection(("127.0.0.1", port), 5) as peer:
+        peer.sendall(word.encode("latin-1"))
+        answer = peer.recv(99)
+    asks_for_a_password = answer[:1] == b"R" and answer[8] != 0
+    return answer and not asks_for_a_password and not answer.startswith((b"-NOAUTH", b"HTTP/1.1 401", b"HTTP/1.0 401"))
+got = {}
+for path in files:
+    got[path] = [does.__name__ for does in (reads, writes, enters) if may(does, path)]
+for name, pid in pids.items():
+    got[f"environ of {name}"] = ["reads"] * may(reads, f"/proc/{pid}/environ")
+    got[f"mem of {name}"] = ["reads"] * may(open, f"/proc/{pid}/mem", "rb")  # at its first byte there is nothing
+    got[f"folder of {name}"] = [enters.__name__] * (may(enters, f"/proc/{pid}/cwd") or may(enters, f"/proc/{pid}/root"))
+    got[name] = [does.__name__ for does in (ends, traces) if may(does, pid)]
+for name, (port, word) in ports.items():
+    got[name] = ["talks"] * bool(may(talks, port, word))
+print(json.dumps({"tried": len(got), "got": {name: does for name, does in got.items() if does}}))
+"""
+
+
+_TO_POSTGRES = "\0\0\0\x29\0\3\0\0user\0rollway\0database\0rollway\0\0"
+_TO_PEOPLE = "GET /v1/deployments HTTP/1.0\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Around:
+    """A stack that runs, a neighbour of another deployment in it, and one of another home."""
+
+    home: Home
+    status: StackStatus
+    neighbours: dict[str, int]
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """What runs, by its name."""
+        parts = {part.name: part.pid for part in self.status.parts if part.pid}
+        supervisor = {"supervisor": self.status.supervisor_pid} if self.status.supervisor_pid else {}
+        return parts | supervisor | self.neighbours
+
+    def thief(self, folder: Path) -> tuple[str, ...]:
+        """The command of a thief that tries all there is; its last line is for `loot_of`."""
+        settings = load_settings(self.home)
+        assert settings
+        ports = {
+            "Valkey's port": (settings.ports.valkey, "KEYS *\r\n"),
+            "Postgres's port": (settings.ports.postgres, _TO_POSTGRES),
+            "people's port": (settings.ports.people, _TO_PEOPLE),
+            "Flower's port": (settings.ports.flower, "GET /tasks HTTP/1.0\r\n\r\n"),
+            "the fleet's metrics": (settings.ports.api, "GET /metrics/fleet HTTP/1.0\r\n\r\n"),
+        }
+        things = folder / f"things-{uuid4().hex[:6]}"
+        things.write_text(json.dumps([self._found(), self.pids, ports]))
+        return ("python3", "-c", THIEF, str(things))
+
+    def loot_of(self, line: str) -> Loot:
+        """What a thief says that it got."""
+        said = json.loads(line)
+        assert said["tried"] > len(self._found()) // 2 + 3 * len(self.pids), "it has tried them all"
+        got: Loot = said["got"]
+        return got
+
+    def _found(self) -> list[str]:
+        return [str(path) for path in (self.home.root, *self.home.root.rglob("*"))]
+
+
+@contextmanager
+def around(root: Path, other: Path) -> Iterator[Around]:
+    """A stack in `root` with an account for each deployment, and a home beside it."""
+    home = Home(root / ".rollway")
+    with ExitStack() as left:
+        left.enter_context(given_back(home.root))
+        left.enter_context(given_back(other))
+        left.callback(stop_all, other, 0.1)
+        left.callback(down, home, lambda _: None, stop_replicas)
+        status = up(UpRequest(home=home, environ={"ROLLWAY_REPLICA_USER": EACH}, workers=1), lambda _: None)
+        beside = _neighbour(ProcessRuntime(home.root, accounts=EVERY), "web")
+        elsewhere = _neighbour(ProcessRuntime(other, accounts=EVERY), "other")
+        yield Around(home, status, {"neighbour": beside, "neighbour in another home": elsewhere})
+
+
+@contextmanager
+def shared_folder() -> Iterator[Path]:
+    """A folder that everybody may read."""
+    made = Path(subprocess.check_output(["mktemp", "--directory", "/tmp/thief-XXXXXX"], text=True).strip())
+    made.chmod(0o755)
+    yield made
+    for path in made.iterdir():
+        path.unlink()
+    made.rmdir()
+
+
+def _neighbour(runtime: ProcessRuntime, deployment: str) -> int:
+    spec = RevisionSpec(command=SLEEPER, env={"TOKEN": "hunter2"})
+    return pid_of(runtime.start(ReplicaRequest(uuid4(), deployment, f"{deployment}-1", spec)))

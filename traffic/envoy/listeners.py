@@ -1,0 +1,136 @@
+"""Envoy's listener for TLS, and the certificates that it shows as secrets."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import deepcopy
+from functools import cache
+from typing import Any
+
+from domain.traffic.shown import ShownCertificate, is_for
+from traffic.envoy.bootstrap import filter_of_requests
+from traffic.envoy.names import as_in_a_file
+from traffic.resources import Named, Resource, listing, resource
+from traffic.table import Service, TlsDoor
+
+LISTENER = "rollway-tls"
+_TYPES = "type.googleapis.com/envoy.extensions"
+_TLS = f"{_TYPES}.transport_sockets.tls.v3.DownstreamTlsContext"
+_LUA = f"{_TYPES}.filters.http.lua.v3.Lua"
+_FROM_HERE = {"resource_api_version": "V3", "ads": {}}
+
+# The name in the handshake says which certificate is shown, and which callers must show one: who then asked for another
+# deployment's host would have passed that one's door.
+_MISDIRECTED = """
+function envoy_on_request(handle)
+  local host = (handle:headers():get(":authority") or ""):lower():gsub(":%d+$", "")
+  if host ~= handle:streamInfo():requestedServerName():lower() then
+    handle:respond({[":status"] = "421"}, "Rollway: this connection was opened for another host name.\\n")
+  end
+end
+"""
+
+
+def listeners_of(
+    services: Iterable[Service], door: TlsDoor, before: Resource | None = None, changed: Collection[str] = ()
+) -> Named:
+    """The listener, with a chain for each certificate; none while there is no certificate to show.
+
+    `before`: an older one, of which everything is kept but the chains of deployments that have `changed`.
+    """
+    old = before.entries if before else {}
+    chains = {
+        service.name: tuple(map(resource, _chains(service)))
+        if before is None or service.name in changed
+        else old.get(service.name, ())
+        for service in services
+    }
+    shown = {name: found for name, found in chains.items() if found}
+    inspector = {"@type": f"{_TYPES}.filters.listener.tls_inspector.v3.TlsInspector"}
+    content = {
+        "name": LISTENER,
+        "address": {"socket_address": {"address": door.host, "port_value": door.port}},
+        "per_connection_buffer_limit_bytes": 1_048_576,
+        "listener_filters": [{"name": "envoy.filters.listener.tls_inspector", "typed_config": inspector}],
+        # who opens a connection and says nothing is let go
+        "listener_filters_timeout": "10s",
+    }
+    return {LISTENER: listing(content, "filter_chains", shown)} if shown else {}
+
+
+def secrets_of(service: Service) -> dict[str, Resource]:
+    """The certificates of a deployment, by their names."""
+    return {
+        certificate.name: resource(
+            {
+                "name": certificate.name,
+                "tls_certificate": {
+                    "certificate_chain": {"inline_string": certificate.chain},
+                    "private_key": {"inline_string": certificate.key},
+                },
+            }
+        )
+        for certificate, _ in _shown(service)
+    }
+
+
+def is_secured(service: Service) -> bool:
+    """Whether each of its host names has a certificate."""
+    names = [name for certificate, _ in _shown(service) for name in certificate.names]
+    return bool(service.hosts) and all(is_for(names, host) for host in service.hosts)
+
+
+def _shown(service: Service) -> Iterator[tuple[ShownCertificate, tuple[str, ...]]]:
+    """Yield each certificate with the host names that it is shown for; a name has one certificate, the first."""
+    taken: set[str] = set()
+    for certificate in service.secured.certificates if service.secured else ():
+        hosts = [host for host in (*service.hosts, *service.preview_hosts) if is_for(certificate.names, host)]
+        if free := tuple(host for host in hosts if host not in taken):
+            taken.update(free)
+            yield certificate, free
+
+
+def _chains(service: Service) -> Iterator[Mapping[str, Any]]:
+    for certificate, hosts in _shown(service):
+        yield {
+            "name": certificate.name,
+            "filter_chain_match": {"server_names": list(hosts), "transport_protocol": "tls"},
+            "transport_socket_connect_timeout": "10s",
+            "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": _tls(certificate, service)},
+            "filters": [_requests(asks_callers=service.asks_callers)],
+        }
+
+
+def _tls(certificate: ShownCertificate, service: Service) -> dict[str, Any]:
+    shown = [{"name": certificate.name, "sds_config": _FROM_HERE}]
+    both: dict[str, Any] = {
+        "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
+        "alpn_protocols": ["h2", "http/1.1"],
+        "tls_certificate_sds_secret_configs": shown,
+    }
+    if not service.asks_callers:
+        return {"@type": _TLS, "common_tls_context": both}
+    # while nobody knows whom to believe nobody is believed: no certificate has this fingerprint
+    known: dict[str, Any] = {"verify_certificate_hash": ["0" * 64]}
+    if service.secured and service.secured.callers_ca:
+        known = {"trusted_ca": {"inline_string": service.secured.callers_ca}}
+    return {
+        "@type": _TLS,
+        "common_tls_context": {**both, "validation_context": known},
+        "require_client_certificate": True,
+    }
+
+
+@cache
+def _requests(*, asks_callers: bool) -> Mapping[str, Any]:
+    """Return what the bootstrap's listener does with requests, and refuse those for another name than the handshake's.
+
+    Where callers show a certificate, replicas are told whose it was, and nobody else can say so.
+    """
+    made = deepcopy(dict(filter_of_requests()))
+    config = made["typed_config"]
+    kind = config.pop("@type")
+    lua = {"@type": _LUA, "default_source_code": {"inline_string": _MISDIRECTED}}
+    config["http_filters"].insert(0, {"name": "rollway.misdirected", "typed_config": lua})
+    if asks_callers:
+        config["forward_client_cert_details"] = "SANITIZE_SET"
+        config["set_current_client_cert_details"] = {"subject": True, "uri": True, "dns": True}
+    return {**made, "typed_config": as_in_a_file(kind, config)}
