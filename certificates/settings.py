@@ -1,8 +1,11 @@
 """Settings of certificates: the key that theirs are sealed with, and the authority that gives them."""
 
-from pydantic import Field
+from pathlib import Path
+from typing import Annotated
 
-from domain.installation.settings import AbsolutePath, Settings
+from pydantic import BeforeValidator, Field
+
+from domain.installation.settings import Settings, absolute
 
 LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory"
 
@@ -31,11 +34,11 @@ class CertificateSettings(Settings):
         None, pattern=r"^\S+@\S+$", validation_alias="ROLLWAY_ACME_EMAIL", description="an address for mail"
     )
     """Whom the authority may write to about the certificates."""
-    authorities: AbsolutePath | None = Field(
+    authorities: Annotated[Path, BeforeValidator(absolute)] | None = Field(
         None, validation_alias="ROLLWAY_ACME_CA", description="the absolute path of a file of certificates in PEM"
     )
     """By which authorities the directory itself may be certified; left out, by those that browsers believe."""
-    dns_hook: AbsolutePath | None = Field(
+    dns_hook: Annotated[Path, BeforeValidator(absolute)] | None = Field(
         None, validation_alias="ROLLWAY_ACME_DNS_HOOK", description="the absolute path of a program"
     )
     """A program that sets and takes away a TXT record, run as PROGRAM set|unset NAME VALUE; needed for wildcards."""

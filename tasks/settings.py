@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from domain.installation.log_limits import LogLimits
 from domain.installation.retention import Retention
-from domain.installation.settings import AbsolutePath, Settings
+from domain.installation.settings import Settings, absolute
 from domain.replicas.placement import EXTERNAL
 from domain.revisions.secrets import reference_text
 from domain.words.errors import InvalidInputError
@@ -133,11 +133,11 @@ class TaskSettings(Settings):
         description="folders and commands, separated by commas, as in file:/run/secrets,command:/usr/bin/vault read",
     )
     """Folders whose files, and beginnings of commands whose output, replicas may get as secrets."""
-    secrets_env_file: AbsolutePath | None = Field(
+    secrets_env_file: Annotated[Path, BeforeValidator(absolute)] | None = Field(
         None, validation_alias="ROLLWAY_SECRETS_ENV_FILE", description="the absolute path of a file of NAME=value lines"
     )
     """Variables that replicas may get as secrets, and that commands which print secrets are told."""
-    command_keys: AbsolutePath | None = Field(
+    command_keys: Annotated[Path, BeforeValidator(absolute)] | None = Field(
         None, validation_alias="ROLLWAY_COMMAND_KEYS", description="the absolute path of a file of keys"
     )
     """With it commands must be signed, by a key for each sender."""
@@ -147,7 +147,7 @@ class TaskSettings(Settings):
         None, ge=1, le=65_535, validation_alias="ROLLWAY_METRICS_PORT", description="a port from 1 to 65535"
     )
     """The port of its metrics, another one for each process of a machine; left out, it shows none."""
-    webhooks: AbsolutePath | None = Field(
+    webhooks: Annotated[Path, BeforeValidator(absolute)] | None = Field(
         None, validation_alias="ROLLWAY_WEBHOOKS", description="the absolute path of a file of targets"
     )
     """Where events may be sent, and the secrets that they are signed with; without it no webhook is told."""

@@ -140,11 +140,21 @@ def engine(database: str) -> Iterator[Engine]:
 @pytest.fixture
 def redis_url(redis_server: EmbeddedServer) -> str:
     """The URL of an empty Valkey."""
+    return _emptied(redis_server)
+
+
+@pytest.fixture(scope="module")
+def module_redis(redis_server: EmbeddedServer) -> str:
+    """The same, for all tests of a module: what another one's installation has left there would refuse it."""
+    return _emptied(redis_server)
+
+
+def _emptied(server: EmbeddedServer) -> str:
     import redis
 
-    with redis.Redis.from_url(redis_server.url) as client:
+    with redis.Redis.from_url(server.url) as client:
         client.flushall()
-    return redis_server.url
+    return server.url
 
 
 @pytest.fixture

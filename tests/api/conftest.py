@@ -12,18 +12,15 @@ from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import Made, make_deployment
 from tests.support.stack.server_process import Process
-from tests.support.stack.servers import EmbeddedServer
 from tests.support.stack.waiting import eventually
 
 
 @pytest.fixture(scope="module")
-def edge(
-    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Edge]:
+def edge(module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     """An api process and an Envoy that it tells, for all tests of a module; each has a deployment of its own."""
     folder = tmp_path_factory.mktemp("edge")
-    api = api_process(module_database, redis_server.url, folder)
-    with edge_of(api, module_database, redis_server.url, folder) as made:
+    api = api_process(module_database, module_redis, folder)
+    with edge_of(api, module_database, module_redis, folder) as made:
         yield made
 
 
@@ -52,13 +49,13 @@ def envoy(api: Process, tmp_path: Path) -> Iterator[Process]:
 
 @pytest.fixture(scope="module")
 def shared(
-    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
+    module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[EdgeRoutes, Process]]:
     """One api process for all tests of this module."""
     folder = tmp_path_factory.mktemp("api")
-    engine, made = engine_on(module_database), api_process(module_database, redis_server.url, folder)
+    engine, made = engine_on(module_database), api_process(module_database, module_redis, folder)
     made.start()
-    yield EdgeRoutes(engine, redis_server.url), made
+    yield EdgeRoutes(engine, module_redis), made
     made.end(kill=True)
     engine.dispose()
 

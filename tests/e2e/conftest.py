@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import redis
 
 from tests.support.proxies.edge import api_process, envoy_process
-from tests.support.stack.servers import EmbeddedServer
 from tests.support.stack.stack import Fleet
 
 
@@ -20,13 +18,9 @@ def fleet(database: str, redis_url: str, tmp_path: Path) -> Iterator[Fleet]:
 
 
 @pytest.fixture(scope="module")
-def running_fleet(
-    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Fleet]:
+def running_fleet(module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Two workers and a beat for all tests of a module, each of which has a deployment of its own."""
-    with redis.Redis.from_url(redis_server.url) as client:
-        client.flushall()
-    fleet = Fleet(module_database, redis_server.url, tmp_path_factory.mktemp("fleet"))
+    fleet = Fleet(module_database, module_redis, tmp_path_factory.mktemp("fleet"))
     fleet.start_workers("worker1", "worker2")
     fleet.start_beat()
     yield fleet

@@ -24,7 +24,6 @@ from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import Made, write
 from tests.support.rows.entrances import set_tls
 from tests.support.stack.ports import free_port
-from tests.support.stack.servers import EmbeddedServer
 from tests.support.stack.waiting import eventually
 
 KEY = "k" * 32
@@ -39,12 +38,12 @@ def door() -> int:
 
 @pytest.fixture(scope="module")
 def edge(
-    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory, door: int
+    module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory, door: int
 ) -> Iterator[Edge]:
     folder = tmp_path_factory.mktemp("edge")
     own = {"ROLLWAY_TLS_PORT": str(door), "ROLLWAY_TLS_HOST": "127.0.0.1", "ROLLWAY_CERTIFICATE_KEY": KEY}
-    api = api_process(module_database, redis_server.url, folder, **own)
-    with edge_of(api, module_database, redis_server.url, folder) as made:
+    api = api_process(module_database, module_redis, folder, **own)
+    with edge_of(api, module_database, module_redis, folder) as made:
         yield made
 
 

@@ -15,20 +15,17 @@ from tests.support.proxies.web_replicas import Replica, replicas
 from tests.support.proxies.weights import is_likely, set_weight
 from tests.support.rows.deployments import write
 from tests.support.stack.server_process import running
-from tests.support.stack.servers import EmbeddedServer
 from tests.support.stack.waiting import eventually
 
 ASKED = 500
 
 
 @pytest.fixture(scope="module")
-def edge(
-    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Edge]:
+def edge(module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     """An api process and a Traefik that polls it, for all tests here; each has a deployment of its own."""
     folder = tmp_path_factory.mktemp("traefik")
-    api = api_process(module_database, redis_server.url, folder)
-    with behind_traefik(api, module_database, redis_server.url, folder) as made:
+    api = api_process(module_database, module_redis, folder)
+    with behind_traefik(api, module_database, module_redis, folder) as made:
         yield made
 
 

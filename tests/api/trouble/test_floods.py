@@ -13,7 +13,6 @@ from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge, api_process, edge_of
 from tests.support.rows.deployments import Made
 from tests.support.stack.server_process import Process
-from tests.support.stack.servers import EmbeddedServer
 from tests.support.stack.waiting import eventually
 
 MANY = 1100
@@ -23,14 +22,12 @@ WHOLE = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
-def edge(
-    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Edge]:
+def edge(module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     """One whose server may open 1,024 files, as the usual limit is."""
     folder = tmp_path_factory.mktemp("edge")
-    api = api_process(module_database, redis_server.url, folder)
+    api = api_process(module_database, module_redis, folder)
     api.command = ["bash", "-c", f"ulimit -n {FILES}; exec {shlex.join(api.command)}"]
-    with edge_of(api, module_database, redis_server.url, folder) as edge:
+    with edge_of(api, module_database, module_redis, folder) as edge:
         yield edge
 
 

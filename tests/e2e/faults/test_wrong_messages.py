@@ -24,13 +24,9 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
-def fleet(
-    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Fleet]:
+def fleet(module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """One worker for all tests here: none of them may end it."""
-    with redis.Redis.from_url(redis_server.url) as made:
-        made.flushall()
-    fleet = Fleet(module_database, redis_server.url, tmp_path_factory.mktemp("fleet"))
+    fleet = Fleet(module_database, module_redis, tmp_path_factory.mktemp("fleet"))
     fleet.start_workers("worker1")
     pid = fleet.pid("worker1")
     yield fleet
