@@ -122,6 +122,12 @@ WATCH: Mapping[str, Listed] = {
         (*READING, ExitCode.DIFFERENT),
         "rollway revisions list web\nrollway revisions show web v2 > web.yaml\nrollway revisions diff web v1 v2",
     ),
+    "probe": Listed(
+        "cli.commands.deployments.probe",
+        "Examine how replicas answer, and say what mends them",
+        READING,
+        "rollway probe web\nrollway probe web --revision v2 --json",
+    ),
     "logs": Listed(
         "cli.commands.deployments.logs",
         "Show what a replica has printed",

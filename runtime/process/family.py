@@ -14,6 +14,7 @@ from runtime.machine.owned import HAS_PROC, IsOwner, may_be_of
 from runtime.process.table import session_of
 
 _KILL_ROUNDS = 3
+_LISTENS = psutil.CONN_LISTEN
 
 
 def group_is_alive(identity: Identity) -> bool:
@@ -38,6 +39,22 @@ def kill_family(route_id: UUID, identity: Identity, is_owner: IsOwner) -> None:
         if not members:
             return
         _kill(members)
+
+
+def listening_of(handle: str) -> tuple[str, ...]:
+    """Return where a replica of this handle (`pid:71`) and its children listen, as host:port, in order."""
+    found: set[str] = set()
+    with suppress(psutil.Error, ValueError):
+        process = psutil.Process(int(handle.removeprefix("pid:")))
+        for member in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                found |= {_place(each.laddr) for each in member.net_connections("tcp") if each.status == _LISTENS}
+    return tuple(sorted(found))
+
+
+def _place(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _family(route_id: str, identity: Identity, is_owner: IsOwner) -> set[psutil.Process]:

@@ -26,9 +26,11 @@ from runtime.process.spawn import inherited
 from runtime.secrets.host_secrets import HostSecrets
 from tasks.app import app
 from tasks.cycle.coordinator import DeploymentCoordinator
-from tasks.hosts import log_asking
+from tasks.hosts.asking import Answer, HostAnswers, answer_for_host
 from tasks.hosts.certificates import keep_certificates
+from tasks.hosts.examining import EXAMINATIONS, ExaminationAnswers
 from tasks.hosts.hearing import Hearing
+from tasks.hosts.log_asking import LOGS, LogAnswers
 from tasks.hosts.looking import keep_logs_small
 from tasks.hosts.secret_checks import keep_answering
 from tasks.hosts.signs_of_life import SignsGiver, keep_showing_signs_of_life
@@ -84,8 +86,9 @@ def _keep_certificates(**_: object) -> None:
 
 
 @worker_ready.connect
-def _answer_for_logs(**_: object) -> None:
-    log_asking.keep_answering(redis_client(), settings().host, settings().home, stopping, hearing().note)
+def _answer_for_host(**_: object) -> None:
+    answers: Mapping[str, Answer] = {LOGS: LogAnswers(settings().home), EXAMINATIONS: ExaminationAnswers(runtimes())}
+    answer_for_host(HostAnswers(redis_client(), settings().host, answers, hearing().note), stopping)
 
 
 @worker_ready.connect

@@ -178,7 +178,7 @@ def test_tab_completes_names_of_commands_and_their_options() -> None:
         program = Path(sys.executable).with_name("rollway")
         return subprocess.run([program], env=environment, capture_output=True, text=True, check=True).stdout.split()
 
-    assert offered("pro") == ["promote", "proxies", "proxy-token"]
+    assert offered("pro") == ["promote", "probe", "proxies", "proxy-token"]
     assert "--follow" in offered("logs", "--fo")
 
 

@@ -15,7 +15,8 @@ import redis
 from sqlalchemy import Engine
 
 from domain.installation.tokens import Role
-from tasks.hosts.log_asking import keep_answering
+from tasks.hosts.asking import HostAnswers, answer_for_host
+from tasks.hosts.log_asking import LOGS, LogAnswers
 from tests.cli.conftest import Rollway
 from tests.support.people.people_api import People
 from tests.support.pictures.pictures import READY
@@ -31,7 +32,7 @@ def gpu_2(redis_url: str, tmp_path: Path) -> Iterator[Path]:
     logs = home / "logs" / "replicas"
     logs.mkdir(parents=True)
     with redis.Redis.from_url(redis_url) as client:
-        thread = keep_answering(client, "gpu-2", home, until)
+        thread = answer_for_host(HostAnswers(client, "gpu-2", {LOGS: LogAnswers(home)}), until)
         yield logs
         until.set()
         thread.join(10)

@@ -43,6 +43,7 @@ LINES = (
     "routes web",
     "revisions diff web v1 v2",
     "logs web",
+    "probe web",
     "traffic web",
     "proxies",
     "hosts",

@@ -99,6 +99,13 @@ class LogParameters(Parameters):
     """Which replicas, those that are gone too; left out, all that run."""
 
 
+class RevisionParameters(Parameters):
+    """The revision that is wanted."""
+
+    revision: Name | None = None
+    """Only replicas of this one; left out, of all."""
+
+
 class DifferenceParameters(Parameters):
     """The revision that another one is compared with."""
 

@@ -81,7 +81,7 @@ def _parameters(source: Callable[..., Any]) -> type[Parameters] | None:
 _OPERATOR, _ADMIN, _VIEWER = Role.OPERATOR, Role.ADMIN, Role.VIEWER
 _REVISION, _ROLLOUT = f"{DEPLOYMENT}/revisions/{{revision}}", "/v1/rollouts/{rollout}"
 _HERE, _FLEET = "api.people.reads", "db.views.fleet"
-_LOGS = f"{_HERE}.logs"
+_LOGS, _EXAMINED = f"{_HERE}.logs", f"{_HERE}.examined"
 
 ON_THE_PAGE = frozenset(
     {
@@ -105,6 +105,7 @@ READS: Sequence[Read] = (
     Read("GET", f"{DEPLOYMENT}/history", _VIEWER, f"{_HERE}.deployments.history"),
     Read("GET", f"{DEPLOYMENT}/routes", _VIEWER, f"{_HERE}.deployments.routes"),
     Read("POST", f"{DEPLOYMENT}/logs", _OPERATOR, f"{_LOGS}.logs", afterwards=f"{_LOGS}.as_hosts_say"),
+    Read("POST", f"{DEPLOYMENT}/probe", _OPERATOR, f"{_EXAMINED}.probe", afterwards=f"{_EXAMINED}.as_hosts_find"),
     Read("POST", "/v1/apply/difference", _OPERATOR, f"{_HERE}.decided.apply_difference"),
     Read("POST", "/v1/apply/ahead", _OPERATOR, f"{_HERE}.decided.apply_ahead"),
     Read("GET", "/v1/routes", _VIEWER, f"{_HERE}.deployments.find_routes"),

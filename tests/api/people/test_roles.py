@@ -197,6 +197,7 @@ def test_a_releaser_steers_what_there_is_and_lets_nothing_run_that_is_of_its_mak
             (f"/v1/deployments/{name}/rolling-update", stolen),
             ("/v1/apply", {"documents": [{"deployment": name, "revision": stolen}]}),
             (f"/v1/deployments/{name}/logs", {}),
+            (f"/v1/deployments/{name}/probe", {}),
         ):
             refused = thief.post(path, json=body)
             assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed"), path

@@ -1,8 +1,9 @@
 """Who is probed: real services, and sockets that say what they like."""
 
 import socket
+import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from uuid import uuid4
@@ -14,6 +15,8 @@ from runtime.probing.question import ProbeAnswer
 from runtime.process.runtime import ProcessRuntime
 from tests.support.workers.runtimes import HTTP_SERVICE, log_of, request
 
+Replies = Callable[[str, str], bytes]
+"""The reply of a server to a path, asked under a name."""
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -74,5 +77,27 @@ def says(reply: bytes | None) -> Iterator[str]:
 
         if reply is not None:
             threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def replying(replies: Replies, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """A server that replies as `replies` says, to many at once."""
+
+    def serve(connection: socket.socket) -> None:
+        with suppress(OSError), tls.wrap_socket(connection, server_side=True) if tls else connection as caller:
+            lines = caller.recv(65536).decode("latin-1").split("\r\n")
+            named = next((line[6:] for line in lines if line.lower().startswith("host: ")), "")
+            path = "".join(lines[0].split(" ")[1:2])  # who only looks whether there is TLS asks for none
+            caller.sendall(replies(path, named))
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept, daemon=True).start()
         yield f"127.0.0.1:{server.getsockname()[1]}"
         server.shutdown(socket.SHUT_RDWR)

@@ -10,7 +10,8 @@ import pytest
 import redis
 
 from runtime.process.logs import LogPiece
-from tasks.hosts.log_asking import MOST_BYTES, LogAnswers, LogQuestion, ask_hosts, keep_answering
+from tasks.hosts.asking import HostAnswers, answer_for_host
+from tasks.hosts.log_asking import LOGS, MOST_BYTES, LogAnswers, LogQuestion, ask_hosts
 from tests.support.stack.waiting import eventually
 
 SOON = 0.3
@@ -25,7 +26,7 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 @contextmanager
 def answering(client: redis.Redis, host: str, home: Path) -> Iterator[None]:
     until = threading.Event()
-    thread = keep_answering(client, host, home, until)
+    thread = answer_for_host(HostAnswers(client, host, {LOGS: LogAnswers(home)}), until)
     try:
         yield
     finally:
@@ -61,7 +62,7 @@ def test_a_host_that_does_not_answer_is_missing_and_the_others_are_not(client: r
         asked = {"gone": {uuid4(): None}, "east": {route: None}}
         told = eventually(lambda: ask_hosts(client, asked, 10, SOON), what="the one to answer in time")
     assert told == {"east": {route: LogPiece("one\n", 4)}}
-    assert client.ttl("rollway:logs:gone") > 0, "and what it was asked is forgotten"
+    assert not client.exists("rollway:logs:gone"), "and what it was asked is taken back"
 
 
 def test_a_question_that_does_not_fit_is_left_and_the_next_one_answered(client: redis.Redis, tmp_path: Path) -> None:
@@ -72,16 +73,16 @@ def test_a_question_that_does_not_fit_is_left_and_the_next_one_answered(client: 
         assert ask_hosts(client, {"east": {route: None}}, 10) == {"east": {route: LogPiece("one\n", 4)}}
 
 
-def test_an_answer_is_bounded_and_the_rest_is_asked_for_again(client: redis.Redis, tmp_path: Path) -> None:
+def test_an_answer_is_bounded_and_the_rest_is_asked_for_again(tmp_path: Path) -> None:
     routes = [printed(tmp_path, f"{'x' * 999}\n" * 600) for _ in range(3)]
     asked = LogQuestion(answer_to=uuid4(), lines=1000, places=dict.fromkeys(routes))
-    found = LogAnswers(client, "east", tmp_path, heard=list).pieces(asked)
+    found = LogAnswers(tmp_path).pieces(asked)
     assert 0 < sum(len(piece.text) for piece in found.values()) <= MOST_BYTES
     assert len(found) == 1
 
 
-def test_a_log_that_is_as_long_as_an_answer_is_told_all_the_same(client: redis.Redis, tmp_path: Path) -> None:
+def test_a_log_that_is_as_long_as_an_answer_is_told_all_the_same(tmp_path: Path) -> None:
     route = printed(tmp_path, "x" * MOST_BYTES)
     asked = LogQuestion(answer_to=uuid4(), lines=1, places={route: None, printed(tmp_path, "one\n"): None})
-    found = LogAnswers(client, "east", tmp_path, heard=list).pieces(asked)
+    found = LogAnswers(tmp_path).pieces(asked)
     assert {route: len(piece.text) for route, piece in found.items()} == {route: MOST_BYTES + 1}

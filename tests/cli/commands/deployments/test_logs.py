@@ -15,7 +15,8 @@ import redis
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
-from tasks.hosts.log_asking import keep_answering
+from tasks.hosts.asking import HostAnswers, answer_for_host
+from tasks.hosts.log_asking import LOGS, LogAnswers
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import make_deployment, write
 
@@ -109,7 +110,7 @@ def gpu_2(redis_url: str, tmp_path: Path) -> Iterator[Path]:
     """The home of another host, which answers for its logs."""
     until, home = threading.Event(), tmp_path / "gpu-2"
     with redis.Redis.from_url(redis_url) as client:
-        thread = keep_answering(client, "gpu-2", home, until)
+        thread = answer_for_host(HostAnswers(client, "gpu-2", {LOGS: LogAnswers(home)}), until)
         yield home
         until.set()
         thread.join(10)

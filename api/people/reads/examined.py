@@ -1,0 +1,100 @@
+"""Reads how replicas answer: Postgres says which there are, then their hosts examine them."""
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+import structlog
+from psycopg import Connection
+from redis.exceptions import RedisError
+
+from api.people.asking.asked import Asked, RevisionParameters
+from api.people.reads.deployments import Document, named
+from api.people.reads.table import Shape
+from db.views.fleet.entrances import reached_at
+from db.views.timeline import revision_named
+from domain.replicas.placement import EXTERNAL
+from domain.revisions.health_check import HealthCheck
+from domain.traffic.published import EntranceKind
+from tasks.hosts.examining import MOST_REPLICAS, ExaminedReplica, ask_hosts
+from tasks.worker.connections import redis_client
+
+if TYPE_CHECKING:
+    from db.views.routes import RouteView
+
+_log = structlog.get_logger(__name__)
+_WITHOUT_CHECK = HealthCheck(path="/")
+"""What is asked of replicas whose revision has no check."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedView:
+    """How a replica answers. `saw`: the answer to a probe; `advice`: what mends it; null where nothing is wrong."""
+
+    route: UUID
+    revision: str
+    status: str
+    host: str
+    address: str | None
+    saw: str
+    advice: str | None
+
+
+Answered = Annotated[Document, Shape((ExaminedView,), "whole", beside={"silent": list[str]})]
+
+
+def probe(connection: Connection, asked: Asked[RevisionParameters]) -> Answered:
+    """Show how replicas of a deployment answer, as their hosts find; `silent` names the hosts that do not say it.
+
+    20 replicas are examined at most, the newest first.
+    """
+    view, only = named(connection, asked), asked.parameters.revision
+    routes = [route for route in view.routes if only in (None, route.revision) and route.host not in (None, EXTERNAL)]
+    host = _callers_host(connection, view.id)
+    names = {route.revision for route in routes}
+    runs = {name: _runs(connection, view.id, name) for name in names}
+    hosts: dict[str, list[tuple[RouteView, ExaminedReplica]]] = {}
+    for route in sorted(routes, key=lambda route: route.id, reverse=True)[:MOST_REPLICAS]:
+        runtime, check = runs[route.revision]
+        replica = ExaminedReplica(route=route.id, runtime=runtime, check=check, callers_host=host)
+        hosts.setdefault(str(route.host), []).append((route, replica))
+    return {"hosts": hosts}
+
+
+def as_hosts_find(_asked: Asked[RevisionParameters], found: Document) -> Document:
+    """Ask the hosts, for 40 s at most. While Redis is away all of them are silent."""
+    hosts = found["hosts"]
+    try:
+        answers = ask_hosts(redis_client(), {host: tuple(each for _, each in some) for host, some in hosts.items()})
+    except RedisError as error:
+        _log.warning("hosts cannot be asked for examinations", error=str(error).partition("\n")[0])
+        answers = {}
+    examined = {each.route: each for some in answers.values() for each in some}
+    items = [
+        asdict(
+            ExaminedView(
+                *(route.id, route.revision, route.status, host, route.address),
+                saw=examined[route.id].saw,
+                advice=examined[route.id].advice,
+            )
+        )
+        for host, some in hosts.items()
+        for route, _ in some
+        if route.id in examined
+    ]
+    return {"items": items, "silent": sorted(set(hosts) - set(answers))}
+
+
+def _callers_host(connection: Connection, deployment_id: UUID) -> str:
+    """The first host name by which callers come; of a wildcard one below it."""
+    entrances = reached_at(connection, deployment_id).entrances
+    names = (entrance.value for entrance in entrances if entrance.kind is EntranceKind.HOST)
+    return next(names, "localhost").replace("*.", "www.", 1)
+
+
+def _runs(connection: Connection, deployment_id: UUID, revision: str) -> tuple[str, HealthCheck]:
+    """The runtime of a revision, and its check."""
+    found = revision_named(connection, deployment_id, revision)
+    spec = found.spec if found else {}
+    check = spec.get("health_check")
+    return spec.get("runtime", "process"), HealthCheck.model_validate(check) if check else _WITHOUT_CHECK

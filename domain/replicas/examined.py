@@ -1,0 +1,178 @@
+"""Advice of an examination: what is wrong with the way in which a replica answers, and what mends it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from domain.revisions.health_check import HealthCheck
+
+PATIENCE_SECONDS = 10.0
+"""So long an answer is waited for in an examination, whatever the limit of a probe is."""
+USUAL_PATHS = ("/healthz", "/health", "/livez", "/ready", "/up", "/ping", "/status", "/")
+"""Paths that are tried where the one of the probe is unknown to the replica, the likeliest first."""
+_SUCCESS = range(200, 400)
+_REDIRECTS = range(300, 400)
+_LOGINS = (401, 407)
+_NOT_FOUND, _REFUSED_METHOD = 404, 405
+_HOST_REFUSALS = (400, 403, 421)
+_SERVER_ERRORS = range(500, 600)
+
+
+class NoAnswer(StrEnum):
+    """The reasons why a request came to nothing; each completes a sentence about the address."""
+
+    REFUSED = "nothing listens there"
+    UNREACHABLE = "it cannot be reached"
+    CLOSED = "the connection is taken and closed without an answer"
+    SILENT = "the connection is taken, and nothing is answered"
+    NOT_HTTP = "the answer is not HTTP"
+    HTTP2_ALONE = "it speaks HTTP/2 alone"
+    HTTP1_ALONE = "it speaks no HTTP/2"
+    TLS = "it speaks TLS"
+
+
+@dataclass(frozen=True, slots=True)
+class HeardAnswer:
+    """The answer to one question, or why there is none. `is_cut`: its body is not as long as its Content-Length says.
+
+    `location`: where a redirect leads. `seconds`: until the answer began. `words`: what a probe said of it, where it
+    was asked otherwise than in HTTP/1.1.
+    """
+
+    status: int | None = None
+    seconds: float = 0.0
+    location: str = ""
+    is_cut: bool = False
+    no_answer: NoAnswer | None = None
+    words: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether a probe takes it for one."""
+        return self.status in _SUCCESS
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What a replica answers at `address`, asked from its host.
+
+    `probed`: to GET of the health path, named by its address as probes do. `called`: to GET / as callers name it,
+    by `callers_host`. `paths`: the answers of further paths, where the health path is unknown to it. `listening`:
+    where its processes listen instead, as host:port; empty where that is not known.
+    """
+
+    address: str
+    check: HealthCheck
+    probed: HeardAnswer
+    callers_host: str
+    called: HeardAnswer
+    paths: Mapping[str, HeardAnswer] = field(default_factory=dict)
+    listening: tuple[str, ...] = ()
+    is_container: bool = False
+
+
+def seen(examination: Examination) -> str:
+    """Say what came of the question of a probe: "GET /health answered 404 after 0.01 s"."""
+    heard, asked = examination.probed, examination.check.asked
+    if heard.words:
+        return heard.words
+    if heard.no_answer is not None:
+        return f"{asked} at {examination.address}: {heard.no_answer}"
+    return f"{asked} answered {heard.status} after {heard.seconds:.2f} s"
+
+
+def advice(examination: Examination) -> str | None:
+    """Say what mends the worst that was found; None where a probe and a caller are both answered well."""
+    probed, check = examination.probed, examination.check
+    if probed.no_answer is not None:
+        return _of_no_answer(examination, probed.no_answer)
+    if probed.is_cut:
+        return _CUT
+    if check.protocol == "grpc":
+        return None if probed.is_success else _NOT_SERVING
+    if probed.status in _HOST_REFUSALS and examination.called.is_success:
+        return (
+            f"it answers {examination.callers_host} and not Host: {examination.address}, as which a probe asks: "
+            "let it take every host name (Django: ALLOWED_HOSTS), since proxies let only its own through"
+        )
+    if not probed.is_success:
+        return _of_failure(examination, probed.status or 0)
+    if probed.seconds > check.timeout_seconds:
+        return (
+            f"it takes longer than a probe waits ({check.timeout_seconds:g} s): answer {check.path} without the "
+            f"work that takes so long, or set health_check.timeout_seconds to {probed.seconds * 2:.0f}"
+        )
+    return _redirect(probed) or _of_callers(examination)
+
+
+_CUT = (
+    "the answer is not as long as its Content-Length says, so callers get a broken one: "
+    "count bytes and not characters, or leave Content-Length out"
+)
+_NOT_SERVING = (
+    "let its health service (grpc.health.v1.Health) say SERVING for that name, "
+    "or set health_check.protocol to http2 and a path that it answers"
+)
+
+
+_MENDS: Mapping[NoAnswer, str] = {
+    NoAnswer.REFUSED: "it has opened no port yet: it still starts, or must be told its port, by {port} or PORT",
+    NoAnswer.UNREACHABLE: "a network stands between: look at the host's firewall and at ROLLWAY_HOST_ADDRESS",
+    NoAnswer.CLOSED: "it breaks at the question: 'rollway logs' shows what it printed",
+    NoAnswer.SILENT: "it has too few workers, or waits for something itself: 'rollway logs' shows what it printed",
+    NoAnswer.NOT_HTTP: "another program may listen there: 'rollway logs' shows what it printed",
+    NoAnswer.HTTP2_ALONE: "set health_check.protocol and traffic.protocol to http2, or health_check.protocol to grpc",
+    NoAnswer.HTTP1_ALONE: "leave health_check.protocol out, or let it speak HTTP/2 without TLS from the first byte on",
+    NoAnswer.TLS: "let it speak HTTP without TLS: proxies end the callers' TLS",
+}
+
+
+def _of_no_answer(examination: Examination, why: NoAnswer) -> str:
+    if why is NoAnswer.REFUSED and examination.listening:
+        return (
+            f"it listens at {' and '.join(examination.listening)}: let it listen at {examination.address}, "
+            "by {host} and {port} in its command, or HOST and PORT of its environment"
+        )
+    if why in {NoAnswer.CLOSED, NoAnswer.REFUSED} and examination.is_container:
+        return "inside of a container 127.0.0.1 is the container's own: let it listen at 0.0.0.0, and at PORT"
+    return _MENDS[why]
+
+
+def _of_failure(examination: Examination, status: int) -> str:
+    path = examination.check.path
+    better = next((path for path, heard in examination.paths.items() if heard.is_success), None)
+    if status in _LOGINS:
+        return f"{path} asks for a login: let it be open, or set health_check.path to one that is"
+    if status in {_NOT_FOUND, _REFUSED_METHOD} and better:
+        return f"it does not know {path}, and answers {better}: set health_check.path to {better}"
+    if status == _NOT_FOUND:
+        return f"it does not know {path}, nor {' or '.join(USUAL_PATHS)}: set health_check.path to one that it answers"
+    if status == _REFUSED_METHOD:
+        return f"it takes no GET at {path}: let it, or set health_check.path to one that it answers"
+    if status in _SERVER_ERRORS:
+        return "it fails at the question: 'rollway logs' shows what it printed"
+    return f"it refuses the question: let {path} answer 200 to a plain GET, or set health_check.path to one that does"
+
+
+def _redirect(heard: HeardAnswer) -> str | None:
+    if heard.status not in _REDIRECTS or not heard.location.startswith("https://"):
+        return None
+    return (
+        f"it sends callers on to {heard.location}, though they may have come by https: proxies speak HTTP to it, "
+        "and say in x-forwarded-proto how the caller came. Let it believe that header, or leave https to traffic.tls"
+    )
+
+
+def _of_callers(examination: Examination) -> str | None:
+    """Look at what callers get, where a probe is content."""
+    called, host = examination.called, examination.callers_host
+    if called.no_answer is not None:
+        return None
+    if called.is_cut:
+        return _CUT
+    if called.status in _HOST_REFUSALS:
+        return (
+            f"a probe is content, and a caller of {host} is answered {called.status}: "
+            "let it take that host name (Django: ALLOWED_HOSTS)"
+        )
+    return _redirect(called)

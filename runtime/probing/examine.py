@@ -1,0 +1,161 @@
+"""Examines how a replica answers: asks it as a probe does, and as callers do, and tries what may be wrong."""
+
+import asyncio
+import ssl
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import h11
+
+from domain.replicas.examined import PATIENCE_SECONDS, USUAL_PATHS, Examination, HeardAnswer, NoAnswer
+from domain.revisions.health_check import HealthCheck
+from runtime.probing.probes import probe
+from runtime.probing.question import AGENT, host_and_port, target_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MOST_BYTES = 1024 * 1024
+_UNKNOWN = (404, 405)
+_PLAIN_TO_TLS = 400
+"""Servers of TLS that can tell answer so to a question in clear text."""
+
+
+async def examine(
+    address: str, check: HealthCheck, callers_host: str, listening: tuple[str, ...] = (), *, is_container: bool = False
+) -> Examination:
+    """Ask the replica at `address` (host:port), for some 20 s at most. Never raises for what it answers.
+
+    `listening`: where its processes listen, as host:port, which tells more when nothing listens at `address`.
+    """
+    probed, called = await asyncio.gather(_probed(address, check), _asked(address, "/", callers_host))
+    unknown = check.protocol == "http1" and probed.status in _UNKNOWN
+    others = [path for path in USUAL_PATHS if unknown and path != check.path]
+    heard = await asyncio.gather(*(_asked(address, path, address) for path in others))
+    paths: Mapping[str, HeardAnswer] = dict(zip(others, heard, strict=True))
+    elsewhere = tuple(place for place in listening if place != address)
+    return Examination(address, check, probed, callers_host, called, paths, elsewhere, is_container)
+
+
+async def _probed(address: str, check: HealthCheck) -> HeardAnswer:
+    """Ask as a probe does, with more patience."""
+    if check.protocol == "http1":
+        return await _asked(address, check.path, address)
+    began = monotonic()
+    answer = await probe(address, check.model_copy(update={"timeout_seconds": PATIENCE_SECONDS}))
+    seconds = monotonic() - began
+    if answer.ok:
+        return HeardAnswer(200, seconds, words=answer.detail)
+    plain = await _asked(address, check.path, address)
+    match plain.no_answer:
+        case None:
+            return HeardAnswer(seconds=seconds, no_answer=NoAnswer.HTTP1_ALONE)
+        case NoAnswer.HTTP2_ALONE:
+            return HeardAnswer(503, seconds, words=answer.detail)
+    return plain
+
+
+async def _asked(address: str, path: str, named: str) -> HeardAnswer:
+    """GET `path` in HTTP/1.1 with `named` as Host, and read the answer to its end."""
+    began = monotonic()
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            reader, writer = await asyncio.open_connection(*host_and_port(address))
+    except ConnectionRefusedError:
+        return HeardAnswer(no_answer=NoAnswer.REFUSED)
+    except OSError:
+        return HeardAnswer(no_answer=NoAnswer.UNREACHABLE)
+    exchange = _Asking(path, named, began)
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await exchange.run(reader, writer)
+    except TimeoutError:
+        exchange.is_late = True
+    finally:
+        writer.transport.abort()
+    heard = exchange.heard()
+    may_be_tls = heard.no_answer in {NoAnswer.CLOSED, NoAnswer.NOT_HTTP} or heard.status == _PLAIN_TO_TLS
+    return HeardAnswer(no_answer=NoAnswer.TLS) if may_be_tls and await _speaks_tls(address) else heard
+
+
+async def _speaks_tls(address: str) -> bool:
+    """Whether a handshake is answered, whatever its certificate says."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            _, writer = await asyncio.open_connection(*host_and_port(address), ssl=context)
+    except OSError:  # SSLError and TimeoutError are some
+        return False
+    writer.transport.abort()
+    return True
+
+
+class _Asking:
+    """One question on its connection, and what has been heard of its answer so far."""
+
+    def __init__(self, path: str, named: str, began: float) -> None:
+        self.is_late = False
+        self._request = h11.Request(
+            method="GET",
+            target=target_of(path),
+            headers=[("Host", named), ("User-Agent", AGENT), ("Accept", "*/*"), ("Connection", "close")],
+        )
+        self._began = began
+        self._http = h11.Connection(h11.CLIENT)
+        self._first = b""
+        self._response: h11.Response | None = None
+        self._seconds = 0.0
+        self._body = 0
+        self._is_whole = False
+
+    async def run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Ask, and take in the answer until it has ended or breaks. Raises TimeoutError."""
+        writer.write(self._http.send(self._request) or b"")
+        writer.write(self._http.send(h11.EndOfMessage()) or b"")
+        with suppress(ConnectionError, h11.RemoteProtocolError):
+            await self._hear(reader)
+
+    async def _hear(self, reader: asyncio.StreamReader) -> None:
+        while not self._is_whole and self._body < _MOST_BYTES:
+            data = await reader.read(65536)
+            self._first = self._first or data
+            self._http.receive_data(data)
+            self._take()
+            if not data:
+                return
+
+    def _take(self) -> None:
+        while True:
+            event = self._http.next_event()
+            match event:
+                case h11.Response():
+                    self._response, self._seconds = event, monotonic() - self._began
+                case h11.Data():
+                    self._body += len(event.data)
+                case h11.EndOfMessage():
+                    self._is_whole = True
+                    return
+                case h11.InformationalResponse():
+                    continue
+                case _:
+                    return
+
+    def heard(self) -> HeardAnswer:
+        """Return what it came to, now that nothing more is waited for."""
+        if self._response is None:
+            return HeardAnswer(no_answer=self._why())
+        headers = {name: value.decode("ascii", "replace") for name, value in self._response.headers}
+        promised = headers.get(b"content-length", "")
+        is_short = not self._is_whole and promised.isdecimal() and self._body < min(int(promised), _MOST_BYTES)
+        is_cut = is_short or bool(self._http.trailing_data[0])
+        location = headers.get(b"location", "")[:200]
+        return HeardAnswer(self._response.status_code, self._seconds, location, is_cut=is_cut)
+
+    def _why(self) -> NoAnswer:
+        if self._first[3:9] == b"\x04\x00\x00\x00\x00\x00":
+            return NoAnswer.HTTP2_ALONE
+        if self.is_late:
+            return NoAnswer.SILENT
+        return NoAnswer.NOT_HTTP if self._first else NoAnswer.CLOSED

@@ -1,0 +1,126 @@
+"""Replicas that answer badly, each in its own way, and the advice that an examination ends with."""
+
+import asyncio
+import ssl
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.replicas.examined import advice, seen
+from domain.revisions.health_check import HealthCheck
+from runtime.probing.examine import examine
+from runtime.process.family import listening_of
+from runtime.process.runtime import ProcessRuntime
+from tests.support.certificates.authorities import Authority
+from tests.support.stack.waiting import eventually
+from tests.support.workers.probed import OK, Replies, replying, says
+from tests.support.workers.runtimes import python, request
+
+HOST = "web.example.com"
+
+
+def status(code: int, *headers: str, body: str = "") -> bytes:
+    return "\r\n".join((f"HTTP/1.1 {code} So", *headers, f"Content-Length: {len(body)}", "", body)).encode()
+
+
+def found(address: str, *, listening: tuple[str, ...] = (), is_container: bool = False, **check: object) -> str:
+    """The advice; empty where nothing is wrong."""
+    known = HealthCheck.model_validate(check)
+    examination = asyncio.run(examine(address, known, HOST, listening, is_container=is_container))
+    assert seen(examination)
+    return advice(examination) or ""
+
+
+def slow(path: str, _: str) -> bytes:
+    if path == "/health":
+        threading.Event().wait(0.4)
+    return OK
+
+
+BROKEN: dict[str, tuple[Replies, dict[str, Any], str]] = {
+    "is well": (lambda *_: OK, {}, ""),
+    "redirects to https": (
+        lambda *_: status(301, f"Location: https://{HOST}/"),
+        {},
+        f"sends callers on to https://{HOST}/, though they may have come by https",
+    ),
+    "redirects callers alone": (
+        lambda path, _: OK if path == "/health" else status(308, f"Location: https://{HOST}/"),
+        {},
+        "say in x-forwarded-proto how the caller came",
+    ),
+    "redirects elsewhere": (lambda *_: status(302, "Location: /login"), {}, ""),
+    "refuses the name of a probe": (
+        lambda _, named: OK if named == HOST else status(400),
+        {},
+        f"answers {HOST} and not Host: 127.0.0.1:",
+    ),
+    "refuses the name of callers": (
+        lambda _, named: OK if named.startswith("127.") else status(421),
+        {},
+        f"a caller of {HOST} is answered 421",
+    ),
+    "has another path": (
+        lambda path, _: OK if path == "/healthz" else status(404),
+        {},
+        "set health_check.path to /healthz",
+    ),
+    "has no path": (lambda *_: status(404), {"path": "/up"}, "does not know /up, nor /healthz or"),
+    "takes longer than a probe waits": (slow, {"timeout_seconds": 0.1}, "set health_check.timeout_seconds to 1"),
+    "wants a login": (lambda *_: status(401), {}, "/health asks for a login"),
+    "fails": (lambda *_: status(500), {}, "'rollway logs' shows"),
+    "promises more than it sends": (
+        lambda *_: status(200, body="12345").replace(b": 5", b": 9"),
+        {},
+        "not as long as its Content-Length says",
+    ),
+    "sends more than it promises": (
+        lambda *_: status(200, body="12345").replace(b": 5", b": 3"),
+        {},
+        "not as long as its Content-Length says",
+    ),
+    "speaks HTTP/2 alone": (
+        lambda *_: b"\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+        {},
+        "set health_check.protocol and traffic.protocol to http2",
+    ),
+    "speaks no HTTP/2": (lambda *_: OK, {"protocol": "http2"}, "leave health_check.protocol out"),
+    "speaks no gRPC": (lambda *_: OK, {"protocol": "grpc"}, "leave health_check.protocol out"),
+    "speaks another language": (lambda *_: b"SSH-2.0-OpenSSH_9.6\r\n", {}, "another program may listen there"),
+    "hangs up": (lambda *_: b"", {}, "it breaks at the question"),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_replica_that_answers_badly_gets_the_sentence_that_helps(broken: str) -> None:
+    replies, check, words = BROKEN[broken]
+    with replying(replies) as address:
+        told = found(address, **check)
+    assert words in told
+    assert bool(words) == bool(told)
+
+
+def test_a_container_that_listens_at_its_own_loopback_is_told_so() -> None:
+    with says(b"") as address:
+        assert "let it listen at 0.0.0.0" in found(address, is_container=True)
+
+
+def test_a_replica_that_speaks_tls_is_told_so(tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*Authority.make().certify(HOST).written(tmp_path))
+    with replying(lambda *_: OK, context) as address:
+        assert "proxies end the callers' TLS" in found(address)
+
+
+@pytest.mark.parametrize("elsewhere", ["the port of another", "the loopback of another"])
+def test_a_replica_that_listens_elsewhere_is_told_where(runtime: ProcessRuntime, elsewhere: str) -> None:
+    where = "('127.0.0.1', 0)" if elsewhere == "the port of another" else "('127.0.0.2', int(os.environ['PORT']))"
+    code = f"import os, socket, time\nserver = socket.create_server({where})\ntime.sleep(600)"
+    replica = runtime.start(request(python(code)))
+    assert replica.address
+    (place,) = eventually(lambda: listening_of(replica.handle))
+    told = found(replica.address, listening=(place,))
+    assert told.startswith(f"it listens at {place}: let it listen at {replica.address}")
+    assert "opened no port yet" in found(replica.address)
