@@ -10,7 +10,8 @@ FLEET: Mapping[str, Listed] = {
         "cli.commands.fleet.traffic",
         "Show the table as proxies get it, or set a part of it",
         WRITING,
-        "rollway traffic --json\nrollway traffic web --set '{hosts: [web.example.com], path_prefix: /api/}'",
+        "rollway traffic --json\nrollway traffic web --set '{hosts: [web.example.com], path_prefix: /api/}'\n"
+        "rollway traffic --explain http://web.localhost/health",
     ),
     "proxies": Listed("cli.commands.fleet.traffic", "Show the proxies that were heard of", READING, "rollway proxies"),
     "hosts": Listed("cli.commands.fleet.hosts", "Show the hosts that workers run on", READING, "rollway hosts"),

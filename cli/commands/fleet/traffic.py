@@ -1,6 +1,7 @@
 """`rollway traffic` and `proxies`: which requests go where, and who knows it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Annotated
 
@@ -13,11 +14,13 @@ from cli.options import AsJson
 from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.show.status import route_colour, short_id
-from cli.terminal.exits import UsageError
+from cli.terminal.exits import ExitCode, UsageError
 from cli.terminal.output import columns, in_seconds, print_json, printer
 from db.proxies.acks import ProxyView
+from domain.installation.tokens import NotAllowedError
 from domain.words.errors import DeploymentNotFoundError
 from traffic.envoy.names import PREVIEW_HEADER
+from traffic.explained import AskedFor, Explanation, explained
 from traffic.table import Service, TrafficTable, Upstream
 
 _Deployment = Annotated[
@@ -26,6 +29,9 @@ _Deployment = Annotated[
 ]
 _Set = Annotated[
     str | None, typer.Option("--set", metavar="FILE|YAML", help="Where it is reached from now on.", show_default=False)
+]
+_Explain = Annotated[
+    str | None, typer.Option("--explain", metavar="URL", help="Say where such a request goes, and why.")
 ]
 _Reset = Annotated[bool, typer.Option("--reset", help="Where a new deployment is reached.")]
 
@@ -36,14 +42,18 @@ def traffic(
     deployment: _Deployment = None,
     given: _Set = None,
     reset: _Reset = False,
+    explain: _Explain = None,
     asker: Asker,
 ) -> None:
     """Show the table as proxies get it, or set a part of it: where a deployment is reached.
 
     live: requests go there; preview: healthy replicas of a revision that is being rolled out and has no traffic yet.
 
-    --set takes the fields of 'traffic' in the file of 'rollway apply', and replaces all of them.
+    --set takes the fields of 'traffic' in the file of 'rollway apply', and replaces all of them. --explain takes a URL
+    as callers have it, and follows a request for it through the table; exit code 1 when a proxy would refuse it.
     """
+    if explain is not None:
+        return _explain(deployment, explain, as_json=asker.as_json)
     if given is not None or reset:
         if deployment is None or (given is not None and reset):
             raise UsageError("name the deployment, and give either --set or --reset")
@@ -51,6 +61,45 @@ def traffic(
     with Reader() as reader:
         found = reader.view(TrafficTable, "/v1/traffic")
     return _show_traffic(_of(found, deployment), as_json=asker.as_json)
+
+
+def _explain(deployment: str | None, url: str, *, as_json: bool) -> None:
+    asked = AskedFor.read(url)
+    with Reader() as reader:
+        found = explained(reader.view(TrafficTable, "/v1/traffic"), asked)
+        known = _who_knows(reader) if found.replicas else ()
+    if as_json:
+        print_json({"deployment": found.service, "said": found.said, "replicas": found.replicas})
+    else:
+        _show_explanation(found, known)
+    if not found.replicas or (deployment is not None and deployment != found.service):
+        raise typer.Exit(ExitCode.REFUSED)
+
+
+def _show_explanation(found: Explanation, known: Sequence[str]) -> None:
+    shown = columns("", "")
+    for said in found.said:
+        shown.add_row(said.about, said.says)
+    for upstream in found.replicas:
+        status = Text(f"{upstream.status} {upstream.revision} at {_address(upstream)}", route_colour(upstream.status))
+        shown.add_row(short_id(upstream.route_id), status)
+    for line in known:
+        shown.add_row("proxy", line)
+    printer().print(shown, soft_wrap=False)
+
+
+def _who_knows(reader: Reader) -> list[str]:
+    """The live proxies, any of which a caller may have come by; none for a token that may not see them."""
+    with suppress(NotAllowedError):
+        proxies = reader.views(ProxyView, "/v1/proxies")
+        return [f"{proxy.node_id}: {_last_acknowledged(proxy)}" for proxy in proxies if proxy.is_live]
+    return []
+
+
+def _last_acknowledged(proxy: ProxyView) -> str:
+    if proxy.acked_seconds_ago is None:
+        return "it has acknowledged no table yet"
+    return f"its newest table is {in_seconds(proxy.acked_seconds_ago)} old"
 
 
 def _of(table: TrafficTable, deployment: str | None) -> TrafficTable:
@@ -132,8 +181,18 @@ def _upstreams(name: str, kind: str, upstreams: tuple[Upstream, ...], reached: s
     for number, upstream in enumerate(upstreams):
         status = Text(str(upstream.status), route_colour(upstream.status))
         first = (name, kind) if number == 0 else ("", "")
-        address = f"[{upstream.ip}]:{upstream.port}" if ":" in upstream.ip else f"{upstream.ip}:{upstream.port}"
-        yield *first, address, status, upstream.revision, short_id(upstream.route_id), "" if number else reached
+        yield (
+            *first,
+            _address(upstream),
+            status,
+            upstream.revision,
+            short_id(upstream.route_id),
+            "" if number else reached,
+        )
+
+
+def _address(upstream: Upstream) -> str:
+    return f"[{upstream.ip}]:{upstream.port}" if ":" in upstream.ip else f"{upstream.ip}:{upstream.port}"
 
 
 def _proxy_state(proxy: ProxyView) -> Text:

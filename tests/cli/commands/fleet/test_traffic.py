@@ -58,6 +58,22 @@ def test_traffic_shows_what_proxies_are_told(rollway: Rollway, engine: Engine) -
 
 
 @usefixtures
+def test_traffic_explains_where_a_request_goes(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■▲|□", status=PROVISIONING)
+    reached_by_default(engine)
+    with transaction(engine) as connection:
+        begin_publishing(connection, "here")
+        note_proxies(connection, [SeenProxy("edge-1", "envoy", 60.0)])
+    told = rollway("traffic", "web", "--explain", "http://web.localhost:8080/x")
+    assert told.code == 0
+    for words in ("web.localhost is web's; its replicas see /x", "2 replicas, of which the 1 healthy", "edge-1"):
+        assert words in told.out
+    assert rollway("traffic", "--explain", "http://nobody.example.com/").code == 1
+    found = json.loads(rollway("traffic", "--explain", "http://preview.web/", "--json").out)
+    assert (found["deployment"], len(found["replicas"])) == ("web", 1)
+
+
+@usefixtures
 def test_traffic_for_scripts_has_every_replica_and_every_fault(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine, "■■")
     reached_by_default(engine)

@@ -1,0 +1,78 @@
+"""`rollway traffic --explain`: what is said of a URL is what a real Envoy does with it."""
+
+import pytest
+
+from db.connection.engine import transaction
+from db.proxies.table import read_traffic
+from domain.words.errors import InvalidInputError
+from tests.support.pictures.pictures import READY
+from tests.support.proxies.edge import Edge
+from tests.support.proxies.web_replicas import replicas
+from tests.support.rows.deployments import ask, write
+from traffic.explained import AskedFor, Explanation, explained
+from traffic.table import derive_table
+
+ENTRANCE = "INSERT INTO entrances (kind, value, deployment_id, strip_prefix) VALUES (%s, %s, %s, true)"
+
+URLS = {
+    "http://one.example.com/": "one",
+    "http://ONE.example.com:8443/x": "one",
+    "http://other.example.com/": "any",
+    "http://a.b.example.com/": "deep",
+    "http://elsewhere.org/one": "one",
+    "http://elsewhere.org/one/x": "one",
+    "http://elsewhere.org/one/deep/x": "deep",
+    "http://elsewhere.org/oneself": None,
+    "http://elsewhere.org/": None,
+    "http://rollway.localhost/one/": None,
+    "http://any.example.com/one/": "any",
+}
+"""By whom each is answered."""
+
+
+def said_of(edge: Edge, url: str) -> Explanation:
+    with transaction(edge.routes.engine) as connection:
+        return explained(derive_table(read_traffic(connection)), AskedFor.read(url))
+
+
+def test_what_is_said_is_what_a_proxy_does(edge: Edge) -> None:
+    with replicas("one", "any", "deep") as behind:
+        made = {replica.name: edge.make("■", replica, name=replica.name) for replica in behind}
+        for name, kind, value in (
+            ("one", "host", "one.example.com"),
+            ("any", "host", "*.example.com"),
+            ("deep", "host", "*.b.example.com"),
+            ("deep", "prefix", "/one/deep/"),
+        ):
+            write(edge.routes.engine, ENTRANCE, kind, value, made[name].id)
+        edge.routes.tell()
+        edge.wait_for("/", host="a.b.example.com")
+        for url, owner in URLS.items():
+            asked, found = AskedFor.read(url), said_of(edge, url)
+            answer = edge.ask(asked.path, host=asked.host)
+            got = answer.json()["replica"] if answer.status_code == 200 else None
+            assert (got, found.service if found.replicas else None) == (owner, owner), url
+            if owner is not None:
+                assert f"its replicas see {answer.json()['path']}" in found.said[-2].says, url
+
+
+def test_what_a_proxy_answers_itself_is_said(edge: Edge) -> None:
+    with replicas("here") as (here,):
+        edge.make("■", here, name="down")
+        ask(edge.routes.engine, "set_maintenance", deployment="down", state="on", allow="x-inside")
+        edge.routes.tell()
+        edge.wait_for("/down/", 503)
+        assert said_of(edge, "down.localhost/").said[-1].says == (
+            "down is in maintenance: a proxy answers 503 unless the request has the header that gets through"
+        )
+    empty = edge.make("", name="empty", status=READY)
+    assert "no replica serves: a proxy answers 503" in said_of(edge, "http://empty/").said[-1].says
+    write(edge.routes.engine, """UPDATE deployments SET rules = '{"hold_seconds": 20}' WHERE id = %s""", empty.id)
+    assert "waits for one, for 20 s" in said_of(edge, "http://empty/").said[-1].says
+    assert "has no traffic.tls" in said_of(edge, "https://empty/").said[1].says
+
+
+@pytest.mark.parametrize("url", ["", "ftp://web/", "http:///x", "http://[::1"])
+def test_what_is_no_url_is_refused_by_its_field(url: str) -> None:
+    with pytest.raises(InvalidInputError, match="--explain must be a URL"):
+        AskedFor.read(url)

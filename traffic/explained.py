@@ -1,0 +1,169 @@
+"""Explains where a request goes, and why: by which name or path, to which replicas, or what a proxy answers itself."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from domain.installation.tokens import PAGE_HOST
+from domain.model.states import RouteStatus
+from domain.traffic.shown import ANY_HOST
+from domain.words.errors import InvalidInputError
+from domain.words.numbers import WHOLE
+from traffic.table import Service, TrafficTable, Upstream
+from traffic.ways import Prefix
+
+
+@dataclass(frozen=True, slots=True)
+class AskedFor:
+    """A URL that somebody asks for. `host`: in lower case, without its port. `path`: with a slash at its beginning."""
+
+    scheme: str
+    host: str
+    path: str
+
+    @classmethod
+    def read(cls, url: str) -> "AskedFor":
+        """Read a URL; one without a scheme is meant in clear text. Raises InvalidInputError."""
+        parts = _split(url if "://" in url else f"http://{url}")
+        if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
+            message = f"--explain must be a URL, such as http://web.localhost/health, not {url!r}"
+            raise InvalidInputError(message, field="--explain")
+        return cls(parts.scheme, parts.hostname, parts.path or "/")
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A sentence of an explanation, and what it is about, in a word."""
+
+    about: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a request fares. `service`: whose it is; None: nobody's. `replicas`: those that may get it."""
+
+    service: str | None
+    said: tuple[Said, ...]
+    replicas: tuple[Upstream, ...] = ()
+
+
+def explained(table: TrafficTable, asked: AskedFor) -> Explanation:
+    """Follow a request without further headers through the table.
+
+    host names first      web.example.com before *.example.com, the longest of those first
+    then path prefixes    the longest first, only where the host name is nobody's
+    """
+    if asked.host == PAGE_HOST:
+        return Explanation(None, (Said("host", f"{PAGE_HOST} is the page's alone: a proxy answers 421"),))
+    by_host = _by_host(table, asked.host)
+    if by_host is not None:
+        return _by_its_host(*by_host, asked)
+    by_path = _by_path(table, asked.path)
+    nobody = Said("host", f"{asked.host} is no deployment's host name, so the path says whose it is")
+    if by_path is None:
+        return Explanation(None, (nobody, Said("path", f"no deployment has {asked.path} either: a proxy answers 404")))
+    prefix, service = by_path
+    bare = prefix.value.rstrip("/")
+    inner = f"/{asked.path.removeprefix(bare).lstrip('/')}" if prefix.strip and bare else asked.path
+    said = Said("path", f"{prefix.value} is {service.name}'s, the longest that fits; its replicas see {inner}")
+    return _among(service, (nobody, said))
+
+
+def _by_its_host(service: Service, name: str, asked: AskedFor) -> Explanation:
+    below = f"{asked.host} lies below {name}, which is" if name.startswith(ANY_HOST) else f"{name} is"
+    if name in service.preview_hosts:
+        return _previewed(service, Said("host", f"{below} where a new revision of {service.name} is looked at"))
+    said = Said("host", f"{below} {service.name}'s; its replicas see {asked.path}")
+    return _among(service, (said, *_in_clear(service, asked)))
+
+
+def _by_host(table: TrafficTable, host: str) -> tuple[Service, str] | None:
+    """Whose a host name is, and by which of its names."""
+    names = {name: service for service in table.services for name in (*service.hosts, *service.preview_hosts)}
+    labels = host.split(".")
+    above = (f"{ANY_HOST}{'.'.join(labels[begin:])}" for begin in range(1, len(labels)))
+    found = next((name for name in (host, *above) if name in names), None)
+    return None if found is None else (names[found], found)
+
+
+def _by_path(table: TrafficTable, path: str) -> tuple[Prefix, Service] | None:
+    fits = (
+        (prefix, service)
+        for service in table.services
+        for prefix in service.prefixes
+        if path == prefix.value.rstrip("/") or path.startswith(prefix.value)
+    )
+    return max(fits, key=lambda pair: len(pair[0].value), default=None)
+
+
+def _in_clear(service: Service, asked: AskedFor) -> Iterator[Said]:
+    if service.rules.tls is None and asked.scheme == "https":
+        yield Said("tls", f"{service.name} has no traffic.tls, so no proxy speaks TLS for it: ask by http://")
+    elif service.rules.tls is not None and asked.scheme == "http" and service.rules.tls.redirect:
+        yield Said("tls", "who asks by http:// is sent on to https:// (308) once each of its names has a certificate")
+
+
+def _previewed(service: Service, said: Said) -> Explanation:
+    if not service.preview:
+        none = Said("answer", "no revision is to be previewed at the moment: a proxy answers 503")
+        return Explanation(service.name, (said, none))
+    return Explanation(service.name, (said, _replicas("preview", service.preview)), service.preview)
+
+
+def _among(service: Service, said: tuple[Said, ...]) -> Explanation:
+    """Whose it is is known; the rest is who answers."""
+    if service.maintenance is not None:
+        through = " unless the request has the header that gets through" if service.maintenance.allow else ""
+        down = f"{service.name} is in maintenance: a proxy answers 503{through}"
+        return Explanation(service.name, (*said, Said("answer", down)))
+    if not service.serving:
+        return Explanation(service.name, (*said, Said("answer", _without_replicas(service))))
+    shares = tuple(_shares(service))
+    replicas = tuple(dict.fromkeys(upstream for _, upstreams in shares for upstream in upstreams))
+    return Explanation(service.name, (*said, *(share for share, _ in shares)), replicas)
+
+
+def _without_replicas(service: Service) -> str:
+    if service.rules.hold_seconds is not None:
+        return f"no replica serves: a request waits for one, for {service.rules.hold_seconds:g} s, and then gets 503"
+    return f"no replica serves: a proxy answers 503; 'rollway why {service.name}' says what is waited for"
+
+
+def _shares(service: Service) -> Iterator[tuple[Said, tuple[Upstream, ...]]]:
+    """Where its requests go. Who asks again goes anew, unless a canary keeps its callers."""
+    canary = service.canary if service.weight else None
+    baseline = service.baseline if service.baseline_weight and canary is not None else None
+    rest = WHOLE - (service.weight if canary is not None else 0) - (service.baseline_weight if baseline else 0)
+    if rest:
+        yield _replicas(_percent("live", rest), service.live), service.live
+    if baseline:
+        yield _replicas(_percent("baseline", service.baseline_weight), baseline), baseline
+    if canary is not None:
+        kept = "; the cookie of this canary keeps a caller on his side" if service.sticky else ""
+        found = _replicas(_percent("canary", service.weight), canary)
+        yield Said(found.about, f"{found.says}{kept}"), canary
+
+
+def _percent(side: str, share: int) -> str:
+    return side if share == WHOLE else f"{side}, {share / 100:g} %"
+
+
+def _replicas(about: str, upstreams: tuple[Upstream, ...]) -> Said:
+    """Healthy ones are asked; the others only where too few of these are left."""
+    if not upstreams:
+        return Said(about, "no replica: a proxy answers 503")
+    healthy = sum(upstream.status is RouteStatus.HEALTHY for upstream in upstreams)
+    count = f"{len(upstreams)} replica{'s' if len(upstreams) > 1 else ''}"
+    if healthy == len(upstreams):
+        return Said(about, f"{count}, all healthy, the one with the fewest requests of two first")
+    if healthy:
+        return Said(about, f"{count}, of which the {healthy} healthy come first")
+    return Said(about, f"{count}, none of which is healthy, so that each is tried")
