@@ -150,6 +150,8 @@ def _shares(service: Service) -> Iterator[tuple[Said, tuple[Upstream, ...]]]:
         kept = "; the cookie of this canary keeps a caller on his side" if service.sticky else ""
         found = _replicas(_percent("canary", service.weight), canary)
         yield Said(found.about, f"{found.says}{kept}"), canary
+    if canary is not None and service.chosen is not None:
+        yield Said("canary", f"{service.chosen.words} get to the canary whatever its weight is"), canary
 
 
 def _percent(side: str, share: int) -> str:

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from uuid import UUID
 
 from domain.model.states import RouteStatus
+from domain.traffic.chosen import Chosen
 from domain.traffic.maintenance import Maintenance
 from domain.traffic.published import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic, TrafficSnapshot
 from domain.traffic.shares import is_preview, sides, with_a_share
@@ -43,6 +44,7 @@ class Service:
     proxies still tell how many answers are under way. `baseline`: those that get as many requests as the canary, or
     who stands in for them, as with `canary`; `baseline_weight`: so many of 10,000.
     `secured`: how it is reached by TLS; None: not at all. `maintenance`: None: callers reach the replicas.
+    `chosen`: the callers who get to the canary whatever its weight is.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Service:
     baseline_weight: int = 0
     secured: Secured | None = None
     maintenance: Maintenance | None = None
+    chosen: Chosen | None = None
 
     @property
     def shown(self) -> "Service":
@@ -172,6 +175,7 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
         baseline_weight=beside_weight,
         secured=deployment.secured,
         maintenance=deployment.maintenance,
+        chosen=given.chosen if canary and weight else None,
     )
 
 

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from psycopg import Cursor
 
+from domain.traffic.chosen import known_chosen
 from domain.traffic.published import Canary
 
 DRAINING = "status = 'terminating' AND stop_requested_at IS NULL AND stopped_at IS NULL"
@@ -22,7 +23,8 @@ _CANARIES = f"""
                 THEN ARRAY(SELECT r.id FROM routes r JOIN deployments d ON d.id = r.deployment_id
                             WHERE d.rollout_id = o.id AND d.sub_step = 'provisioning'
                               AND r.revision_id = o.from_revision_id AND r.created_at >= o.started_at) END AS baseline,
-           CASE WHEN o.outcome IS NULL THEN o.floor ELSE 0 END AS floor
+           CASE WHEN o.outcome IS NULL THEN o.floor ELSE 0 END AS floor,
+           CASE WHEN o.outcome IS NULL THEN o.spec -> 'match' END AS chosen
       FROM rollouts o
      WHERE (o.weight IS NOT NULL OR o.stage > 0)
        AND (o.ended_at IS NULL OR o.ended_at > clock_timestamp() - interval '1 minute'
@@ -35,8 +37,8 @@ _CANARIES = f"""
 def canaries_of_all(cursor: Cursor[Any]) -> dict[UUID, Canary]:
     """The canary of the youngest rollout; a baseline's cluster stays for as long as that of any."""
     found: dict[UUID, Canary] = {}
-    for deployment_id, weight, sticky, mirrored, baseline, floor in cursor.execute(_CANARIES):
+    for deployment_id, weight, sticky, mirrored, baseline, floor, chosen in cursor.execute(_CANARIES):
         had_none = found.get(deployment_id, Canary()).baseline is None
         beside = None if had_none and baseline is None else frozenset(baseline or ())
-        found[deployment_id] = Canary(weight, sticky, mirrored or 0, beside, floor)
+        found[deployment_id] = Canary(weight, sticky, mirrored or 0, beside, floor, known_chosen(chosen))
     return found

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.model.states import RouteStatus, TrafficStatus
+from domain.traffic.chosen import Chosen
 from domain.traffic.maintenance import Maintenance
 from domain.traffic.shown import Secured
 from domain.traffic.tls import TlsSettings, known_tls, stored_tls
@@ -126,6 +127,7 @@ class Canary:
     the rollout by whose cookie callers stay on their side. `mirrored`: how many of 10,000 requests that only read the
     candidates get copies of. `baseline`: the routes of its fresh baseline, which get as many as the candidates; None:
     it has, and just now had, none. `floor`: as many as serve at least; what another canary left helps out below it.
+    `chosen`: the callers who go to the candidates whatever the weight is, as long as there is one.
     """
 
     weight: int | None = None
@@ -133,6 +135,7 @@ class Canary:
     mirrored: int = 0
     baseline: frozenset[UUID] | None = None
     floor: int = 0
+    chosen: Chosen | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,11 @@
 """Envoy's routes to the replicas of a deployment: its shares of a canary, copies of requests, callers who stay."""
 
+import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
+from domain.traffic.chosen import Chosen
 from domain.words.numbers import WHOLE
 from traffic.envoy.names import COOKIE_SECONDS, baseline_cluster, canary_cluster, cookie_of, mirror_cluster
 from traffic.envoy.retries import routed
@@ -34,10 +37,26 @@ def to_replicas(service: Service, match: dict[str, Any], rewrite: dict[str, Any]
     shares = [(service.name, WHOLE - service.weight - beside), (canary_cluster(service.name), service.weight)]
     if beside:
         shares.insert(1, (baseline_cluster(service.name), beside))
+    chosen = _to_canary(service.chosen, service, match, rewrite) if service.chosen else ()
     weighted: dict[str, Any] = {"clusters": [{"name": name, "weight": weight} for name, weight in shares]}
     if service.sticky:
-        return _sticky(cookie_of(service.sticky), weighted, service, match, rewrite)
-    return routed({"weighted_clusters": weighted}, service, match, rewrite)
+        return chain(chosen, _sticky(cookie_of(service.sticky), weighted, service, match, rewrite))
+    return chain(chosen, routed({"weighted_clusters": weighted}, service, match, rewrite))
+
+
+def _to_canary(
+    chosen: Chosen, service: Service, match: dict[str, Any], rewrite: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """To the canary, as `cookie: a=1; beta=yes` is for the cookie beta of the value yes."""
+    if chosen.header is not None:
+        wanted = {"present_match": True} if chosen.value is None else {"string_match": {"exact": chosen.value}}
+        said = {"name": chosen.header.lower(), **wanted}
+    else:
+        value = "[^;]*" if chosen.value is None else re.escape(chosen.value)
+        pair = f"(.*;)?\\s*{chosen.cookie}={value}\\s*(;.*)?"
+        said = {"name": "cookie", "string_match": {"safe_regex": {"regex": pair}}}
+    its = {**match, "headers": [*match.get("headers", []), said]}
+    return routed({"cluster": canary_cluster(service.name)}, service, its, rewrite)
 
 
 def _mirrored(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,7 @@ from domain.model.deployment import Deployment, Rollout, Route
 from domain.strategies.budget import Budget, is_zero
 from domain.strategies.rolling_update import RollingUpdateSpec
 from domain.traffic.carrying import needed
+from domain.traffic.chosen import Chosen
 from domain.words.numbers import WHOLE, percent
 
 _PERCENT = re.compile(r"[0-9]{1,2}(\.[0-9]{1,2})?%")
@@ -79,6 +80,10 @@ class CanarySpec(RollingUpdateSpec):
     """Whether a cookie keeps each caller on one side. Who has been sent to the canary stays there. Its judge looks at
     refusals and redirections only where `refused` and `redirected` are given: one caller could decide by them."""
 
+    match: Chosen | None = None
+    """`{header: x-beta}` or `{cookie: beta, value: early}`: callers who get to the canary from its first weight on,
+    beside those of the weight. Not beside a judge that decides: they are no sample."""
+
     mirror: Annotated[Mirror | None, BeforeValidator(_check_mirror)] = None
     """`{share: 10%, seconds: 60}`, or just `10%`: before the first step the canary gets copies of requests."""
 
@@ -108,6 +113,8 @@ class CanarySpec(RollingUpdateSpec):
             raise ValueError("steps must have rising weights, such as [5%, 25%, 50%]")
         if self.judge and not self.judge.dry_run and any(step.seconds for step in self.steps):
             raise ValueError("steps have no seconds where a judge says when they are over; its at_least has some")
+        if self.match and self.judge and not self.judge.dry_run:
+            raise ValueError("match: chosen callers are no sample to judge by; leave judge out, or set its dry_run")
         return self
 
     @model_validator(mode="after")
@@ -167,7 +174,7 @@ def in_words(spec: CanarySpec, weight: int) -> str:
     """Say what the canary gets at this weight of its: 5 % of the requests."""
     if spec.mirror and not weight:
         return f"copies of {percent(weight_of(spec.mirror.share))} of the requests that only read"
-    return f"{percent(weight)} of the requests"
+    return f"{percent(weight)} of the requests{f', and {spec.match.words}' if spec.match else ''}"
 
 
 def baseline(deployment: Deployment, rollout: Rollout) -> tuple[Route, ...]:

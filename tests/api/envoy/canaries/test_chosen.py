@@ -1,0 +1,45 @@
+"""Callers who are chosen for a canary get to it whatever its weight is, of a real Envoy."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.proxies.edge import Edge
+from tests.support.proxies.web_replicas import replicas
+from tests.support.proxies.weights import set_weight
+from tests.support.rows.deployments import write
+
+FEW = 20
+
+HEADER = {"match": {"header": "X-Beta", "value": "yes"}}
+COOKIE = {"match": {"cookie": "beta"}}
+STICKY = {**COOKIE, "sticky": True}
+
+
+def asked(edge: Edge, name: str, **headers: str) -> set[str]:
+    return {edge.ask(f"/{name}/", **headers).json()["replica"] for _ in range(FEW)}
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "chosen", "others"),
+    [
+        ("header", HEADER, {"x-beta": "yes"}, {"x-beta": "yess"}),
+        ("cookie", COOKIE, {"cookie": "a=1; beta=yes; c=2"}, {"cookie": "a=beta=1; abeta=1; betas=1"}),
+        ("sticky", STICKY, {"cookie": "beta="}, {"cookie": "alpha=1"}),
+    ],
+)
+def test_who_is_chosen_gets_to_the_canary_from_its_first_weight_on_until_its_end(
+    edge: Edge, name: str, spec: dict[str, Any], chosen: dict[str, str], others: dict[str, str]
+) -> None:
+    with replicas("old", "new") as both:
+        policy = {"strategy": "canary", "spec": {"steps": ["0.01%", "50%"], **spec}}
+        made = edge.make("■|■", *both, name=name, status=PROVISIONING, policy=policy)
+        edge.wait_for(f"/{name}/")
+        set_weight(edge, made, 0)
+        assert asked(edge, name, **chosen) == {"old"}
+        set_weight(edge, made, 1)
+        assert (asked(edge, name, **chosen), asked(edge, name, **others)) == ({"new"}, {"old"})
+        write(edge.routes.engine, "UPDATE deployments SET sub_step = 'rolling_back' WHERE id = %s", made.id)
+        set_weight(edge, made, 0)
+        assert asked(edge, name, **chosen) == {"old"}
