@@ -21,8 +21,10 @@ from cryptography.hazmat.primitives.serialization import (
 from josepy.jwa import ES256
 from josepy.jwk import JWKEC
 
+from certificates.proof import proof_of
 from certificates.refusals import AuthorityError, told_apart
 from domain.traffic.shown import ANY_HOST
+from domain.traffic.tls import TLS_ALPN
 
 _USER_AGENT = "rollway"
 _SECONDS = 20
@@ -47,12 +49,17 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class WantedProof:
-    """What the authority wants to see: for `http-01` an answer at a path, for `dns-01` one in a TXT record."""
+    """What the authority wants to see, by its `kind`: where, and what.
+
+    `http-01`: the answer at the path of the token; `tls-alpn-01`: the answer, a certificate of the order's own key, in
+    a handshake; `dns-01`: the answer in a TXT record. `response`: what the authority is told when it is there.
+    """
 
     kind: str
     token: str
     answer: str
-    challenge: Any
+    challenge: messages.ChallengeBody
+    response: Any
 
     @property
     def is_open(self) -> bool:
@@ -62,11 +69,15 @@ class WantedProof:
 
 @dataclass
 class Authority:
-    """One authority, for one account. `trusted`: a file of authorities by which it may be certified itself."""
+    """One authority, for one account. `trusted`: a file of authorities by which it may be certified itself.
+
+    `challenge`: how a host name is proven, but one below which all are meant, which only DNS proves.
+    """
 
     directory: str
     account: AcmeAccount
     trusted: Path | None = None
+    challenge: str = "http-01"
 
     def register(self, email: str | None) -> AcmeAccount:
         """Make the account, or find the one that this key has; return it with its address."""
@@ -88,21 +99,21 @@ class Authority:
 
         Raises AuthorityError where it wants what nobody can show.
         """
-        wanted = "dns-01" if host.startswith(ANY_HOST) else "http-01"
+        wanted = "dns-01" if host.startswith(ANY_HOST) else self.challenge
         for authorization in self._order(order, host).authorizations:
             if authorization.body.status == messages.STATUS_VALID:
                 continue
             _refuse_invalid(authorization)
             for each in authorization.body.challenges:
-                if each.chall.typ == wanted:
-                    return self._asked(each)
+                if each.chall.to_json()["type"] == wanted:
+                    return self._asked(each, order, host)
             raise AuthorityError(f"the authority offers no {wanted} for {host}")
         return None
 
     def answer(self, asked: WantedProof) -> None:
         """Say that what it wants to see is there."""
         with told_apart():
-            self._client.answer_challenge(asked.challenge, asked.challenge.response(self._key))
+            self._client.answer_challenge(asked.challenge, asked.response)
 
     def given(self, order: Order, host: str) -> str | None:
         """Return the certificate with its chain in PEM; None while the authority still looks.
@@ -139,11 +150,17 @@ class Authority:
         """POST-as-GET (RFC 8555, 6.3)."""
         return self._client.net.post(url, None, new_nonce_url=self._client.directory["newNonce"])
 
-    def _asked(self, found: messages.ChallengeBody) -> WantedProof:
-        seen = found.chall
-        if isinstance(seen, challenges.DNS01):
-            return WantedProof(seen.typ, "", seen.validation(self._key), found)
-        return WantedProof(seen.typ, seen.encode("token"), seen.validation(self._key), found)
+    def _asked(self, found: messages.ChallengeBody, order: Order, host: str) -> WantedProof:
+        said = found.chall.to_json()
+        if isinstance(found.chall, challenges.DNS01):
+            return WantedProof("dns-01", "", found.chall.validation(self._key), found, found.chall.response(self._key))
+        # the library has no tls-alpn-01; what is signed for it is that of http-01
+        seen = challenges.HTTP01.from_json({**said, "type": "http-01"})
+        response = seen.response(self._key)
+        if said["type"] == TLS_ALPN:
+            proof = proof_of(host, order.key, seen.key_authorization(self._key))
+            return WantedProof(TLS_ALPN, TLS_ALPN, proof, found, response)
+        return WantedProof("http-01", seen.encode("token"), seen.validation(self._key), found, response)
 
     @cached_property
     def _key(self) -> JWKEC:

@@ -1,7 +1,7 @@
 """Settings of certificates: the key that theirs are sealed with, and the authority that gives them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -38,6 +38,10 @@ class CertificateSettings(Settings):
         None, validation_alias="ROLLWAY_ACME_CA", description="the absolute path of a file of certificates in PEM"
     )
     """By which authorities the directory itself may be certified; left out, by those that browsers believe."""
+    challenge: Literal["http-01", "tls-alpn-01"] = Field(
+        "http-01", validation_alias="ROLLWAY_ACME_CHALLENGE", description="http-01 or tls-alpn-01"
+    )
+    """How host names are proven: at port 80, or in a handshake at port 443, for who has that alone."""
     dns_hook: Annotated[Path, BeforeValidator(absolute)] | None = Field(
         None, validation_alias="ROLLWAY_ACME_DNS_HOOK", description="the absolute path of a program"
     )

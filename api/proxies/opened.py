@@ -1,5 +1,6 @@
 """Opens the keys of certificates, which stand in Postgres sealed, for the proxies that show them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -46,15 +47,22 @@ class Opener:
     def _opened(self, deployment: str, secured: Secured) -> tuple[Secured, tuple[str, ...]]:
         if self.door is None:
             fault = f"{deployment}: ROLLWAY_TLS_PORT is not set, so no proxy listens for HTTPS"
-            return replace(secured, certificates=()), (fault,)
-        shown: list[ShownCertificate] = []
+            return replace(secured, certificates=(), proofs=()), (fault,)
         faults: list[str] = []
-        for certificate in secured.certificates:
+        shown, proofs = (
+            tuple(self._each(deployment, certificates, faults))
+            for certificates in (secured.certificates, secured.proofs)
+        )
+        return replace(secured, certificates=shown, proofs=proofs), tuple(faults)
+
+    def _each(
+        self, deployment: str, certificates: tuple[ShownCertificate, ...], faults: list[str]
+    ) -> Iterator[ShownCertificate]:
+        for certificate in certificates:
             try:
-                shown.append(replace(certificate, key=self._key(certificate)))
+                yield replace(certificate, key=self._key(certificate))
             except RollwayError as error:
                 faults.append(f"{deployment}: the key of certificate {certificate.name} cannot be opened: {error}")
-        return replace(secured, certificates=tuple(shown)), tuple(faults)
 
     def _key(self, certificate: ShownCertificate) -> str:
         if self._seal is None:

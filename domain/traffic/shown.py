@@ -34,11 +34,13 @@ class Secured:
     """What a deployment that is reached by TLS has for it.
 
     `callers_ca`: the authorities of which callers must show a certificate, in PEM; empty while they are not known.
+    `proofs`: certificates by which an authority sees, within a handshake, that a host name leads here.
     """
 
     callers_ca: str = ""
     certificates: tuple[ShownCertificate, ...] = ()
     challenges: tuple[Challenge, ...] = ()
+    proofs: tuple[ShownCertificate, ...] = ()
 
 
 def is_for(names: Sequence[str], host: str) -> bool:

@@ -13,6 +13,8 @@ from domain.revisions.secrets import Reference
 from domain.traffic.shown import ANY_HOST
 
 AUTO = "auto"
+TLS_ALPN = "tls-alpn-01"
+"""The challenge that is met within a handshake, by a certificate (RFC 8737)."""
 _TWO_YEARS = 63_072_000
 
 

@@ -105,7 +105,8 @@ class Ordering:
             made = Authority(directory, AcmeAccount(new_key()), trusted).register(self.settings.email)
             note = partial(note_account, directory=directory, sealed_key=self.seal.closed(made.key), url=made.url)
             known = in_transaction(self.engine, note)
-        return Authority(directory, AcmeAccount(self.seal.opened(known[0]), known[1]), trusted)
+        account = AcmeAccount(self.seal.opened(known[0]), known[1])
+        return Authority(directory, account, trusted, self.settings.challenge)
 
     def _order(self, authority: "Authority", taken: TakenCertificate) -> "Order":
         from certificates.authority import Order  # noqa: PLC0415 -- as above

@@ -15,6 +15,8 @@ LISTENER = "rollway-tls"
 _TYPES = "type.googleapis.com/envoy.extensions"
 _TLS = f"{_TYPES}.transport_sockets.tls.v3.DownstreamTlsContext"
 _LUA = f"{_TYPES}.filters.http.lua.v3.Lua"
+_PROVES = "acme-tls/1"
+"""What an authority asks for in a handshake that proves a name; nobody else does."""
 _FROM_HERE = {"resource_api_version": "V3", "ads": {}}
 
 # The name in the handshake says which certificate is shown, and which callers must show one: who then asked for another
@@ -58,23 +60,32 @@ def listeners_of(
 
 def secrets_of(service: Service) -> dict[str, Resource]:
     """The certificates of a deployment, by their names."""
-    return {
-        certificate.name: resource(
-            {
-                "name": certificate.name,
-                "tls_certificate": {
-                    "certificate_chain": {"inline_string": certificate.chain},
-                    "private_key": {"inline_string": certificate.key},
-                },
-            }
-        )
-        for certificate, _ in _shown(service)
-    }
+    return {certificate.name: _secret(certificate) for certificate in (*_certificates(service), *_proofs(service))}
+
+
+def _secret(certificate: ShownCertificate) -> Resource:
+    return resource(
+        {
+            "name": certificate.name,
+            "tls_certificate": {
+                "certificate_chain": {"inline_string": certificate.chain},
+                "private_key": {"inline_string": certificate.key},
+            },
+        }
+    )
+
+
+def _certificates(service: Service) -> Iterator[ShownCertificate]:
+    return (certificate for certificate, _ in _shown(service))
+
+
+def _proofs(service: Service) -> tuple[ShownCertificate, ...]:
+    return service.secured.proofs if service.secured else ()
 
 
 def is_secured(service: Service) -> bool:
     """Whether each of its host names has a certificate."""
-    names = [name for certificate, _ in _shown(service) for name in certificate.names]
+    names = [name for certificate in _certificates(service) for name in certificate.names]
     return bool(service.hosts) and all(is_for(names, host) for host in service.hosts)
 
 
@@ -89,14 +100,32 @@ def _shown(service: Service) -> Iterator[tuple[ShownCertificate, tuple[str, ...]
 
 
 def _chains(service: Service) -> Iterator[Mapping[str, Any]]:
+    """The chains of handshakes by which names are proven, and of those that requests come by."""
+    for proof in _proofs(service):
+        found = [{"name": proof.name, "sds_config": _FROM_HERE}]
+        both = {"alpn_protocols": [_PROVES], "tls_certificate_sds_secret_configs": found}
+        yield {
+            "name": proof.name,
+            "filter_chain_match": {**_by_name(proof.names), "application_protocols": [_PROVES]},
+            "transport_socket_connect_timeout": "10s",
+            "transport_socket": {
+                "name": "envoy.transport_sockets.tls",
+                "typed_config": {"@type": _TLS, "common_tls_context": both},
+            },
+            "filters": [_requests(asks_callers=False)],
+        }
     for certificate, hosts in _shown(service):
         yield {
             "name": certificate.name,
-            "filter_chain_match": {"server_names": list(hosts), "transport_protocol": "tls"},
+            "filter_chain_match": _by_name(hosts),
             "transport_socket_connect_timeout": "10s",
             "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": _tls(certificate, service)},
             "filters": [_requests(asks_callers=service.asks_callers)],
         }
+
+
+def _by_name(hosts: tuple[str, ...]) -> dict[str, Any]:
+    return {"server_names": list(hosts), "transport_protocol": "tls"}
 
 
 def _tls(certificate: ShownCertificate, service: Service) -> dict[str, Any]:

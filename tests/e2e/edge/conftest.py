@@ -43,8 +43,8 @@ class Front:
         eventually(lambda: self.fleet.state(name)["lifecycle"] == "ready", what=f"{name} is ready")
         self.fleet.ask("set_traffic", deployment=name, **traffic)
 
-    def start_worker(self, name: str) -> None:
-        self.fleet.start_workers(name, ROLLWAY_CERTIFICATE_KEY=KEY, **self.pebble.environment)
+    def start_worker(self, name: str, **own: str) -> None:
+        self.fleet.start_workers(name, ROLLWAY_CERTIFICATE_KEY=KEY, **self.pebble.environment, **own)
 
     def rows(self) -> list[dict[str, Any]]:
         return read(self.fleet.engine, "SELECT * FROM certificates ORDER BY kind, name")
@@ -76,7 +76,7 @@ def front(fleet: Fleet, tmp_path: Path) -> Iterator[Front]:
     own = {"ROLLWAY_TLS_PORT": str(tls_port), "ROLLWAY_TLS_HOST": "127.0.0.1", "ROLLWAY_CERTIFICATE_KEY": KEY}
     api = api_process(fleet.database, fleet.environment["REDIS_URL"], tmp_path, **own)
     envoy = envoy_process(api, tmp_path)
-    pebble = Pebble.beside(tmp_path / "pebble", envoy.port)
+    pebble = Pebble.beside(tmp_path / "pebble", envoy.port, tls_port)
     made = Front(fleet, api, envoy, pebble, tls_port)
     try:
         pebble.start()

@@ -54,6 +54,19 @@ def test_a_host_that_leads_elsewhere_is_named_and_what_is_shown_is_shown_on(fron
     assert front.answers("web.example.com", believes)
 
 
+def test_where_port_80_cannot_be_reached_names_are_proven_within_a_handshake(front: Front) -> None:
+    front.fleet.kill("worker1")
+    front.start_worker("worker1", ROLLWAY_ACME_CHALLENGE="tls-alpn-01")
+    front.deploy("web", hosts=["web.example.com", "www.example.com"], tls="auto")
+    believes = ssl.create_default_context(cadata=front.pebble.root)
+    for host in ("web.example.com", "www.example.com"):
+        eventually(partial(front.answers, host, believes), what=host)
+    assert front.pebble.orders() == 2
+    stored = str(read(front.fleet.engine, "SELECT c.*, a.* FROM certificates c, acme_accounts a"))
+    assert "PRIVATE KEY" not in stored
+    assert not front.has("token")
+
+
 def test_a_certificate_from_a_file_is_shown_until_there_is_a_better_one(front: Front, tmp_path: Path) -> None:
     authority, folder = Authority.make(), tmp_path / "own"
     folder.mkdir()

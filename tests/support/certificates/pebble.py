@@ -22,7 +22,7 @@ _HURRIED = {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "0", "PEBBLE_AUT
 
 @dataclass
 class Pebble:
-    """An authority, and the name server that it asks. It looks for answers at `http_port` of 127.0.0.1."""
+    """An authority, and the name server that it asks. It looks for answers at two ports of 127.0.0.1."""
 
     process: Process
     names: Process
@@ -31,7 +31,7 @@ class Pebble:
     names_management: str
 
     @classmethod
-    def beside(cls, folder: Path, http_port: int) -> Self:
+    def beside(cls, folder: Path, http_port: int, tls_port: int) -> Self:
         """Skips the test where there is none."""
         path = f"{os.environ.get('PATH', '')}{os.pathsep}{Path(sys.prefix) / 'pebble/usr/bin'}"
         pebble, names = (shutil.which(name, path=path) for name in ("pebble", "pebble-challtestsrv"))
@@ -48,7 +48,7 @@ class Pebble:
             "certificate": str(chain),
             "privateKey": str(key),
             "httpPort": http_port,
-            "tlsPort": 1,
+            "tlsPort": tls_port,
         }
         (folder / "pebble.json").write_text(json.dumps({"pebble": settings}))
         off = [f"-{door}=" for door in ("http01", "https01", "tlsalpn01")]
