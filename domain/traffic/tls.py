@@ -41,6 +41,8 @@ class TlsSettings:
     """Whether who comes in clear text is sent to where it is encrypted."""
     hsts_seconds: int | None = Field(default=None, ge=0, le=_TWO_YEARS)
     """For how long browsers shall come by TLS alone; left out: they are not told so."""
+    http3: bool = False
+    """Whether callers may come by HTTP/3 too, by UDP at the same port, of which browsers are told."""
     callers_ca: Reference | None = None
     """Where it finds the authorities, in PEM, of which callers must show a certificate; left out: they need none."""
 
@@ -51,6 +53,8 @@ class TlsSettings:
             raise ValueError(
                 f"{missing}: a certificate and its key go together; leave out both for one by an authority"
             )
+        if self.http3 and self.callers_ca is not None:
+            raise ValueError("http3: proxies ask callers for no certificate there; leave it out, or callers_ca")
         return self
 
     @property

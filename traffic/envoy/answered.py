@@ -1,6 +1,6 @@
 """Envoy's own answers: to challenges, to who comes in clear text, in maintenance, and to what is too much."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from domain.traffic.maintenance import MOST_PAGE_BYTES, Maintenance
@@ -15,6 +15,8 @@ MOST_BODY = {"max_direct_response_body_size_bytes": MOST_PAGE_BYTES}
 CHALLENGES = "/.well-known/acme-challenge/"
 """RFC 8555, 8.3: where an authority looks for the answer to a challenge."""
 _HTTPS_PORT = 443
+_HTTP3_KNOWN_SECONDS = 86_400
+"""How long a browser may come by HTTP/3 before it is told again."""
 _IN_CLEAR = [{"name": "x-forwarded-proto", "string_match": {"exact": "http"}}]
 """The proxy says this itself, whatever a client sent."""
 
@@ -44,12 +46,24 @@ def before_all(service: Service, door: TlsDoor | None) -> Iterator[dict[str, Any
 
 
 def told_browsers(service: Service, door: TlsDoor | None) -> dict[str, Any]:
-    """What a virtual host tells browsers with each answer: to come by TLS alone (RFC 6797)."""
+    """What a virtual host tells browsers with each answer: to come by TLS alone (RFC 6797) and by HTTP/3."""
     tls = service.rules.tls
-    if door is None or tls is None or tls.hsts_seconds is None or not is_secured(service):
+    if door is None or tls is None or not is_secured(service):
         return {}
-    header = {"key": "strict-transport-security", "value": f"max-age={tls.hsts_seconds}"}
-    return {"response_headers_to_add": [{"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}]}
+    said = {}
+    if tls.hsts_seconds is not None:
+        said["strict-transport-security"] = f"max-age={tls.hsts_seconds}"
+    if tls.http3:
+        said["alt-svc"] = f'h3=":{door.public_port}"; ma={_HTTP3_KNOWN_SECONDS}'
+    return {"response_headers_to_add": _set(said)} if said else {}
+
+
+def _set(said: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Set these headers of an answer, whatever a replica said."""
+    return [
+        {"header": {"key": key, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
+        for key, value in said.items()
+    ]
 
 
 def _to_tls(door: TlsDoor) -> dict[str, Any]:
@@ -73,10 +87,7 @@ def in_maintenance(name: str, maintenance: Maintenance, match: dict[str, Any]) -
         said["content-type"] = "text/html; charset=utf-8"
     yield {
         **answer(match, 503, maintenance.page or sentence),
-        "response_headers_to_add": [
-            {"header": {"key": key, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
-            for key, value in said.items()
-        ],
+        "response_headers_to_add": _set(said),
     }
 
 

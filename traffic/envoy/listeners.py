@@ -1,6 +1,6 @@
 """Envoy's listener for TLS, and the certificates that it shows as secrets."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import cache
 from typing import Any
@@ -12,8 +12,13 @@ from traffic.resources import Named, Resource, listing, resource
 from traffic.table import Service, TlsDoor
 
 LISTENER = "rollway-tls"
+HTTP3 = "rollway-http3"
+Chains = Callable[[Service], Iterator[Mapping[str, Any]]]
+Entries = Mapping[str, tuple[Resource, ...]]
 _TYPES = "type.googleapis.com/envoy.extensions"
 _TLS = f"{_TYPES}.transport_sockets.tls.v3.DownstreamTlsContext"
+_QUIC = "envoy.transport_sockets.quic"
+_QUIC_TRANSPORT = f"{_TYPES}.transport_sockets.quic.v3.QuicDownstreamTransport"
 _LUA = f"{_TYPES}.filters.http.lua.v3.Lua"
 _PROVES = "acme-tls/1"
 """What an authority asks for in a handshake that proves a name; nobody else does."""
@@ -31,23 +36,35 @@ end
 """
 
 
-def listeners_of(
-    services: Iterable[Service], door: TlsDoor, before: Resource | None = None, changed: Collection[str] = ()
-) -> Named:
-    """The listener, with a chain for each certificate; none while there is no certificate to show.
+def listeners_of(services: Iterable[Service], door: TlsDoor, before: Named, changed: Collection[str] = ()) -> Named:
+    """The listeners for TLS and for HTTP/3, with a chain for each certificate; each only while it has one to show.
 
-    `before`: an older one, of which everything is kept but the chains of deployments that have `changed`.
+    `before`: older ones, of which everything is kept but the chains of deployments that have `changed`.
     """
-    old = before.entries if before else {}
-    chains = {
-        service.name: tuple(map(resource, _chains(service)))
-        if before is None or service.name in changed
-        else old.get(service.name, ())
-        for service in services
+    known = list(services)
+    made = {
+        LISTENER: listing(_by_tcp(door), "filter_chains", _kept(known, _chains, before.get(LISTENER), changed)),
+        HTTP3: listing(_by_udp(door), "filter_chains", _kept(known, _http3_chains, before.get(HTTP3), changed)),
     }
-    shown = {name: found for name, found in chains.items() if found}
+    return {name: found for name, found in made.items() if found.entries}
+
+
+def _kept(services: Iterable[Service], chains: Chains, before: Resource | None, changed: Collection[str]) -> Entries:
+    """By deployment its chains, made again where it has changed; nothing of one without."""
+    shown = {}
+    for service in services:
+        if before is not None and service.name not in changed:
+            found = before.entries.get(service.name, ())
+        else:
+            found = tuple(map(resource, chains(service)))
+        if found:
+            shown[service.name] = found
+    return shown
+
+
+def _by_tcp(door: TlsDoor) -> dict[str, Any]:
     inspector = {"@type": f"{_TYPES}.filters.listener.tls_inspector.v3.TlsInspector"}
-    content = {
+    return {
         "name": LISTENER,
         "address": {"socket_address": {"address": door.host, "port_value": door.port}},
         "per_connection_buffer_limit_bytes": 1_048_576,
@@ -55,12 +72,19 @@ def listeners_of(
         # who opens a connection and says nothing is let go
         "listener_filters_timeout": "10s",
     }
-    return {LISTENER: listing(content, "filter_chains", shown)} if shown else {}
+
+
+def _by_udp(door: TlsDoor) -> dict[str, Any]:
+    return {
+        "name": HTTP3,
+        "address": {"socket_address": {"protocol": "UDP", "address": door.host, "port_value": door.port}},
+        "udp_listener_config": {"quic_options": {}},
+    }
 
 
 def secrets_of(service: Service) -> dict[str, Resource]:
     """The certificates of a deployment, by their names."""
-    return {certificate.name: _secret(certificate) for certificate in (*_certificates(service), *_proofs(service))}
+    return {certificate.name: _secret(certificate) for certificate in (*dict(_shown(service)), *_proofs(service))}
 
 
 def _secret(certificate: ShownCertificate) -> Resource:
@@ -75,17 +99,13 @@ def _secret(certificate: ShownCertificate) -> Resource:
     )
 
 
-def _certificates(service: Service) -> Iterator[ShownCertificate]:
-    return (certificate for certificate, _ in _shown(service))
-
-
 def _proofs(service: Service) -> tuple[ShownCertificate, ...]:
     return service.secured.proofs if service.secured else ()
 
 
 def is_secured(service: Service) -> bool:
     """Whether each of its host names has a certificate."""
-    names = [name for certificate in _certificates(service) for name in certificate.names]
+    names = [name for certificate, _ in _shown(service) for name in certificate.names]
     return bool(service.hosts) and all(is_for(names, host) for host in service.hosts)
 
 
@@ -124,6 +144,21 @@ def _chains(service: Service) -> Iterator[Mapping[str, Any]]:
         }
 
 
+def _http3_chains(service: Service) -> Iterator[Mapping[str, Any]]:
+    """Show the same certificates to who comes by HTTP/3."""
+    if service.rules.tls is None or not service.rules.tls.http3:
+        return
+    for certificate, hosts in _shown(service):
+        found = [{"name": certificate.name, "sds_config": _FROM_HERE}]
+        transport = {"downstream_tls_context": {"common_tls_context": {"tls_certificate_sds_secret_configs": found}}}
+        yield {
+            "name": certificate.name,
+            "filter_chain_match": {"server_names": list(hosts), "transport_protocol": "quic"},
+            "transport_socket": {"name": _QUIC, "typed_config": as_in_a_file(_QUIC_TRANSPORT, transport)},
+            "filters": [_requests(asks_callers=False, is_http3=True)],
+        }
+
+
 def _by_name(hosts: tuple[str, ...]) -> dict[str, Any]:
     return {"server_names": list(hosts), "transport_protocol": "tls"}
 
@@ -148,8 +183,19 @@ def _tls(certificate: ShownCertificate, service: Service) -> dict[str, Any]:
     }
 
 
+def _parts_as_in_files(config: Any) -> Any:  # noqa: ANN401  (JSON)
+    match config:
+        case {"@type": str(kind)}:
+            return as_in_a_file(kind, {name: value for name, value in config.items() if name != "@type"})
+        case dict():
+            return {name: _parts_as_in_files(value) for name, value in config.items()}
+        case list():
+            return [_parts_as_in_files(value) for value in config]
+    return config
+
+
 @cache
-def _requests(*, asks_callers: bool) -> Mapping[str, Any]:
+def _requests(*, asks_callers: bool, is_http3: bool = False) -> Mapping[str, Any]:
     """Return what the bootstrap's listener does with requests, and refuse those for another name than the handshake's.
 
     Where callers show a certificate, replicas are told whose it was, and nobody else can say so.
@@ -159,6 +205,8 @@ def _requests(*, asks_callers: bool) -> Mapping[str, Any]:
     kind = config.pop("@type")
     lua = {"@type": _LUA, "default_source_code": {"inline_string": _MISDIRECTED}}
     config["http_filters"].insert(0, {"name": "rollway.misdirected", "typed_config": lua})
+    if is_http3:  # Envoy looks for this very kind here, and takes none that is as in a file
+        return {**made, "typed_config": {"@type": kind, **_parts_as_in_files(config), "codec_type": "HTTP3"}}
     if asks_callers:
         config["forward_client_cert_details"] = "SANITIZE_SET"
         config["set_current_client_cert_details"] = {"subject": True, "uri": True, "dns": True}

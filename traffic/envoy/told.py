@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from traffic.envoy.clusters import assignment_of, cluster_of, clusters_of
-from traffic.envoy.listeners import LISTENER, listeners_of, secrets_of
+from traffic.envoy.listeners import listeners_of, secrets_of
 from traffic.envoy.names import ROUTE_CONFIGURATION
 from traffic.envoy.routes import route_configuration
 from traffic.resources import NO_RESOURCES, Named, Resource, ResourceKind, Resources, resource, together
@@ -46,7 +46,7 @@ def _secured(
     if table.door is not None and any(service.secured for service in (*left, *touched)):
         names = {service.name for service in touched}
         secured = [service for service in table.services if service.secured]
-        listeners = listeners_of(secured, table.door, listeners.get(LISTENER), names)
+        listeners = listeners_of(secured, table.door, listeners, names)
         without = {name for service in left for name in secrets_of(service)}
         secrets = _patched(
             secrets, without, {name: made for each in touched for name, made in secrets_of(each).items()}

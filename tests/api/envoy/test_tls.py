@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -12,22 +11,19 @@ from typing import Any
 import httpx
 import pytest
 
-from certificates.sealing import KeySeal
 from db.certificates.orders import note_challenge
-from db.certificates.turns import NewCertificate, TakenCertificate, note_certificate
 from db.connection.engine import in_transaction
 from domain.traffic.tls import CertificateKind, TlsSettings
 from tests.support.certificates.authorities import Authority, Certified, ask, shown
+from tests.support.certificates.http3_caller import calling_by_http3
+from tests.support.certificates.secured import GIVEN, KEY, note, row, secure, show
 from tests.support.people.asking import page
+from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge, api_process, edge_of
 from tests.support.proxies.web_replicas import replicas
-from tests.support.rows.deployments import Made, write
 from tests.support.rows.entrances import set_tls
 from tests.support.stack.ports import free_port
 from tests.support.stack.waiting import eventually
-
-KEY = "k" * 32
-GIVEN = {"certificate": "file:/c.pem", "key": "file:/c.key"}
 
 
 @pytest.fixture(scope="module")
@@ -50,44 +46,6 @@ def edge(
 @pytest.fixture(scope="module")
 def authority() -> Authority:
     return Authority.make()
-
-
-def secure(edge: Edge, made: Made, host: str, **settings: Any) -> None:
-    """Have it reached by this host name, by TLS, as `set_traffic` does it."""
-    query = "INSERT INTO entrances (kind, value, deployment_id) VALUES ('host', %s, %s)"
-    write(edge.routes.engine, query, host, made.id)
-    set_tls(edge.routes.engine, made.id, TlsSettings(**settings), (host,))
-    drop = "DELETE FROM entrances WHERE deployment_id = %s AND value <> %s"
-    write(edge.routes.engine, drop, made.id, host)
-
-
-def row(made: Made, kind: CertificateKind, name: str = "") -> TakenCertificate:
-    """As a worker has taken it."""
-    return TakenCertificate(
-        made.id,
-        made.name,
-        kind,
-        name,
-        TlsSettings(),
-        0,
-        None,
-        None,
-        None,
-        is_read=False,
-        order_url=None,
-        order_key=None,
-    )
-
-
-def note(edge: Edge, taken: TakenCertificate, chain: str, key: str | None, *names: str) -> None:
-    new = NewCertificate(chain, key, names, None, None)
-    in_transaction(edge.routes.engine, partial(note_certificate, taken=taken, new=new, due_at=datetime.now(UTC)))
-    edge.routes.tell()
-
-
-def show(edge: Edge, made: Made, certified: Certified, *names: str) -> None:
-    """Have proxies show this, as a worker does that has read it."""
-    note(edge, row(made, CertificateKind.GIVEN), certified.chain, KeySeal(KEY).closed(certified.key), *names)
 
 
 def is_shown(certified: Certified, door: int, authority: Authority) -> bool:
@@ -217,3 +175,19 @@ def test_a_certificate_is_replaced_under_load_without_a_handshake_that_fails(
                 replaced += 1
             over.set()
             assert [each.result() for each in callers] == [[], []]
+
+
+def test_who_is_told_of_http3_may_come_by_it(edge: Edge, authority: Authority, door: int, tmp_path: Path) -> None:
+    host = "quick.example.com"
+    with replicas("mine") as (mine,), calling_by_http3(door, host, authority, tmp_path) as caller:
+        web = edge.make("■", mine)
+        secure(edge, web, host, **GIVEN, http3=True)
+        for _ in range(2):  # the second certificate takes the place of the first, and nothing else changes
+            show(edge, web, authority.certify(host), host)
+            eventually(lambda: plain_http.get(f"{caller}/x").status_code == 200, what="an answer by HTTP/3")
+        assert plain_http.get(f"{caller}/x").json()["replica"] == "mine"
+        told = ask(f"https://{host}/", authority.context(), door).headers["alt-svc"]
+        assert told == f'h3=":{door}"; ma=86400'
+        set_tls(edge.routes.engine, web.id, TlsSettings(**GIVEN), (host,))
+        edge.routes.tell()
+        eventually(lambda: "alt-svc" not in ask(f"https://{host}/", authority.context(), door).headers)

@@ -43,6 +43,7 @@ def test_which_certificates_are_wanted(tls: TlsSettings | None, wanted: set[tupl
         ({"hosts": HOSTS, "tls": {"certificate": "file:/c.pem"}}, "key: a certificate and its key go together"),
         ({"hosts": HOSTS, "tls": {"key": "file:/c.key"}}, "certificate: a certificate and its key go together"),
         ({"hosts": HOSTS, "tls": {**OWN, "key": "/c.key"}}, "begins with 'file:', 'env:' or 'command:'"),
+        ({"hosts": HOSTS, "tls": {"http3": True, "callers_ca": "file:/ca.pem"}}, "http3: proxies ask callers for no"),
         ({"hosts": HOSTS, "tls": {**OWN, "hsts_seconds": -1}}, "greater than or equal to 0"),
         ({"tls": "auto"}, "certificates are made out to host names; name them in hosts"),
         ({"hosts": ["web"], "tls": "auto"}, "web is no name that an authority gives a certificate for"),
