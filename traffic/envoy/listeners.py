@@ -75,11 +75,8 @@ def _by_tcp(door: TlsDoor) -> dict[str, Any]:
 
 
 def _by_udp(door: TlsDoor) -> dict[str, Any]:
-    return {
-        "name": HTTP3,
-        "address": {"socket_address": {"protocol": "UDP", "address": door.host, "port_value": door.port}},
-        "udp_listener_config": {"quic_options": {}},
-    }
+    at = {"protocol": "UDP", "address": door.host, "port_value": door.port}
+    return {"name": HTTP3, "address": {"socket_address": at}, "udp_listener_config": {"quic_options": {}}}
 
 
 def secrets_of(service: Service) -> dict[str, Resource]:
@@ -88,15 +85,8 @@ def secrets_of(service: Service) -> dict[str, Resource]:
 
 
 def _secret(certificate: ShownCertificate) -> Resource:
-    return resource(
-        {
-            "name": certificate.name,
-            "tls_certificate": {
-                "certificate_chain": {"inline_string": certificate.chain},
-                "private_key": {"inline_string": certificate.key},
-            },
-        }
-    )
+    chain, key = ({"inline_string": text} for text in (certificate.chain, certificate.key))
+    return resource({"name": certificate.name, "tls_certificate": {"certificate_chain": chain, "private_key": key}})
 
 
 def _proofs(service: Service) -> tuple[ShownCertificate, ...]:
