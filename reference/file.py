@@ -9,11 +9,13 @@ from domain.model.policy import RolloutLimits
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerResources, DockerSpec, ExternalSpec
 from domain.strategies import STRATEGIES
+from domain.traffic.chosen import Sticky
 from domain.traffic.entrances import TrafficSettings
+from domain.traffic.tls import TlsSettings
 from reference.markdown import page, prose, table
 from reference.models import inner, rows_of
 
-SECTIONS: dict[str, type[BaseModel]] = {
+SECTIONS: dict[str, type] = {
     "a document": Document,
     "revision": RevisionSection,
     "revision.health_check": HealthCheck,
@@ -21,6 +23,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "revision.docker.resources": DockerResources,
     "revision.external": ExternalSpec,
     "traffic": TrafficSettings,
+    "traffic.tls": TlsSettings,
+    "traffic.sticky": Sticky,
     "policy.limits": RolloutLimits,
 }
 
@@ -36,7 +40,8 @@ def file_page() -> str:
         "A key that is left out stays as it is, and at first has its default. Seconds may be fractions.\n"
         "[web.yaml](../../examples/web.yaml) is a file to begin with, [docker.yaml](../../examples/docker.yaml)\n"
         "and [external.yaml](../../examples/external.yaml) have the other runtimes,\n"
-        "[grpc.yaml](../../examples/grpc.yaml) is a gRPC service.",
+        "[grpc.yaml](../../examples/grpc.yaml) is a gRPC service,\n"
+        "[sticky.yaml](../../examples/sticky.yaml) keeps callers with a replica.",
         *(_section(f"`{name}`" if "." in name or " " not in name else name, model) for name, model in SECTIONS.items()),
         "## `policy`\n\n"
         + table(
@@ -51,7 +56,7 @@ def file_page() -> str:
     )
 
 
-def _section(name: str, model: type[BaseModel]) -> str:
+def _section(name: str, model: type) -> str:
     said = f"## {name[0].upper()}{name[1:]}\n\n{prose(model.__doc__)}\n"
     return said + table(HEADS, (row.cells for row in rows_of(model)))
 

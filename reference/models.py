@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from domain.words.faults import meanings
@@ -28,18 +29,13 @@ class FieldRow:
         return [f"`{self.name}`", self.default, self.right, self.meaning]
 
 
-def rows_of(model: type[BaseModel], *, without: frozenset[str] = frozenset()) -> list[FieldRow]:
-    """Every field in the order in which the model has them, inherited ones first."""
-    schema = model.model_json_schema(by_alias=False)
+def rows_of(model: Any, *, without: frozenset[str] = frozenset()) -> list[FieldRow]:  # noqa: ANN401 -- or a dataclass
+    """Every field in the order in which the model, or dataclass of Pydantic's, has them, inherited ones first."""
+    schema = TypeAdapter(model).json_schema(by_alias=False)
     said = meanings(model)
     return [
-        FieldRow(
-            model.model_fields[name].alias or name,
-            _default(model, name),
-            right(schema["properties"][name], schema),
-            said.get(name, ""),
-        )
-        for name in model.model_fields
+        FieldRow(field.alias or name, _default(field), right(schema["properties"][name], schema), said.get(name, ""))
+        for name, field in model.__pydantic_fields__.items()
         if name not in without
     ]
 
@@ -59,8 +55,7 @@ def _models(annotation: object) -> Iterator[type[BaseModel]]:
         yield from _models(part)
 
 
-def _default(model: type[BaseModel], name: str) -> str:
-    field = model.model_fields[name]
+def _default(field: FieldInfo) -> str:
     if field.is_required():
         return REQUIRED
     value = field.get_default(call_default_factory=False)

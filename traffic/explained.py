@@ -138,34 +138,39 @@ def _without_replicas(service: Service) -> str:
 
 
 def _shares(service: Service) -> Iterator[tuple[Said, tuple[Upstream, ...]]]:
-    """Where its requests go. Who asks again goes anew, unless a canary keeps its callers."""
+    """Where its requests go. Who asks again goes anew, unless callers stay with a replica, or on a side of a canary."""
+    how = _LEAST_ASKED if service.rules.sticky is None else f"a caller stays with one by {service.rules.sticky.named}"
     canary = service.canary if service.weight else None
     baseline = service.baseline if service.baseline_weight and canary is not None else None
     rest = WHOLE - (service.weight if canary is not None else 0) - (service.baseline_weight if baseline else 0)
     if rest:
-        yield _replicas(_percent("live", rest), service.live), service.live
+        yield _replicas(_percent("live", rest), service.live, how), service.live
     if baseline:
-        yield _replicas(_percent("baseline", service.baseline_weight), baseline), baseline
+        yield _replicas(_percent("baseline", service.baseline_weight), baseline, how), baseline
     if canary is not None:
-        kept = "; the cookie of this canary keeps a caller on his side" if service.sticky else ""
-        found = _replicas(_percent("canary", service.weight), canary)
+        has_cookie = service.sticky and service.rules.sticky is None
+        kept = "; the cookie of this canary keeps a caller on his side" if has_cookie else ""
+        found = _replicas(_percent("canary", service.weight), canary, how)
         yield Said(found.about, f"{found.says}{kept}"), canary
     if canary is not None and service.chosen is not None:
         yield Said("canary", f"{service.chosen.words} get to the canary whatever its weight is"), canary
+
+
+_LEAST_ASKED = "the one with the fewest requests of two first"
 
 
 def _percent(side: str, share: int) -> str:
     return side if share == WHOLE else f"{side}, {share / 100:g} %"
 
 
-def _replicas(about: str, upstreams: tuple[Upstream, ...]) -> Said:
+def _replicas(about: str, upstreams: tuple[Upstream, ...], how: str = _LEAST_ASKED) -> Said:
     """Healthy ones are asked; the others only where too few of these are left."""
     if not upstreams:
         return Said(about, "no replica: a proxy answers 503")
     healthy = sum(upstream.status is RouteStatus.HEALTHY for upstream in upstreams)
     count = f"{len(upstreams)} replica{'s' if len(upstreams) > 1 else ''}"
     if healthy == len(upstreams):
-        return Said(about, f"{count}, all healthy, the one with the fewest requests of two first")
+        return Said(about, f"{count}, all healthy, {how}")
     if healthy:
         return Said(about, f"{count}, of which the {healthy} healthy come first")
     return Said(about, f"{count}, none of which is healthy, so that each is tried")

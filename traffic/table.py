@@ -21,6 +21,8 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
 class Upstream:
     """One replica that takes requests. `ip`: an IPv4 or IPv6 address. `weight`: 1..100, its share against the others'.
 
+    `seat`: where callers who stay find it; None: it has none.
+
     `status` is a hint: a proxy prefers healthy ones, and uses the others when there is nothing better.
     """
 
@@ -31,6 +33,7 @@ class Upstream:
     port: int
     status: RouteStatus
     weight: int
+    seat: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,7 @@ def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str])
             )
             continue
         weight = max(_LEAST_WEIGHT, min(_MOST_WEIGHT, round(route.ratio * _MOST_WEIGHT)))
-        yield Upstream(route.id, route.revision, route.revision_id, ip, port, route.status, weight)
+        yield Upstream(route.id, route.revision, route.revision_id, ip, port, route.status, weight, route.seat)
 
 
 @lru_cache(maxsize=65_536)

@@ -48,7 +48,7 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
         ]
         for name, upstreams, _ in ways:
             if upstreams:
-                services[name] = {"loadBalancer": {"servers": _servers(upstreams, service.rules)}}
+                services[name] = _balanced(upstreams, service.rules, stays=name == service.name)
         if service.weight:
             services |= _split(service, services[service.name])
         for name, upstreams, found in ways:
@@ -72,17 +72,30 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
 def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
     """The service as a weighted one, over the one that it was, that of its canary and that of the baseline."""
     sides = {f"{service.name}_live": live, f"{service.name}_canary": {}}
-    sides[f"{service.name}_canary"] = {"loadBalancer": {"servers": _servers(service.canary or (), service.rules)}}
+    sides[f"{service.name}_canary"] = _balanced(service.canary or (), service.rules, stays=True)
     beside = service.baseline_weight
     if beside:
-        servers = _servers(service.baseline or (), service.rules)
-        sides[f"{service.name}_baseline"] = {"loadBalancer": {"servers": servers}}
+        sides[f"{service.name}_baseline"] = _balanced(service.baseline or (), service.rules, stays=True)
     weights = zip(sides, (WHOLE - service.weight - beside, service.weight, beside), strict=False)
     weighted: dict[str, Any] = {"services": [{"name": name, "weight": weight} for name, weight in weights]}
+    always = service.rules.sticky
     if service.sticky:
-        cookie = {"name": cookie_of(service.sticky), "maxAge": COOKIE_SECONDS, "httpOnly": True, "sameSite": "lax"}
-        weighted["sticky"] = {"cookie": cookie}
+        weighted["sticky"] = _by_cookie(cookie_of(service.sticky))
+    elif always and always.cookie:
+        weighted["sticky"] = _by_cookie(f"{always.cookie}-side")
     return {**sides, service.name: {"weighted": weighted}}
+
+
+def _balanced(upstreams: tuple[Upstream, ...], rules: RequestRules, *, stays: bool) -> dict[str, Any]:
+    """Some replicas as a service. Its own cookie names the replica of a caller who `stays`; by a header nobody does."""
+    found: dict[str, Any] = {"servers": _servers(upstreams, rules)}
+    if stays and rules.sticky and rules.sticky.cookie:
+        found["sticky"] = _by_cookie(rules.sticky.cookie)
+    return {"loadBalancer": found}
+
+
+def _by_cookie(name: str) -> dict[str, Any]:
+    return {"cookie": {"name": name, "maxAge": COOKIE_SECONDS, "httpOnly": True, "sameSite": "lax"}}
 
 
 def _servers(upstreams: tuple[Upstream, ...], rules: RequestRules) -> list[dict[str, Any]]:

@@ -9,10 +9,12 @@ from psycopg.types.json import Jsonb
 
 from db.certificates.wanted import want
 from db.commands.locked import lock_named, note, touch
+from db.cycle.seats import give_seats
 from db.locking.rows import columns
 from db.views.fleet.entrances import owners_of
 from domain.commands.deployment import SetTraffic
 from domain.model.states import Lifecycle
+from domain.traffic.chosen import STICKY
 from domain.traffic.entrances import EntranceTakenError, default_entrances
 from domain.traffic.nested import around, named_after
 from domain.traffic.published import Entrance, stored_together
@@ -56,6 +58,7 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
             raise EntranceTakenError.by(owner, command.deployment, entrance.kind, entrance.value)
     got = tuple(entrance for entrance in wanted if entrance not in taken)
     _set_rules(connection, deployment.id, command)
+    give_seats(connection, [deployment.id])
     want(connection, deployment.id, wanted_certificates(command.tls, command.hosts or ()))
     message = f"reached as {entrances_in_words(got, command.rules)}"
     note(connection, deployment.id, command, "set_traffic", message)
@@ -75,6 +78,7 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
         "hold_callers": command.hold_callers,
         "max_body_bytes": command.max_body_bytes,
         "max_requests_per_second": command.max_requests_per_second,
+        "sticky": command.sticky and STICKY.dump_python(command.sticky, mode="json"),
         "version": touch(connection, deployment),
     }
 

@@ -11,6 +11,7 @@ from psycopg import Connection, Cursor
 from db.cycle.claim import Claim, HistoryHead
 from db.cycle.records import DEPLOYMENT, assigned, deployment_values, record_history, record_rollouts
 from db.cycle.routes import RecordedRoutes, StrategyApplyResult, record_routes
+from db.cycle.seats import give_seats
 from db.cycle.steps import record_steps
 from db.locking.rows import columns
 from db.outbox.delivery import write_events
@@ -73,7 +74,7 @@ class StrategyResultApplier:
         self._routes = record_routes(self.connection, changes, placed, self.claim.now)
 
     def apply(self, left: Sequence[Foretold], glanced: Sequence[WaitingRow] = ()) -> None:
-        """Write history, deployments and rollouts, and the waits that a glance found."""
+        """Write history, deployments, rollouts and seats, and the waits that a glance found."""
         changing = [each for each in left if each.key]
         waiting = [*(_waiting(each) for each in left if not each.key), *glanced]
         at, heads = self.claim.now, self.claim.heads
@@ -81,6 +82,7 @@ class StrategyResultApplier:
         self._sent += [*self._change(changing, last), *self._wait(waiting)]
         self._asked += len(changing) + len(waiting)
         record_rollouts(self.connection, left, at)
+        give_seats(self.connection, self.claim.seated if changing else ())
 
     def record(self, steps: Sequence[StepRecord], told: Sequence[CloudEvent]) -> None:
         """Keep the steps of rollouts, and the events that subscribers are told."""

@@ -107,6 +107,11 @@ class Claim:
         return frozenset(claimed.row.id for claimed in self.deployments if claimed.row.waits_for)
 
     @property
+    def seated(self) -> list[UUID]:
+        """The deployments whose callers stay with a replica."""
+        return [claimed.row.id for claimed in self.deployments if claimed.row.has_seats]
+
+    @property
     def late(self) -> float:
         """The seconds since the first of the deployments was due."""
         waited = (self.now - claimed.row.due_at for claimed in self.deployments if claimed.row.due_at is not None)

@@ -47,6 +47,7 @@ class DeploymentRow(NamedTuple):
     may_surge: bool
     due_at: datetime | None
     waits_for: str | None
+    has_seats: bool
 
 
 DEPLOYMENTS = f"SELECT {', '.join(f'd.{column}' for column in DeploymentRow._fields)} FROM deployments d"

@@ -65,7 +65,7 @@ _ROUTES = f"""
            r.traffic_ratio AS ratio,
            coalesce(r.revision_id = d.deploying_revision_id, false) AS is_candidate,
            r.parked_until IS NOT NULL AS is_parked,
-           coalesce(r.revision_id = d.current_revision_id, false) AS is_current
+           coalesce(r.revision_id = d.current_revision_id, false) AS is_current, r.seat
       FROM (SELECT * FROM routes WHERE deployment_id = ANY(%s) AND {_PUBLISHED}) r
       JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
      ORDER BY r.id

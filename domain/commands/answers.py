@@ -1,12 +1,10 @@
 """The answers of commands, in `result`."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.steering.activation import Activation
-from domain.traffic.published import Protocol
-from domain.traffic.tls import TlsSettings
 
 
 class Answer(BaseModel):
@@ -49,55 +47,6 @@ class PolicySet(Changed):
 
     policy: dict[str, Any] | None
     """The policy with every setting; null: there is none."""
-
-
-class GotEntrance(Answer):
-    """One host name or path prefix."""
-
-    kind: Literal["host", "prefix"]
-    """Whether the entrance is a host name or a path prefix."""
-    value: str
-    """The host name, or the prefix, as requests have it."""
-    strip_prefix: bool
-    """Whether replicas see the path without it."""
-
-
-class TrafficSet(Changed):
-    """A deployment is reached otherwise."""
-
-    entrances: tuple[GotEntrance, ...]
-    """The entrances that the deployment has now; what another one has already is not among them."""
-    request_timeout_seconds: float | None
-    """How long a request may take; null: as long as it likes."""
-    idle_timeout_seconds: float | None
-    """How long a request may be silent; null: for ever."""
-    hedge_after_seconds: float | None
-    """After how long a request is sent to a second replica; null: never."""
-    preview: bool
-    """Whether a new revision can be looked at before it gets traffic."""
-    protocol: Protocol
-    """What replicas are asked in."""
-    tls: TlsSettings | None
-    """The certificate by which it is reached over HTTPS; null: in clear text alone."""
-    hold_seconds: float | None
-    """For how long a request waits while no replica serves; null: it is refused at once."""
-    hold_callers: int
-    """How many requests wait at a proxy at most."""
-    max_body_bytes: int | None
-    """How large the body of a request may be; null: as large as it likes."""
-    max_requests_per_second: int | None
-    """How many requests a second each proxy takes; null: as many as come."""
-
-
-class MaintenanceSet(Changed):
-    """A maintenance has begun, goes on otherwise, or is over."""
-
-    state: Literal["on", "off"]
-    """Whether proxies answer callers by 503 themselves."""
-    since: str | None
-    """When it began, as ISO 8601 has it."""
-    already: bool
-    """Whether there was nothing to do."""
 
 
 class RulesSet(Changed):

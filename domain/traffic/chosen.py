@@ -1,11 +1,15 @@
-"""Callers who are chosen for a canary by what their requests say: a header, or a cookie."""
+"""Callers who are known by a header or a cookie: those chosen for a canary, and those who stay with a replica."""
 
+import re
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
 
 _OF_THE_PROXY = ("cookie", "host", "connection", "content-length", "transfer-encoding", "upgrade")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+"""RFC 9110, 5.6.2: the names of headers, and those of cookies."""
 
 
 class Chosen(BaseModel):
@@ -42,3 +46,50 @@ def known_chosen(stored: Mapping[str, Any] | None) -> Chosen | None:
         return None if stored is None else Chosen.model_validate(stored)
     except ValidationError:
         return None
+
+
+def _checked_name(value: str) -> str:
+    if not _TOKEN.fullmatch(value):
+        raise ValueError(f"{value!r} must be a name of letters, digits and '-' or '_', such as rollway-replica")
+    return value
+
+
+@dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
+class Sticky:
+    """Says by what proxies know a caller: either a cookie or a header."""
+
+    cookie: Annotated[str, AfterValidator(_checked_name)] | None = None
+    """A cookie that proxies give to who has none, for a week; its name is no name of a cookie that replicas set."""
+    header: Annotated[str, AfterValidator(_checked_name), AfterValidator(str.lower)] | None = None
+    """A header of requests, such as x-user; who sends none is sent anywhere."""
+    max_load: float | None = Field(default=None, ge=1, le=100)
+    """With so many times the requests under way of the others on average a replica gets no more; left out: it does."""
+
+    @model_validator(mode="after")
+    def _has_either(self) -> Self:
+        if (self.cookie is None) == (self.header is None):
+            raise ValueError("must name either a cookie or a header, such as {cookie: rollway-replica}")
+        if self.header in _OF_THE_PROXY:
+            raise ValueError(f"header: {self.header} is the proxy's own; choose one that callers send, or a cookie")
+        return self
+
+    @property
+    def named(self) -> str:
+        """Say by what callers are known, for people."""
+        return f"cookie {self.cookie}" if self.cookie else f"header {self.header}"
+
+
+STICKY = TypeAdapter(Sticky)
+
+
+def stored_sticky(settings: Sticky) -> dict[str, Any]:
+    """The settings as they are stored."""
+    stored: dict[str, Any] = STICKY.dump_python(settings, mode="json", exclude_defaults=True)
+    return stored
+
+
+def known_sticky(stored: Mapping[str, Any] | None) -> Sticky | None:
+    """The settings as they were stored; None where a newer release knows callers by something else."""
+    if stored is None or not (stored.get("cookie") or stored.get("header")):
+        return None
+    return Sticky(stored.get("cookie"), stored.get("header"), stored.get("max_load"))

@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from domain.installation.tokens import PAGE_HOST
+from domain.traffic.chosen import Sticky
 from domain.traffic.published import Entrance, EntranceKind, Protocol, RequestRules
 from domain.traffic.tls import Tls, why_no_certificate
 from domain.words.errors import RollwayError
@@ -108,9 +109,10 @@ class TrafficSettings(BaseModel):
     """So many requests wait at a proxy at most; one more gets 503 at once."""
     max_body_bytes: int | None = Field(default=None, ge=1, le=_LARGEST_BODY)
     """How large the body of a request may be; a larger one gets 413; left out: as large as it likes."""
-
     max_requests_per_second: int | None = Field(default=None, ge=1, le=1_000_000)
     """So many requests a second each proxy takes for its host names; one more gets 429; left out: as many as come."""
+    sticky: Sticky | None = None
+    """By what a caller is known whose requests all go to one replica; left out: they go to whoever has least to do."""
 
     @model_validator(mode="after")
     def _can_be_limited(self) -> Self:
@@ -148,6 +150,7 @@ class TrafficSettings(BaseModel):
             self.hold_callers,
             self.max_body_bytes,
             self.max_requests_per_second,
+            self.sticky,
         )
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.model.states import RouteStatus, TrafficStatus
-from domain.traffic.chosen import Chosen
+from domain.traffic.chosen import Chosen, Sticky, known_sticky, stored_sticky
 from domain.traffic.maintenance import Maintenance
 from domain.traffic.shown import Secured
 from domain.traffic.tls import TlsSettings, known_tls, stored_tls
@@ -55,7 +55,7 @@ class RequestRules:
     reached in clear text alone. `hold_seconds`: while no replica serves, a request waits for one for so long; None: it
     is refused at once. `hold_callers`: so many requests wait at a proxy at most. `max_body_bytes`: how large the body
     of a request may be; None: as large as it likes. `max_requests_per_second`: by its host names, at each proxy; None:
-    as many as come.
+    as many as come. `sticky`: by what a caller is known who stays with a replica; None: nobody does.
     """
 
     timeout_seconds: float | None = None
@@ -68,19 +68,22 @@ class RequestRules:
     hold_callers: int = 1000
     max_body_bytes: int | None = None
     max_requests_per_second: int | None = None
+    sticky: Sticky | None = None
 
 
 USUAL = RequestRules()
 """What a new deployment has."""
 _STORED_TOGETHER = ("hold_seconds", "hold_callers", "max_body_bytes", "max_requests_per_second")
-"""The rules without a column of their own, besides `tls`."""
+"""The rules without a column of their own, besides those that are more than a number."""
 
 
 def stored_together(rules: RequestRules) -> dict[str, Any]:
     """Return the rules that are stored in one column, where they differ from what a new deployment has."""
     found = {name: getattr(rules, name) for name in _STORED_TOGETHER}
     differing = {name: value for name, value in found.items() if value != getattr(USUAL, name)}
-    return differing if rules.tls is None else {**differing, "tls": stored_tls(rules.tls)}
+    tls = {} if rules.tls is None else {"tls": stored_tls(rules.tls)}
+    sticky = {} if rules.sticky is None else {"sticky": stored_sticky(rules.sticky)}
+    return differing | tls | sticky
 
 
 def known_rules(  # noqa: PLR0913 -- the columns of Postgres, in its order
@@ -94,8 +97,9 @@ def known_rules(  # noqa: PLR0913 -- the columns of Postgres, in its order
 ) -> RequestRules:
     """Return the rules as they were stored; what only a newer release knows is left out."""
     known = {name: together[name] for name in _STORED_TOGETHER if name in together}
-    tls = known_tls(together.get("tls"))
-    return RequestRules(timeout, hedge_after, preview, idle_timeout, known_protocol(protocol), tls, **known)
+    tls, sticky = known_tls(together.get("tls")), known_sticky(together.get("sticky"))
+    spoken = known_protocol(protocol)
+    return RequestRules(timeout, hedge_after, preview, idle_timeout, spoken, tls, **known, sticky=sticky)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,7 @@ class RouteInTraffic:
     `ratio`: its share of requests against the others' (0..1).
     `is_candidate`: of the revision that its deployment is rolling out to. A parked one waits for a way back.
     `is_current`: of the revision that is to be replaced, or that runs while there is no rollout.
+    `seat`: where callers who stay with a replica find it; None: it has none (yet).
     """
 
     id: UUID
@@ -117,6 +122,7 @@ class RouteInTraffic:
     is_candidate: bool
     is_parked: bool
     is_current: bool = True
+    seat: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Where a deployment is reached, and by which rules, in words for people."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from domain.traffic.entrances import in_order
 from domain.traffic.published import USUAL, Entrance, EntranceKind, RequestRules
@@ -17,24 +18,34 @@ def entrances_in_words(entrances: Iterable[Entrance], rules: RequestRules = USUA
 
 def rules_in_words(rules: RequestRules) -> str:
     """Rules that a new deployment has not, each behind a comma; empty when there are none."""
-    words = []
+    return "".join(f", {said}" for said in chain(_times(rules), _ways(rules), _limits(rules)))
+
+
+def _times(rules: RequestRules) -> Iterator[str]:
     if rules.timeout_seconds:
-        words.append(f"each request within {rules.timeout_seconds:g} s")
+        yield f"each request within {rules.timeout_seconds:g} s"
     if rules.hedge_after_seconds != USUAL.hedge_after_seconds:
-        words.append(f"hedged after {rules.hedge_after_seconds:g} s" if rules.hedge_after_seconds else "never hedged")
+        yield f"hedged after {rules.hedge_after_seconds:g} s" if rules.hedge_after_seconds else "never hedged"
     if not rules.preview:
-        words.append("without a preview")
+        yield "without a preview"
     if rules.idle_timeout_seconds != USUAL.idle_timeout_seconds:
         idle = rules.idle_timeout_seconds
-        words.append(f"cut when silent for {idle:g} s" if idle else "never cut when silent")
+        yield f"cut when silent for {idle:g} s" if idle else "never cut when silent"
+
+
+def _ways(rules: RequestRules) -> Iterator[str]:
     if rules.protocol is not USUAL.protocol:
-        words.append("replicas speak HTTP/2")
+        yield "replicas speak HTTP/2"
     if rules.tls is not None:
-        words.append("over HTTPS, with certificates from an authority" if rules.tls.is_auto else "over HTTPS")
+        yield "over HTTPS, with certificates from an authority" if rules.tls.is_auto else "over HTTPS"
+    if rules.sticky is not None:
+        yield f"callers stay with a replica by {rules.sticky.named}"
+
+
+def _limits(rules: RequestRules) -> Iterator[str]:
     if rules.hold_seconds is not None:
-        words.append(f"waiting {rules.hold_seconds:g} s while nothing serves")
+        yield f"waiting {rules.hold_seconds:g} s while nothing serves"
     if rules.max_body_bytes is not None:
-        words.append(f"bodies of {rules.max_body_bytes:,} bytes at most")
+        yield f"bodies of {rules.max_body_bytes:,} bytes at most"
     if rules.max_requests_per_second is not None:
-        words.append(f"{rules.max_requests_per_second:,} requests a second at most")
-    return "".join(f", {said}" for said in words)
+        yield f"{rules.max_requests_per_second:,} requests a second at most"

@@ -136,13 +136,13 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 @cache
-def meanings(model: type[BaseModel]) -> dict[str, str]:
+def meanings(model: Any) -> dict[str, str]:  # noqa: ANN401 -- a model of Pydantic's, or a dataclass of Pydantic's
     """The docstring under each field, in one line; a field that a model says anew takes its own."""
     said: dict[str, str] = {}
     for kind in reversed(model.__mro__):
-        if issubclass(kind, BaseModel) and kind is not BaseModel:
+        if hasattr(kind, "__pydantic_fields__") and kind is not BaseModel:
             said |= dict(_docstrings(kind))
-    return {name: text for name, text in said.items() if name in model.model_fields}
+    return {name: text for name, text in said.items() if name in model.__pydantic_fields__}
 
 
 def _docstrings(kind: type) -> Iterator[tuple[str, str]]:

@@ -41,6 +41,8 @@ _UNDO: tuple[str, ...] = (
     "DROP TABLE deployment_groups",
     "DROP TABLE freezes",
     "DROP TABLE receipts",
+    "ALTER TABLE routes DROP COLUMN seat",
+    "ALTER TABLE deployments DROP COLUMN has_seats",
     "ALTER TABLE routes DROP COLUMN healthy_at",
     "DROP TABLE sessions",
     "DROP TABLE tokens",

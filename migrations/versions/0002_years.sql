@@ -195,6 +195,10 @@ CREATE TABLE beat (
 ALTER TABLE rollouts ADD COLUMN traceparent text;
 -- when a replica first became healthy, which later reports leave: from then on how long it started is known
 ALTER TABLE routes ADD COLUMN healthy_at timestamptz;
+-- where callers who stay with a replica find it; who has left has none as soon as another has taken it
+ALTER TABLE routes ADD COLUMN seat integer CONSTRAINT routes_seat_check CHECK (seat >= 0);
+ALTER TABLE deployments ADD COLUMN has_seats boolean GENERATED ALWAYS AS (rules ? 'sticky') VIRTUAL;
+CREATE INDEX routes_seat_idx ON routes (deployment_id) WHERE seat IS NOT NULL;
 
 -- who may ask over HTTP; of what a token's bearer shows only its SHA-256 is here
 CREATE TABLE tokens (

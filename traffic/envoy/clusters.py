@@ -3,6 +3,7 @@
 from typing import Any
 
 from domain.model.states import RouteStatus
+from domain.traffic.chosen import Sticky
 from domain.traffic.published import Protocol
 from traffic.envoy import held
 from traffic.envoy.names import (
@@ -19,6 +20,8 @@ XDS_CLUSTER = "rollway-xds"
 """The name under which the bootstrap knows the server that these resources come from."""
 _HTTP = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _NO_LIMIT = 1_000_000
+_RING_SIZE = 4096
+"""Places on the ring of callers who stay: with ten replicas each has its tenth of them but for a twentieth of that."""
 _UNLIMITED = dict.fromkeys(("max_connections", "max_pending_requests", "max_requests", "max_retries"), _NO_LIMIT)
 _HEALTH = {
     RouteStatus.HEALTHY: "HEALTHY",
@@ -43,11 +46,19 @@ def cluster_of(name: str, service: Service) -> dict[str, Any]:
     made = cluster(name, service.rules.protocol)
     if name == service.name and service.rules.hold_seconds is not None:
         made["circuit_breakers"]["thresholds"].append({**_UNLIMITED, **held.threshold(service.rules)})
-    if name in {canary_cluster(service.name), baseline_cluster(service.name)}:
+    sides = {canary_cluster(service.name), baseline_cluster(service.name)}
+    if name in sides:
         del made["outlier_detection"]  # the one replica on trial would be away for what old ones halve
+    if service.rules.sticky and name in {service.name, *sides}:
+        made |= {"lb_policy": "RING_HASH", "ring_hash_lb_config": {"minimum_ring_size": _RING_SIZE}}
+        made["common_lb_config"]["consistent_hashing_lb_config"] = _bounded(service.rules.sticky)
     if name != mirror_cluster(service.name):
         return made
     return {**made, "alt_stat_name": f"{MIRROR_STATISTICS}.{service.name}"}
+
+
+def _bounded(sticky: Sticky) -> dict[str, Any]:
+    return {"hash_balance_factor": round(100 * sticky.max_load)} if sticky.max_load else {}
 
 
 def cluster(name: str, protocol: Protocol = Protocol.HTTP1) -> dict[str, Any]:
@@ -111,32 +122,43 @@ def stand_ins_of(name: str, service: Service) -> tuple[Upstream, ...]:
 
 
 def assignment_of(name: str, endpoints: tuple[Upstream, ...], service: Service) -> dict[str, Any]:
-    """The endpoints of a cluster of a deployment, with where requests wait while nothing serves."""
-    made = load_assignment(name, endpoints, stand_ins_of(name, service))
+    """The endpoints of a cluster of a deployment; others get a request when none of them is healthy, or has failed.
+
+    Those others stand in for a canary; or, where callers stay, they wait for a seat.
+    """
+    waiting = _without_seats(endpoints) if service.rules.sticky and name == service.name else ()
+    first = [_lb_endpoint(upstream) for upstream in endpoints if upstream not in waiting]
     if name == service.name and service.is_held:
-        made["endpoints"][0]["lb_endpoints"].append(held.place())
-    return made
+        first.append(held.place())
+    others = [_lb_endpoint(upstream) for upstream in waiting]
+    if stand_ins := stand_ins_of(name, service):
+        failed = f"{endpoints[0].revision_id}{STOOD_IN}"
+        others = [_lb_endpoint(upstream, failed) for upstream in stand_ins]
+    if not others:
+        return {"cluster_name": name, "endpoints": [{"lb_endpoints": first}]}
+    return {
+        "cluster_name": name,
+        "endpoints": [{"lb_endpoints": first}, {"priority": 1, "lb_endpoints": others}],
+        "policy": {"overprovisioning_factor": 1_000_000},  # one healthy replica is enough for all to answer themselves
+    }
 
 
-def load_assignment(name: str, endpoints: tuple[Upstream, ...], stand_ins: tuple[Upstream, ...] = ()) -> dict[str, Any]:
-    """The endpoints of a cluster. `stand_ins` get a request when no other is healthy, or has tried and failed."""
-    made: dict[str, Any] = {"lb_endpoints": [_lb_endpoint(upstream) for upstream in endpoints]}
-    assignment = {"cluster_name": name, "endpoints": [made]}
-    if not stand_ins:
-        return assignment
-    failed = f"{endpoints[0].revision_id}{STOOD_IN}"
-    others = {"priority": 1, "lb_endpoints": [_lb_endpoint(upstream, failed) for upstream in stand_ins]}
-    # one healthy replica is enough for its side to answer for itself
-    return {**assignment, "endpoints": [made, others], "policy": {"overprovisioning_factor": 1_000_000}}
+def _without_seats(endpoints: tuple[Upstream, ...]) -> tuple[Upstream, ...]:
+    """Return those that wait for a seat, where others have one."""
+    serving = [upstream for upstream in endpoints if upstream.status is not RouteStatus.TERMINATING]
+    waiting = tuple(upstream for upstream in serving if upstream.seat is None)
+    return waiting if len(waiting) < len(serving) else ()
 
 
 def _lb_endpoint(upstream: Upstream, counts_for: str = "") -> dict[str, Any]:
+    """One replica. Where callers stay, its place among the others is made from `hash_key`: whoever has a seat."""
     revision = counts_for or str(upstream.revision_id)
     who = {"revision": upstream.revision, "revision_id": revision, "route": str(upstream.route_id)}
     serving = "no" if upstream.status is RouteStatus.TERMINATING else "yes"
+    found_by = {} if upstream.seat is None else {"hash_key": f"seat {upstream.seat}"}
     return {
         "endpoint": {"address": {"socket_address": {"address": upstream.ip, "port_value": upstream.port}}},
         "health_status": _HEALTH[upstream.status],
         "load_balancing_weight": upstream.weight,
-        "metadata": {"filter_metadata": {"rollway": who, "envoy.lb": {"serving": serving}}},
+        "metadata": {"filter_metadata": {"rollway": who, "envoy.lb": {"serving": serving, **found_by}}},
     }

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from domain.traffic.chosen import Chosen
 from domain.words.numbers import WHOLE
+from traffic.envoy.listeners import is_secured
 from traffic.envoy.names import COOKIE_SECONDS, baseline_cluster, canary_cluster, cookie_of, mirror_cluster
 from traffic.envoy.retries import routed
 from traffic.table import Service
@@ -27,21 +28,25 @@ _ONLY_READS = [
 
 def to_replicas(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The routes of what matches to all that serve, each of which gets its share."""
-    if service.is_held:
-        return routed({"cluster": service.name}, service, match, rewrite)
-    if service.mirrored:
-        return _mirrored(service, match, rewrite)
-    if not service.weight:
-        return routed({"cluster": service.name}, service, match, rewrite)
+    where = _where(service)
+    if service.mirrored and not service.is_held:
+        return _mirrored(where, service, match, rewrite)
+    chosen = service.chosen if "weighted_clusters" in where else None
+    first = _to_canary(chosen, service, match, rewrite) if chosen else ()
+    return chain(first, _staying(where, service, match, rewrite))
+
+
+def _where(service: Service) -> dict[str, Any]:
+    if not service.weight or service.mirrored or service.is_held:
+        return {"cluster": service.name}
     beside = service.baseline_weight
     shares = [(service.name, WHOLE - service.weight - beside), (canary_cluster(service.name), service.weight)]
     if beside:
         shares.insert(1, (baseline_cluster(service.name), beside))
-    chosen = _to_canary(service.chosen, service, match, rewrite) if service.chosen else ()
     weighted: dict[str, Any] = {"clusters": [{"name": name, "weight": weight} for name, weight in shares]}
-    if service.sticky:
-        return chain(chosen, _sticky(cookie_of(service.sticky), weighted, service, match, rewrite))
-    return chain(chosen, routed({"weighted_clusters": weighted}, service, match, rewrite))
+    if service.sticky or service.rules.sticky:
+        weighted["use_hash_policy"] = True
+    return {"weighted_clusters": weighted}
 
 
 def _to_canary(
@@ -56,37 +61,63 @@ def _to_canary(
         pair = f"(.*;)?\\s*{chosen.cookie}={value}\\s*(;.*)?"
         said = {"name": "cookie", "string_match": {"safe_regex": {"regex": pair}}}
     its = {**match, "headers": [*match.get("headers", []), said]}
-    return routed({"cluster": canary_cluster(service.name)}, service, its, rewrite)
+    return _staying({"cluster": canary_cluster(service.name)}, service, its, rewrite)
 
 
-def _mirrored(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _mirrored(
+    where: dict[str, Any], service: Service, match: dict[str, Any], rewrite: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
     """Copies of what only reads and ends: no websocket and no event stream, whose copies would stay open unheard."""
     copies = {
         "cluster": mirror_cluster(service.name),
         "runtime_fraction": {"default_value": {"numerator": service.mirrored, "denominator": "TEN_THOUSAND"}},
         "disable_shadow_host_suffix_append": True,
     }
-    where = {"cluster": service.name}
     reads = {**match, "headers": [*match.get("headers", []), *_ONLY_READS]}
-    yield next(routed({**where, "request_mirror_policies": [copies]}, service, reads, rewrite))
-    yield from routed(where, service, match, rewrite)
+    # each second route is for other methods
+    yield from islice(_staying({**where, "request_mirror_policies": [copies]}, service, reads, rewrite), None, None, 2)
+    yield from _staying(where, service, match, rewrite)
 
 
-def _sticky(
-    cookie: str, weighted: dict[str, Any], service: Service, match: dict[str, Any], rewrite: dict[str, Any]
+def _staying(
+    where: dict[str, Any], service: Service, match: dict[str, Any], rewrite: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """A hash of the cookie is the caller's place among 10,000. Who has none gets the id that this request is hashed by.
+    """Routes by which a caller stays: with a replica, or at least on a side of a canary. A hash finds both.
 
+    A hash of the cookie is the caller's place among 10,000. Who has none gets the id that this request is hashed by.
     The canary's places are the last ones and more and more of them:
 
         weight 5 %    control ................................... 9,500 canary
         weight 50 %   control ................. 5,000 canary .................
     """
-    by_hash = {"weighted_clusters": {**weighted, "use_hash_policy": True}}
-    has_one = {"name": "cookie", "string_match": {"contains": f"{cookie}="}}
+    always = service.rules.sticky
+    if always and always.header:
+        return routed({**where, "hash_policy": [_by_header(always.header)]}, service, match, rewrite)
+    if always and always.cookie:
+        return _by_cookie(always.cookie, where, service, match, rewrite)
+    if service.sticky and "weighted_clusters" in where:
+        return _by_cookie(cookie_of(service.sticky), where, service, match, rewrite)
+    return routed(where, service, match, rewrite)
+
+
+def _by_cookie(
+    cookie: str, where: dict[str, Any], service: Service, match: dict[str, Any], rewrite: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    has_one = {"name": "cookie", "string_match": {"safe_regex": {"regex": f"(.*; *)?{re.escape(cookie)}=[^; ].*"}}}
     known = {**match, "headers": [*match.get("headers", []), has_one]}
-    yield from routed({**by_hash, "hash_policy": [{"cookie": {"name": cookie}}]}, service, known, rewrite)
-    given = f"{cookie}=%REQ({_REQUEST_ID})%; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax"
-    new = {**by_hash, "hash_policy": [{"header": {"header_name": _REQUEST_ID}}]}
-    for route in routed(new, service, match, rewrite):
+    yield from routed({**where, "hash_policy": [{"cookie": {"name": cookie}}]}, service, known, rewrite)
+    secure = "; Secure" if _is_only_secured(service) else ""
+    given = f"{cookie}=%REQ({_REQUEST_ID})%; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}"
+    for route in routed({**where, "hash_policy": [_by_header(_REQUEST_ID)]}, service, match, rewrite):
         yield {**route, "response_headers_to_add": [{"header": {"key": "set-cookie", "value": given}}]}
+
+
+def _by_header(name: str) -> dict[str, Any]:
+    return {"header": {"header_name": name}}
+
+
+def _is_only_secured(service: Service) -> bool:
+    """Whether nobody gets in without TLS; browsers forget a cookie that is for TLS alone where there is none."""
+    tls = service.rules.tls
+    sent_on = tls is not None and (tls.redirect or service.asks_callers)
+    return sent_on and not service.prefixes and is_secured(service)

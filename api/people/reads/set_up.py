@@ -12,7 +12,8 @@ from db.cycle.rules import rules_of
 from db.proxies.table import read_traffic
 from db.views.fleet.entrances import reached_at
 from domain.autoscaling.state import NO_AUTOSCALING
-from domain.commands.answers import PolicySet, RulesSet, TrafficSet
+from domain.commands.answers import PolicySet, RulesSet
+from domain.commands.reached import TrafficSet
 from traffic.table import TrafficTable, derive_table
 
 
@@ -48,6 +49,7 @@ def traffic(connection: Connection, asked: Asked[Parameters]) -> Annotated[Docum
         "hold_callers": reached.rules.hold_callers,
         "max_body_bytes": reached.rules.max_body_bytes,
         "max_requests_per_second": reached.rules.max_requests_per_second,
+        "sticky": reached.rules.sticky,
     }
 
 

@@ -46,6 +46,7 @@ BROKEN: dict[LiteralString, str] = {
     f"UPDATE routes SET status = 'melted' {A_ROUTE}": "routes_status_check",
     f"UPDATE routes SET traffic_status = 'some' {A_ROUTE}": "routes_traffic_status_check",
     f"UPDATE routes SET traffic_ratio = 1.5 {A_ROUTE}": "routes_traffic_ratio_check",
+    f"UPDATE routes SET seat = -1 {A_ROUTE}": "routes_seat_check",
     f"UPDATE routes SET status = 'failed', status_reason = 'broke' {A_ROUTE}": "routes_gone_has_no_traffic_check",
     f"UPDATE routes SET status = 'terminating', traffic_status = 'inactive', drain_started_at = NULL {A_ROUTE}": (
         "routes_terminating_drains_check"

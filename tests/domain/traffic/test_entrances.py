@@ -170,10 +170,6 @@ def test_hosts_stand_before_prefixes_and_each_by_name() -> None:
         ([host("web")], RequestRules(None, 2), "web, hedged after 2 s"),
         ([host("web")], RequestRules(idle_timeout_seconds=5), "web, cut when silent for 5 s"),
         ([host("web")], RequestRules(idle_timeout_seconds=None), "web, never cut when silent"),
-        ([host("web")], RequestRules(protocol=Protocol.HTTP2), "web, replicas speak HTTP/2"),
-        ([host("web")], RequestRules(hold_seconds=20), "web, waiting 20 s while nothing serves"),
-        ([host("web")], RequestRules(max_body_bytes=2000), "web, bodies of 2,000 bytes at most"),
-        ([host("web")], RequestRules(max_requests_per_second=50), "web, 50 requests a second at most"),
         (
             [host("web")],
             RequestRules(1, None, preview=False),

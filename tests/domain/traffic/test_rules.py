@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from domain.traffic.chosen import Sticky
 from domain.traffic.entrances import TrafficSettings
-from domain.traffic.published import RequestRules, known_rules, stored_together
+from domain.traffic.published import Protocol, RequestRules, known_rules, stored_together
 from domain.traffic.tls import TlsSettings
+from domain.traffic.worded import rules_in_words
 
 
 @pytest.mark.parametrize("settings", [{}, {"path_prefix": "/a/"}, {"hosts": ["web"], "path_prefix": "/a/"}])
@@ -24,7 +26,38 @@ def test_rules_without_a_column_are_stored_where_they_differ_and_newer_ones_are_
     assert known_rules(3, 5.0, 3600.0, "http1", stored, preview=True) == rules
 
 
+def test_callers_are_known_either_by_a_cookie_or_by_a_header() -> None:
+    for wrong in ({}, {"cookie": "a", "header": "b"}):
+        with pytest.raises(ValidationError, match="must name either a cookie or a header"):
+            TrafficSettings(sticky=wrong)
+    with pytest.raises(ValidationError, match="is the proxy's own"):
+        TrafficSettings(sticky={"header": "Host"})
+    with pytest.raises(ValidationError, match="must be a name of letters, digits"):
+        TrafficSettings(sticky={"cookie": "a b"})
+    for sticky in (Sticky(cookie="Mine"), Sticky(header="X-User", max_load=1.5)):
+        rules = RequestRules(sticky=sticky)
+        stored = {**stored_together(rules)["sticky"], "of_a_newer_release": 1}
+        assert known_rules(None, 5.0, 3600.0, "http1", {"sticky": stored}, preview=True) == rules
+    assert Sticky(header="X-User").header == "x-user", "as proxies name headers"
+    assert known_rules(None, 5.0, 3600.0, "http1", {"sticky": {"by": "address"}}, preview=True) == RequestRules()
+
+
 def test_whether_it_is_reached_by_tls_is_stored_with_them() -> None:
     for tls in (TlsSettings(), TlsSettings(hsts_seconds=60)):
         rules = RequestRules(tls=tls)
         assert known_rules(None, 5.0, 3600.0, "http1", stored_together(rules), preview=True) == rules
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (RequestRules(), ""),
+        (RequestRules(protocol=Protocol.HTTP2), ", replicas speak HTTP/2"),
+        (RequestRules(hold_seconds=20), ", waiting 20 s while nothing serves"),
+        (RequestRules(max_body_bytes=2000), ", bodies of 2,000 bytes at most"),
+        (RequestRules(max_requests_per_second=50), ", 50 requests a second at most"),
+        (RequestRules(sticky=Sticky(header="x-user")), ", callers stay with a replica by header x-user"),
+    ],
+)
+def test_rules_in_words(rules: RequestRules, words: str) -> None:
+    assert rules_in_words(rules) == words
