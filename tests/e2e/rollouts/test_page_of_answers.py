@@ -44,6 +44,17 @@ def test_what_has_answered_nobody_yet_is_told_of_until_it_is_measured_no_longer(
     write(people.engine, "UPDATE rollouts SET ended_at = ended_at - interval '61 s' WHERE unanswered = 5")
     for shown in (page, row):
         expect(shown.get_by_text("not proven yet")).to_have_count(0)
+    certified = """
+        INSERT INTO certificates (deployment_id, kind, name, names, not_after, fault)
+        SELECT id, 'acme', 'proof.example.com', '{proof.example.com}', '2031-02-03', 'the authority is away'
+          FROM deployments WHERE name = 'proof'
+    """
+    write(people.engine, certified)
+    write(people.engine, """UPDATE deployments SET rules = '{"tls": {}}' WHERE name = 'proof'""")
+    page.reload()
+    expect(page.get_by_text("Reached at proof, proof.localhost, /proof/")).to_contain_text(
+        "certificate of proof.example.com until 2031-02-03: the authority is away"
+    )
 
 
 def test_the_evidence_of_a_judge_is_drawn_as_curves_and_said_in_words(

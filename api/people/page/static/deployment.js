@@ -46,9 +46,16 @@ function sentence(deployment) {
 }
 
 function reached(document) {
-  const hosts = (document?.hosts ?? []).join(", ");
-  const prefix = document?.path_prefix ?? "";
-  return hosts || prefix ? h("p", { class: "dim reached" }, "Reached at ", h("code", {}, [hosts, prefix].filter(Boolean).join(" and "))) : null;
+  const ways = (document?.entrances ?? []).map(({ value }) => value).join(", ");
+  const wanted = (document?.certificates ?? []).filter(({ is_wanted: isWanted }) => isWanted);
+  if (!ways) return null;
+  return h("p", { class: "dim reached" }, "Reached at ", h("code", {}, ways), ...wanted.map(certificate));
+}
+
+function certificate({ kind, name, not_after: until, fault }) {
+  const who = kind === "callers" ? "authorities of callers" : `certificate ${name ? `of ${name}` : "of its own"}`;
+  const known = until ? ` until ${until.slice(0, 10)}` : fault ? "" : " is to come";
+  return h("span", { class: fault ? "warn" : "" }, `; ${who}${kind === "callers" ? "" : known}${fault ? `: ${fault}` : ""}`);
 }
 
 function made() {
