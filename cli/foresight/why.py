@@ -14,7 +14,7 @@ def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
 
     The replica, host, secret, person or time that it waits for; the inequality that blocks it; how long that usually
     takes, as the deployment's past replicas took; and what happens when, if nothing else happens before. Of a rollout
-    also what came otherwise than planned, so far.
+    also what came otherwise than planned, so far; of a certificate that is missing or not renewed, why.
     """
     with Reader() as reader:
         told = reader.view(WhyView, f"{DEPLOYMENT}/why", deployment)
@@ -24,4 +24,6 @@ def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
     console.print(f"{told.sentence}.")
     for deviation in told.deviations:
         console.print(f"otherwise than planned: {deviation}", style="yellow")
+    for fault in told.certificates:
+        console.print(fault, style="yellow")
     return None

@@ -7,6 +7,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.audit.receipts import deviations_of, made_from_rows, receipt_before, sealed_receipt
+from db.certificates.wanted import certificates_of
 from db.views.ahead.foresight import last_rollout_of
 from db.views.ahead.why import waiting
 from domain.foresight.receipts.receipt import Seal, checked
@@ -15,9 +16,13 @@ from domain.foresight.why import Why, why
 
 @dataclass(frozen=True, slots=True)
 class WhyView(Why):
-    """The reason why a deployment waits; `deviations`: what of its rollout came otherwise than planned so far."""
+    """The reason why a deployment waits; `deviations`: what of its rollout came otherwise than planned so far.
+
+    `certificates`: why one that it is reached by is missing, or is not renewed.
+    """
 
     deviations: list[str]
+    certificates: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,13 @@ def why_shown(connection: Connection[Any], name: str) -> WhyView:
     otherwise = deviations_of(connection, seen.view.rollout_id) if seen.view.rollout_id else []
     missing = seen.signs.missing_worker or seen.view.overdue
     told = why(seen.deployment, seen.now, replace(seen.around, missing_worker=missing))
-    return WhyView(**{field.name: getattr(told, field.name) for field in fields(Why)}, deviations=otherwise)
+    missed = [
+        f"certificate{f' of {each.name}' if each.name else ''}: {each.fault}"
+        for each in certificates_of(connection, seen.view.id)
+        if each.fault and each.is_wanted
+    ]
+    said = {field.name: getattr(told, field.name) for field in fields(Why)}
+    return WhyView(**said, deviations=otherwise, certificates=missed)
 
 
 def receipt_shown(connection: Connection[Any], named: UUID | str) -> ReceiptView:

@@ -144,3 +144,15 @@ def test_what_a_freeze_holds_names_the_freeze(rollway: Rollway, engine: Engine) 
     said = rollway("why", "web").out
     assert said.startswith("web is not going forward: held by the freeze xmas until")
     assert "; in " in said
+
+
+def test_a_certificate_that_is_not_renewed_is_told_of_until_it_is(rollway: Rollway, engine: Engine) -> None:
+    web = make_deployment(engine, "■", n=1, status=READY)
+    missing = """
+        INSERT INTO certificates (deployment_id, kind, name, names, fault)
+        VALUES (%s, 'acme', 'web.example.com', '{}', 'the authority is away')
+    """
+    write(engine, missing, web.id)
+    assert "certificate of web.example.com: the authority is away" in rollway("why", "web").out
+    write(engine, "UPDATE certificates SET fault = NULL")
+    assert told(rollway, engine)["certificates"] == []
