@@ -99,8 +99,10 @@ def test_in_a_rollout_of_ten_each_caller_moves_once_and_a_tenth_of_them_at_a_tim
         eventually(lambda: "set-cookie" in edge.ask(f"/{made.name}/").headers, what="callers are given a cookie")
         with ThreadPoolExecutor(8) as pool:
             callers = dict(enumerate(pool.map(lambda _: given(edge, made), range(CALLERS))))
-        before = asked(edge, made, client, callers)
-        assert before == {caller: shown["first"] for caller, shown in callers.items()}, "from the first request on"
+        before = eventually(lambda: all_stay(edge, made, client, callers))
+        new_ones = {caller: given(edge, made) for caller in range(FEW)}
+        first = {caller: shown["first"] for caller, shown in new_ones.items()}
+        assert asked(edge, made, client, new_ones) == first, "from the first request on"
         coming, moves = iter(new), Counter[int]()
         shares: list[float] = []
         while read(edge.routes.engine, "SELECT lifecycle FROM deployments WHERE id = %s", made.id) != READY:
