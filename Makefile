@@ -11,7 +11,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down restart env migrate test unit check fmt prometheus pebble browser docker clients recipes images prove soak mutants judge trials zero-loss compose-test \
+.PHONY: help demo up down restart env migrate test unit check fmt prometheus pebble browser docker clients recipes older-servers images prove soak mutants judge trials zero-loss compose-test \
 	years neighbours bench bench-full bench-against reference schema docs dist platforms lock envoy-api clean
 
 help: ## this list
@@ -108,6 +108,11 @@ recipes: .venv/.dev ## the servers of docs/recipes.md, for the test that rolls t
 	@command -v caddy >/dev/null || test -x .venv/caddy/usr/bin/caddy || $(call unpack,caddy,caddy) || \
 	  echo "make: no Caddy here, and none from apt-get: it is not tried" >&2
 
+older-servers: .venv/.dev .venv/.older-servers ## tests of the database, of cycles, of locks and of a rollout on PostgreSQL 17 and Redis 6.2
+	@PYTEST_SERVERS=$$(echo $(CURDIR)/.venv/older-servers/lib/python3*/site-packages) $(BIN)/pytest \
+	  -n logical -p tests.platforms.older_servers tests/db tests/tasks/cycle tests/tasks/redis tests/e2e/rollouts/test_rolling_update.py \
+	  --deselect tests/db/schema/test_migrations.py::test_no_migration_writes_a_table_anew_that_the_version_before_reads $(ARGS)
+
 images: .venv/.dev browser ## pictures of the page into docs/images/, from a real stack
 	@$(BIN)/python -m tests.images
 
@@ -173,6 +178,7 @@ lock: .venv/.lock ## pin requirements/*.in again (ARGS=--upgrade for newer versi
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt docs.in -o docs.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) clients.in -o clients.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) recipes.in -o recipes.txt
+	@cd requirements && ../$(UV_COMPILE) $(ARGS) older-servers.in -o older-servers.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) lock.in -o lock.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c base.txt envoy-api.in -o envoy-api.txt
 
@@ -202,7 +208,7 @@ clean: ## remove .venv and caches; .rollway stays
 	@touch .venv/.runtime $@
 
 # Environments of their own: Sphinx and the servers of recipes bring what nothing else needs, the maker of clients an older typer.
-.venv/.docs .venv/.clients .venv/.recipes: .venv/.%: .venv/bin/pip requirements/%.txt
+.venv/.docs .venv/.clients .venv/.recipes .venv/.older-servers: .venv/.%: .venv/bin/pip requirements/%.txt
 	@echo "installing requirements/$*.txt into .venv/$*"
 	@$(BIN)/python -m venv --clear .venv/$*
 	@.venv/$*/bin/python -m pip install --disable-pip-version-check -q $(PINNED) -r requirements/$*.txt

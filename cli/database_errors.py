@@ -38,6 +38,10 @@ def _why_not(error: psycopg.Error) -> str:
         return "refuses the user or the password of DATABASE_URL"
     if "root certificate file" in words:
         return "shows a certificate that cannot be checked: name the file of its authority with ?sslrootcert="
+    if "certificate verify failed" in words:
+        return "shows a certificate that ?sslrootcert= of DATABASE_URL does not vouch for"
+    if "does not match host name" in words:
+        return "shows a certificate for another name than that in DATABASE_URL"
     if "does not support SSL" in words:
         return "speaks no TLS, and the sslmode of DATABASE_URL asks for it"
     if "does not exist" in words:

@@ -10,16 +10,16 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.locking.rows import named_row
-from db.locking.statuses import ACTIVE
+from db.locking.statuses import ACTIVE, REFERENCES
 from domain.replicas.placement import HostUp, PlacingGrounds, Unplaced
 
 MOST_AT_ONCE = 500
 """In one transaction, which holds up whoever waits for their deployments."""
 
-REFERENCES = "SELECT jsonb_path_query(v.spec, '$.env.*.secret') #>> '{}'"
-"""The secrets that the revision `v` refers to."""
-
-_HOSTS_UP = "SELECT name, clock_offset_seconds, deaf_since IS NOT NULL FROM hosts WHERE down_since IS NULL"
+_HOSTS_UP = """
+    SELECT name, clock_offset_seconds, deaf_since IS NOT NULL, drained_at IS NOT NULL FROM hosts
+     WHERE down_since IS NULL
+"""
 
 _NEEDS = f"""
     SELECT v.id, v.spec->>'runtime' = 'external' AS is_external,

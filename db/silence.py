@@ -16,6 +16,8 @@ AWAY = (psycopg.OperationalError, psycopg.errors.TransactionTimeout)
 _INTERVAL = 0.1
 KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 2, "tcp_user_timeout": 9000}
 """For libpq: a machine that is gone is noticed within 9 s, also by a connection that asks nothing."""
+SEEN_BY_SERVER = {name.replace("keepalives", "tcp_keepalives"): value for name, value in KEEPALIVE.items()}
+"""For Postgres, the same of its client: what a worker that is cut off has locked is free then."""
 
 
 def is_unreachable(error: BaseException) -> bool:

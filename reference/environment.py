@@ -36,6 +36,12 @@ OF_COMMANDS = (
         "an address of this machine, such as 0.0.0.0",
         "Where the Envoy of `rollway up` listens for callers.",
     ),
+    (
+        "`ROLLWAY_ENVOY_HANDOVER_SECONDS`",
+        "60",
+        "from 2 to 86400",
+        "For how long an Envoy that is restarted goes on with what it has under way.",
+    ),
     ("`ROLLWAY_TRACEBACKS`", "none", "anything", "A fault of Rollway's own shows where it happened."),
     (
         "`DOCKER_HOST`, `DOCKER_TLS_VERIFY`, `DOCKER_CERT_PATH`",

@@ -11,7 +11,7 @@ from domain.revisions.runtime_spec import DockerResources, DockerSpec, ExternalS
 from domain.strategies import STRATEGIES
 from domain.traffic.chosen import Sticky
 from domain.traffic.entrances import TrafficSettings
-from domain.traffic.tls import TlsSettings
+from domain.traffic.tls import TlsSettings, UpstreamTls
 from reference.markdown import page, prose, table
 from reference.models import inner, rows_of
 
@@ -24,6 +24,7 @@ SECTIONS: dict[str, type] = {
     "revision.external": ExternalSpec,
     "traffic": TrafficSettings,
     "traffic.tls": TlsSettings,
+    "traffic.upstream_tls": UpstreamTls,
     "traffic.sticky": Sticky,
     "policy.limits": RolloutLimits,
 }

@@ -1,6 +1,8 @@
 """Makes the plan for a start: checks servers of others, prepares the embedded ones."""
 
+import socket
 from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -10,7 +12,7 @@ from stack.home.folder import Home
 from stack.home.settings import Ports, ServerSettings, choose_settings, load_settings
 from stack.home.state import StackState
 from stack.parts.account import ServerAccount, choose_account, installed_tree
-from stack.parts.envoy import envoy_host, envoys_wanted
+from stack.parts.envoy import envoy_handover, envoy_host, envoys_wanted
 from stack.parts.external import check_database, check_redis
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import reset_password
@@ -39,14 +41,40 @@ class UpRequest:
         return {name: value for name, value in self.environ.items() if decides(name)}
 
     def remembering(self, state: StackState) -> "UpRequest":
-        """The request for a stack that runs: what decides how is as it was, whatever the shell says now."""
-        environ = {name: value for name, value in self.environ.items() if not decides(name)}
-        return replace(self, environ={**environ, **state.environment}, workers=self.workers or state.workers)
+        """The request for a stack that runs, or whose replicas serve on.
+
+        it runs              -> what decides how is as it was, whatever the shell says now
+        replicas serve on    -> what the shell says, and else what was; a variable that is set to nothing is forgotten
+
+        Raises StackError where replicas that serve on would be left to nobody.
+        """
+        others = {name: value for name, value in self.environ.items() if not decides(name)}
+        decided = dict(state.environment)
+        if state.phase == "serving":
+            decided = {name: value for name, value in {**decided, **self.environment}.items() if value}
+            _refuse_another_host(_host(state.environment), _host(decided))
+        return replace(self, environ={**others, **decided}, workers=self.workers or state.workers)
+
+    def unheard(self, environment: Mapping[str, str]) -> list[str]:
+        """The variables that the shell sets to something else than a stack runs with."""
+        return sorted(name for name, value in self.environment.items() if value != environment.get(name, ""))
 
 
 def decides(name: str) -> bool:
     """Whether a variable of this name decides how the stack runs."""
-    return name in {"DATABASE_URL", "REDIS_URL"} or (name.startswith("ROLLWAY_") and name != "ROLLWAY_HOME")
+    asked = name.startswith("ROLLWAY_") and name not in {"ROLLWAY_HOME", "ROLLWAY_URL", "ROLLWAY_TOKEN"}
+    return asked or name in {"DATABASE_URL", "REDIS_URL"}
+
+
+def _host(environment: Mapping[str, str]) -> str:
+    return environment.get("ROLLWAY_HOST") or socket.gethostname()
+
+
+def _refuse_another_host(was: str, asked: str) -> None:
+    if asked != was:
+        raise StackError(
+            f"What serves on here belongs to the host {was!r}: leave ROLLWAY_HOST as it was, or 'rollway down' ends it."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,34 +89,32 @@ class Notice:
 Say = Callable[[Notice], None]
 
 
-def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Collection[str] = ()) -> StackPlan:
+def make_plan(
+    request: UpRequest, processes: ProcessList, say: Say, running: Collection[str], claims: ExitStack
+) -> StackPlan:
     """Check the external servers and prepare the embedded ones. Raises StackError or InvalidInputError: one sentence.
 
-    Parts that are `running` keep their ports, and a server's data is left alone while it runs.
+    Parts that are `running` keep their ports, and their data is left alone; `claims` keep Envoy's ports until it runs.
     """
     LogLimits.from_environment(request.environ)  # which the supervisor reads, where nobody is told of a mistake
     envoys = envoys_wanted(request.environ)
     external = list(_external(request, say))
-    lost_password = load_settings(request.home) is None
-    if lost_password and running:
-        raise StackError(
-            f"{request.home.servers_file} is gone while the servers run, so nobody knows their passwords: "
-            "'rollway down' and 'rollway up' make new ones."
-        )
+    lost_password = _lost_password(request.home, running)
     workers = request.workers or default_workers()
     account = None if request.environ.get("DATABASE_URL") else _postgres_account(request.home, running)
     refuse_replica_users(request.home, request.environ, account.user if account else None)
-    settings = _choose(request, workers, say, running)
-    ports = settings.ports
-    database_url = request.environ.get("DATABASE_URL") or postgres_url(ports.postgres, settings.postgres_password)
-    broker_url = request.environ.get("REDIS_URL") or redis_url(ports.valkey, settings.redis_password)
+    settings = _choose(request, workers, say, running, claims)
+    database_url = request.environ.get("DATABASE_URL") or postgres_url(
+        settings.ports.postgres, settings.postgres_password
+    )
+    broker_url = request.environ.get("REDIS_URL") or redis_url(settings.ports.valkey, settings.redis_password)
     servers: list[StackPart] = []
     if account:
         if "postgres" not in running:
             _prepare_postgres(request.home, account, settings, say, lost_password=lost_password)
-        servers.append(postgres_part(request.home.postgres / "data", account, ports.postgres))
+        servers.append(postgres_part(request.home.postgres / "data", account, settings.ports.postgres))
     if not request.environ.get("REDIS_URL"):
-        servers.append(valkey_part(request.home.valkey, ports.valkey, settings.redis_password))
+        servers.append(valkey_part(request.home.valkey, settings.ports.valkey, settings.redis_password))
     setting = ProcessSetting(
         home=request.home,
         database_url=database_url,
@@ -107,7 +133,17 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
     )
 
 
-def _choose(request: UpRequest, workers: int, say: Say, running: Collection[str]) -> ServerSettings:
+def _lost_password(home: Home, running: Collection[str]) -> bool:
+    lost = load_settings(home) is None
+    if lost and running:
+        raise StackError(
+            f"{home.servers_file} is gone while the servers run, so nobody knows their passwords: "
+            "'rollway down' and 'rollway up' make new ones."
+        )
+    return lost
+
+
+def _choose(request: UpRequest, workers: int, say: Say, running: Collection[str], claims: ExitStack) -> ServerSettings:
     measured = measured_processes(workers)
     named = request.environ.get("ROLLWAY_REPLICA_USER", "")
 
@@ -116,12 +152,13 @@ def _choose(request: UpRequest, workers: int, say: Say, running: Collection[str]
         user = named or choose_replica_user(request.home, known.replica_user, partial(_say_replicas, say))
         return replace(known, replica_user=user)
 
-    settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running, measured, begun)
+    settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running, measured, claims, begun)
     return replace(
         settings,
         proxy_key=request.environ.get("ROLLWAY_PROXY_KEY") or settings.proxy_key,
         certificate_key=request.environ.get("ROLLWAY_CERTIFICATE_KEY") or settings.certificate_key,
         envoy_host=envoy_host(request.environ),
+        envoy_handover_seconds=envoy_handover(request.environ),
     )
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from runtime.machine.identity import Identity, identify, is_alive
@@ -20,6 +21,7 @@ from stack.plan import PLAN, StackPart, StackPlan
 from stack.prepare import Notice, Say, UpRequest, decides, make_plan
 from stack.status import StackStatus, stack_status
 from stack.supervisor.child.ready import is_ready
+from stack.supervisor.leaving import leaving
 from stack.supervisor.lock import one_at_a_time
 from stack.supervisor.stop import stop_replicas
 from stack.supervisor.takeover import take_over
@@ -32,8 +34,8 @@ def up(request: UpRequest, say: Say, processes: ProcessList = rollway_processes)
     """Start the stack of `request.home`, and return its status when it is up. It may be up already.
 
     Parts that run without a supervisor are taken over. `say` gets a notice when a part comes up. After an error or
-    Ctrl-C nothing that was started is left, unless parts were taken over, which serve on. Raises StackError with one
-    sentence.
+    Ctrl-C nothing that was started is left, unless parts were taken over, which serve on, as kept replicas do. Raises
+    StackError with one sentence.
     """
     home = request.home
     home.create()
@@ -43,6 +45,7 @@ def up(request: UpRequest, say: Say, processes: ProcessList = rollway_processes)
             say(Notice(part="stack", text="already running"))
             if sentence := advice(home):
                 say(Notice(part="replicas", text=f"run as the workers' own user: {sentence}"))
+            _say_unheard(request, state, say)
             follow(home, state.supervisor, say)
             return stack_status(home)
         let_go(state)  # one that is stopping
@@ -65,7 +68,7 @@ def restart(
         state = read_state(home)
         if state is None or not state.alive:
             raise nothing
-        ours = [part.name for part in state.parts if part.process is not None]
+        ours = [part.name for part in state.parts if part.process is not None and not part.is_leaving]
         unknown = sorted(set(names) - set(ours))
         if unknown:
             raise StackError(f"There is no part {unknown[0]!r} to restart; there are {', '.join(ours)}.")
@@ -106,25 +109,59 @@ def _bring_up(
 ) -> StackStatus:
     """Launch a supervisor for what is there and what is missing, and follow it."""
     home, found = request.home, state.alive if state else ()
-    if state is not None and found:
+    serving = state is not None and state.phase == "serving"  # then replicas may run, also without a part
+    if state is not None and (found or serving):
+        (_say_kept if serving else _say_unheard)(request, state, say)
         request = request.remembering(state)
     try:
-        plan = make_plan(request, processes, say, [part.name for part in found])
-        takeover = take_over(plan.parts, _as_they_are(plan.parts, found, home), names)
-        if found:
-            say(Notice(part="stack", text=takeover.sentence if names else f"without a supervisor; {takeover.sentence}"))
-        end_parts(home, takeover.ended)
-        plan = replace(
-            plan,
-            found=(*takeover.kept, *takeover.restarted),
-            restart=tuple(part.name for part in takeover.restarted),
-        )
-        follow(home, _launch(home, plan), say, plan)
+        with ExitStack() as claims:
+            plan = make_plan(request, processes, say, [part.name for part in found], claims)
+            takeover = take_over(plan.parts, _as_they_are(plan.parts, found, home), names)
+            if found:
+                say(
+                    Notice(
+                        part="stack", text=takeover.sentence if names else f"without a supervisor; {takeover.sentence}"
+                    )
+                )
+            for part in takeover.kept:
+                if part.is_leaving and part.name in {leaving(restarted.name) for restarted in takeover.restarted}:
+                    still = "still hands over from the last restart; this one waits for its end"
+                    say(Notice(part=part.name, text=still))
+            end_parts(home, takeover.ended)
+            plan = replace(
+                plan,
+                parts=_needed(plan.parts, [part.name for part in takeover.kept]),
+                found=(*takeover.kept, *takeover.restarted),
+                restart=tuple(part.name for part in takeover.restarted),
+            )
+            follow(home, _launch(home, plan), say, plan)
     except BaseException:
         if not found:
-            stop_stack(home, lambda _: None, stop_replicas)
+            stop_stack(home, lambda _: None, None if serving else stop_replicas)
+            if serving and state is not None:
+                write_state(home, state)
         raise
     return stack_status(home)
+
+
+def _needed(parts: Sequence[StackPart], kept: Collection[str]) -> tuple[StackPart, ...]:
+    """Leave out what does its work and ends, as migrations do, where nothing is started that comes after it.
+
+    It takes its time on a busy machine, and may fail; what runs needs it no more.
+    """
+    after = {name for part in parts if part.name not in kept for name in part.after}
+    return tuple(part for part in parts if part.ready.kind != "exit" or part.name in after)
+
+
+def _say_unheard(request: UpRequest, state: StackState, say: Say) -> None:
+    if names := request.unheard(state.environment):
+        keeps = "what runs keeps what it was started with; 'rollway down --keep-replicas' and 'rollway up' change it"
+        say(Notice(part="settings", text=f"{', '.join(names)}: {keeps}"))
+
+
+def _say_kept(request: UpRequest, state: StackState, say: Say) -> None:
+    if names := sorted(state.environment.keys() - request.environment.keys()):
+        say(Notice(part="settings", text=f"as before: {', '.join(names)}; set one to nothing to forget it"))
 
 
 def _as_they_are(parts: Sequence[StackPart], found: Sequence[PartState], home: Home) -> list[PartState]:

@@ -17,6 +17,7 @@ ROWS = _ROW.findall(PAGE.read_text(encoding="utf-8"))
 WORDS = [word for words, _, _ in ROWS for word in words.split(", ")]
 
 PROXIES = (
+    "bench/zero_loss/traefik.py",
     "tests/support/certificates/http3_caller.py",
     "tests/support/proxies/proxies.py",
     "tests/support/proxies/streaming.py",

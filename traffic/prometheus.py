@@ -7,7 +7,7 @@ from traffic.table import Service, TrafficTable, Upstream
 
 
 def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:
-    """A target group for each replica: deployment, revision, route, status and traffic."""
+    """A target group for each replica: deployment, revision, route, status, traffic; by TLS where it speaks it."""
     return [
         {
             "targets": [address_of(upstream)],
@@ -17,6 +17,7 @@ def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:
                 "route": str(upstream.route_id),
                 "status": upstream.status.value,
                 "traffic": traffic,
+                **({"__scheme__": "https"} if service.replica_tls else {}),
             },
         }
         for service in table.services

@@ -12,6 +12,7 @@ from domain.traffic.maintenance import Maintenance
 from domain.traffic.published import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic, TrafficSnapshot
 from domain.traffic.shares import is_preview, sides, with_a_share
 from domain.traffic.shown import Secured
+from domain.traffic.tls import ReplicaTls
 from traffic.ways import Prefix, Ways, ways_to
 
 _LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
@@ -47,6 +48,7 @@ class Service:
     proxies still tell how many answers are under way. `baseline`: those that get as many requests as the canary, or
     who stands in for them, as with `canary`; `baseline_weight`: so many of 10,000.
     `secured`: how it is reached by TLS; None: not at all. `maintenance`: None: callers reach the replicas.
+    `replica_tls`: None: these are asked in clear text.
     `chosen`: the callers who get to the canary whatever its weight is.
     """
 
@@ -66,12 +68,13 @@ class Service:
     baseline_weight: int = 0
     secured: Secured | None = None
     maintenance: Maintenance | None = None
+    replica_tls: ReplicaTls | None = None
     chosen: Chosen | None = None
 
     @property
     def shown(self) -> "Service":
         """As people may see it, without what is secret."""
-        return replace(self, secured=None, maintenance=self.maintenance and self.maintenance.shown)
+        return replace(self, secured=None, replica_tls=None, maintenance=self.maintenance and self.maintenance.shown)
 
     @property
     def serving(self) -> frozenset[Upstream]:
@@ -178,6 +181,7 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
         baseline_weight=beside_weight,
         secured=deployment.secured,
         maintenance=deployment.maintenance,
+        replica_tls=deployment.replica_tls,
         chosen=given.chosen if canary and weight else None,
     )
 

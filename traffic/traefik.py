@@ -34,13 +34,14 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
     Traefik knows no health hint: it gets the healthy replicas, or all of them while none is healthy. It reads no empty
     section, so there is none. Names of ours have an underscore, which no deployment's name has.
 
-    A deployment whose callers must show a certificate is not among them: by Traefik they would come without.
+    A deployment whose callers must show a certificate is not among them: by Traefik they would come without. Nor is
+    that whose replicas speak TLS, of which Traefik is not told whom to believe.
     """
     routers: dict[str, Any] = {}
     services: dict[str, Any] = {}
     middlewares: dict[str, Any] = {}
     for service in table.services:
-        if service.asks_callers:
+        if service.asks_callers or service.replica_tls:
             continue
         ways = [
             (service.name, service.live, _live_ways(service)),

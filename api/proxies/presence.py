@@ -4,6 +4,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, KeysView
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from db.proxies.acks import SeenProxy
 
@@ -79,26 +80,36 @@ class Presence:
             self._proxies.pop(node, None)
 
 
+@dataclass(eq=False, slots=True)
+class _Place:
+    """A stream: where its proxy tells what it has counted, as host:port."""
+
+    address: str | None
+
+    def is_of_one_with(self, other: "_Place") -> bool:
+        return self.address is not None and self.address == other.address
+
+
 class Doubles:
     """Notices two proxies with one id: one that has a newer stream says nothing more on the one that it left behind.
 
     When two use an id, both streams go on. What was on its way when a stream was left is no second proxy, so that twice
-    within a minute is asked for.
+    within a minute is asked for. The two processes of one that is restarted hot tell at one address, and are no two.
     """
 
     def __init__(self) -> None:
-        self._open: dict[str, list[object]] = {}
+        self._open: dict[str, list[_Place]] = {}
         self._overlapped: dict[str, deque[float]] = {}
 
     @contextmanager
-    def open_stream(self, node: str) -> Iterator[Callable[[], None]]:
+    def open_stream(self, node: str, stats_address: str | None = None) -> Iterator[Callable[[], None]]:
         """A stream of its. Yields what to call whenever the proxy says something on it."""
-        this = object()
+        this = _Place(stats_address)
         streams = self._open.setdefault(node, [])
         streams.append(this)
 
         def speaks() -> None:
-            if streams[-1] is not this:
+            if streams[-1] is not this and not streams[-1].is_of_one_with(this):
                 self._overlapped.setdefault(node, deque(maxlen=2)).append(time.monotonic())
 
         try:

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 import structlog
 from sqlalchemy import Engine
@@ -37,6 +37,7 @@ class Recorder:
         self._unwritten: set[str] = set()
         self._registered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._known: dict[str, Watermark] = {}
+        self._said: dict[str, dict[object, Watermark | None]] = {}
         self._written: dict[str, int] = {}
         self._beat_at = float("-inf")
 
@@ -58,11 +59,38 @@ class Recorder:
         """There may be something to write: a proxy may know more, or a table may show more drains."""
         self._due.set()
 
-    def knows(self, node: str, watermark: Watermark, *, is_news: bool) -> None:
-        """A proxy knows this table. It is written at once when it `is_news`, else with the next sign of life."""
-        self._known[node] = watermark
+    @contextmanager
+    def hears_of(self, node: str, stream: object) -> Iterator[None]:
+        """A proxy knows only what it says on each of these: restarted hot, an Envoy is two processes for a while."""
+        said = self._said.setdefault(node, {})
+        said[stream] = None
+        try:
+            yield
+        finally:
+            del said[stream]
+            if said:
+                self._note_known(node)
+                self._due.set()
+            else:
+                del self._said[node]
+
+    def knows(self, node: str, watermark: Watermark, *, is_news: bool, by: object = None) -> None:
+        """A proxy says that it knows this table, on the stream `by` if it has one.
+
+        It is written at once when it `is_news`, else with the next sign of life.
+        """
+        if node in self._said:
+            self._said[node][by] = watermark
+            self._note_known(node)
+        else:
+            self._known[node] = watermark
         if is_news:
             self._due.set()
+
+    def _note_known(self, node: str) -> None:
+        said = [mark for mark in self._said[node].values() if mark]
+        if len(said) == len(self._said[node]):
+            self._known[node] = min(said, key=lambda mark: mark.number)
 
     def watermark(self, node: str) -> Watermark | None:
         """The newest table that this proxy knows."""

@@ -40,13 +40,14 @@ def main() -> int:
         os.environ.pop(name, None)  # servers that are killed are its own
     console = Console(width=None if sys.stdout.isatty() else 160)
     phases = [phase for phase in PHASES if not arguments.only or phase.name in arguments.only]
-    setting = Setting(arguments.rate, arguments.seconds, arguments.seed, arguments.replicas, arguments.longest)
+    given = (arguments.rate, arguments.seconds, arguments.seed, arguments.replicas, arguments.longest)
+    setting = Setting(*given, traefik=arguments.traefik)
     if arguments.tls:
         setting = replace(setting, certificates=Path(tempfile.mkdtemp(prefix="rollway-certificates-")))
         os.environ["ROLLWAY_SECRETS_ALLOW"] = f"file:{setting.certificates}"
     begun = time.monotonic()
     try:
-        with interruptible(), open_stage(console) as stage:
+        with interruptible(), open_stage(console, arguments.envoys) as stage:
             console.print(f"{setting.rate:,.0f} requests a second to {setting.replicas} replicas:")
             recording = play(stage.home, phases, setting, console.print)
             result = _result(setting, recording, begun)
@@ -73,7 +74,9 @@ def _parse() -> argparse.Namespace:
         "--only", nargs="*", choices=[phase.name for phase in PHASES], help="some phases, in their order"
     )
     parser.add_argument("--longest", type=float, default=LONGEST_REQUEST, help="seconds of a slow request (3)")
+    parser.add_argument("--traefik", action="store_true", help="callers come through a Traefik in place of Envoy")
     parser.add_argument("--tls", action="store_true", help="callers come by HTTPS")
+    parser.add_argument("--envoys", type=int, default=1, choices=(1, 2), help="that share a port (1)")
     parser.add_argument("--seed", type=int, default=1, help="of the plan of requests (1)")
     parser.add_argument("--replicas", type=int, default=4, help="of the service (4)")
     parser.add_argument("--result", type=Path, default=RESULT, help=f"where the JSON goes ({RESULT})")

@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import suppress
 
+import httpx
 import psutil
 
 from bench.zero_loss.picture import RouteSeen
@@ -17,6 +18,7 @@ from stack.home.state import PartState, read_state
 from tests.support.stack.waiting import eventually
 
 _PATIENCE = 45.0
+_LATE = 5.0
 
 
 def kill_part(home: Home, name: str) -> Identity:
@@ -60,6 +62,23 @@ def wait_until_back(home: Home, name: str, killed: Identity) -> None:
         return part.process not in (None, killed) and part.condition == "running"
 
     eventually(is_back, _PATIENCE, f"{name} to come back after it was killed")
+
+
+def kill_envoy(home: Home) -> tuple[float, float]:
+    """SIGKILL to the first Envoy; when that was, and when somebody listened in its place, in Unix seconds.
+
+    Returns when it is back. Raises ScenarioError and NotInTimeError.
+    """
+    address, killed_at = address_of(home, "envoy"), time.time()
+    killed = kill_part(home, "envoy")
+
+    def answers() -> bool:
+        return bool(httpx.get(f"http://{address}/", trust_env=False, timeout=_LATE).status_code)
+
+    eventually(answers, _PATIENCE, f"somebody to answer at {address}")
+    back_at = time.time()
+    wait_until_back(home, "envoy", killed)
+    return killed_at, back_at
 
 
 def kill_replica(route: RouteSeen) -> float:

@@ -1,13 +1,16 @@
-"""A replica that freezes: it takes connections and answers nothing, until the prober notices."""
+"""What freezes: a replica takes connections and answers nothing until the prober notices, workers do nothing."""
 
 import os
 import signal
 import time
 
-from bench.zero_loss.faults import replica_process
+from bench.zero_loss.faults import replica_process, signal_workers
 from bench.zero_loss.service import Service
+from stack.home.folder import Home
 
 _CLIENTS_PATIENCE = 12.0
+_FROZEN_SECONDS = 20.0
+"""Longer than a host may be silent."""
 
 
 def freeze_a_replica(service: Service) -> tuple[float, float]:
@@ -31,3 +34,10 @@ def freeze_a_replica(service: Service) -> tuple[float, float]:
         os.kill(process.pid, signal.SIGCONT)
     service.settle()
     return frozen_at, noticed_at
+
+
+def freeze_workers(home: Home) -> None:
+    """SIGSTOP to all workers and beat for a while; then they go on."""
+    signal_workers(home, signal.SIGSTOP)
+    time.sleep(_FROZEN_SECONDS)
+    signal_workers(home, signal.SIGCONT)

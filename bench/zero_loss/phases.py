@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.zero_loss.by_hand import restart_one_after_the_other
-from bench.zero_loss.faults import kill_part, kill_replica, kill_supervisor, rollway, wait_until_back
-from bench.zero_loss.frozen import freeze_a_replica
+from bench.zero_loss.faults import kill_envoy, kill_part, kill_replica, kill_supervisor, rollway, wait_until_back
+from bench.zero_loss.frozen import freeze_a_replica, freeze_workers
 from bench.zero_loss.picture import Picture
 from bench.zero_loss.policies import BLUE_GREEN, CANARY, ROLLING
 from bench.zero_loss.service import ScenarioError, Service
@@ -20,12 +20,14 @@ class Noted:
     """What the verdict must know of an act. Times are Unix seconds.
 
     `killed_at`: when a replica was gone that was killed. `frozen`: when a replica froze, and when that was noticed.
+    `away`: when an Envoy was killed, and when somebody listened in its place.
     `old` had left traffic at `promoted_at`, by the proxies' word. `never`: a revision that must not have answered.
     `fails`: a canary that fails whatever it is asked.
     """
 
     killed_at: float | None = None
     frozen: tuple[float, float] | None = None
+    away: tuple[float, float] | None = None
     old: str = ""
     promoted_at: float | None = None
     never: str = ""
@@ -122,6 +124,22 @@ def _part_killed(part: str, service: Service, home: Home) -> Noted:
     return NOTHING
 
 
+def _envoy_killed(service: Service, home: Home) -> Noted:
+    new = service.roll_out(STARTUP_SECONDS=_SLOW_START)
+    service.wait_for_middle(new)
+    away = kill_envoy(home)
+    _complete(service, new)
+    return Noted(away=away)
+
+
+def _workers_frozen(service: Service, home: Home) -> Noted:
+    new = service.roll_out(STARTUP_SECONDS=_SLOW_START)
+    service.wait_for_middle(new)
+    freeze_workers(home)
+    _complete(service, new)
+    return NOTHING
+
+
 def _own_stop(arguments: Sequence[str], service: Service, home: Home) -> Noted:
     """A stop of ours in the middle of a rollout, which then goes on."""
     new = service.roll_out(STARTUP_SECONDS=_SLOW_START)
@@ -163,9 +181,12 @@ PHASES = (
     Phase("takeover", "supervisor killed -9 in a rollout, rollway up", partial(_own_stop, ["up"])),
     Phase("envoy", "Envoy restarted in a rollout", partial(_own_stop, ["restart", "--part", "envoy"])),
     Phase("worker", "worker killed -9 in a rollout", partial(_part_killed, "worker1"), fault=True),
+    Phase("beat", "beat killed -9 in a rollout", partial(_part_killed, "beat"), fault=True),
+    Phase("workers", "workers and beat frozen in a rollout", _workers_frozen, fault=True),
     Phase("redis", "Redis killed -9 in a rollout", partial(_part_killed, "valkey"), fault=True),
     Phase("postgres", "Postgres killed -9 in a rollout", partial(_part_killed, "postgres"), fault=True),
     Phase("xds", "xDS server killed -9 in a rollout", partial(_part_killed, "api"), fault=True),
+    Phase("envoy-killed", "Envoy killed -9 in a rollout", _envoy_killed, fault=True, waits=True),
     Phase("replica", "replica killed -9", _replica_killed, fault=True, waits=True),
     Phase("frozen", "replica frozen", _replica_frozen, fault=True, waits=True),
     Phase("by-hand", "without Rollway: replicas restarted by hand", _by_hand, counts=False, waits=True),

@@ -3,6 +3,7 @@
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from bench.load.report import LoadReport
 from bench.zero_loss.faults import address_of, signal_workers
 from bench.zero_loss.phases import NOTHING, Phase
 from bench.zero_loss.service import ScenarioError, Service
+from bench.zero_loss.traefik import behind_traefik
 from bench.zero_loss.verdict import Drained, Played
 from stack.home.folder import Home
 from stack.home.settings import HOST, load_settings
@@ -30,7 +32,8 @@ _MARGIN = 0.5
 class Setting:
     """How hard and how long. `seconds`: the least for each phase. `longest`: what a slow request takes at most.
 
-    `certificates`: a folder of an authority's; with it callers come by HTTPS, without it in clear text.
+    `certificates`: a folder of an authority's; with it callers come by HTTPS, without it in clear text. `traefik`: they
+    come through a Traefik in place of Envoy.
     """
 
     rate: float
@@ -39,6 +42,7 @@ class Setting:
     replicas: int
     longest: float
     certificates: Path | None = None
+    traefik: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,11 @@ class Recording:
 def play(home: Home, phases: Sequence[Phase], setting: Setting, say: Callable[[str], None]) -> Recording:
     """All phases, or until one fails. Raises ScenarioError and LoadError when not even the first can begin."""
     service = Service("web", setting.replicas, setting.longest + _MARGIN)
-    try:
+    with ExitStack() as begun:
+        begun.callback(signal_workers, home, signal.SIGCONT)
+        begun.callback(service.close)
         service.create()
-        envoy = address_of(home, "envoy")
+        envoy = begun.enter_context(behind_traefik(home)) if setting.traefik else address_of(home, "envoy")
         wait_until_reachable(envoy, service)
         host, trusted = f"{service.name}.localhost", ""
         if setting.certificates is not None:
@@ -78,9 +84,6 @@ def play(home: Home, phases: Sequence[Phase], setting: Setting, say: Callable[[s
                 played.append(part)
             report = running.finish()
         return Recording(tuple(played), report, service.drains())
-    finally:
-        service.close()
-        signal_workers(home, signal.SIGCONT)
 
 
 def wait_until_reachable(envoy: str, service: Service) -> None:

@@ -51,7 +51,7 @@ def verdict_line(phases: Sequence[PhaseVerdict]) -> str:
     """0 failed of 73,214 requests."""
     failed, requests = sum(phase.forbidden for phase in phases), sum(phase.load.requests for phase in phases)
     allowed = sum(phase.allowed for phase in phases)
-    apart = f" (and {allowed} met a failing canary, or a replica that was killed -9 or frozen)" if allowed else ""
+    apart = f" (and {allowed} met a failing canary, or what was killed -9 or frozen)" if allowed else ""
     return f"{failed:,} failed of {requests:,} requests{apart}"
 
 

@@ -94,10 +94,15 @@ def is_allowed(failure: Failure, noted: Noted) -> bool:
     """What a failing canary answered, and what must not be sent twice and met a replica that was killed or hung.
 
     It was in flight when the replica was killed with -9, or was sent while it hung. On which replica a request was that
-    got no answer nobody can tell; but no other replica ended or hung then.
+    got no answer nobody can tell; but no other replica ended or hung then. Of a killed Envoy it is what was under way,
+    and what began before somebody listened in its place.
     """
     if _is_of_canary(failure, noted):
         return True
+    if noted.away is not None:
+        killed_at, back_at = noted.away
+        began_at = failure.due_at if failure.started_at is None else failure.started_at
+        return began_at <= back_at and killed_at - _DYING <= failure.failed_at
     if failure.idempotent or failure.started_at is None:
         return False
     if noted.frozen is not None:

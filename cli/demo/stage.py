@@ -26,7 +26,7 @@ from stack.up import up
 
 _WORKERS = 2
 # replicas of a demo are its own program, which another account than root's could perhaps not read
-_SETTINGS = {"ROLLWAY_ENVOY": "on", **({} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"})}
+_SETTINGS = {} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"}
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class DemoStage:
 
 
 @contextmanager
-def open_stage(console: Console) -> Iterator[DemoStage]:
+def open_stage(console: Console, envoys: int = 1) -> Iterator[DemoStage]:
     """A stack of 2 workers, beat, Flower and Envoy in a new folder; torn down at the end, whatever happens.
 
     DATABASE_URL and REDIS_URL of the environment are used when they are set. The folder is kept after an error.
@@ -86,7 +86,7 @@ def open_stage(console: Console) -> Iterator[DemoStage]:
     os.environ.pop(URL, None)  # else its commands would go to the server that this names, and to nobody's demo
     stage = DemoStage(home, console)
     try:
-        _bring_up(stage)
+        _bring_up(stage, envoys)
         yield stage
     except Exception:
         stage.keep = stage.has_logs
@@ -96,7 +96,7 @@ def open_stage(console: Console) -> Iterator[DemoStage]:
         stage.tear_down()
 
 
-def _bring_up(stage: DemoStage) -> None:
+def _bring_up(stage: DemoStage, envoys: int) -> None:
     begun = time.monotonic()
 
     def say(notice: Notice) -> None:
@@ -104,7 +104,8 @@ def _bring_up(stage: DemoStage) -> None:
         stage.console.print(f"  ✔ {notice.part:<9} {notice.address or notice.text:<30} {seconds:5.1f} s")
 
     try:
-        up(UpRequest(home=stage.home, environ={**os.environ, **_SETTINGS}, workers=_WORKERS), say)
+        environ = {**os.environ, **_SETTINGS, "ROLLWAY_ENVOY": str(envoys)}
+        up(UpRequest(home=stage.home, environ=environ, workers=_WORKERS), say)
         export_urls(os.environ)
     except StackError as error:
         where = f" The logs are in {stage.logs}" if stage.has_logs else ""

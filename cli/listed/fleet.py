@@ -15,6 +15,18 @@ FLEET: Mapping[str, Listed] = {
     ),
     "proxies": Listed("cli.commands.fleet.traffic", "Show the proxies that were heard of", READING, "rollway proxies"),
     "hosts": Listed("cli.commands.fleet.hosts", "Show the hosts that workers run on", READING, "rollway hosts"),
+    "drain-host": Listed(
+        "cli.commands.fleet.hosts",
+        "Empty a host: what runs there is replaced on others",
+        WRITING,
+        "rollway drain-host rack-7",
+    ),
+    "undrain-host": Listed(
+        "cli.commands.fleet.hosts",
+        "Let a host that was drained have replicas again",
+        WRITING,
+        "rollway undrain-host rack-7",
+    ),
     "forget-host": Listed(
         "cli.commands.fleet.hosts",
         "Forget a host that is down and never comes back",

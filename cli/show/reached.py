@@ -8,7 +8,6 @@ from cli.remote import remote
 from db.views.fleet.entrances import ReachedView
 from domain.installation.tokens import PAGE_HOST
 from domain.traffic.published import EntranceKind
-from domain.traffic.tls import CertificateKind
 from domain.traffic.worded import entrances_in_words, rules_in_words
 from stack.home.folder import find_home
 from stack.status import stack_status
@@ -45,15 +44,11 @@ def urls_of(reached: ReachedView, envoy: str) -> list[str]:
 def certificates_in_words(reached: ReachedView) -> Iterator[str]:
     """Say of each certificate how long it is good, or why there is none."""
     for found in reached.certificates:
-        if found.kind == CertificateKind.CALLERS:
-            who = "authorities of callers"
-        else:
-            who = f"certificate of {found.name or ', '.join(found.names) or 'its own'}"
         until = f"until {found.not_after:%Y-%m-%d %H:%M} UTC" if found.not_after else ""
         coming = "is ordered" if found.is_ordered else ""
         fault = f"not renewed: {found.fault}" if found.fault and until else found.fault or ""
-        known = "known" if found.kind == CertificateKind.CALLERS and not fault else ""
-        yield f"{who}: {'; '.join(filter(None, (until, coming, fault, known))) or 'nobody has looked yet'}"
+        known = "known" if found.is_of_authorities and not fault else ""
+        yield f"{found.title}: {'; '.join(filter(None, (until, coming, fault, known))) or 'nobody has looked yet'}"
 
 
 def reached_in_words(reached: ReachedView, envoy: str) -> str:

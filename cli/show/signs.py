@@ -12,9 +12,7 @@ from cli.servers import Reader
 from cli.terminal.output import printer
 from db.views.deployments import DeploymentView
 from db.views.fleet.signs import SignsOfLife
-from domain.cycle.evaluator import EVALUATOR
 from domain.replicas.silence import BEAT_MISSED_AFTER, MISSED_AFTER
-from domain.strategies import stored_policy
 from domain.words.numbers import duration
 from stack.errors import StackError
 from stack.home.folder import find_home
@@ -60,13 +58,15 @@ def warn_of_missing_worker(reader: Reader, console: Console) -> None:
 
 def warn_of_doubts(reader: Reader, names: Iterable[str], console: Console) -> None:
     """After activations: whose new rollout has a judge that proxies do not tell enough, or that may err more often."""
+    from domain.cycle.evaluator import EVALUATOR  # noqa: PLC0415 -- after activations only, and status shall start fast
+
     for name in names:
         view = deployment_named(reader, name)
         rollout = view.rollout
         if rollout is None or not rollout.spec.get("judge"):
             continue
         missing = signs_of_life(reader).missing_evidence
-        policy = stored_policy({"strategy": rollout.strategy, "spec": rollout.spec, "limits": rollout.limits})
+        policy = rollout.snapshot.policy
         sentences = EVALUATOR.strategy_of(policy).cautions(policy.spec, view.desired_replicas, ahead=False)
         for sentence in filter(None, (missing, *sentences)):
             printer(stderr=True, quiet=console.quiet).print(f"note: {name}: {sentence}", style="yellow")

@@ -11,8 +11,8 @@ from cli.terminal.output import printer
 from db.views.timeline import Progress
 from domain.commands.base import DEPLOYMENT
 from domain.handlers.check_replica import is_settled
+from domain.model.deployment import MOST_STARTS
 from domain.model.states import Lifecycle, RolloutOutcome
-from domain.strategies.backoff import MOST_STARTS
 
 POLL_SECONDS = 0.1
 _LOST_PATIENCE = 15.0

@@ -40,7 +40,7 @@ def why_shown(connection: Connection[Any], name: str) -> WhyView:
     missing = seen.signs.missing_worker or seen.view.overdue
     told = why(seen.deployment, seen.now, replace(seen.around, missing_worker=missing))
     missed = [
-        f"certificate{f' of {each.name}' if each.name else ''}: {each.fault}"
+        f"{each.title}: {each.fault}"
         for each in certificates_of(connection, seen.view.id)
         if each.fault and each.is_wanted
     ]

@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.certificates.wanted import FORGET_UNWANTED
-from domain.traffic.tls import CertificateKind, TlsSettings, known_tls
+from domain.traffic.tls import CertificateKind, TlsSettings, UpstreamTls, known_tls, known_upstream
 
 # the deployment comes first of which none was looked at for longest: one of a hundred hosts holds up no other
 _TAKE = """
@@ -23,7 +23,7 @@ _TAKE = """
              ORDER BY (SELECT max(t.taken_at) FROM certificates t WHERE t.deployment_id = n.deployment_id) NULLS FIRST,
                       n.due_at
              LIMIT 1 FOR UPDATE OF n SKIP LOCKED)
-    RETURNING c.deployment_id, d.name AS deployment, c.kind, c.name, d.rules->'tls', c.failures, c.chain, c.not_before,
+    RETURNING c.deployment_id, d.name AS deployment, c.kind, c.name, d.rules, c.failures, c.chain, c.not_before,
               c.fault, c.read_at > clock_timestamp() - interval '2 minutes' AS is_read, c.order_url, c.order_key
 """
 
@@ -70,6 +70,7 @@ class TakenCertificate:
     kind: CertificateKind
     name: str
     settings: TlsSettings
+    upstream: UpstreamTls | None
     failures: int
     chain: str | None
     not_before: datetime | None
@@ -100,9 +101,9 @@ def take_due(connection: Connection[Any], lease: timedelta) -> TakenCertificate 
     row = connection.execute(_TAKE, {"lease": lease}).fetchone()
     if row is None:
         return None
-    deployment_id, deployment, kind, name, tls, *others = row
-    settings = known_tls(tls) or TlsSettings()
-    return TakenCertificate(deployment_id, deployment, CertificateKind(kind), name, settings, *others)
+    deployment_id, deployment, kind, name, rules, *others = row
+    settings, upstream = known_tls(rules.get("tls")) or TlsSettings(), known_upstream(rules.get("upstream_tls"))
+    return TakenCertificate(deployment_id, deployment, CertificateKind(kind), name, settings, upstream, *others)
 
 
 def hold(connection: Connection[Any], taken: TakenCertificate, lease: timedelta) -> None:

@@ -62,6 +62,18 @@ class CertificateView:
     is_ordered: bool
     is_wanted: bool
 
+    @property
+    def is_of_authorities(self) -> bool:
+        """Whether others' certificates are checked by it, and it is shown to nobody."""
+        return self.kind in (CertificateKind.CALLERS, CertificateKind.REPLICAS)
+
+    @property
+    def title(self) -> str:
+        """Call it by what it is for: the certificate of web.example.com."""
+        if self.is_of_authorities:
+            return f"authorities of {self.kind}"
+        return f"certificate of {self.name or ', '.join(self.names) or 'its own'}"
+
 
 def want(connection: Connection[Any], deployment_id: UUID, wanted: Iterable[tuple[CertificateKind, str]]) -> None:
     """Note which certificates a deployment needs from now on."""

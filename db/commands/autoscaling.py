@@ -12,23 +12,25 @@ from db.commands.locked import lock_named, note, touch
 from db.connection.engine import database_now
 from db.cycle.rules import replace_rules, rules_of, store_values
 from db.locking.locked import mark_unheld
+from db.locking.upstream import UPSTREAM
 from domain.autoscaling.judging import evaluate_rules
 from domain.autoscaling.rule import AutoscalingRule
 from domain.autoscaling.state import NO_AUTOSCALING, MetricValue
 from domain.commands.deployment import SetAutoscalingRules
 from domain.commands.replicas import PushMetric
 from domain.model.deployment import Deployment
+from domain.traffic.tls import ReplicaTls, known_upstream, replica_tls
 from domain.words.errors import InvalidInputError
 
 Result = dict[str, Any]
 
-_WATCHED = """
+_WATCHED = f"""
     SELECT d.id, d.desired_replicas, d.last_autoscaled_at,
            ARRAY(SELECT r.address
                    FROM routes r
                   WHERE r.deployment_id = d.id AND r.revision_id = d.current_revision_id AND r.status = 'healthy'
                     AND r.traffic_status = 'active' AND r.address IS NOT NULL
-                  ORDER BY r.id)
+                  ORDER BY r.id), d.name, {UPSTREAM}
       FROM deployments d
      WHERE d.lifecycle = 'ready' AND (d.retry_at IS NULL OR d.retry_at <= clock_timestamp())
        AND EXISTS (SELECT FROM autoscaling_rules a WHERE a.deployment_id = d.id)
@@ -38,7 +40,10 @@ _WATCHED = """
 
 @dataclass(frozen=True, slots=True)
 class WatchedDeployment:
-    """A ready deployment with rules and the values they read, and the addresses of its replicas that serve."""
+    """A ready deployment with rules and the values they read, and the addresses of its replicas that serve.
+
+    `tls`: None: these are asked in clear text.
+    """
 
     id: UUID
     desired_replicas: int
@@ -46,6 +51,7 @@ class WatchedDeployment:
     addresses: Sequence[str]
     rules: tuple[AutoscalingRule, ...]
     metrics: tuple[MetricValue, ...]
+    tls: ReplicaTls | None = None
 
     def fires(self, measured: Iterable[MetricValue], now: datetime) -> bool:
         """Whether a rule would move it, what was measured just now taken into account."""
@@ -64,10 +70,10 @@ def watched_deployments(connection: Connection) -> tuple[list[WatchedDeployment]
     now = database_now(connection)
     rules = rules_of(connection, [deployment_id for deployment_id, *_ in rows]) if rows else {}
     deployments = []
-    for deployment_id, desired, autoscaled_at, addresses in rows:
-        known = rules.get(deployment_id, NO_AUTOSCALING)
-        watched = WatchedDeployment(deployment_id, desired, autoscaled_at, addresses, known.rules, known.metrics)
-        deployments.append(watched)
+    for deployment_id, desired, autoscaled_at, addresses, name, upstream, ca in rows:
+        known, tls = rules.get(deployment_id, NO_AUTOSCALING), replica_tls(name, known_upstream(upstream), ca)
+        found = (desired, autoscaled_at, addresses, known.rules, known.metrics, tls)
+        deployments.append(WatchedDeployment(deployment_id, *found))
     return deployments, now
 
 

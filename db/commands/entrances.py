@@ -18,7 +18,7 @@ from domain.traffic.chosen import STICKY
 from domain.traffic.entrances import EntranceTakenError, default_entrances
 from domain.traffic.nested import around, named_after
 from domain.traffic.published import Entrance, stored_together
-from domain.traffic.tls import TLS_SETTINGS, wanted_certificates
+from domain.traffic.tls import TLS_SETTINGS, UPSTREAM_TLS, wanted_certificates
 from domain.traffic.worded import entrances_in_words
 from domain.words.errors import WrongStateError
 
@@ -59,7 +59,7 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
     got = tuple(entrance for entrance in wanted if entrance not in taken)
     _set_rules(connection, deployment.id, command)
     give_seats(connection, [deployment.id])
-    want(connection, deployment.id, wanted_certificates(command.tls, command.hosts or ()))
+    want(connection, deployment.id, wanted_certificates(command.tls, command.hosts or (), command.upstream_tls))
     message = f"reached as {entrances_in_words(got, command.rules)}"
     note(connection, deployment.id, command, "set_traffic", message)
     return {
@@ -78,6 +78,8 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
         "hold_callers": command.hold_callers,
         "max_body_bytes": command.max_body_bytes,
         "max_requests_per_second": command.max_requests_per_second,
+        "upstream_tls": command.upstream_tls and UPSTREAM_TLS.dump_python(command.upstream_tls, mode="json"),
+        "pages": command.pages,
         "sticky": command.sticky and STICKY.dump_python(command.sticky, mode="json"),
         "version": touch(connection, deployment),
     }

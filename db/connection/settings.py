@@ -6,6 +6,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import Field, PlainValidator
 
+from db.silence import SEEN_BY_SERVER
 from domain.installation.database_url import database_address, libpq_url
 from domain.installation.settings import Settings
 
@@ -61,8 +62,8 @@ class DatabaseSettings(Settings):
 
     @property
     def options(self) -> str:
-        """The settings of a session, in libpq's form."""
-        return " ".join(f"-c {name}={value}" for name, value in self.session.items())
+        """The settings of a session and of its connection, in libpq's form."""
+        return " ".join(f"-c {name}={value}" for name, value in (self.session | SEEN_BY_SERVER).items())
 
     def without_limits(self) -> Self:
         """For migrations, which set limits of their own, and wait for another one that is under way."""

@@ -22,7 +22,7 @@ from db.cycle.snapshots import (
 )
 from db.locking.locked import IN_ID_ORDER, SKIPPING_HELD, mark_unheld
 from db.locking.rows import named_row
-from db.locking.statuses import ACTIVE, WELL, known_status
+from db.locking.statuses import ACTIVE, IS_MISPLACED, WELL, known_status
 from domain.autoscaling.state import NO_AUTOSCALING, AutoscalingState
 from domain.model.bounds import Glimpse
 from domain.model.deployment import Deployment, Route
@@ -188,11 +188,12 @@ _IS_OFF = f"""
                           SELECT count(*) AS active,
                                  count(*) FILTER (WHERE r.revision_id = d.current_revision_id
                                                     AND r.{WELL}
-                                                    AND r.traffic_status = 'active') AS right
+                                                    AND r.traffic_status = 'active'
+                                                    AND NOT {IS_MISPLACED}) AS right
                             FROM routes r
                            WHERE r.deployment_id = d.id AND r.{ACTIVE}
                              AND (r.revision_id = d.current_revision_id OR r.parked_until IS NULL
-                                  OR r.parked_until <= clock_timestamp())
+                                  OR r.parked_until <= clock_timestamp() OR {IS_MISPLACED})
                       ) counted
                       WHERE counted.active <> d.desired_replicas OR counted.right <> d.desired_replicas))))
 """

@@ -12,9 +12,9 @@ from psycopg import Connection
 
 from db.cycle.snapshots import DeploymentRow
 from db.freezes import GROUP_OF, gates_of
+from db.locking.statuses import lifecycle_status
 from domain.model.deployment import Rollout
 from domain.model.hold import Hold
-from domain.model.states import DeploymentSubStep
 from domain.steering.holds import Gate, OpenRollout
 
 _LOCK_GROUPS = f"SELECT FROM deployment_groups WHERE name IN ({GROUP_OF}) ORDER BY name FOR UPDATE"
@@ -30,8 +30,8 @@ class GoingForward(NamedTuple):
     @property
     def may_be_held(self) -> bool:
         """Nothing holds what is on the way back, and what is paused waits for a person."""
-        provisions = self.row.sub_step == DeploymentSubStep.PROVISIONING
-        return provisions and self.row.paused_at is None and not self.rollout.is_undo
+        status = lifecycle_status(self.row.lifecycle, self.row.sub_step)
+        return status.goes_forward and self.row.paused_at is None and not self.rollout.is_undo
 
     @property
     def open_rollout(self) -> OpenRollout:

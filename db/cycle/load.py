@@ -10,7 +10,7 @@ from psycopg import Connection
 from db.cycle.claim import Claimed
 from db.cycle.rules import rules_of
 from db.evidence import evidence_of
-from db.locking.statuses import PRESENT
+from db.locking.statuses import IS_MISPLACED, PRESENT
 from domain.autoscaling.state import NO_AUTOSCALING
 from domain.cycle.rollout import is_judged, with_evidence
 from domain.model.deployment import Deployment, Route
@@ -18,8 +18,9 @@ from domain.model.states import Lifecycle, RouteStatus, TrafficStatus
 from domain.words.errors import UnreadableError
 
 _ROUTES = f"""
-    SELECT deployment_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until
-      FROM routes
+    SELECT deployment_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until,
+           {IS_MISPLACED}
+      FROM routes r
      WHERE deployment_id = ANY(%(ids)b) AND {PRESENT}
      ORDER BY id
 """
@@ -78,10 +79,8 @@ def _routes(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Route]]:
     """By the number of their deployment's id: numbers are found faster than ids."""
     routes: dict[int, list[Route]] = defaultdict(list)
     try:
-        for deployment_id, route_id, revision_id, status, traffic, created_at, changed_at, parked_until in rows:
-            routes[deployment_id.int].append(
-                Route(route_id, revision_id, _HEALTH[status], _TRAFFIC[traffic], created_at, changed_at, parked_until)
-            )
+        for deployment_id, route_id, revision_id, status, traffic, *rest in rows:
+            routes[deployment_id.int].append(Route(route_id, revision_id, _HEALTH[status], _TRAFFIC[traffic], *rest))
     except KeyError as error:
         raise UnreadableError.of("status of a replica", error.args[0]) from error
     return routes

@@ -91,9 +91,9 @@ MEASURES = (
     ),
     Measure(
         "rollway_host_up",
-        "Whether workers of a host show signs of life, and Redis answers them",
+        "Whether workers of a host show signs of life, and Redis answers them; not of hosts that a person drained",
         ("host",),
-        "SELECT name, (down_since IS NULL AND deaf_since IS NULL)::int FROM hosts",
+        "SELECT name, (down_since IS NULL AND deaf_since IS NULL)::int FROM hosts WHERE drained_at IS NULL",
     ),
     Measure(
         "rollway_host_silence_seconds",

@@ -98,3 +98,17 @@ IS_COUNTED_ON = """
     AND o.ended_at > statement_timestamp() - interval '1 h'
 """
 """Which of them are counted on after their end, until something else begins: on `o` and its deployment `d`."""
+
+REFERENCES = "SELECT jsonb_path_query(v.spec, '$.env.*.secret') #>> '{}'"
+"""The secrets that the revision `v` refers to."""
+
+# the drained hosts are asked for once in a statement, and nearly always there is none
+IS_MISPLACED = f"""
+    coalesce(r.host = ANY(ARRAY(SELECT name FROM hosts WHERE drained_at IS NOT NULL)) AND EXISTS (
+        SELECT FROM hosts h
+         WHERE h.down_since IS NULL AND h.deaf_since IS NULL AND h.drained_at IS NULL
+           AND NOT EXISTS (
+               SELECT FROM host_secrets s JOIN revisions v ON v.id = r.revision_id
+                WHERE s.host = h.name AND s.fault IS NOT NULL AND s.reference IN ({REFERENCES}))), false)
+"""
+"""Whether the host of the route `r` is drained, and another one takes replicas of its revision."""

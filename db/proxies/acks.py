@@ -13,8 +13,14 @@ from db.locking.statuses import IS_LIVE
 
 # conditions on a proxy `p` and a route `r`
 _IS_DRAINING = "r.status = 'terminating' AND r.out_of_traffic_at IS NULL"
+# Of a snapshot that is yet to come: it is of a server that had counted further, and this one is a standby that was
+# promoted without its last transactions, or a dump's. What comes now gets numbers that the proxy seems to know.
+_IS_OF_ELSEWHERE = "pg_snapshot_xmax({}) > pg_snapshot_xmax(pg_current_snapshot())"
+_IS_ACKED_ELSEWHERE = _IS_OF_ELSEWHERE.format("p.acked_snapshot")
 # the table that the proxy acknowledged was read before the route was taken out of it
-_MAY_SEND = "(p.acked_snapshot IS NULL OR NOT pg_visible_in_snapshot(r.drain_xid, p.acked_snapshot))"
+_MAY_SEND = f"""
+    (p.acked_snapshot IS NULL OR {_IS_ACKED_ELSEWHERE} OR NOT pg_visible_in_snapshot(r.drain_xid, p.acked_snapshot))
+"""
 IS_LET_GO = f"""
     {_IS_DRAINING} AND (r.drain_xid IS NULL OR NOT EXISTS (SELECT FROM proxies p WHERE {IS_LIVE} AND {_MAY_SEND}))
 """
@@ -43,15 +49,13 @@ _ACKS = columns("node_id text, version text, seen text")
 _NOTE_ACKS = f"""
     UPDATE proxies p SET acked_version = u.version, acked_snapshot = u.seen::pg_snapshot, acked_at = clock_timestamp()
       FROM {_ACKS}
-     WHERE p.node_id = u.node_id
+     WHERE p.node_id = u.node_id AND NOT {_IS_OF_ELSEWHERE.format("u.seen::pg_snapshot")}
 """
 
 _FORGET_SILENT = "DELETE FROM proxies WHERE last_seen_at < clock_timestamp() - interval '1 day'"
 
-# of a snapshot that is yet to come: this database was restored from a dump into a server that has counted less far
-_FORGET_ACKS_OF_ELSEWHERE = """
-    UPDATE proxies SET acked_version = NULL, acked_snapshot = NULL, acked_at = NULL
-     WHERE pg_snapshot_xmax(acked_snapshot) > pg_snapshot_xmax(pg_current_snapshot())
+_FORGET_ACKS_OF_ELSEWHERE = f"""
+    UPDATE proxies p SET acked_version = NULL, acked_snapshot = NULL, acked_at = NULL WHERE {_IS_ACKED_ELSEWHERE}
 """
 
 _NOTE_PUBLISHER = """
@@ -121,7 +125,6 @@ def begin_publishing(connection: Connection, publisher_id: str) -> None:
     """
     _bring_back_to_now(connection)
     cursor = connection.cursor()
-    cursor.execute(_FORGET_ACKS_OF_ELSEWHERE)
     cursor.execute(
         f"""
         WITH live AS (SELECT node_id FROM proxies p WHERE {IS_LIVE} ORDER BY node_id FOR UPDATE)
@@ -135,6 +138,7 @@ def begin_publishing(connection: Connection, publisher_id: str) -> None:
 def note_publisher(connection: Connection, publisher_id: str) -> None:
     """A server for proxies is there. Proxies that were silent for a day beside one are forgotten."""
     _bring_back_to_now(connection)
+    connection.execute(_FORGET_ACKS_OF_ELSEWHERE)
     connection.execute(_NOTE_PUBLISHER, (publisher_id,))
     connection.execute(_FORGET_SILENT)
 

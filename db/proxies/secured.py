@@ -16,7 +16,8 @@ _CERTIFICATES = """
     SELECT c.deployment_id, d.name, c.kind, c.name, c.names, c.chain, c.sealed_key, c.token, c.answer,
            c.order_key
       FROM certificates c JOIN deployments d ON d.id = c.deployment_id
-     WHERE c.deployment_id = ANY(%s) ORDER BY c.deployment_id, c.is_wanted DESC, c.kind, c.name
+     WHERE c.deployment_id = ANY(%s) AND c.kind <> 'replicas'
+     ORDER BY c.deployment_id, c.is_wanted DESC, c.kind, c.name
 """
 
 

@@ -13,6 +13,7 @@ from psycopg import Connection
 from psycopg.rows import kwargs_row
 
 from db.locking.statuses import RUNNING
+from db.locking.upstream import AUTHORITIES
 from db.proxies.canaries import DRAINING, canaries_of_all
 from db.proxies.secured import secured_of
 from domain.model.states import RouteStatus, TrafficStatus
@@ -26,6 +27,7 @@ from domain.traffic.published import (
     TrafficSnapshot,
     known_rules,
 )
+from domain.traffic.tls import replica_tls
 
 _KINDS = {kind.value: kind for kind in EntranceKind}
 _TRAFFIC = {traffic.value: traffic for traffic in TrafficStatus}
@@ -50,10 +52,10 @@ _MARKS = f"""
      WHERE d.lifecycle <> 'destroyed' ORDER BY d.name
 """
 
-_DEPLOYMENTS = """
-    SELECT id, name, request_timeout_seconds, hedge_after_seconds, preview, idle_timeout_seconds, protocol,
-           rules, maintenance
-      FROM deployments WHERE id = ANY(%s)
+_DEPLOYMENTS = f"""
+    SELECT d.id, d.name, d.request_timeout_seconds, d.hedge_after_seconds, d.preview, d.idle_timeout_seconds,
+           d.protocol, d.maintenance, {AUTHORITIES}, d.rules
+      FROM deployments d WHERE d.id = ANY(%s)
 """
 
 _ENTRANCES = """
@@ -134,16 +136,18 @@ def _read(
             routes[key].append(route)
         else:
             faults[key].append(route)
-    secured = secured_of(cursor, [key for key, *_, together, _ in deployments if "tls" in together])
-    for key, name, timeout, hedge, preview, idle, protocol, together, maintenance in deployments:
+    secured = secured_of(cursor, [key for key, *_, together in deployments if "tls" in together])
+    for key, name, timeout, hedge, preview, idle, protocol, maintenance, ca, together in deployments:
+        rules = known_rules(timeout, hedge, idle, protocol, together, preview=preview)
         deployment = DeploymentInTraffic(
             name,
             tuple(entrances[key]),
-            known_rules(timeout, hedge, idle, protocol, together, preview=preview),
+            rules,
             tuple(routes[key]),
             canaries.get(key),
             secured.get(key),
             known_maintenance(maintenance),
+            replica_tls(name, rules.upstream_tls, ca),
         )
         yield key, deployment, tuple(faults[key])
 

@@ -1,6 +1,6 @@
 """Worker hosts: which of them gets a route that has none, and which have work."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from psycopg import Connection
@@ -72,6 +72,6 @@ def hosts_with_work(connection: Connection, kind: RouteLifecycleType) -> list[st
     return values(connection, _WITH_WORK.get(kind, "SELECT name FROM hosts WHERE down_since IS NULL"))
 
 
-def values(connection: Connection, query: str, parameters: Sequence[object] = ()) -> list[Any]:
+def values(connection: Connection, query: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:
     """The one column of the rows."""
     return connection.cursor(row_factory=scalar_row).execute(query, parameters).fetchall()

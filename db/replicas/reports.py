@@ -64,8 +64,8 @@ _REPORT = f"""
            healthy_at = coalesce(r.healthy_at, CASE WHEN u.status = 'healthy' THEN clock.at END)
       FROM {_REPORTS}, clock, deployments d, revisions v
      WHERE r.id = u.route_id AND r.status = u.was AND r.{ACTIVE} AND d.id = r.deployment_id AND v.id = r.revision_id
-    RETURNING r.id, r.deployment_id, r.revision_id, old.status AS was, new.status, new.status_reason AS reason,
-              new.log_tail, d.name AS deployment, v.name AS revision, d.rollout_id, r.host, clock.at
+    RETURNING r.id, r.deployment_id, r.revision_id, u.was, r.status, r.status_reason AS reason,
+              r.log_tail, d.name AS deployment, v.name AS revision, d.rollout_id, r.host, clock.at
 """
 
 _COUNTERS = """

@@ -13,15 +13,17 @@ from psycopg.rows import dict_row, scalar_row
 from db.locking.locked import changed, lock
 from db.locking.rows import columns
 from db.locking.statuses import ACTIVE, TO_STOP
+from db.locking.upstream import UPSTREAM
 from domain.model.states import Lifecycle, RouteStatus
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.stored import StoredSpec, stored_spec
+from domain.traffic.tls import ReplicaTls, known_upstream, replica_tls
 from domain.words.errors import RouteNotFoundError
 
-_ROUTE = """
+_ROUTE = f"""
     SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, v.is_walled, r.status,
            r.address, r.start_tries, r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at,
-           r.stop_requested_at
+           r.stop_requested_at, {UPSTREAM}
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
 """
 
@@ -77,6 +79,7 @@ class RouteRow:
 
     `start_tries`: how often in a row its runtime gave no answer to that. `unreadable`: what of its revision this
     release cannot read; its spec is then no more than what ends a replica. `is_walled`: as in `ReplicaRequest`.
+    `tls`: None: its replica is asked in clear text.
     """
 
     id: UUID
@@ -94,6 +97,7 @@ class RouteRow:
     drain_started_at: datetime | None
     out_of_traffic_at: datetime | None
     stop_requested_at: datetime | None
+    tls: ReplicaTls | None = None
 
 
 def routes_to_start(connection: Connection, host: str, limit: int, but: Iterable[UUID] = ()) -> list[RouteRow]:
@@ -192,6 +196,7 @@ def _rows(connection: Connection, query: str, parameters: tuple[Any, ...]) -> li
     return [_route_row(**row) for row in rows if row["status"] in KNOWN]
 
 
-def _route_row(spec: str, status: str, **columns: Any) -> RouteRow:  # noqa: ANN401  (the other columns as they are)
-    stored = _parsed(spec)
-    return RouteRow(spec=stored.spec, unreadable=stored.unreadable, status=RouteStatus(status), **columns)
+def _route_row(spec: str, status: str, upstream: Any, ca: str | None, **columns: Any) -> RouteRow:  # noqa: ANN401
+    """Make a row; the other columns as they are."""
+    stored, tls = _parsed(spec), replica_tls(columns["deployment"], known_upstream(upstream), ca)
+    return RouteRow(spec=stored.spec, unreadable=stored.unreadable, status=RouteStatus(status), tls=tls, **columns)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from psycopg import Connection
 
 from db.locking.rows import columns, named_row
-from db.placing import REFERENCES, hosts_up
+from db.locking.statuses import REFERENCES
+from db.placing import hosts_up
 from domain.replicas.placement import takers
 from domain.revisions.secrets import SecretCheck
 from domain.words.errors import RollwayError

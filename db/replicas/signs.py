@@ -45,18 +45,21 @@ _IS_HEARD = "(last_seen_at BETWEEN clock_timestamp() - make_interval(secs => %(f
 # one worker of a host that is asked is enough: its next sign of life says so
 _IS_UNASKED = "coalesce(unasked_since < clock_timestamp() - make_interval(secs => %(fresh)s), false)"
 
-# old and new: the row as it was before this statement, and as it is after it
 _COUNT_LOOKS = f"""
-    UPDATE hosts
+    WITH was AS MATERIALIZED (
+        SELECT name, down_since IS NOT NULL AS down, deaf_since IS NOT NULL AS deaf FROM hosts
+         WHERE silent_looks > 0 OR down_since IS NOT NULL OR NOT {_IS_HEARD} OR deaf_looks > 0 OR {_IS_UNASKED}
+         ORDER BY name FOR UPDATE)
+    UPDATE hosts h
        SET silent_looks = CASE WHEN {_IS_HEARD} THEN 0 ELSE silent_looks + 1 END,
            down_since = CASE WHEN {_IS_HEARD} THEN NULL
                              WHEN silent_looks + 1 >= %(looks)s THEN coalesce(down_since, clock_timestamp()) END,
            deaf_looks = CASE WHEN {_IS_UNASKED} THEN deaf_looks + 1 ELSE 0 END,
            deaf_since = CASE WHEN NOT {_IS_UNASKED} THEN NULL
                              WHEN deaf_looks + 1 >= %(looks)s THEN coalesce(deaf_since, clock_timestamp()) END
-     WHERE silent_looks > 0 OR down_since IS NOT NULL OR NOT {_IS_HEARD} OR deaf_looks > 0 OR {_IS_UNASKED}
-    RETURNING name, old.down_since IS NOT NULL AS was_down, new.down_since IS NOT NULL AS is_down,
-              old.deaf_since IS NOT NULL AS was_deaf, new.deaf_since IS NOT NULL AS is_deaf
+      FROM was WHERE h.name = was.name
+    RETURNING h.name, was.down AS was_down, h.down_since IS NOT NULL AS is_down,
+              was.deaf AS was_deaf, h.deaf_since IS NOT NULL AS is_deaf
 """
 
 _ANY_SILENT = "SELECT FROM hosts WHERE silent_looks > 0 OR down_since IS NOT NULL OR deaf_looks > 0 LIMIT 1"

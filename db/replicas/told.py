@@ -5,11 +5,12 @@ from typing import Any
 
 from psycopg import Connection
 
+from db.replicas.drained import drain_host, undrain_host
 from db.replicas.lost import forget_host
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import lock_route, record_stopped
 from domain.commands.base import Command
-from domain.commands.replicas import ForgetHost, ReportRoute
+from domain.commands.replicas import DrainHost, ForgetHost, ReportRoute, UndrainHost
 from domain.replicas.reported import status_told
 
 
@@ -29,7 +30,19 @@ def _forget_host(connection: Connection, command: ForgetHost) -> dict[str, Any]:
     return {"host": command.host, "deployments": len(touched)}
 
 
+def _drain_host(connection: Connection, command: DrainHost) -> dict[str, Any]:
+    deployments, stay = drain_host(connection, command.host, command.actor)
+    return {"host": command.host, "deployments": deployments, "stay": stay}
+
+
+def _undrain_host(connection: Connection, command: UndrainHost) -> dict[str, Any]:
+    undrain_host(connection, command.host)
+    return {"host": command.host}
+
+
 EFFECTS: dict[type[Command], Callable[[Connection, Any], dict[str, Any]]] = {
     ForgetHost: _forget_host,
+    DrainHost: _drain_host,
+    UndrainHost: _undrain_host,
     ReportRoute: _report_route,
 }

@@ -16,10 +16,9 @@ from db.views.routes import RouteView, present_routes
 from domain.cycle.late import overdue
 from domain.cycle.standing import Standing, standing
 from domain.judge.unanswered import not_proven
-from domain.model.deployment import Deployment
+from domain.model.deployment import MOST_STARTS, Deployment
 from domain.model.picture import picture
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
-from domain.strategies.backoff import MOST_STARTS
 from domain.traffic.maintenance import known_maintenance
 from domain.words.errors import DeploymentNotFoundError
 

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.views.ahead.foresight import rollout_of_id
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.fleet.entrances import reached_at
+from db.views.rollouts import rollout_of_id
 from db.views.timeline import revisions_of
 from domain.commands.base import GetDeployment, GetRollout, Query
 

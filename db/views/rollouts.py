@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout
-from domain.strategies import stored_policy
+from domain.words.errors import RolloutNotFoundError
 
 _ROLLOUTS = """
     SELECT o.id, d.name AS deployment, o.from_revision_id, o.to_revision_id, f.name AS from_revision,
@@ -66,6 +66,8 @@ class RolloutView:
     @property
     def snapshot(self) -> Rollout:
         """As decisions see it."""
+        from domain.strategies import stored_policy  # noqa: PLC0415 -- who only shows a rollout needs no strategy
+
         policy = stored_policy({"strategy": self.strategy, "spec": self.spec, "limits": self.limits})
         canary = CanaryState.stored(self.stage, self.weight, self.weight_known_at)
         return Rollout(policy=policy, canary=canary, **shared_fields(self, Rollout))
@@ -75,6 +77,15 @@ def rollouts_by_id(connection: Connection[Any], ids: Iterable[UUID]) -> dict[UUI
     """Rollouts, running or ended, by their ids."""
     cursor = connection.cursor(row_factory=class_row(RolloutView))
     return {rollout.id: rollout for rollout in cursor.execute(_ROLLOUTS, (list(ids),)).fetchall()}
+
+
+def rollout_of_id(connection: Connection[Any], rollout_id: UUID) -> RolloutView:
+    """A rollout, under way or ended. Raises RolloutNotFoundError."""
+    found = rollouts_by_id(connection, [rollout_id]).get(rollout_id)
+    if found is None:
+        message = f"there is no rollout {rollout_id}; its id stands in the answer of the command that began it"
+        raise RolloutNotFoundError(message, rollout_id=rollout_id)
+    return found
 
 
 def shared_fields(view: object, kind: type[Deployment | Rollout]) -> dict[str, Any]:

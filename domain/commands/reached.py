@@ -5,7 +5,7 @@ from typing import Literal
 from domain.commands.answers import Answer, Changed
 from domain.traffic.chosen import Sticky
 from domain.traffic.published import Protocol
-from domain.traffic.tls import TlsSettings
+from domain.traffic.tls import TlsSettings, UpstreamTls
 
 
 class GotEntrance(Answer):
@@ -44,8 +44,12 @@ class TrafficSet(Changed):
     """How large the body of a request may be; null: as large as it likes."""
     max_requests_per_second: int | None
     """How many requests a second each proxy takes; null: as many as come."""
+    upstream_tls: UpstreamTls | None
+    """What is expected of replicas, which are asked by TLS; null: in clear text."""
     sticky: Sticky | None
     """By what a caller is known who stays with a replica; null: nobody does."""
+    pages: dict[str, str] | None
+    """HTML by the status with which a proxy answers when no replica has; null: a sentence of the proxy's."""
 
 
 class MaintenanceSet(Changed):

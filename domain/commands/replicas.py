@@ -48,6 +48,46 @@ class ForgetHost(Command):
     """The name of the host."""
 
 
+class HostDrained(Answer):
+    """A host is being emptied."""
+
+    host: str
+    """The name of the host."""
+    deployments: int
+    """How many have replicas there."""
+    stay: tuple[str, ...]
+    """The names of those that no other host takes now: their replicas stay until one does."""
+
+
+class DrainHost(Command):
+    """Empty a worker host: it gets no new replicas, and those there are replaced on others, within their policies."""
+
+    task = "rollway.drain_host"
+    answer = HostDrained
+    door = Door("POST", "/v1/hosts/{host}/drain", Role.ADMIN, is_of_fleet=True, label="Empty a host …")
+
+    host: str = Field(min_length=1, max_length=63)
+    """The name of the host."""
+
+
+class HostUndrained(Answer):
+    """A host takes replicas again."""
+
+    host: str
+    """The name of the host."""
+
+
+class UndrainHost(Command):
+    """Let a host that was drained have replicas again."""
+
+    task = "rollway.undrain_host"
+    answer = HostUndrained
+    door = Door("POST", "/v1/hosts/{host}/undrain", Role.ADMIN, is_of_fleet=True, label="Use a host again …")
+
+    host: str = Field(min_length=1, max_length=63)
+    """The name of the host."""
+
+
 class ReportRoute(Command):
     """Tell what another system knows of a replica of the runtime `external`. One that stopped unasked has failed."""
 

@@ -2,14 +2,12 @@
 
 This changes in its rollout:
 
-deadlines      it waits for a person or is held    they stand still from now on, if they did not already
+deadlines      it waits for a person or is held    they stand still from now on
                otherwise                           they run; those that stood still move on by that time
 last progress  an old route is drained             now
 failures       an unhealthy new route is drained   one more, since it had to be replaced
 weight         a stage of a canary begins          the weight of the stage, which no proxy knows yet
                the rollout turns back              less, then none
-outcome        the revisions swap                  completed
-               the deploying revision is cleared   rolled back
 """
 
 from collections.abc import Iterable
@@ -23,7 +21,7 @@ from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.canary import CanaryState
 from domain.model.changes import RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, Route
-from domain.model.states import PROVISIONING, ROLLING_BACK, RolloutOutcome, RouteStatus, TrafficStatus
+from domain.model.states import ROLLING_BACK, RouteStatus, TrafficStatus
 
 
 def after(decision: ClassifiedDecision, now: datetime) -> Deployment:
@@ -34,7 +32,7 @@ def after(decision: ClassifiedDecision, now: datetime) -> Deployment:
 
 
 def deployment_after(decision: ClassifiedDecision, rollout: Rollout | None, now: datetime) -> Deployment:
-    """Make the next deployment with the given rollout; its routes stay as they were before."""
+    """Make the next deployment with the given rollout; its routes stay as they were."""
     before, stays = decision.deployment, decision.revision is RevisionMove.KEEP
     swapped = decision.revision is RevisionMove.SWAP
     autoscaled = before.rollout is None and decision.desired_replicas != before.desired_replicas
@@ -70,7 +68,7 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         return clock
     drained = {route_id.int for route_id in decision.changes.drain_route_ids}  # numbers are found faster than ids
     routes = [route for route in decision.deployment.routes if route.id.int in drained] if drained else []
-    rollout = Rollout(  # named field by field: `replace` takes twice as long, in each cycle of a fleet
+    rollout = Rollout(  # `replace` takes twice as long
         id=before.id,
         from_revision_id=before.from_revision_id,
         to_revision_id=before.to_revision_id,
@@ -104,26 +102,9 @@ def _at_stage(rollout: Rollout, stage: Stage) -> Rollout:
     return replace(rollout, canary=canary.at(stage.number, stage.weight), promote_requested=requested)
 
 
-def turns_clock(decision: ClassifiedDecision) -> bool:
-    """Whether this decision stops the deadlines of the rollout, or lets them run again."""
-    rollout = decision.deployment.rollout
-    return rollout is not None and decision.clock_stopped is (rollout.clock_stopped_at is None)
-
-
 def turns_back(decision: ClassifiedDecision) -> bool:
     """Whether this decision begins the way back."""
     return decision.to == ROLLING_BACK != decision.deployment.status
-
-
-def outcome_of(decision: ClassifiedDecision) -> RolloutOutcome | None:
-    """Say how this decision ends the rollout; None if it does not."""
-    match decision.revision:
-        case RevisionMove.SWAP:
-            return RolloutOutcome.COMPLETED
-        case RevisionMove.CLEAR:
-            return RolloutOutcome.ROLLED_BACK
-        case RevisionMove.KEEP:
-            return None
 
 
 def back_reason_of(decision: ClassifiedDecision) -> str | None:
@@ -159,7 +140,7 @@ def _is_progress(drained: Iterable[Route], rollout: Rollout) -> bool:
 
 def _replaced(drained: Iterable[Route], before: Deployment) -> int:
     """Count the new replicas that are drained because probes found them unhealthy. On the way back none counts."""
-    if before.status != PROVISIONING:
+    if not before.status.goes_forward:
         return 0
     new = [route for route in drained if route.revision_id == before.deploying_revision_id]
     return sum(route.status is RouteStatus.UNHEALTHY for route in new)

@@ -30,14 +30,14 @@ def is_unproven(rollout: Rollout) -> bool:
 
 
 def with_old_at_hand(decision: Decision, deployment: Deployment, budget: Budget, now: datetime) -> Decision:
-    """Return the decision with the last old replicas parked, where there is room for them."""
+    """Return the decision with the last old replicas parked, where there is room."""
     rollout, drained = deployment.rollout, set(decision.changes.drain_route_ids)
     if rollout is None or not drained or budget.count_stopping:
         return decision
     old = [route for route in deployment.active_routes if route.revision_id != rollout.to_revision_id]
     if any(route.id not in drained and route.parked_until is None for route in old):
         return decision
-    well = [route for route in worst_first(old) if route.id in drained and route.status is RouteStatus.HEALTHY]
+    well = [r for r in worst_first(old) if r.id in drained and r.status is RouteStatus.HEALTHY and not r.is_misplaced]
     kept = ids(well[max(0, len(well) - budget.ceiling + budget.desired) :])
     if not kept:
         return decision

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from domain.cycle.after import back_reason_of, deployment_after, outcome_of, rollout_after, turns_clock
+from domain.cycle.after import back_reason_of, deployment_after, rollout_after
 from domain.cycle.chain import SMALL, KeptStep, changes_kept, last_of_each
 from domain.cycle.history import HistoryKey, history_key
 from domain.cycle.recording import decision_json, inputs_as_json, inputs_json
-from domain.cycle.transitions import ClassifiedDecision
+from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import RolloutOutcome, TrafficStatus, Verdict
 
@@ -97,6 +97,23 @@ def steps_of(left: Iterable[Foretold], now: datetime, kept: Iterable[KeptStep] =
         for each in left
         if each.decision.is_step and each.rollout
     ]
+
+
+def turns_clock(decision: ClassifiedDecision) -> bool:
+    """Whether this decision stops the deadlines of the rollout, or lets them run again."""
+    rollout = decision.deployment.rollout
+    return rollout is not None and decision.clock_stopped is (rollout.clock_stopped_at is None)
+
+
+def outcome_of(decision: ClassifiedDecision) -> RolloutOutcome | None:
+    """Say how this decision ends the rollout; None if it does not."""
+    match decision.revision:
+        case RevisionMove.SWAP:
+            return RolloutOutcome.COMPLETED
+        case RevisionMove.CLEAR:
+            return RolloutOutcome.ROLLED_BACK
+        case RevisionMove.KEEP:
+            return None
 
 
 def _step(decision: ClassifiedDecision, rollout: Rollout, now: datetime, last: KeptStep | None) -> StepRecord:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from domain.model.bounds import Bounds, hardened
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment
-from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
+from domain.model.states import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle, Verdict
 from domain.model.waits import Waits
 from domain.strategies.backoff import held_until, unproven
 from domain.words.word import Word
@@ -161,16 +161,16 @@ def _degraded(
 
 
 def _desired(decision: Decision, deployment: Deployment, to: DeploymentLifecycleStatus) -> int:
-    """Return the count that is wanted next. A rollout that turns back wants the count from before it."""
+    """Return the count that is wanted next: on the way back that of before."""
     if decision.desired_replicas is not None:
         return decision.desired_replicas
-    if deployment.rollout is not None and to.sub_step is DeploymentSubStep.ROLLING_BACK:
+    if deployment.rollout is not None and to == ROLLING_BACK:
         return deployment.rollout.desired_at_start
     return deployment.desired_replicas
 
 
 def _due_next(to: DeploymentLifecycleStatus, now: datetime) -> datetime | None:
-    """A deployment with a new status is looked at at once, unless it is destroyed."""
+    """A new status is looked at at once, unless it is the last one."""
     return None if to.lifecycle is Lifecycle.DESTROYED else now
 
 

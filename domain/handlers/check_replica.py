@@ -2,7 +2,7 @@
 
 scaling gave up, or starts fail, and it is too early to try again    -> wait until then
 the count is wrong, a replica runs another revision, is out of
-traffic, or has been sick for too long                               -> scaling
+traffic, misplaced, or has been sick for too long                    -> scaling
 all is well, but the deployment is still marked as degraded          -> scaling, which removes the mark
 an autoscaling rule fires                                            -> scaling, to the count of the rule
 otherwise                                                            -> wait; look again when a sick replica
@@ -75,14 +75,8 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
     if deployment.degraded_reason is not None and (start_at := held_until(deployment)) and now < start_at:
         return _degraded(deployment, start_at)
     buckets = Buckets.of(deployment.routes, deployment.current_revision_id, now)
-    replaceable = buckets.replaceable(now)
-    sound = len(buckets.target) - len(replaceable)
-    if buckets.foreign:
-        return Decision.success(f"{len(buckets.foreign)} replicas run another revision")
-    if sound != deployment.desired_replicas or replaceable:
-        return Decision.success(f"{number_of(sound, 'replica')}, {deployment.desired_replicas} wanted")
-    if idle := buckets.idle():
-        return Decision.success(f"{number_of(len(idle), 'replica')} out of traffic")
+    if off := _off(buckets, len(buckets.replaceable(now)), deployment.desired_replicas):
+        return Decision.success(off)
     next_at, budget = buckets.next_change_at(now), budget_at_rest(deployment)
     if buckets.sick:
         said = f"{len(buckets.sick)} unhealthy, replaced unless back soon"
@@ -95,15 +89,34 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
     return Decision.wait(Waits(WaitsFor.NOTHING, said), next_at)
 
 
+def _off(buckets: Buckets, replaceable: int, desired: int) -> str:
+    """Say what must be put right; empty where nothing must."""
+    if buckets.foreign:
+        return f"{len(buckets.foreign)} replicas run another revision"
+    sound = len(buckets.target) - replaceable
+    if sound != desired or replaceable:
+        return f"{number_of(sound, 'replica')}, {desired} wanted"
+    if idle := buckets.idle():
+        return f"{number_of(len(idle), 'replica')} out of traffic"
+    misplaced = sum(route.is_misplaced for route in buckets.target)
+    return f"{number_of(misplaced, 'replica')} on drained hosts" if misplaced else ""
+
+
 def _degraded(deployment: Deployment, until: datetime | None) -> Decision:
     return Decision.wait(Waits(WaitsFor.TIME, f"degraded: {deployment.degraded_reason}"), until)
 
 
 def budget_at_rest(deployment: Deployment) -> Budget:
-    """Return the budget for replacing replicas outside a rollout; those of another revision are never in the way."""
-    current = deployment.current_revision_id
-    may_surge = deployment.may_surge or any(route.revision_id != current for route in deployment.active_routes)
-    return resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping, may_surge=may_surge)
+    """Return the budget for replacing replicas outside a rollout; those of another revision are never in the way.
+
+    Without surge a misplaced replica goes before the one that replaces it comes: one less serves meanwhile.
+    """
+    n, current, live = deployment.desired_replicas, deployment.current_revision_id, deployment.active_routes
+    may_surge = deployment.may_surge or any(route.revision_id != current for route in live)
+    budget = resting_budget(n, count_stopping=deployment.count_stopping, may_surge=may_surge)
+    if may_surge or not n or not any(route.is_misplaced for route in live):
+        return budget
+    return replace(budget, keep=n - 1)
 
 
 def is_settled(deployment: Deployment, now: datetime) -> bool:

@@ -1,8 +1,8 @@
-"""Servers that Rollway works with, and what is said of others: PostgreSQL 18, Redis 6.2 or a Valkey, noeviction."""
+"""Servers that Rollway works with, and what is said of others: PostgreSQL 17, Redis 6.2 or a Valkey, noeviction."""
 
 from domain.words.errors import RollwayError
 
-POSTGRES_AT_LEAST = 18
+POSTGRES_AT_LEAST = 17
 
 
 REDIS_AT_LEAST = (6, 2)

@@ -10,12 +10,16 @@ from domain.model.hold import Hold
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus, TrafficStatus
 
+MOST_STARTS = 3
+"""Nobody waits for a fourth start that fails."""
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """One replica, its health and whether it gets requests.
 
     `parked_until`: until then it is kept for a fast way back: it runs, gets no requests, and no budget counts it.
+    `is_misplaced`: its host is drained, and another takes replicas of its revision.
     """
 
     id: UUID
@@ -25,6 +29,7 @@ class Route:
     created_at: datetime
     status_changed_at: datetime
     parked_until: datetime | None = None
+    is_misplaced: bool = False
 
     @property
     def is_active(self) -> bool:

@@ -31,6 +31,11 @@ class DeploymentLifecycleStatus:
     lifecycle: Lifecycle
     sub_step: DeploymentSubStep | None = None
 
+    @property
+    def goes_forward(self) -> bool:
+        """Whether a rollout leads to its new revision."""
+        return self.sub_step not in (None, DeploymentSubStep.ROLLING_BACK)
+
     def __str__(self) -> str:
         return f"{self.lifecycle}/{self.sub_step}" if self.sub_step else str(self.lifecycle)
 

@@ -1,7 +1,4 @@
-"""A wait as a value: what for, which inequality holds it, and until when.
-
-The line of a ladder that waits sets it.
-"""
+"""A wait as a value: what for, which inequality holds it, and until when."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

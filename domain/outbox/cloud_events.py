@@ -10,7 +10,7 @@ from domain.cycle.after import deployment_after
 from domain.cycle.foretold import Foretold
 from domain.cycle.transitions import ClassifiedDecision
 from domain.model.deployment import Deployment
-from domain.model.states import PROVISIONING, ROLLING_BACK, Lifecycle, RolloutOutcome, TrafficStatus
+from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome, TrafficStatus
 from domain.steering.steered import Asking, Steered
 
 
@@ -179,7 +179,7 @@ def _turns(is_degraded: Deployment, is_not: Deployment) -> bool:
 def _promotes(decision: ClassifiedDecision) -> bool:
     """Whether it brings the first routes of the new revision into traffic, which were kept out of it until then."""
     before = decision.deployment
-    if before.status != PROVISIONING or not decision.changes.promote_route_ids:
+    if not before.status.goes_forward or not decision.changes.promote_route_ids:
         return False
     new = (route for route in before.active_routes if route.revision_id == before.deploying_revision_id)
     return not any(route.traffic is TrafficStatus.ACTIVE for route in new)

@@ -29,6 +29,7 @@ class NoAnswer(StrEnum):
     HTTP2_ALONE = "it speaks HTTP/2 alone"
     HTTP1_ALONE = "it speaks no HTTP/2"
     TLS = "it speaks TLS"
+    NOT_BELIEVED = "its TLS is not believed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class HeardAnswer:
     """The answer to one question, or why there is none. `is_cut`: its body is not as long as its Content-Length says.
 
     `location`: where a redirect leads. `seconds`: until the answer began. `words`: what a probe said of it, where it
-    was asked otherwise than in HTTP/1.1.
+    was asked otherwise than in HTTP/1.1, or what is wrong with its TLS.
     """
 
     status: int | None = None
@@ -123,7 +124,11 @@ _MENDS: Mapping[NoAnswer, str] = {
     NoAnswer.NOT_HTTP: "another program may listen there: 'rollway logs' shows what it printed",
     NoAnswer.HTTP2_ALONE: "set health_check.protocol and traffic.protocol to http2, or health_check.protocol to grpc",
     NoAnswer.HTTP1_ALONE: "leave health_check.protocol out, or let it speak HTTP/2 without TLS from the first byte on",
-    NoAnswer.TLS: "let it speak HTTP without TLS: proxies end the callers' TLS",
+    NoAnswer.TLS: "let it speak HTTP without TLS, as proxies end that of callers; or say traffic.upstream_tls",
+    NoAnswer.NOT_BELIEVED: (
+        "let traffic.upstream_tls say who certifies it (ca) and for which name (server_name), "
+        "or leave that out where it speaks no TLS"
+    ),
 }
 
 

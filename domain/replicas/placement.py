@@ -1,10 +1,11 @@
 """Places each new replica on a worker host: the one that takes any and has the fewest of that deployment.
 
-    the host is    down     up, but deaf: Redis, by which it would be asked to start one, does not answer it
-    gets new ones  never    while no other is asked; of the others those whose clock is near (clocks.py)
+    the host is    down     drained: a person empties it      deaf: Redis, by which it is asked to start one, is silent
+    gets new ones  never    while no other can run them       while no other is up, drained or not
 
-Equal ones: the one with the fewest of all, then the first by name, so that every worker would choose the same. Hosts
-that lack a secret of its revision are passed over; where all do, one of them gets it, and says in vain what is missing.
+Of the others those whose clock is near (clocks.py). Equal ones: the one with the fewest of all, then the first by name,
+so that every worker would choose the same. Hosts that lack a secret of its revision are passed over; where all do, one
+of them gets it, and says in vain what is missing.
 """
 
 from bisect import insort
@@ -30,10 +31,11 @@ class Unplaced:
 
 
 class HostUp(NamedTuple):
-    """A host that is up: by how many seconds its clock is ahead, and whether it is deaf."""
+    """A host that is up: by how many seconds its clock is ahead, and whether it is deaf, or drained by a person."""
 
     clock_offset: float
     is_deaf: bool = False
+    is_drained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,16 @@ class PlacingGrounds:
 
 def takers(hosts: Mapping[str, HostUp]) -> list[str]:
     """The hosts that get new replicas, by name; `hosts` has those that are up."""
-    asked = {name: host.clock_offset for name, host in hosts.items() if not host.is_deaf}
-    return hosts_in_time(asked or {name: host.clock_offset for name, host in hosts.items()})
+    asked = {name: host for name, host in hosts.items() if not host.is_deaf}
+    open_ones = {name: host for name, host in asked.items() if not host.is_drained}
+    return hosts_in_time({name: host.clock_offset for name, host in (open_ones or asked or hosts).items()})
 
 
 def hosts_by(grounds: PlacingGrounds) -> list[str | None]:
     """A host for each replica, in their order; None where no host takes any, and for those that must wait."""
+    drained = [name for name, host in grounds.hosts.items() if host.is_drained and not host.is_deaf]
     return [
-        *place(grounds.unplaced, takers(grounds.hosts), grounds.of_deployment, grounds.of_all),
+        *place(grounds.unplaced, takers(grounds.hosts), grounds.of_deployment, grounds.of_all, drained),
         *[None] * grounds.later,
     ]
 
@@ -69,10 +73,12 @@ def place(
     hosts: Sequence[str],
     of_deployment: Mapping[tuple[UUID, str], int],
     of_all: Mapping[str, int],
+    drained: Sequence[str] = (),
 ) -> list[str | None]:
     """A host for each replica, in their order; without a host that is up, only external ones get theirs.
 
-    `of_deployment`: live replicas by deployment and host, of the deployments in question; `of_all`: by host.
+    `of_deployment`: live replicas by deployment and host, of the deployments in question; `of_all`: by host. `drained`:
+    who gets those whose secrets none of `hosts` has.
     """
     own: dict[UUID, Counter[str]] = defaultdict(Counter)
     for (deployment_id, name), count in of_deployment.items():
@@ -83,6 +89,9 @@ def place(
         if replica.is_external or not hosts:
             chosen.append(EXTERNAL if replica.is_external else None)
             continue
+        if only := _only_there(hosts, drained, replica.lacking):
+            chosen.append(only)
+            continue
         found = _fewest(ranked, replica.lacking, own[replica.deployment_id])
         count, host = found
         ranked.remove(found)
@@ -90,6 +99,13 @@ def place(
         own[replica.deployment_id][host] += 1
         chosen.append(host)
     return chosen
+
+
+def _only_there(hosts: Sequence[str], drained: Sequence[str], lacking: Sequence[str]) -> str | None:
+    """The first drained host that can run what no other can; nearly always there is none."""
+    if not drained or not lacking or not set(hosts) <= set(lacking):
+        return None
+    return min((name for name in drained if name not in lacking), default=None)
 
 
 def _fewest(ranked: Sequence[tuple[int, str]], lacking: Sequence[str], own: Mapping[str, int]) -> tuple[int, str]:

@@ -21,7 +21,7 @@ from uuid import UUID
 from domain.cycle.rollout import Begin, begun, rollout_of, turned_back, unpaused
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
-from domain.model.states import DeploymentSubStep, Lifecycle, RolloutOutcome
+from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome
 from domain.revisions.secrets import SecretCheck, passed_over
 from domain.steering.freezes import Frozen
 from domain.steering.sizes import resized, with_failures_allowed
@@ -106,7 +106,7 @@ def decide_activation(deployment: Deployment, request: ActivationRequest) -> Act
 
 
 def _while_deploying(deployment: Deployment, request: ActivationRequest) -> Activation:
-    rolling_back = deployment.status.sub_step is DeploymentSubStep.ROLLING_BACK
+    rolling_back = deployment.status == ROLLING_BACK
     if request.revision_id == deployment.deploying_revision_id and not rolling_back:
         return Activation.RESUMED
     if request.supersede:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, Route, StartFailures
+from domain.model.deployment import MOST_STARTS, Deployment, Route, StartFailures
 from domain.model.states import RouteStatus, Verdict
 from domain.model.waits import Inequality, Waits, WaitsFor, too_short
 from domain.words.numbers import doubling_pause, number_of
@@ -18,8 +18,6 @@ from domain.words.numbers import doubling_pause, number_of
 LONGEST_PAUSE_SECONDS = 600
 PROVEN_SECONDS = 60
 """So long a replica must be well before the failures from before it no longer count."""
-MOST_STARTS = 3
-"""Nobody waits for a fourth one that fails."""
 SHORT_LIVES = 2
 """From so many short lives in a row on a deployment is called degraded, also while its replicas are well."""
 
@@ -77,7 +75,8 @@ def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Deci
     if not wanted:
         return decision
     others = tuple(spec for spec in decision.changes.rollout_specs if spec.revision_id != failures.revision_id)
-    start_at, starting = next_start_at(failures), _starting(deployment, failures)
+    start_at, tried_as = next_start_at(failures), (RouteStatus.PROVISIONING, failures.revision_id)
+    starting = tuple(route for route in deployment.routes if (route.status, route.revision_id) == tried_as)
     failed = f"{number_of(failures.in_a_row, 'start')} failed{' in a row' if failures.in_a_row > 1 else ''}"
     if now >= start_at and not starting:
         changes = replace(decision.changes, rollout_specs=(*others, replace(wanted[0], count=1)))
@@ -93,14 +92,6 @@ def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Deci
     goes_on_at_once = decision.recheck_at is not None and decision.recheck_at <= now
     recheck_at = now if goes_on_at_once else later
     return replace(decision, changes=changes, reason=f"{decision.reason}; {why}", recheck_at=recheck_at)
-
-
-def _starting(deployment: Deployment, failures: StartFailures) -> tuple[Route, ...]:
-    return tuple(
-        route
-        for route in deployment.routes
-        if route.status is RouteStatus.PROVISIONING and route.revision_id == failures.revision_id
-    )
 
 
 def _waits(words: str, failures: StartFailures, starting: tuple[Route, ...], now: datetime) -> Waits:

@@ -30,7 +30,7 @@ from pydantic import Field
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.policy import StrategySpec
-from domain.model.states import DeploymentSubStep, TrafficStatus, Verdict
+from domain.model.states import TrafficStatus, Verdict
 from domain.model.waits import Waits, WaitsFor, too_short
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
@@ -89,7 +89,7 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now)
         budget = self.budget_of(deployment, spec)
         blue = _keep_blue(deployment, buckets, budget, now)
-        has_green = buckets.target and deployment.status.sub_step is DeploymentSubStep.PROVISIONING
+        has_green = buckets.target and deployment.status.goes_forward
         if not has_green or len(buckets.ready) >= budget.desired:
             times = (blue.recheck_at, buckets.next_change_at(now))
             return replace(blue, recheck_at=min((at for at in times if at is not None), default=None))
@@ -109,11 +109,10 @@ def _promote_at(buckets: Buckets, spec: BlueGreenSpec, now: datetime) -> datetim
 
 
 def _promoted(buckets: Buckets, spec: BlueGreenSpec, now: datetime) -> Decision:
-    blue = ids(worst_first(buckets.foreign))
-    if spec.scale_down_delay_seconds:
-        leave = RouteChanges.park(blue, now + timedelta(seconds=spec.scale_down_delay_seconds))
-    else:
-        leave = RouteChanges.drain(blue)
+    blue, delay = worst_first(buckets.foreign), spec.scale_down_delay_seconds
+    parked = ids(route for route in blue if delay and not route.is_misplaced)
+    leave = RouteChanges.park(parked, now + timedelta(seconds=delay))
+    leave += RouteChanges.drain(route_id for route_id in ids(blue) if route_id not in parked)
     return Decision.success(
         f"promoted: {len(buckets.ready)} green in, {len(blue)} blue out",
         RouteChanges.promote(ids(buckets.idle())) + leave,

@@ -51,19 +51,16 @@ class Buckets:
     next_ready_at: datetime | None
 
     @classmethod
-    def of(cls, routes: Iterable[Route], target: UUID, now: datetime, min_ready_seconds: float = 0) -> Self:
-        """Sort those of `routes` that still run, seen from the revision `target`."""
+    def of(
+        cls, routes: Iterable[Route], target: UUID, now: datetime, min_ready_seconds: float = 0, *, moves: bool = False
+    ) -> Self:
+        """Sort those of `routes` that still run, seen from `target`; `moves`: well misplaced ones are foreign."""
         warm, number = timedelta(seconds=min_ready_seconds), target.int  # numbers compare faster than ids
-        ready: list[Route] = []
-        warming: list[Route] = []
-        starting: list[Route] = []
-        sick: list[Route] = []
-        foreign: list[Route] = []
-        parked: list[Route] = []
-        stopping: list[Route] = []
-        foreign_stopping: list[Route] = []
+        every: tuple[list[Route], ...] = ([], [], [], [], [], [], [], [])
+        ready, warming, starting, sick, foreign, parked, stopping, foreign_stopping = every
         for route in sorted(routes, key=_age):
-            status, of_target = route.status, route.revision_id.int == number
+            status, moved = route.status, moves and route.is_misplaced and route.traffic is TrafficStatus.ACTIVE
+            of_target = route.revision_id.int == number and not (moved and status in _WELL)
             if not status.is_active:
                 if status is RouteStatus.TERMINATING:
                     (stopping if of_target else foreign_stopping).append(route)
@@ -130,7 +127,7 @@ def _age(route: Route) -> tuple[datetime, UUID]:
 
 
 def _is_parked(route: Route, now: datetime) -> bool:
-    return route.parked_until is not None and now < route.parked_until
+    return route.parked_until is not None and now < route.parked_until and not route.is_misplaced
 
 
 def grace_ends_at(route: Route) -> datetime:
@@ -150,10 +147,10 @@ def next_replaceable_at(routes: Iterable[Route], now: datetime) -> datetime | No
 
 
 def worst_first(routes: Iterable[Route]) -> list[Route]:
-    """Order routes for draining: out of traffic before in traffic, sick before healthy, old before young."""
+    """Order routes for draining: out of traffic before in traffic, sick before healthy, misplaced first, then old."""
     return sorted(
         routes,
-        key=lambda r: (r.traffic is TrafficStatus.ACTIVE, _WORST_FIRST.get(r.status, -1), r.created_at, r.id),
+        key=lambda r: (r.traffic is TrafficStatus.ACTIVE, _WORST_FIRST.get(r.status, -1), not r.is_misplaced, *_age(r)),
     )
 
 

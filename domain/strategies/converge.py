@@ -1,7 +1,7 @@
 """Converge: bring one revision (the target) to n replicas and drain all others (foreign), within a budget.
 
-Scaling, rolling back and activation without a policy use this one function. If line 1 does not apply, one cycle does
-all of lines 2 to 4. "Sick too long" means unhealthy or degraded for 30 s.
+Scaling, rolling back and activation without a policy use it. If line 1 does not apply, one cycle does
+all of lines 2 to 4. "Sick too long" means unhealthy or degraded for 30 s. Misplaced ones in traffic are foreign too.
 
     1  nothing foreign is left, all n of the target are ready   -> converged
     2  a replica of the target is out of traffic                -> bring it into traffic
@@ -10,7 +10,8 @@ all of lines 2 to 4. "Sick too long" means unhealthy or degraded for 30 s.
        with alone: 0 until the last foreign replica has stopped
     4  drain the worst first, by the first case that finds some:
        foreign ones are live              -> all that are out of traffic, and of those in traffic
-                                             min(target ready + foreign in traffic - keep, foreign in traffic)
+                                             at most target ready + foreign in traffic - keep,
+                                             misplaced last: another revision may have no weight
        none foreign, target more than n   -> the surplus
        a sick one must be replaced, and
        the ceiling leaves no room for it  -> the sick one
@@ -32,8 +33,8 @@ from domain.words.numbers import number_of
 
 
 def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime) -> Decision:
-    """Decide the next step towards n replicas of `target` and none of any other revision."""
-    buckets = Buckets.of(deployment.routes, target, now)
+    """Decide the next step towards n replicas of `target` alone."""
+    buckets = Buckets.of(deployment.routes, target, now, moves=not budget.alone)
     if budget.alone:
         buckets = buckets.unparked()
     idle = buckets.idle()
@@ -41,7 +42,8 @@ def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime
         return Decision.success(f"{budget.desired} of {number_of(budget.desired, 'replica')} healthy")
     replaceable = buckets.replaceable(now)
     create = _missing(buckets, replaceable, budget)
-    drained = _to_drain(buckets, replaceable, budget)
+    drained = _foreign(buckets, target, budget) if buckets.foreign else _surplus(buckets, budget)
+    drained = drained or _in_the_way(buckets, replaceable, budget)
     promoted = [route for route in idle if route not in drained]
     changes = (
         RouteChanges.create(target, create) + RouteChanges.promote(ids(promoted)) + RouteChanges.drain(ids(drained))
@@ -67,23 +69,19 @@ def _missing(buckets: Buckets, replaceable: tuple[Route, ...], budget: Budget) -
     return max(0, min(buckets.room(budget), budget.desired - (len(buckets.target) - len(replaceable))))
 
 
-def _to_drain(buckets: Buckets, replaceable: tuple[Route, ...], budget: Budget) -> list[Route]:
-    drained = _foreign(buckets, budget) if buckets.foreign else _surplus(buckets, budget)
-    return drained or _in_the_way(buckets, replaceable, budget)
-
-
-def _foreign(buckets: Buckets, budget: Budget) -> list[Route]:
+def _foreign(buckets: Buckets, target: UUID, budget: Budget) -> list[Route]:
     out = [route for route in buckets.foreign if route.traffic is TrafficStatus.INACTIVE]
     serving = [route for route in buckets.foreign if route.traffic is TrafficStatus.ACTIVE]
     ready = sum(route.traffic is TrafficStatus.ACTIVE for route in buckets.ready)
     spare = max(0, ready + len(serving) - budget.keep)
-    return worst_first(out) + worst_first(serving)[:spare]
+    ordered = sorted(worst_first(serving), key=lambda route: route.is_serving and route.revision_id == target)
+    return worst_first(out) + ordered[:spare]
 
 
 def _surplus(buckets: Buckets, budget: Budget) -> list[Route]:
     """n=3, 4 of the target, 1 of them sick: drain the sick one once 3 are ready.
 
-    Until then a replica that is starting counts as the replacement of a sick one, and not as surplus.
+    Until then a starting one counts as the replacement of a sick one, not as surplus.
     """
     surplus = len(buckets.target) - budget.desired
     if buckets.sick and len(buckets.ready) < budget.desired:

@@ -5,8 +5,10 @@ n = desired; "new" are live replicas of the deploying revision, "old" those of a
     1  no new one                                 -> converge to the old revision, as at rest; to n, where it has grown
     2  no old one any more                        -> converge to the new revision, as at rest
     3  more live than the ceiling                 -> drain those above it, the sick first, then new ones
-    4  fewer than n that are not sick too long    -> create old ones, as far as the ceiling leaves room
-       no room, and one is sick too long          -> drain it
+    4  fewer than n, without the sick and (where
+       it stands still) the misplaced             -> create old ones, as far as the ceiling leaves room
+       no room                                    -> drain a sick one, or misplaced ones within the floor
+       more than n serve, some misplaced          -> drain those, but no last old one
     5  otherwise                                  -> wait
 
 n=3 surge=1, paused:   ■■|■  →  ■|■ two of them died  →  ■◇|■  →  ■■|■
@@ -39,11 +41,16 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
         return converge(deployment, target, budget, now)
     live = (*buckets.target, *buckets.foreign)
     sick = sick_too_long(live, now)
-    missing = min(budget.desired, before.desired) - (len(live) - len(sick))
+    misplaced = [route for route in live if deployment.stands_still and route.is_misplaced and route not in sick]
+    wanted = min(budget.desired, before.desired)
+    missing = wanted - (len(live) - len(sick) - len(misplaced))
     create = max(0, min(missing, buckets.room(budget)))
     drained = _above(live, target, budget)
-    if missing > 0 and not (create or drained or buckets.starting):
-        drained = worst_first(sick)[:1]
+    if not (create or drained or buckets.starting):
+        spare = sum(route.is_serving for route in live) - max(budget.keep, wanted * (missing <= 0))
+        last = worst_first(route for route in buckets.foreign if route.is_serving)[-1:]
+        moved = [route for route in worst_first(misplaced)[: max(0, spare)] if route not in last]
+        drained = worst_first(sick)[: missing > 0] or moved
     changes = RouteChanges.create(current, create, drain=ids(drained))
     recheck_at = next_replaceable_at(live, now)
     if not changes:
@@ -64,8 +71,8 @@ def meanwhile(wait: Decision, kept: Decision) -> Decision:
 
 
 def _above(live: Iterable[Route], target: UUID, budget: Budget) -> list[Route]:
-    """Choose those above the ceiling: who serves goes last, new before old, and only as many as the floor can spare."""
+    """Choose those above the ceiling: who serves goes last, new before old, within the floor."""
     ordered = sorted(worst_first(live), key=lambda route: (route.is_serving, route.revision_id != target))
-    above = ordered[: max(0, len(ordered) - budget.ceiling)]
-    spare = max(0, sum(route.is_serving for route in ordered) - budget.keep)
-    return [route for route in above if not route.is_serving] + [route for route in above if route.is_serving][:spare]
+    serving = sum(route.is_serving for route in ordered)
+    spare = max(0, serving - budget.keep)
+    return ordered[: max(0, min(len(ordered) - budget.ceiling, len(ordered) - serving + spare))]

@@ -17,7 +17,7 @@ from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 
 
-def for_replicas(  # noqa: PLR0913  (the words, and all that the inequalities are made of)
+def for_replicas(  # noqa: PLR0913  (all that the inequalities are made of)
     words: str, buckets: Buckets, budget: Budget, now: datetime, *, min_ready: float = 0, wave: bool = False
 ) -> Waits:
     """Return the wait: first for what starts, then what is not warm, what is sick, and what takes up room."""

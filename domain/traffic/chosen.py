@@ -12,32 +12,45 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 """RFC 9110, 5.6.2: the names of headers, and those of cookies."""
 
 
+def _checked_name(value: str) -> str:
+    if not _TOKEN.fullmatch(value):
+        raise ValueError(f"{value!r} must be a name of letters, digits and '-' or '_', such as rollway-replica")
+    return value
+
+
+def _refuse_unless_one(cookie: str | None, header: str | None) -> None:
+    if (cookie is None) == (header is None):
+        raise ValueError("must name either a cookie or a header, such as {cookie: rollway-replica}")
+    if header in _OF_THE_PROXY:
+        raise ValueError(f"header: {header} is the proxy's own; choose one that callers send, or a cookie")
+
+
+_Cookie = Annotated[str, AfterValidator(_checked_name)]
+_Header = Annotated[str, AfterValidator(_checked_name), AfterValidator(str.lower)]
+
+
 class Chosen(BaseModel):
     """Requests with this header, or with this cookie: of whichever value, or of this one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    header: str | None = Field(default=None, pattern=r"^[A-Za-z0-9-]{1,64}$")
+    header: _Header | None = None
     """The name of the header, in large or small letters, such as x-beta."""
-    cookie: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]{1,64}$")
+    cookie: _Cookie | None = None
     """The name of the cookie, such as beta."""
     value: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"^[A-Za-z0-9 ._~/+:@%=-]*$")
     """The value that it has. Left out: any."""
 
     @model_validator(mode="after")
     def _is_by_one(self) -> Self:
-        if (self.header is None) == (self.cookie is None):
-            raise ValueError("must have a header or a cookie, and not both, such as {header: x-beta}")
-        if self.header is not None and self.header.lower() in _OF_THE_PROXY:
-            raise ValueError(f"header: {self.header} is the proxy's own; choose one that callers send, or a cookie")
+        _refuse_unless_one(self.cookie, self.header)
         return self
 
     @property
     def words(self) -> str:
         """Who is chosen: callers with the header x-beta: yes."""
-        kind, name = ("header", self.header) if self.header else ("cookie", self.cookie)
-        said = "" if self.value is None else f"{':' if self.header else '='}{' ' if self.header else ''}{self.value}"
-        return f"callers with the {kind} {name}{said}"
+        named, sign = (f"header {self.header}", ": ") if self.header else (f"cookie {self.cookie}", "=")
+        return f"callers with the {named}{'' if self.value is None else f'{sign}{self.value}'}"
 
 
 def known_chosen(stored: Mapping[str, Any] | None) -> Chosen | None:
@@ -48,29 +61,20 @@ def known_chosen(stored: Mapping[str, Any] | None) -> Chosen | None:
         return None
 
 
-def _checked_name(value: str) -> str:
-    if not _TOKEN.fullmatch(value):
-        raise ValueError(f"{value!r} must be a name of letters, digits and '-' or '_', such as rollway-replica")
-    return value
-
-
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class Sticky:
     """Says by what proxies know a caller: either a cookie or a header."""
 
-    cookie: Annotated[str, AfterValidator(_checked_name)] | None = None
+    cookie: _Cookie | None = None
     """A cookie that proxies give to who has none, for a week; its name is no name of a cookie that replicas set."""
-    header: Annotated[str, AfterValidator(_checked_name), AfterValidator(str.lower)] | None = None
+    header: _Header | None = None
     """A header of requests, such as x-user; who sends none is sent anywhere."""
     max_load: float | None = Field(default=None, ge=1, le=100)
     """With so many times the requests under way of the others on average a replica gets no more; left out: it does."""
 
     @model_validator(mode="after")
     def _has_either(self) -> Self:
-        if (self.cookie is None) == (self.header is None):
-            raise ValueError("must name either a cookie or a header, such as {cookie: rollway-replica}")
-        if self.header in _OF_THE_PROXY:
-            raise ValueError(f"header: {self.header} is the proxy's own; choose one that callers send, or a cookie")
+        _refuse_unless_one(self.cookie, self.header)
         return self
 
     @property

@@ -8,8 +8,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from domain.installation.tokens import PAGE_HOST
 from domain.traffic.chosen import Sticky
+from domain.traffic.maintenance import FailurePages
 from domain.traffic.published import Entrance, EntranceKind, Protocol, RequestRules
-from domain.traffic.tls import Tls, why_no_certificate
+from domain.traffic.tls import Tls, Upstream, why_no_certificate
 from domain.words.errors import RollwayError
 
 MAX_HOSTS = 100
@@ -111,8 +112,12 @@ class TrafficSettings(BaseModel):
     """How large the body of a request may be; a larger one gets 413; left out: as large as it likes."""
     max_requests_per_second: int | None = Field(default=None, ge=1, le=1_000_000)
     """So many requests a second each proxy takes for its host names; one more gets 429; left out: as many as come."""
+    upstream_tls: Upstream = None
+    """What proxies and probes expect of replicas that speak TLS; `true`: a certificate that systems believe."""
     sticky: Sticky | None = None
     """By what a caller is known whose requests all go to one replica; left out: they go to whoever has least to do."""
+    pages: FailurePages | None = None
+    """HTML of one's own by status, 502, 503 or 504, for callers whom no replica answers; what one answers stays."""
 
     @model_validator(mode="after")
     def _can_be_limited(self) -> Self:
@@ -151,6 +156,8 @@ class TrafficSettings(BaseModel):
             self.max_body_bytes,
             self.max_requests_per_second,
             self.sticky,
+            self.upstream_tls,
+            tuple(sorted((self.pages or {}).items())),
         )
 
     @property

@@ -1,14 +1,15 @@
-"""Maintenance of a deployment: proxies answer its callers themselves, since when and why, and who gets through."""
+"""Answers of proxies themselves: to callers of what is in maintenance, and to those whom no replica answers."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter
 
 USUAL_RETRY_SECONDS = 60
+MOST_FAILURE_BYTES = 16_384
 MOST_PAGE_BYTES = 65_536
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -60,6 +61,23 @@ def checked_page(value: str) -> str:
     if len(value.encode()) > MOST_PAGE_BYTES:
         raise ValueError(f"must be a page of {MOST_PAGE_BYTES} bytes at most, with its styles in it")
     return value
+
+
+def _by_word(given: Any) -> Any:  # noqa: ANN401  (whatever stands in a file)
+    return {str(status): page for status, page in given.items()} if isinstance(given, dict) else given
+
+
+def _checked_failure_page(value: str) -> str:
+    if not value.strip() or len(value.encode()) > MOST_FAILURE_BYTES:
+        raise ValueError(f"must be HTML of 1 to {MOST_FAILURE_BYTES} bytes, with its styles in it")
+    return value
+
+
+FailurePages = Annotated[
+    dict[Literal["502", "503", "504"], Annotated[str, AfterValidator(_checked_failure_page)]],
+    BeforeValidator(_by_word),
+]
+"""HTML by the status with which a proxy answers when no replica has."""
 
 
 def known_maintenance(stored: Mapping[str, Any] | None) -> Maintenance | None:

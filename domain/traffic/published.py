@@ -10,7 +10,7 @@ from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.chosen import Chosen, Sticky, known_sticky, stored_sticky
 from domain.traffic.maintenance import Maintenance
 from domain.traffic.shown import Secured
-from domain.traffic.tls import TlsSettings, known_tls, stored_tls
+from domain.traffic.tls import UPSTREAM_TLS, ReplicaTls, TlsSettings, UpstreamTls, known_tls, known_upstream, stored_tls
 
 
 class EntranceKind(StrEnum):
@@ -55,7 +55,8 @@ class RequestRules:
     reached in clear text alone. `hold_seconds`: while no replica serves, a request waits for one for so long; None: it
     is refused at once. `hold_callers`: so many requests wait at a proxy at most. `max_body_bytes`: how large the body
     of a request may be; None: as large as it likes. `max_requests_per_second`: by its host names, at each proxy; None:
-    as many as come. `sticky`: by what a caller is known who stays with a replica; None: nobody does.
+    as many as come. `sticky`: by what a caller is known who stays with a replica; None: nobody does. `upstream_tls`:
+    what is expected of replicas, which are asked by TLS; None: in clear text.
     """
 
     timeout_seconds: float | None = None
@@ -69,6 +70,8 @@ class RequestRules:
     max_body_bytes: int | None = None
     max_requests_per_second: int | None = None
     sticky: Sticky | None = None
+    upstream_tls: UpstreamTls | None = None
+    pages: tuple[tuple[str, str], ...] = ()
 
 
 USUAL = RequestRules()
@@ -83,7 +86,9 @@ def stored_together(rules: RequestRules) -> dict[str, Any]:
     differing = {name: value for name, value in found.items() if value != getattr(USUAL, name)}
     tls = {} if rules.tls is None else {"tls": stored_tls(rules.tls)}
     sticky = {} if rules.sticky is None else {"sticky": stored_sticky(rules.sticky)}
-    return differing | tls | sticky
+    upstream = rules.upstream_tls and UPSTREAM_TLS.dump_python(rules.upstream_tls, mode="json", exclude_defaults=True)
+    pages = {"pages": dict(rules.pages)} if rules.pages else {}
+    return differing | tls | sticky | pages | ({} if upstream is None else {"upstream_tls": upstream})
 
 
 def known_rules(  # noqa: PLR0913 -- the columns of Postgres, in its order
@@ -98,8 +103,9 @@ def known_rules(  # noqa: PLR0913 -- the columns of Postgres, in its order
     """Return the rules as they were stored; what only a newer release knows is left out."""
     known = {name: together[name] for name in _STORED_TOGETHER if name in together}
     tls, sticky = known_tls(together.get("tls")), known_sticky(together.get("sticky"))
-    spoken = known_protocol(protocol)
-    return RequestRules(timeout, hedge_after, preview, idle_timeout, spoken, tls, **known, sticky=sticky)
+    spoken, upstream = known_protocol(protocol), known_upstream(together.get("upstream_tls"))
+    known |= {"sticky": sticky, "upstream_tls": upstream, "pages": tuple(together.get("pages", {}).items())}
+    return RequestRules(timeout, hedge_after, preview, idle_timeout, spoken, tls, **known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +155,7 @@ class DeploymentInTraffic:
     """A deployment that is not destroyed, with its routes in id order.
 
     `secured`: what it has for TLS; None where its rules want none. `maintenance`: None: callers reach its replicas.
+    `replica_tls`: None: these are asked in clear text.
     """
 
     name: str
@@ -158,6 +165,7 @@ class DeploymentInTraffic:
     canary: Canary | None = None
     secured: Secured | None = None
     maintenance: Maintenance | None = None
+    replica_tls: ReplicaTls | None = None
 
 
 @dataclass(frozen=True, slots=True)

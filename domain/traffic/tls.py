@@ -19,11 +19,12 @@ _TWO_YEARS = 63_072_000
 
 
 class CertificateKind(StrEnum):
-    """The ways in which a certificate comes: as a file or a secret, from an authority, or to check callers' own."""
+    """The ways in which a certificate comes: as a file or a secret, from an authority, or to check others' own."""
 
     GIVEN = "given"
     ACME = "acme"
     CALLERS = "callers"
+    REPLICAS = "replicas"
 
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
@@ -95,14 +96,60 @@ def why_no_certificate(host: str) -> str | None:
     return None
 
 
-def wanted_certificates(settings: TlsSettings | None, hosts: tuple[str, ...]) -> frozenset[tuple[CertificateKind, str]]:
-    """The certificates that such a deployment needs: by an authority one for each host name."""
+@dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
+class UpstreamTls:
+    """TLS to replicas: what proxies and probes expect of the certificates that they show. `true`: the usual."""
+
+    ca: Reference | None = None
+    """Where a worker finds the authorities, in PEM, that certify replicas; left out: those that systems believe."""
+    server_name: str | None = Field(default=None, max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
+    """The name that is asked for, and that the certificates must be for; left out: the deployment's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaTls:
+    """TLS as it is spoken to replicas. `ca`: in PEM; None: those that systems believe; empty: not known yet."""
+
+    name: str
+    ca: str | None
+
+
+def _from_yes(given: Any) -> Any:  # noqa: ANN401  (whatever stands in a file)
+    match given:
+        case True:
+            return {}
+        case False:
+            return None
+    return given
+
+
+Upstream = Annotated[UpstreamTls | None, BeforeValidator(_from_yes)]
+UPSTREAM_TLS = TypeAdapter(UpstreamTls)
+
+
+def known_upstream(stored: Mapping[str, Any] | None) -> UpstreamTls | None:
+    """The settings as they were stored."""
+    return None if stored is None else UpstreamTls(stored.get("ca"), stored.get("server_name"))
+
+
+def replica_tls(deployment: str, settings: UpstreamTls | None, ca: str | None) -> ReplicaTls | None:
+    """TLS to the replicas of a deployment; `ca`: as it was read, None while nobody has."""
     if settings is None:
-        return frozenset()
-    callers = {(CertificateKind.CALLERS, "")} if settings.callers_ca else set()
-    if settings.is_auto:
-        return frozenset({(CertificateKind.ACME, host) for host in hosts} | callers)
-    return frozenset({(CertificateKind.GIVEN, "")} | callers)
+        return None
+    return ReplicaTls(settings.server_name or deployment, None if settings.ca is None else ca or "")
+
+
+def wanted_certificates(
+    settings: TlsSettings | None, hosts: tuple[str, ...], upstream: UpstreamTls | None = None
+) -> frozenset[tuple[CertificateKind, str]]:
+    """The certificates that such a deployment needs: by an authority one for each host name."""
+    wanted = {(CertificateKind.REPLICAS, "")} if upstream is not None and upstream.ca else set()
+    if settings is not None:
+        wanted |= {(CertificateKind.CALLERS, "")} if settings.callers_ca else set()
+        wanted |= (
+            {(CertificateKind.ACME, host) for host in hosts} if settings.is_auto else {(CertificateKind.GIVEN, "")}
+        )
+    return frozenset(wanted)
 
 
 def renewed_at(not_before: datetime, not_after: datetime) -> datetime:

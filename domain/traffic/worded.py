@@ -36,6 +36,8 @@ def _times(rules: RequestRules) -> Iterator[str]:
 def _ways(rules: RequestRules) -> Iterator[str]:
     if rules.protocol is not USUAL.protocol:
         yield "replicas speak HTTP/2"
+    if rules.upstream_tls is not None:
+        yield "replicas speak TLS"
     if rules.tls is not None:
         yield "over HTTPS, with certificates from an authority" if rules.tls.is_auto else "over HTTPS"
     if rules.sticky is not None:
@@ -47,5 +49,7 @@ def _limits(rules: RequestRules) -> Iterator[str]:
         yield f"waiting {rules.hold_seconds:g} s while nothing serves"
     if rules.max_body_bytes is not None:
         yield f"bodies of {rules.max_body_bytes:,} bytes at most"
+    if rules.pages:
+        yield f"with pages of its own for {', '.join(status for status, _ in rules.pages)}"
     if rules.max_requests_per_second is not None:
         yield f"{rules.max_requests_per_second:,} requests a second at most"

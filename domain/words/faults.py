@@ -19,8 +19,6 @@ _PATTERNS = {
     NAME_PATTERN: "must be lower-case letters, digits, '-' and '.', 63 at most",
     DEPLOYMENT_NAME_PATTERN: "must be lower-case letters, digits, '-' and '.', 54 at most",
     "^/": "must begin with '/', such as /health",
-    "^[A-Za-z0-9-]{1,64}$": "must be the name of a header, such as x-beta",
-    "^[A-Za-z0-9_-]{1,64}$": "must be the name of a cookie, such as beta",
     "^[A-Za-z0-9 ._~/+:@%=-]*$": "must be letters, digits, blanks and . _ ~ / + : @ % = - only",
 }
 

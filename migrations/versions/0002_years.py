@@ -1,5 +1,6 @@
 """what a fleet needs in order to run for years; added beside what the version before reads and writes"""
 
+import re
 from pathlib import Path
 
 from alembic import op
@@ -9,11 +10,24 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
+
+def _floor_before() -> str:
+    """The statement that makes the guard of the floor what the migration before has made it."""
+    before = Path(__file__).with_name("0001_start.sql").read_text(encoding="utf-8")
+    [body] = re.findall(r"^CREATE FUNCTION (routes_above_floor\(\).*?^END \$\$);$", before, re.MULTILINE | re.DOTALL)
+    return f"CREATE OR REPLACE FUNCTION {body}"
+
+
 _UNDO: tuple[str, ...] = (
     "DROP TABLE request_sums",
     "DROP TABLE requests",
-    "ALTER TABLE hosts DROP COLUMN webhooks",
+    _floor_before(),  # before the columns that the newer one reads
     "ALTER TABLE deployments DROP COLUMN waits_for, DROP COLUMN may_surge",
+    "ALTER TABLE revisions DROP COLUMN is_walled",
+    """
+    ALTER TABLE hosts DROP COLUMN drained_by, DROP COLUMN drained_at, DROP COLUMN deaf_since, DROP COLUMN deaf_looks,
+        DROP COLUMN unasked_since, DROP COLUMN back_at, DROP COLUMN replica_user, DROP COLUMN webhooks
+    """,
     "ALTER TABLE metric_values DROP COLUMN silent, DROP COLUMN proxies",
     "DELETE FROM metric_values WHERE series LIKE '% of proxies'",
     "DELETE FROM autoscaling_rules WHERE source = 'proxy'",
@@ -111,8 +125,14 @@ _UNDO: tuple[str, ...] = (
 """A statement for each thing that the migration adds, the last one first."""
 
 
+_VIRTUAL_FROM = (18,)
+
+
 def upgrade() -> None:
-    op.get_bind().exec_driver_sql(Path(__file__).with_suffix(".sql").read_text(encoding="utf-8"))
+    bind, statements = op.get_bind(), Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
+    if (bind.dialect.server_version_info or _VIRTUAL_FROM) < _VIRTUAL_FROM:  # nobody works there yet: 0.1.0 needs 18
+        statements = statements.replace(" VIRTUAL;", " STORED;")
+    bind.exec_driver_sql(statements)
 
 
 def downgrade() -> None:

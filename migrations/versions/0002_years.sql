@@ -50,7 +50,7 @@ CREATE TABLE certificates (
     answer text,
     challenge_xid xid8,
     CONSTRAINT certificates_pkey PRIMARY KEY (deployment_id, kind, name),
-    CONSTRAINT certificates_kind_check CHECK (kind IN ('given', 'acme', 'callers')),
+    CONSTRAINT certificates_kind_check CHECK (kind IN ('given', 'acme', 'callers', 'replicas')),
     CONSTRAINT certificates_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments (id) ON DELETE CASCADE
 );
 CREATE INDEX certificates_due_idx ON certificates (due_at) WHERE is_wanted;
@@ -197,6 +197,7 @@ ALTER TABLE rollouts ADD COLUMN traceparent text;
 ALTER TABLE routes ADD COLUMN healthy_at timestamptz;
 -- where callers who stay with a replica find it; who has left has none as soon as another has taken it
 ALTER TABLE routes ADD COLUMN seat integer CONSTRAINT routes_seat_check CHECK (seat >= 0);
+-- no column that is stored: who looked before sees no row of a table that was written anew
 ALTER TABLE deployments ADD COLUMN has_seats boolean GENERATED ALWAYS AS (rules ? 'sticky') VIRTUAL;
 CREATE INDEX routes_seat_idx ON routes (deployment_id) WHERE seat IS NOT NULL;
 
@@ -314,6 +315,7 @@ CREATE TRIGGER rollout_weighed BEFORE UPDATE OF weight, stage ON rollouts
 -- The floor of a canary is one of requests: each side keeps replicas for its share of them. Where a statement takes healthy
 -- serving ones of a side, at least share x floor of that side stay; what another canary left counts as old, as it answers
 -- where too few old ones do. Weights are hundredths of a percent: two of them ask for no further replica.
+-- At rest, where there is no room for one more, one less serves while a host is drained: it goes before its replacement comes.
 CREATE OR REPLACE FUNCTION routes_above_floor() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     ids uuid[];
@@ -336,7 +338,10 @@ BEGIN
     SELECT d.name, d.lifecycle, s.whose, count(r.id) AS serving, s.least INTO broken
       FROM deployments d
       LEFT JOIN rollouts o ON o.id = d.rollout_id
-     CROSS JOIN LATERAL (SELECT '' AS whose, NULL::boolean AS new, coalesce(o.floor, d.desired_replicas) AS least
+     CROSS JOIN LATERAL (SELECT '' AS whose, NULL::boolean AS new,
+                                coalesce(o.floor, d.desired_replicas - CASE
+                                    WHEN NOT d.may_surge AND EXISTS (SELECT FROM hosts WHERE drained_at IS NOT NULL)
+                                    THEN 1 ELSE 0 END) AS least
                     UNION ALL
                     SELECT CASE WHEN side.new THEN ' of the canary' ELSE ' of the old side' END, side.new,
                            least(o.floor, greatest(sign(side.share), ceil((side.share - 2) * o.floor / 10000.0)))::int
@@ -461,6 +466,8 @@ ALTER TABLE hosts ADD COLUMN back_at timestamptz;
 ALTER TABLE hosts ADD COLUMN unasked_since timestamptz,
     ADD COLUMN deaf_looks integer DEFAULT 0 NOT NULL CONSTRAINT hosts_deaf_looks_check CHECK (deaf_looks >= 0),
     ADD COLUMN deaf_since timestamptz;
+-- a person empties it: it gets no new replicas, and those that it has are replaced on others; drained_by: who asked
+ALTER TABLE hosts ADD COLUMN drained_at timestamptz, ADD COLUMN drained_by text;
 -- is_walled: added with a token for some deployments, so it does not choose to run as a worker's own user
 ALTER TABLE revisions ADD COLUMN is_walled boolean
     DEFAULT coalesce(current_setting('rollway.is_walled', true), '') = 'on' NOT NULL;

@@ -16,8 +16,8 @@ EXTRA = "extra"
 
 _FENCES = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
-_LEAD = re.compile(r"^\[(\w+)\]: (\S+)\n", re.MULTILINE)
-_LED = re.compile(r"\[([^\]]+)\]\[(\w+)\]")
+_LEAD = re.compile(r"^\[([\w-]+)\]: (\S+)\n", re.MULTILINE)
+_LED = re.compile(r"\[([^\]]+)\]\[([\w-]+)\]")
 _SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
 
 Files = dict[str, bytes]

@@ -32,6 +32,24 @@ def is_free(port: int, host: str = "", *, reuse: bool = False) -> bool:
     return True
 
 
+def claim(port: int, host: str) -> socket.socket | None:
+    """A socket that keeps `port` of `host` for a server that shares it (SO_REUSEPORT); None where somebody has it.
+
+    Two such servers, of strangers too, would share the port, and its callers, without an error. Nobody connects to the
+    socket, as it does not listen. While it is open, `is_free` is false for others, and their claim is refused.
+    """
+    held = socket.socket()
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind((host, port))
+    except OSError:
+        held.close()
+        return None
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    return held
+
+
 def listens_at(path: str) -> bool:
     """Whether somebody accepts at this Unix socket."""
     with socket.socket(socket.AF_UNIX) as probe:

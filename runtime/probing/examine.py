@@ -10,8 +10,10 @@ import h11
 
 from domain.replicas.examined import PATIENCE_SECONDS, USUAL_PATHS, Examination, HeardAnswer, NoAnswer
 from domain.revisions.health_check import HealthCheck
+from domain.traffic.tls import ReplicaTls
 from runtime.probing.probes import probe
 from runtime.probing.question import AGENT, host_and_port, target_of
+from runtime.probing.secure import context_of, why_no_tls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,32 +24,39 @@ _PLAIN_TO_TLS = 400
 """Servers of TLS that can tell answer so to a question in clear text."""
 
 
-async def examine(
-    address: str, check: HealthCheck, callers_host: str, listening: tuple[str, ...] = (), *, is_container: bool = False
+async def examine(  # noqa: PLR0913  (all that is known of a replica)
+    address: str,
+    check: HealthCheck,
+    callers_host: str,
+    listening: tuple[str, ...] = (),
+    *,
+    is_container: bool = False,
+    tls: ReplicaTls | None = None,
 ) -> Examination:
     """Ask the replica at `address` (host:port), for some 20 s at most. Never raises for what it answers.
 
-    `listening`: where its processes listen, as host:port, which tells more when nothing listens at `address`.
+    `listening`: where its processes listen, as host:port, which tells more when nothing listens at `address`. `tls`:
+    how it is asked; None: in clear text.
     """
-    probed, called = await asyncio.gather(_probed(address, check), _asked(address, "/", callers_host))
+    probed, called = await asyncio.gather(_probed(address, check, tls), _asked(address, "/", callers_host, tls))
     unknown = check.protocol == "http1" and probed.status in _UNKNOWN
     others = [path for path in USUAL_PATHS if unknown and path != check.path]
-    heard = await asyncio.gather(*(_asked(address, path, address) for path in others))
+    heard = await asyncio.gather(*(_asked(address, path, address, tls) for path in others))
     paths: Mapping[str, HeardAnswer] = dict(zip(others, heard, strict=True))
     elsewhere = tuple(place for place in listening if place != address)
     return Examination(address, check, probed, callers_host, called, paths, elsewhere, is_container)
 
 
-async def _probed(address: str, check: HealthCheck) -> HeardAnswer:
+async def _probed(address: str, check: HealthCheck, tls: ReplicaTls | None) -> HeardAnswer:
     """Ask as a probe does, with more patience."""
     if check.protocol == "http1":
-        return await _asked(address, check.path, address)
+        return await _asked(address, check.path, address, tls)
     began = monotonic()
-    answer = await probe(address, check.model_copy(update={"timeout_seconds": PATIENCE_SECONDS}))
+    answer = await probe(address, check.model_copy(update={"timeout_seconds": PATIENCE_SECONDS}), tls)
     seconds = monotonic() - began
     if answer.ok:
         return HeardAnswer(200, seconds, words=answer.detail)
-    plain = await _asked(address, check.path, address)
+    plain = await _asked(address, check.path, address, tls)
     match plain.no_answer:
         case None:
             return HeardAnswer(seconds=seconds, no_answer=NoAnswer.HTTP1_ALONE)
@@ -56,16 +65,20 @@ async def _probed(address: str, check: HealthCheck) -> HeardAnswer:
     return plain
 
 
-async def _asked(address: str, path: str, named: str) -> HeardAnswer:
+async def _asked(address: str, path: str, named: str, tls: ReplicaTls | None) -> HeardAnswer:
     """GET `path` in HTTP/1.1 with `named` as Host, and read the answer to its end."""
     began = monotonic()
     try:
+        secure, name = (context_of(tls, "http1"), tls.name) if tls else (None, None)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            reader, writer = await asyncio.open_connection(*host_and_port(address))
+            host, port = host_and_port(address)
+            reader, writer = await asyncio.open_connection(host, port, ssl=secure, server_hostname=name)
     except ConnectionRefusedError:
         return HeardAnswer(no_answer=NoAnswer.REFUSED)
-    except OSError:
-        return HeardAnswer(no_answer=NoAnswer.UNREACHABLE)
+    except OSError as error:
+        why = why_no_tls(tls, error) if tls else ""
+        no_answer = NoAnswer.NOT_BELIEVED if why else NoAnswer.UNREACHABLE
+        return HeardAnswer(no_answer=no_answer, words=why and f"{address} {why}")
     exchange = _Asking(path, named, began)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -76,7 +89,9 @@ async def _asked(address: str, path: str, named: str) -> HeardAnswer:
         writer.transport.abort()
     heard = exchange.heard()
     may_be_tls = heard.no_answer in {NoAnswer.CLOSED, NoAnswer.NOT_HTTP} or heard.status == _PLAIN_TO_TLS
-    return HeardAnswer(no_answer=NoAnswer.TLS) if may_be_tls and await _speaks_tls(address) else heard
+    if tls is None and may_be_tls and await _speaks_tls(address):
+        return HeardAnswer(no_answer=NoAnswer.TLS)
+    return heard
 
 
 async def _speaks_tls(address: str) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,13 +14,16 @@ import h11
 from h2.exceptions import H2Error
 
 from domain.revisions.health_check import HealthCheck
+from domain.traffic.tls import ReplicaTls
 from runtime.probing.http1 import Http1Question
 from runtime.probing.http2 import GrpcQuestion, Http2Question
 from runtime.probing.question import ProbeAnswer, Question, host_and_port
+from runtime.probing.secure import context_of, why_no_tls
 
 _MOST_NAME_LOOKUPS = 64
 _BURST = 25
 _BURST_SECONDS = 0.02
+_LATE_SECONDS = 1.0
 _QUESTIONS: Mapping[str, Callable[[str, HealthCheck], Question]] = {
     "http1": Http1Question,
     "http2": Http2Question,
@@ -29,11 +33,12 @@ _QUESTIONS: Mapping[str, Callable[[str, HealthCheck], Question]] = {
 
 @dataclass(frozen=True, slots=True)
 class ProbeTarget:
-    """Ask the replica of `route_id` at `address` (host:port) as `check` says."""
+    """Ask the replica of `route_id` at `address` (host:port) as `check` says. `tls`: None: in clear text."""
 
     route_id: UUID
     address: str
     check: HealthCheck
+    tls: ReplicaTls | None = None
 
 
 class Prober:
@@ -41,7 +46,8 @@ class Prober:
 
     Each probe has its own connection: it must see whether new connections are accepted, and an idle one would hold up
     a replica that waits for its connections to close when it stops. At most 1,250 probes a second are sent, so that
-    the answers of a burst are read in time; a route never has two in flight.
+    the answers of a burst are read in time; a route never has two in flight. No probe fails because this process stood
+    still for a second: what is seen so late says nothing of a replica, which is asked again in its next turn.
     """
 
     def __init__(self, name: str = "probes") -> None:
@@ -100,9 +106,11 @@ class Prober:
                 await asyncio.sleep(_BURST_SECONDS)
 
     async def _probe(self, target: ProbeTarget) -> None:
-        answer = None
+        answer, over = None, self._loop.time() + target.check.timeout_seconds
         try:
-            answer = await probe(target.address, target.check)
+            answer = await probe(target.address, target.check, target.tls)
+            if not answer.ok and self._loop.time() > over + _LATE_SECONDS:
+                answer = None
         finally:
             with self._changed:
                 self._in_flight.discard(target.route_id)
@@ -113,17 +121,19 @@ class Prober:
                     self._changed.notify_all()
 
 
-async def probe(address: str, check: HealthCheck) -> ProbeAnswer:
+async def probe(address: str, check: HealthCheck, tls: ReplicaTls | None = None) -> ProbeAnswer:
     """Ask once, as `check` says; the answer must be there within `check.timeout_seconds`. Never raises."""
     try:
         host, port = host_and_port(address)
         exchange = _Exchange(_QUESTIONS[check.protocol](address, check))
+        secure = context_of(tls, check.protocol) if tls else None
         async with asyncio.timeout(check.timeout_seconds):
-            return await _answer(host, port, exchange)
+            return await _answer(host, port, exchange, secure, tls.name if tls else None)
     except OSError as error:
         if isinstance(error, TimeoutError) and error.errno is None:
             return ProbeAnswer(ok=False, detail=f"{check.asked}: no answer within {check.timeout_seconds:g} s")
-        return ProbeAnswer(ok=False, detail=f"{address} {_why_not_connected(error)}")
+        why = why_no_tls(tls, error) if tls else ""
+        return ProbeAnswer(ok=False, detail=f"{address} {why or _why_not_connected(error)}")
     except (h11.LocalProtocolError, H2Error, ValueError):
         return ProbeAnswer(ok=False, detail=f"{check.asked} at {address!r} is no valid request")
 
@@ -155,8 +165,11 @@ class _Exchange(asyncio.Protocol):
             self.answer.set_result(self._question.unanswered())
 
 
-async def _answer(host: str, port: int, exchange: _Exchange) -> ProbeAnswer:
-    transport, _ = await asyncio.get_running_loop().create_connection(lambda: exchange, host, port)
+async def _answer(
+    host: str, port: int, exchange: _Exchange, secure: ssl.SSLContext | None, name: str | None
+) -> ProbeAnswer:
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(lambda: exchange, host, port, ssl=secure, server_hostname=name)
     try:
         return await exchange.answer
     finally:

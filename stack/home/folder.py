@@ -1,6 +1,8 @@
 """The folder .rollway: which file of the stack is where."""
 
 import os
+import socket
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -107,3 +109,21 @@ def open_log(path: Path) -> int:
     if path.exists() and path.stat().st_size > _BIG_LOG:
         path.replace(path.with_name(f"{path.name}.1"))
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def connected(path: Path, timeout: float) -> socket.socket:
+    """A connection to the Unix socket there. Raises OSError.
+
+    The name of one has 107 characters at most, and a home may lie deeper: so it is named from its folder.
+    """
+    connection = socket.socket(socket.AF_UNIX)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        connection.settimeout(timeout)
+        connection.connect(f"/proc/self/fd/{folder}/{path.name}" if sys.platform == "linux" else str(path))
+    except OSError:
+        connection.close()
+        raise
+    finally:
+        os.close(folder)
+    return connection

@@ -1,23 +1,24 @@
 """Ports, sockets and passwords of the embedded servers, kept from one start to the next."""
 
-import os
 import secrets
 import socket
-import sys
 from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 import runtime.machine.ports
-from runtime.machine.ports import SERVER_PORTS
+from runtime.machine.ports import SERVER_PORTS, claim
 from stack.errors import StackError, folder_errors
 from stack.home.folder import Home, write_private
 
 HOST = "127.0.0.1"
+HANDOVER_SECONDS = 60
+"""As long as a drain waits for a proxy that says nothing: rollouts wait for the old process of an Envoy as well."""
 _METRICS = "metrics of "
 _OPTIONS = {"valkey": "--redis-port", "envoy_tls": "--tls-port"}
+_SHARED = {"envoy", "envoy_tls"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,9 @@ class ServerSettings:
     `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
     for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart. `proxy_key` is
     what the tokens are made from by which the server for proxies knows them. `certificate_key`: what the keys of
-    certificates are sealed with. `envoy_host`: where Envoy listens for callers. `metrics`: the port where a part shows
-    its metrics, by the part's name. `replica_user`: as whom replicas run; empty: as the workers' own user, as nothing
+    certificates are sealed with. `envoy_host`: where Envoy listens for callers. `envoy_handover_seconds`: for how long
+    one that is restarted goes on with what it has under way. `metrics`: the port where a part shows its metrics, by
+    its name. `replica_user`: as whom replicas run; empty: as the workers' own user, as nothing
     else was possible; None: so, as nobody has asked.
     """
 
@@ -73,6 +75,7 @@ class ServerSettings:
     proxy_key: str = field(default_factory=_key)
     certificate_key: str = field(default_factory=_key)
     envoy_host: str = HOST
+    envoy_handover_seconds: int = HANDOVER_SECONDS
     metrics: Mapping[str, int] = field(default_factory=dict)
     replica_user: str | None = None
 
@@ -98,19 +101,20 @@ def choose_settings(  # noqa: PLR0913 -- of these callers name what is not usual
     moved: Callable[[str], None],
     running: Collection[str] = (),
     measured: Collection[str] = (),
+    claims: ExitStack | None = None,
     begun: Callable[[ServerSettings | None], ServerSettings] = lambda last: last or ServerSettings(),
 ) -> ServerSettings:
     """Settings for a start, remembered in `home`. Parts that are `running` hold their ports; `measured` show metrics.
 
     `begun` makes of those of the last start, if there was one, what this start begins with.
 
-    `moved` gets a sentence for each remembered port that another program uses now. Raises StackError when an asked
-    port is taken.
+    `moved` gets a sentence for each remembered port that another program uses now. `claims`: keeps Envoy's ports for
+    it until it listens, when these are closed. Raises StackError when an asked port is taken.
     """
     last = begun(load_settings(home))
     wanted = asdict(asked) | {_METRICS + name: 0 for name in measured}
     remembered = asdict(last.ports) | {_METRICS + name: port for name, port in last.metrics.items()}
-    choice = _Choice(moved, remembered)
+    choice = _Choice(moved, remembered, claims)
     for name in sorted(wanted, key=lambda name: not wanted[name]):  # what is asked for first
         choice.choose(name, wanted[name], is_held=_part_of(name) in running)
     ports = Ports(**{name: choice.chosen[name] for name in asdict(asked)})
@@ -132,22 +136,33 @@ class _Choice:
 
     moved: Callable[[str], None]
     remembered: Mapping[str, int]
+    claims: ExitStack | None
     chosen: dict[str, int] = field(default_factory=dict)
 
     def choose(self, name: str, asked: int, *, is_held: bool) -> None:
         """The asked one, or the last one, which a part that runs holds, or another."""
         last, taken = self.remembered.get(name, 0), self.chosen.values()
         if last and is_held and asked in (0, last):
-            port = last
-        elif asked:
-            port = asked_port(_OPTIONS.get(name, f"--{name}-port"), asked, taken)
+            self.chosen[name] = last
+            return
+        if asked:
+            port = asked_port(_option(name), asked, taken)
         elif last and last not in taken and is_free(last):
             port = last
         else:
             port = free_port({*taken, *self.remembered.values()})
         if last and not asked and port != last:
             self.moved(f"port {last} of {name.replace('_', ' ')} is in use, so it moves to {port}")
+        self._keep(name, port)
         self.chosen[name] = port
+
+    def _keep(self, name: str, port: int) -> None:
+        """Take Envoy's port for it, as another stack may have chosen the same in this moment."""
+        if name in _SHARED and self.claims is not None:
+            held = claim(port, HOST)
+            if held is None:
+                raise _in_use(_option(name), port)
+            self.claims.enter_context(held)
 
 
 def is_free(port: int) -> bool:
@@ -168,23 +183,13 @@ def asked_port(option: str, port: int, reserved: Collection[int]) -> int:
     if port in reserved:
         raise StackError(f"Port {port} is asked for twice: choose another with {option}.")
     if not is_free(port):
-        raise StackError(f"Port {port} on {HOST} is in use: choose another with {option}, or stop what uses it.")
+        raise _in_use(option, port)
     return port
 
 
-def connected(path: Path, timeout: float) -> socket.socket:
-    """A connection to the Unix socket there. Raises OSError.
+def _option(name: str) -> str:
+    return _OPTIONS.get(name, f"--{name}-port")
 
-    The name of one has 107 characters at most, and a home may lie deeper: so it is named from its folder.
-    """
-    connection = socket.socket(socket.AF_UNIX)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        connection.settimeout(timeout)
-        connection.connect(f"/proc/self/fd/{folder}/{path.name}" if sys.platform == "linux" else str(path))
-    except OSError:
-        connection.close()
-        raise
-    finally:
-        os.close(folder)
-    return connection
+
+def _in_use(option: str, port: int) -> StackError:
+    return StackError(f"Port {port} on {HOST} is in use: choose another with {option}, or stop what uses it.")

@@ -34,6 +34,11 @@ class PartState:
     epoch: int = 0
 
     @property
+    def is_leaving(self) -> bool:
+        """Whether it has left its place to a new process, and goes on with what it has under way."""
+        return self.condition == "draining"
+
+    @property
     def carries_requests(self) -> bool:
         """Whether clients reach replicas through it."""
         return self.name.startswith("envoy")

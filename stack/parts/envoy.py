@@ -8,21 +8,21 @@ from pathlib import Path
 
 from stack.errors import StackError, folder_errors
 from stack.home.folder import Home, write_private
-from stack.home.settings import HOST, ServerSettings
+from stack.home.settings import HANDOVER_SECONDS, HOST, ServerSettings
 from stack.plan import Ready, StackPart
 
 # What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Nobody needs what
 # shows the token, or ends the process.
 _ADMIN_PATHS = ("/ready", "/stats", "/clusters", "/drain_listeners")
-# Draining takes as long as `down` waits for it, and closes every connection with its next answer. One that hands its
-# sockets over still has some seconds for requests in flight.
+# Draining takes as long as `down` waits for it, and closes every connection with its next answer.
 DRAIN_SECONDS = 1
-HANDOVER_SECONDS = 5
 MOST_ENVOYS = 2
 _OPTIONS = (
-    *("--concurrency", "2", "--log-level", "warn", "--drain-strategy", "immediate"),
-    *("--drain-time-s", str(DRAIN_SECONDS), "--parent-shutdown-time-s", str(HANDOVER_SECONDS)),
+    *("--concurrency", "2", "--log-level", "warn"),
+    *("--drain-strategy", "immediate", "--drain-time-s", str(DRAIN_SECONDS)),
 )
+_HANDOVER = "ROLLWAY_ENVOY_HANDOVER_SECONDS"
+_LONGEST_HANDOVER = 86_400
 
 
 def envoys_wanted(environ: Mapping[str, str]) -> int:
@@ -47,6 +47,15 @@ def envoy_host(environ: Mapping[str, str]) -> str:
         raise StackError(
             f"ROLLWAY_ENVOY_HOST must be an address of this machine, such as 0.0.0.0 for all, not {said!r}."
         ) from None
+
+
+def envoy_handover(environ: Mapping[str, str]) -> int:
+    """Read for how long an Envoy that is restarted goes on with what it has under way. Raises StackError."""
+    said = environ.get(_HANDOVER) or str(HANDOVER_SECONDS)
+    if not (said.isascii() and said.isdigit() and DRAIN_SECONDS < int(said) <= _LONGEST_HANDOVER):
+        least = DRAIN_SECONDS + 1
+        raise StackError(f"{_HANDOVER} must be a whole number from {least} to {_LONGEST_HANDOVER}, not {said!r}.")
+    return int(said)
 
 
 def envoy_parts(home: Home, settings: ServerSettings, count: int) -> tuple[StackPart, ...]:
@@ -77,7 +86,10 @@ def _envoy_part(home: Home, settings: ServerSettings, number: int) -> StackPart:
         write_private(file, text)
     return StackPart(
         name=name,
-        command=(str(program), "--config-path", str(file), "--base-id", str(_base_id(settings, number)), *_OPTIONS),
+        command=(
+            *(str(program), "--config-path", str(file), "--base-id", str(_base_id(settings, number)), *_OPTIONS),
+            *("--parent-shutdown-time-s", str(settings.envoy_handover_seconds)),
+        ),
         cwd=str(home.envoy),
         ready=Ready("unix", f"{admin}:/ready"),
         after=("api",),

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.machine.identity import Identity, is_alive, send_to_group
-from stack.home.folder import Home
-from stack.home.settings import HOST, connected
+from stack.home.folder import Home, connected
+from stack.home.settings import HOST
 from stack.home.state import PartState, read_state
 from stack.parts.envoy import DRAIN_SECONDS
 
@@ -40,9 +40,8 @@ def stop_in_order(
     stop_together([part for part in parts if not part.server], stopped)
     if replicas is not None:
         _stop_anyway(replicas, home.root)
-    for server in reversed(
-        [part for part in parts if part.server and not (replicas is None and part.carries_requests)]
-    ):
+    servers = [part for part in reversed(parts) if part.server and not (replicas is None and part.carries_requests)]
+    for server in sorted(servers, key=lambda part: part.is_leaving):  # its successor would end with it
         stop_together([server], stopped)
 
 

@@ -3,19 +3,17 @@
 import logging
 import os
 import select
-import subprocess
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 from runtime.machine.identity import Identity, identify
 from stack.home.folder import Home
 from stack.home.state import PartState, StackState, write_state
-from stack.parts.envoy import HANDOVER_SECONDS
 from stack.plan import StackPlan
 from stack.supervisor.child.supervised import Child
+from stack.supervisor.leaving import Leaving
 from stack.supervisor.logs import Logs
 from stack.supervisor.seen import part_states, without_secrets
 from stack.supervisor.signals import wakeup_on_signals
@@ -48,7 +46,7 @@ class Supervisor:
         self._self = identify(os.getpid()) or Identity(os.getpid(), 0.0, "")
         self._stop_asked = False
         self._written: StackState | None = None
-        self._leaving: Sequence[PartState] = ()
+        self._leaving = Leaving()
         self._wakeup = wakeup_on_signals(self._ask_stop)
         self._logs = Logs(home.log("supervisor"))
 
@@ -73,6 +71,7 @@ class Supervisor:
         When something does not start, what was taken over serves on; without such, StartFailedError is raised.
         """
         try:
+            self._leaving.adopt(self._plan.found)
             for child in self._children:
                 self._adopt(child)
             self._start()
@@ -100,16 +99,16 @@ class Supervisor:
             self._start()
 
     def _hand_over(self, child: Child) -> None:
-        """Start a part beside itself, and wait until the old process has left it everything and ended."""
-        self._leaving = [replace(child.state(), name=f"{child.part.name}-leaving", condition="draining")]
-        process = child.succeed()
+        """Start a part beside itself. The old process has left it everything when it is up, and ends by itself later.
+
+        One that is leaving since the restart before is waited for: of three the oldest would be cut off.
+        """
+        while self._leaving.has(child.part.name) and not self._stop_asked:
+            self._sleep()
+            self._advance()
+        state = child.state()
+        self._leaving.add(state, child.succeed())
         self._start()
-        try:
-            if process is not None:
-                process.wait(timeout=HANDOVER_SECONDS + child.part.start_timeout)
-            self._leaving = []
-        except subprocess.TimeoutExpired:
-            raise StartFailedError(f"{child.part.name} did not take over, the old one runs on.") from None
 
     def _ask_stop(self) -> None:
         self._stop_asked = True
@@ -133,6 +132,8 @@ class Supervisor:
         for child in self._children:
             due = child.waiting_until
             if due is not None and due <= time.monotonic() and self._may_start(child):
+                if child.is_first:
+                    self._leaving.end(child.part.name)
                 child.start(self._save)
             child.check()
         self._save()
@@ -162,7 +163,7 @@ class Supervisor:
 
     def _stop_all(self) -> None:
         self._phase = "stopping"
-        states = [*(child.state() for child in self._children), *self._leaving]
+        states = [*(child.state() for child in self._children), *self._leaving.states()]
         self._save()
         stop_in_order(self._home, states, self._note_stopped, self._replicas)
         for child in self._children:
@@ -188,7 +189,7 @@ class Supervisor:
             phase=self._phase,
             database_url=self._plan.database_url,
             redis_url=self._plan.redis_url,
-            parts=(*part_states(self._plan, self._children, over=self._over), *self._leaving),
+            parts=(*part_states(self._plan, self._children, over=self._over), *self._leaving.states()),
             failure=self._failure,
             workers=self._plan.workers,
             environment=self._plan.environment,

@@ -29,6 +29,7 @@ class Takeover:
 def take_over(wanted: Sequence[StackPart], found: Sequence[PartState], restart: Collection[str]) -> Takeover:
     """Sort the parts that run by what becomes of them. `restart` are the names that somebody asked to restart.
 
+    it is leaving its place to another -> kept, until it ends by itself
     no part of that name is wanted     -> ended
     it was not up when last seen       -> ended, and started anew with what is missing
     it is to be restarted              -> restarted
@@ -36,10 +37,11 @@ def take_over(wanted: Sequence[StackPart], found: Sequence[PartState], restart: 
     else                               -> kept
     """
     parts = {part.name: part for part in wanted}
+    leaving = [part for part in found if part.is_leaving]
     running = [part for part in found if part.name in parts and part.condition == "running"]
     restarted = [part for part in running if part.name in restart or part.digest != parts[part.name].digest]
     return Takeover(
-        kept=tuple(part for part in running if part not in restarted),
+        kept=tuple(part for part in found if part in leaving or (part in running and part not in restarted)),
         restarted=tuple(restarted),
-        ended=tuple(part for part in found if part not in running),
+        ended=tuple(part for part in found if part not in running and part not in leaving),
     )

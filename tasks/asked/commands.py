@@ -8,6 +8,7 @@ from typing import Any
 
 import structlog
 from celery import Task
+from celery.exceptions import Ignore
 from pydantic import BaseModel
 
 from db.commands.execute import FROM_HERE, Origin, execute
@@ -126,7 +127,8 @@ def _register(task: str) -> Task:
         except AWAY as error:
             if self.request.retries == MAX_RETRIES:
                 return _unavailable()
-            raise self.retry(exc=error, countdown=0) from None
+            self.retry(exc=error, countdown=0, throw=False)
+            raise Ignore from None  # the state of a Retry could be kept over the answer that another worker has given
 
     command.__doc__ = MESSAGES[task].__doc__
     command.__name__ = task.rpartition(".")[2]

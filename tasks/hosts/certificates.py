@@ -62,7 +62,9 @@ class CertificateWork:
                 case CertificateKind.GIVEN:
                     self._read_given(taken)
                 case CertificateKind.CALLERS:
-                    self._read_callers(taken)
+                    self._read_authorities(taken, taken.settings.callers_ca)
+                case CertificateKind.REPLICAS:
+                    self._read_authorities(taken, taken.upstream.ca if taken.upstream else None)
         except UnreadCertificateError as error:
             if taken.is_read:  # a host that has it has just read it: that this one lacks it is no fault
                 in_transaction(self.engine, partial(leave, taken=taken, pause=_SOON))
@@ -88,10 +90,10 @@ class CertificateWork:
         sealed = self._ordering.seal.closed(key)
         self._write(taken, NewCertificate(chain, sealed, facts.names, facts.not_before, facts.not_after))
 
-    def _read_callers(self, taken: TakenCertificate) -> None:
+    def _read_authorities(self, taken: TakenCertificate, reference: str | None) -> None:
         from certificates.facts import check_authorities  # noqa: PLC0415 -- cryptography, which few workers need
 
-        text = self._read(taken.settings.callers_ca)
+        text = self._read(reference)
         check_authorities(text)
         self._write(taken, NewCertificate(text, None, (), None, None))
 

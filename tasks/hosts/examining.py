@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from domain.replicas.examined import PATIENCE_SECONDS, advice, seen
 from domain.revisions.health_check import HealthCheck
+from domain.traffic.tls import ReplicaTls
 from runtime.base import Runtime
 from runtime.probing.examine import examine
 from runtime.process.family import listening_of
@@ -24,7 +25,7 @@ _AT_ONCE = 4
 
 
 class ExaminedReplica(BaseModel):
-    """A replica to examine. `callers_host`: the name by which callers reach it."""
+    """A replica to examine. `callers_host`: the name by which callers reach it. `tls`: None: asked in clear text."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -32,6 +33,7 @@ class ExaminedReplica(BaseModel):
     runtime: str
     check: HealthCheck
     callers_host: str = Field(max_length=253)
+    tls: ReplicaTls | None = None
 
 
 class ExaminationQuestion(HostQuestion):
@@ -89,7 +91,9 @@ class ExaminationAnswers:
             return None
         is_container = asked.runtime == "docker"
         listening = () if is_container else listening_of(replica.handle)
-        found = await examine(replica.address, asked.check, asked.callers_host, listening, is_container=is_container)
+        found = await examine(
+            *(replica.address, asked.check, asked.callers_host, listening), is_container=is_container, tls=asked.tls
+        )
         return Examined(asked.route, seen(found), advice(found))
 
 

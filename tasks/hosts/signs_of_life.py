@@ -60,12 +60,17 @@ class SignsGiver:
 
     def show(self) -> None:
         """Show one, and compare the clocks. Raises what Postgres raises when it is in trouble."""
+        late = threading.Timer(_PATIENCE_SECONDS, self.told, [psycopg.errors.ConnectionTimeout("it takes too long")])
+        late.daemon = True
+        late.start()  # a look whether an old connection lives, and a new one, take their time before anything is asked
         try:
             with transaction(self.engine) as connection:
                 reading = self._show(connection)
         except psycopg.Error as error:
             self.told(error)
             raise
+        finally:
+            late.cancel()
         self.told(None)
         if reading.is_asked:
             self.asked()

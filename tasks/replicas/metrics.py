@@ -49,7 +49,7 @@ def _pages(deployment: WatchedDeployment) -> _Pages:
     for rule in _scraped(deployment):
         metrics[rule.path].add(rule.metric)
     return {
-        (address, path): MetricsPage(address, path, frozenset(names))
+        (address, path): MetricsPage(address, path, frozenset(names), deployment.tls)
         for address in deployment.addresses
         for path, names in metrics.items()
     }

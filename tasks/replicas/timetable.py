@@ -68,4 +68,6 @@ def _target(route: RouteRow, now: datetime) -> ProbeTarget | None:
     check = route.spec.health_check
     if check is None or route.address is None or route.started_at is None:
         return None
-    return ProbeTarget(route.id, route.address, check) if probe_is_due(check, route.started_at, now) else None
+    return (
+        ProbeTarget(route.id, route.address, check, route.tls) if probe_is_due(check, route.started_at, now) else None
+    )

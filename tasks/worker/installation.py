@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import structlog
@@ -68,6 +69,13 @@ def is_ours() -> bool:
     return True
 
 
+_SHARING_POOLS = ("celery.concurrency.thread", "celery.concurrency.solo")
+"""Pools whose tasks share one process: connections and replicas of a process must not cross a fork."""
+
+
 @worker_init.connect
-def _begin_as_worker(**_: object) -> None:
+def _begin_as_worker(sender: Any = None, **_: object) -> None:  # noqa: ANN401  (Celery's worker)
+    if sender is not None and sender.pool_cls.__module__ not in _SHARING_POOLS:
+        pool = sender.pool_cls.__module__.rpartition(".")[2]
+        refuse_to_begin(f"tasks run in threads, and this worker has the pool {pool}: start it with -P threads")
     begin(settings().home)

@@ -33,6 +33,18 @@ class Rest:
         _log.warning("Postgres is reached again" if is_reached else "rests until it reaches Postgres")
         if not is_reached:
             self.slots.let_go()
-        change = self.consumer.add_task_queue if is_reached else self.consumer.cancel_task_queue
-        for name in SHARED_QUEUES:
-            self.consumer.call_soon(change, name)
+        self.consumer.call_soon(self._follow)
+
+    def _follow(self) -> None:
+        """Read what is to be read now. Calls that piled up while Redis was away come in no order, and all do the same.
+
+        First it is chosen, which needs no Redis: where that breaks off, the next connection reads what is chosen.
+        """
+        queues = self.consumer.app.amqp.queues
+        if self._is_resting:
+            choose, change = queues.deselect, self.consumer.cancel_task_queue
+        else:
+            choose, change = (lambda name: queues.select_add(queues[name])), self.consumer.add_task_queue
+        for follow in (choose, change):
+            for name in SHARED_QUEUES:
+                follow(name)

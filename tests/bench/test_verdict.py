@@ -88,6 +88,22 @@ def test_what_was_sent_while_a_replica_hung_unnoticed_is_allowed_when_it_is_not_
     assert judge(played(Noted(frozen=(KILLED_AT, KILLED_AT + 3))), with_failures(failure), []).allowed == allowed
 
 
+@pytest.mark.parametrize(
+    ("failure", "allowed"),
+    [
+        (replace(IN_FLIGHT, idempotent=True, failed_at=KILLED_AT - 0.1), 1),
+        (replace(IN_FLIGHT, started_at=None, due_at=KILLED_AT + 0.2, failed_at=KILLED_AT + 0.2), 1),
+        (replace(IN_FLIGHT, started_at=KILLED_AT + 1.1, failed_at=KILLED_AT + 1.2), 0),
+        (replace(IN_FLIGHT, started_at=1001.0, failed_at=1002.0), 0),
+    ],
+    ids=["under way", "nobody listened", "somebody listened again", "over before the kill"],
+)
+def test_what_met_an_envoy_that_was_killed_is_allowed_until_somebody_listens_in_its_place(
+    failure: Failure, allowed: int
+) -> None:
+    assert judge(played(Noted(away=(KILLED_AT, KILLED_AT + 1))), with_failures(failure), []).allowed == allowed
+
+
 def test_failures_that_were_counted_but_not_kept_are_forbidden() -> None:
     many = replace(with_failures(IN_FLIGHT), failed={"status 503": 3})
     assert judge(played(Noted(killed_at=KILLED_AT)), many, []).forbidden == 2

@@ -47,6 +47,8 @@ LINES = (
     "traffic web",
     "proxies",
     "hosts",
+    "drain-host rack-7",
+    "undrain-host rack-7",
     "forget-host rack-7",
     "subscribe ci --webhook ci",
     "unsubscribe ci",

@@ -119,9 +119,11 @@ def test_what_is_shown_of_a_value_is_json() -> None:
 
 def test_a_postgres_that_is_too_old_is_refused_and_its_connection_closed(database: str, engine: Engine) -> None:
     url = make_url(database)
-    with forwarder(url.port or 0, (b"server_version\x0018", b"server_version\x0015")) as network:
+    [its] = read(engine, "SHOW server_version")
+    said = b"server_version\x00"
+    with forwarder(url.port or 0, (said + its["server_version"][:2].encode(), said + b"15")) as network:
         old = make_engine(DatabaseSettings(url=url.set(port=network.port).render_as_string(hide_password=False)))
-        with pytest.raises(UnfitServerError, match="is 15; Rollway needs 18 or newer"):
+        with pytest.raises(UnfitServerError, match="is 15; Rollway needs 17 or newer"):
             old.connect()
         old.dispose()
     query = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.proxies.edge import api_process, envoy_process
+from tests.support.proxies.edge import edge_before
 from tests.support.stack.stack import Fleet
 
 
@@ -30,14 +30,5 @@ def running_fleet(module_database: str, module_redis: str, tmp_path_factory: pyt
 @pytest.fixture(scope="module")
 def envoy(running_fleet: Fleet) -> Iterator[str]:
     """The url of an Envoy that has its routes from an api server, beside the fleet."""
-    redis_url = running_fleet.environment["REDIS_URL"]
-    api = api_process(running_fleet.database, redis_url, running_fleet.home)
-    proxy = envoy_process(api, running_fleet.home)
-    try:
-        api.start()
-        proxy.start()
-        yield proxy.url
-    finally:
-        for process in (proxy, api):
-            if process.process is not None:
-                process.end(kill=True)
+    with edge_before(running_fleet.database, running_fleet.environment["REDIS_URL"], running_fleet.home) as url:
+        yield url

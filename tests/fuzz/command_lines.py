@@ -24,6 +24,8 @@ GOOD: Sequence[str] = (
     "retry web",
     "promote web",
     "destroy gone --yes",
+    "drain-host rack-7",
+    "undrain-host rack-7",
     "forget-host rack-7",
     "status web",
     "history web --lines 5",

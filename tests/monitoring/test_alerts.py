@@ -76,11 +76,11 @@ def test_each_fault_makes_its_alert_fire_until_it_is_put_right(watched: Watched,
         for alert, fault in FAULTS[when].items():
             labels[alert] = faults.enter_context(fault(watched))
         for alert, of in labels.items():
-            eventually(partial(prometheus.has_fired, alert, of, began), 30, f"{alert} to fire: {of}")
+            eventually(partial(prometheus.has_fired, alert, of, began), 60, f"{alert} to fire: {of}")
         summaries = [found["annotations"]["summary"] for found in prometheus.firing()]
         assert [summary for summary in summaries if "error" in summary or "no value" in summary] == []
     for alert, of in labels.items():
-        eventually(partial(prometheus.is_over, alert, of), 30, f"{alert} to be over: {of}")
+        eventually(partial(prometheus.is_over, alert, of), 60, f"{alert} to be over: {of}")
 
 
 DASHBOARD = project_root() / "monitoring/rollway.dashboard.json"

@@ -70,11 +70,13 @@ def replicas(state: State) -> Iterator[Move]:
                 if state.left.misfortunes:
                     yield _news("a replica fails to start", state, route, RouteStatus.FAILED)
                     yield _news("its host is lost", state, route, RouteStatus.FAILED, blame=False)
+                    yield _drained(state, route)
             case RouteStatus.TERMINATING:
                 yield Move("a replica has stopped", _without(state, route), kind=True)
             case RouteStatus.HEALTHY if state.left.misfortunes:
                 yield _news("a replica dies", state, route, RouteStatus.FAILED)
                 yield _news("its host is lost", state, route, RouteStatus.FAILED, blame=False)
+                yield _drained(state, route)
                 yield _news("a replica sickens", state, route, RouteStatus.UNHEALTHY)
                 yield _news("a replica degrades", state, route, RouteStatus.DEGRADED)
             case RouteStatus.UNHEALTHY | RouteStatus.DEGRADED:
@@ -92,10 +94,18 @@ def _news(
     return Move(event, changed(state, deployment, misfortune=not kind), kind, broken=broken)
 
 
+def _drained(state: State, there: Route) -> Move:
+    """A person empties its host, or gives it back."""
+    event = "its host is given back" if there.is_misplaced else "its host is drained"
+    moved = replace(there, is_misplaced=not there.is_misplaced)
+    routes = tuple(moved if route is there else route for route in state.deployment.routes)
+    drained = replace(state.deployment, routes=routes, version=state.deployment.version + 1)
+    return Move(event, changed(state, drained, misfortune=True))
+
+
 def _without(state: State, gone: Route) -> State:
-    deployment = state.deployment
-    left = tuple(route for route in deployment.routes if route.id != gone.id)
-    return changed(state, replace(deployment, routes=left, version=deployment.version + 1))
+    left = tuple(route for route in state.deployment.routes if route.id != gone.id)
+    return changed(state, replace(state.deployment, routes=left, version=state.deployment.version + 1))
 
 
 def proxies(state: State) -> Iterator[Move]:

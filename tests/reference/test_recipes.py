@@ -1,4 +1,4 @@
-"""What CONTRIBUTING says of adding a command or a read is done to a copy of the product, to the letter, and asked."""
+"""What CONTRIBUTING says of adding a command, a phase or a read is done to a copy of the product, to the letter."""
 
 import json
 import os
@@ -16,11 +16,11 @@ from sqlalchemy import Engine
 from domain.installation.tokens import Role
 from tests.support.people.people_api import People, people_process
 from tests.support.pictures.pictures import PROVISIONING, READY
-from tests.support.rows.deployments import make_deployment, read
+from tests.support.rows.deployments import make_deployment, read, write
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("api", "cli", "db", "domain", "runtime", "stack", "tasks", "traffic")
-MOST_FILES = {"command": 4, "read": 2}
+MOST_FILES = {"command": 4, "read": 2, "phase of a rollout": 4}
 
 ASKED = """
 import asyncio, json, os, sys
@@ -89,6 +89,24 @@ with Reader() as reader:
     }))
 """
 
+PHASE = """
+import os
+from db.connection.engine import make_engine
+from db.connection.settings import DatabaseSettings
+from tests.support.rows.deployments import mark, read
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
+
+engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
+for row in read(engine, "SELECT id FROM deployments"):
+    mark(engine, row["id"])
+run_until_quiet(coordinator_without_redis(engine))
+"""
+STANDS = "SELECT name, lifecycle, sub_step, reason FROM deployments ORDER BY name"
+LET_SETTLE = (
+    "ALTER TABLE deployments DROP CONSTRAINT deployments_sub_step_check, ADD CONSTRAINT deployments_sub_step_check"
+    " CHECK (sub_step IN ('provisioning', 'settling', 'rolling_back'))"
+)
+
 
 def recipe(what: str) -> str:
     section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition(f"### Add a {what}\n")[2]
@@ -113,7 +131,7 @@ def ran(copy: Path, *command: str, given: str | None = None, **more: str) -> str
 
 
 @pytest.mark.parametrize("what", MOST_FILES)
-def test_a_command_is_four_files_of_the_product_and_a_read_is_two(what: str) -> None:
+def test_a_command_and_a_phase_are_four_files_of_the_product_and_a_read_is_two(what: str) -> None:
     changed = re.findall(r"^\+\+\+ (.+)$", recipe(what), re.MULTILINE)
     assert 0 < len(changed) <= MOST_FILES[what]
     assert {path.partition("/")[0] for path in changed} <= {*PRODUCT}
@@ -141,6 +159,26 @@ def test_what_is_added_by_the_recipe_is_asked_in_every_way_there_is(copy: Path, 
     ran(copy, sys.executable, "-m", "cli.main", *shlex.split(example), DATABASE_URL=database)
     ((after,),) = (row.values() for row in read(engine, DEADLINE))
     assert after - before == 60 + 60 + 600
+
+
+@pytest.mark.decides_wrongly  # as the product sees it that has no such phase
+def test_a_phase_that_is_added_by_the_recipe_lasts_and_is_left_in_either_direction(
+    copy: Path, engine: Engine, database: str
+) -> None:
+    for name in ("bad", "good"):
+        make_deployment(engine, "|■■■", name=name, n=3, status=PROVISIONING)
+    write(engine, LET_SETTLE)
+    ran(copy, "git", "apply", "-p0", "-", given=recipe("phase of a rollout"))
+    ran(copy, sys.executable, "-c", PHASE, DATABASE_URL=database)
+    settling = {"lifecycle": "deploying", "sub_step": "settling", "reason": "waiting: 0 s settling < 5 min"}
+    assert read(engine, STANDS) == [{"name": name, **settling} for name in ("bad", "good")]
+    write(
+        engine, "UPDATE deployments SET phase_started_at = phase_started_at - interval '5 minutes' WHERE name = 'good'"
+    )
+    ran(copy, sys.executable, "-m", "cli.main", "abort", "bad", DATABASE_URL=database)
+    ran(copy, sys.executable, "-c", PHASE, DATABASE_URL=database)
+    bad, good = read(engine, STANDS)
+    assert (bad["sub_step"], good["lifecycle"]) == ("rolling_back", "ready")
 
 
 def test_a_read_that_is_added_by_the_recipe_is_asked(copy: Path, engine: Engine, database: str) -> None:

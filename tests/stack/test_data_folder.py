@@ -77,7 +77,7 @@ def test_an_older_postgres_is_refused_as_a_folder_and_as_a_server(tmp_path: Path
     server.start()
     try:
         with pytest.raises(
-            StackError, match=f"PostgreSQL at 127.0.0.1:{port}/postgres is 16; Rollway needs 18 or newer"
+            StackError, match=f"PostgreSQL at 127.0.0.1:{port}/postgres is 16; Rollway needs 17 or newer"
         ):
             check_database(f"postgresql://rollway@127.0.0.1:{port}/postgres")
     finally:

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -57,3 +58,18 @@ def assert_all_differ(settings: ServerSettings) -> None:
 def test_two_stacks_on_one_machine_have_proxies_of_different_names(tmp_path: Path) -> None:
     nodes = {choose_settings(made_home(tmp_path / name), Ports(), lambda _: None).envoy_node for name in ("a", "b")}
     assert len(nodes) == 2
+
+
+def test_two_stacks_that_begin_at_once_do_not_share_a_port_for_callers(tmp_path: Path) -> None:
+    """Envoys share a port without an error, of strangers too: half of the callers of each would meet the other."""
+    port = free_port()
+    with ExitStack() as claims:
+        begun = choose_settings(made_home(tmp_path / "a"), Ports(envoy=port), lambda _: None, claims=claims)
+        assert begun.ports.envoy == port
+        with ExitStack() as others, pytest.raises(StackError, match=f"Port {port} on 127.0.0.1 is in use"):
+            choose_settings(made_home(tmp_path / "b"), Ports(envoy=port), lambda _: None, claims=others)
+        with socket.socket() as envoy:
+            envoy.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            envoy.bind(("127.0.0.1", port))
+            envoy.listen()
+            socket.create_connection(("127.0.0.1", port)).close()

@@ -11,7 +11,7 @@ from stack.home.state import PartState
 from stack.plan import Ready, StackPart
 from stack.status import StackStatus, stack_status
 from stack.supervisor.takeover import take_over
-from stack.up import stay
+from stack.up import _needed, stay
 from tests.support.stack.small_stack import SmallStack, alive, kill
 from tests.support.stack.waiting import eventually
 
@@ -30,6 +30,7 @@ def found(name: str, *command: str, condition: str = "running") -> PartState:
         pytest.param(found("beat", "old"), "ended", id="nobody wants it"),
         pytest.param(found("api", "new", condition="starting"), "ended", id="it was not up"),
         pytest.param(found("envoy", "new"), "restarted", id="it is to be restarted"),
+        pytest.param(found("envoy-leaving", "old", condition="draining"), "kept", id="it is leaving its place"),
         pytest.param(found("api", "old"), "restarted", id="it was started from another plan"),
         pytest.param(found("api", "new"), "kept", id="it is as it should be"),
     ],
@@ -38,6 +39,25 @@ def test_what_becomes_of_a_part_that_runs(runs: PartState, becomes: str) -> None
     takeover = take_over([part("api", "new"), part("envoy", "new")], [runs], ["envoy"])
     assert getattr(takeover, becomes) == (runs,)
     assert takeover.sentence.startswith(becomes)
+
+
+@pytest.mark.parametrize(
+    ("kept", "runs"),
+    [(("api", "worker1"), False), (("worker1", "envoy"), True), ((), True)],
+    ids=["envoy alone is restarted", "what comes after it is restarted", "nothing runs"],
+)
+def test_what_ends_by_itself_runs_again_only_where_something_is_started_that_comes_after_it(
+    kept: tuple[str, ...],
+    runs: bool,  # noqa: FBT001
+) -> None:
+    migrate = replace(part("migrate"), ready=Ready("exit"))
+    parts = (
+        migrate,
+        replace(part("worker1"), after=("migrate",)),
+        replace(part("api"), after=("migrate",)),
+        replace(part("envoy"), after=("api",)),
+    )
+    assert _needed(parts, kept) == (parts if runs else parts[1:])
 
 
 def test_a_part_whose_files_say_something_else_is_another_part() -> None:
@@ -139,6 +159,8 @@ def test_a_restart_from_another_shell_runs_the_stack_as_it_was_asked_for(small: 
     small.up()
     small.environ = {"ROLLWAY_HOST": "another", "DATABASE_URL": "postgresql://elsewhere/rollway"}
     small.restart("worker1")
+    told = "DATABASE_URL, ROLLWAY_HOST: what runs keeps what it was started with"
+    assert any(text.startswith(told) for text in small.texts())
     lose_the_supervisor(small)
     small.up()
     assert small.home.log("worker1").read_text() == "host rack-7 is ready.\n" * 2

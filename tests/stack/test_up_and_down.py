@@ -10,6 +10,7 @@ from stack.connect import export_urls
 from stack.errors import StackError
 from stack.home.settings import Ports
 from stack.status import stack_status
+from tests.support.stack.environment import NO_ACCOUNT
 from tests.support.stack.small_stack import SmallStack, alive
 
 pytestmark = pytest.mark.e2e
@@ -118,3 +119,31 @@ def test_commands_find_the_servers_of_a_running_stack_and_say_when_there_is_none
     export_urls(environ)
     assert environ["DATABASE_URL"] == small.state().database_url
     assert environ["REDIS_URL"] == small.state().redis_url
+
+
+def test_up_after_a_stop_that_keeps_replicas_takes_what_the_shell_says_and_else_what_was(small: SmallStack) -> None:
+    """Nothing but Envoy runs, so all may be otherwise; what a shell leaves out may be where callers come in."""
+    small.environ = {"ROLLWAY_HOST": "rack-7", "ROLLWAY_SLOTS": "2", "ROLLWAY_LOG_FILES": "3"}
+    small.up()
+    small.down(keep_replicas=True)
+    small.environ = {"ROLLWAY_SLOTS": "4", "ROLLWAY_LOG_FILES": ""}
+    small.said.clear()
+    small.up()
+    assert small.state().environment == {**NO_ACCOUNT, "ROLLWAY_HOST": "rack-7", "ROLLWAY_SLOTS": "4"}
+    assert "as before: ROLLWAY_HOST; set one to nothing to forget it" in small.texts()
+
+
+def test_an_up_that_fails_after_a_stop_that_keeps_replicas_leaves_them_and_what_they_are_found_by(
+    small: SmallStack,
+) -> None:
+    small.up()
+    small.down(keep_replicas=True)
+    small.environ = {"ROLLWAY_HOST": "another"}
+    with pytest.raises(StackError, match=r"belongs to the host .*: leave ROLLWAY_HOST as it was"):
+        small.up()
+    small.environ = {"ROLLWAY_SLOTS": "none"}
+    small.scripts["worker1"] = "echo ValueError: no number; exit 1"
+    with pytest.raises(StackError, match="worker1 does not start: ValueError: no number"):
+        small.up()
+    assert small.state().phase == "serving"
+    assert small.state().environment == NO_ACCOUNT

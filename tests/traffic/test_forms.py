@@ -7,7 +7,7 @@ import yaml
 
 from domain.model.states import RouteStatus
 from domain.traffic.published import Protocol, RequestRules
-from domain.traffic.tls import TlsSettings
+from domain.traffic.tls import ReplicaTls, TlsSettings
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
 from traffic.envoy.bootstrap import envoy_bootstrap
 from traffic.envoy.told import envoy_resources
@@ -194,3 +194,5 @@ def test_prometheus_gets_every_replica_with_what_it_belongs_to() -> None:
         },
     }
     assert (second["targets"], second["labels"]["traffic"]) == (["[::1]:90"], "preview")
+    (secure,) = prometheus_targets(table(replace(deployment(route(1)), replica_tls=ReplicaTls("web", None))))
+    assert secure["labels"]["__scheme__"] == "https"

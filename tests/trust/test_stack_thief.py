@@ -4,25 +4,20 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import psutil
 import pytest
 
-from db.connection.engine import in_transaction
-from db.tokens import create_token
-from domain.installation.tokens import NewToken, Role
+from domain.installation.tokens import Role
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest
 from runtime.process.accounts import Accounts
 from runtime.process.runtime import ProcessRuntime
 from stack.home.settings import load_settings
-from stack.home.state import read_state
-from tests.support.rows.databases import engine_on
 from tests.support.stack.waiting import eventually
-from tests.support.trust.thief import EVERY, Around, Loot, around, shared_folder
-from tests.support.workers.runtimes import ended
+from tests.support.trust.thief import EVERY, Around, Loot, around, asking, shared_folder
 
 pytestmark = [
     pytest.mark.e2e,
@@ -45,11 +40,24 @@ def shared() -> Iterator[Path]:
 
 
 def loot(stack: Around, runtime: ProcessRuntime, deployment: str, shared: Path) -> Loot:
-    """What a thief of that deployment gets."""
+    """What a thief of that deployment gets.
+
+    The stack's worker knows no route of it, and ends it where a sweep meets it: then another one tries.
+    """
+    return stack.loot_of(eventually(lambda: said_by_a_thief(stack, runtime, deployment, shared)))
+
+
+def said_by_a_thief(stack: Around, runtime: ProcessRuntime, deployment: str, shared: Path) -> str:
     spec = RevisionSpec(command=stack.thief(shared))
     replica = runtime.start(ReplicaRequest(uuid4(), deployment, f"{deployment}-1", spec, is_walled=True))
-    ended(runtime, replica.route_id)
-    return stack.loot_of(eventually(lambda: runtime.log_tail(replica.route_id, 1)))
+    eventually(lambda: is_gone(runtime, replica.route_id))
+    return runtime.log_tail(replica.route_id, 1)
+
+
+def is_gone(runtime: ProcessRuntime, route_id: UUID) -> bool:
+    """Whether it has ended; the sweep forgets it then."""
+    replica = runtime.find(route_id)
+    return replica is None or not replica.running
 
 
 def test_a_thief_behind_the_account_of_its_deployment_gets_nothing(stack: Around, shared: Path) -> None:
@@ -114,7 +122,7 @@ def test_a_thief_of_each_role_gets_nothing_through_the_stack(
 ) -> None:
     """Each token tries to let a program run that takes what it can; the stack's own worker starts it."""
     name = f"thief-{role}-{'one' if is_scoped else 'all'}"
-    with asking(stack, Role.ADMIN) as owner, asking(stack, role, *([name] if is_scoped else [])) as thief:
+    with asking(stack.home, Role.ADMIN) as owner, asking(stack.home, role, *([name] if is_scoped else [])) as thief:
         assert owner.post("/v1/deployments", json={"deployment": name, "desired_replicas": 1}).status_code == 201
         python, option, code, things = stack.thief(shared)
         spec = {"command": [python, option, f"{code}\nsys.stdout.flush()\nimport time; time.sleep(600)", things]}
@@ -130,22 +138,6 @@ def test_a_thief_of_each_role_gets_nothing_through_the_stack(
 def printed(client: httpx.Client, name: str) -> str:
     items = client.post(f"/v1/deployments/{name}/logs", json={"lines": 1}).raise_for_status().json()["items"]
     return next((item["text"] for item in items if '"tried"' in item["text"]), "")
-
-
-def asking(stack: Around, role: Role, *deployments: str) -> httpx.Client:
-    """Who shows a new token to the stack's server for people."""
-    settings, state = load_settings(stack.home), read_state(stack.home)
-    assert settings
-    assert state
-    secret = uuid4().hex
-    token = NewToken(name=f"{role}-{secret[:6]}", role=role, deployments=deployments, days=1, actor="test")
-    engine = engine_on(state.database_url)
-    in_transaction(engine, lambda connection: create_token(connection, token, secret))
-    engine.dispose()
-    shown = {"authorization": f"Bearer {secret}"}
-    return httpx.Client(
-        base_url=f"http://127.0.0.1:{settings.ports.people}", headers=shown, trust_env=False, timeout=30
-    )
 
 
 def test_no_two_of_them_run_as_the_same_user_and_postgres_as_its_own(stack: Around) -> None:

@@ -15,8 +15,16 @@ from domain.traffic.nodes import token_of
 from traffic.envoy import held
 from traffic.envoy.clusters import XDS_CLUSTER
 from traffic.envoy.counted import LONGEST_MS
-from traffic.envoy.names import ROUTE_CONFIGURATION
+from traffic.envoy.names import PAGES, ROUTE_CONFIGURATION, page_key
 
+_HTML = "text/html; charset=utf-8"
+_IF = "type.googleapis.com/envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
+_NO_GRPC = {
+    "name": "content-type",
+    "string_match": {"prefix": "application/grpc"},
+    "invert_match": True,
+    "treat_missing_header_as_empty": True,
+}
 _OWN = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
@@ -60,6 +68,7 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         held_header=held.HEADER,
         held_round=f"{held.ROUND_SECONDS:g}s",
         session_cookie=SESSION_COOKIE,
+        failure_pages=json.dumps([_page_for(status) for status in (502, 503, 504)]),
         types="type.googleapis.com/envoy.extensions",
     )
 
@@ -74,6 +83,19 @@ def filter_of_requests() -> Mapping[str, Any]:
     (found,) = chain["filters"]
     assert isinstance(found, dict)  # noqa: S101  (narrows the type)
     return found
+
+
+def _page_for(status: int) -> dict[str, Any]:
+    """Take the page of the route, where it has one, for what Envoy itself answers; a caller of gRPC reads none."""
+    key = page_key(str(status))
+    has_one = {"@type": _IF, "expression": f"'{key}' in xds.route_metadata.filter_metadata['{PAGES}']"}
+    filters = [
+        {"status_code_filter": {"comparison": {"value": {"default_value": status, "runtime_key": "rollway.none"}}}},
+        {"header_filter": {"header": _NO_GRPC}},
+        {"extension_filter": {"name": "envoy.access_loggers.extension_filters.cel", "typed_config": has_one}},
+    ]
+    page = {"text_format_source": {"inline_string": f"%METADATA(ROUTE:{PAGES}:{key})%"}, "content_type": _HTML}
+    return {"filter": {"and_filter": {"filters": filters}}, "body_format_override": page}
 
 
 def _at(host: str | Path, port: int = 0) -> dict[str, object]:

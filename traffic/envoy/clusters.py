@@ -5,6 +5,7 @@ from typing import Any
 from domain.model.states import RouteStatus
 from domain.traffic.chosen import Sticky
 from domain.traffic.published import Protocol
+from domain.traffic.tls import ReplicaTls
 from traffic.envoy import held
 from traffic.envoy.names import (
     MIRROR_STATISTICS,
@@ -20,6 +21,10 @@ XDS_CLUSTER = "rollway-xds"
 """The name under which the bootstrap knows the server that these resources come from."""
 _HTTP = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _NO_LIMIT = 1_000_000
+_SPEAKS_TLS = {"tls": "yes"}
+_UPSTREAM_TLS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
+_SYSTEM_AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
+"""As Debian, Ubuntu, Alpine and Arch have it, and the images of Envoy."""
 _RING_SIZE = 4096
 """Places on the ring of callers who stay: with ten replicas each has its tenth of them but for a twentieth of that."""
 _UNLIMITED = dict.fromkeys(("max_connections", "max_pending_requests", "max_requests", "max_retries"), _NO_LIMIT)
@@ -44,6 +49,13 @@ def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
 def cluster_of(name: str, service: Service) -> dict[str, Any]:
     """That of a mirror counts under a name of its own, so that to read it takes no look at all clusters."""
     made = cluster(name, service.rules.protocol)
+    if service.replica_tls is not None:
+        # who waits while nothing serves waits in the proxy itself, without TLS
+        socket = {
+            "name": "envoy.transport_sockets.tls",
+            "typed_config": _tls(service.replica_tls, service.rules.protocol),
+        }
+        made["transport_socket_matches"] = [{"name": "tls", "match": _SPEAKS_TLS, "transport_socket": socket}]
     if name == service.name and service.rules.hold_seconds is not None:
         made["circuit_breakers"]["thresholds"].append({**_UNLIMITED, **held.threshold(service.rules)})
     sides = {canary_cluster(service.name), baseline_cluster(service.name)}
@@ -59,6 +71,24 @@ def cluster_of(name: str, service: Service) -> dict[str, Any]:
 
 def _bounded(sticky: Sticky) -> dict[str, Any]:
     return {"hash_balance_factor": round(100 * sticky.max_load)} if sticky.max_load else {}
+
+
+def _tls(tls: ReplicaTls, protocol: Protocol) -> dict[str, Any]:
+    """Return how replicas are asked by TLS: under one name, which their certificates must be for."""
+    known = {"trusted_ca": {"filename": _SYSTEM_AUTHORITIES}} if tls.ca is None else believed(tls.ca)
+    names = [{"san_type": "DNS", "matcher": {"exact": tls.name}}]
+    context = {
+        "alpn_protocols": ["h2"] if protocol is Protocol.HTTP2 else ["http/1.1"],
+        "validation_context": {**known, "match_typed_subject_alt_names": names},
+    }
+    return {"@type": _UPSTREAM_TLS, "sni": tls.name, "common_tls_context": context}
+
+
+def believed(authorities: str) -> dict[str, Any]:
+    """Return whom to believe; while nobody is known, nobody is believed: no certificate has this fingerprint."""
+    if authorities:
+        return {"trusted_ca": {"inline_string": authorities}}
+    return {"verify_certificate_hash": ["0" * 64]}
 
 
 def cluster(name: str, protocol: Protocol = Protocol.HTTP1) -> dict[str, Any]:
@@ -127,13 +157,14 @@ def assignment_of(name: str, endpoints: tuple[Upstream, ...], service: Service) 
     Those others stand in for a canary; or, where callers stay, they wait for a seat.
     """
     waiting = _without_seats(endpoints) if service.rules.sticky and name == service.name else ()
-    first = [_lb_endpoint(upstream) for upstream in endpoints if upstream not in waiting]
+    tls = service.replica_tls is not None
+    first = [_lb_endpoint(upstream, tls=tls) for upstream in endpoints if upstream not in waiting]
     if name == service.name and service.is_held:
         first.append(held.place())
-    others = [_lb_endpoint(upstream) for upstream in waiting]
+    others = [_lb_endpoint(upstream, tls=tls) for upstream in waiting]
     if stand_ins := stand_ins_of(name, service):
         failed = f"{endpoints[0].revision_id}{STOOD_IN}"
-        others = [_lb_endpoint(upstream, failed) for upstream in stand_ins]
+        others = [_lb_endpoint(upstream, failed, tls=tls) for upstream in stand_ins]
     if not others:
         return {"cluster_name": name, "endpoints": [{"lb_endpoints": first}]}
     return {
@@ -150,15 +181,16 @@ def _without_seats(endpoints: tuple[Upstream, ...]) -> tuple[Upstream, ...]:
     return waiting if len(waiting) < len(serving) else ()
 
 
-def _lb_endpoint(upstream: Upstream, counts_for: str = "") -> dict[str, Any]:
+def _lb_endpoint(upstream: Upstream, counts_for: str = "", *, tls: bool) -> dict[str, Any]:
     """One replica. Where callers stay, its place among the others is made from `hash_key`: whoever has a seat."""
     revision = counts_for or str(upstream.revision_id)
     who = {"revision": upstream.revision, "revision_id": revision, "route": str(upstream.route_id)}
     serving = "no" if upstream.status is RouteStatus.TERMINATING else "yes"
+    speaks = {"envoy.transport_socket_match": _SPEAKS_TLS} if tls else {}
     found_by = {} if upstream.seat is None else {"hash_key": f"seat {upstream.seat}"}
     return {
         "endpoint": {"address": {"socket_address": {"address": upstream.ip, "port_value": upstream.port}}},
         "health_status": _HEALTH[upstream.status],
         "load_balancing_weight": upstream.weight,
-        "metadata": {"filter_metadata": {"rollway": who, "envoy.lb": {"serving": serving, **found_by}}},
+        "metadata": {"filter_metadata": {"rollway": who, "envoy.lb": {"serving": serving, **found_by}, **speaks}},
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 from domain.traffic.shown import ShownCertificate, is_for
 from traffic.envoy.bootstrap import filter_of_requests
+from traffic.envoy.clusters import believed
 from traffic.envoy.names import as_in_a_file
 from traffic.resources import Named, Resource, listing, resource
 from traffic.table import Service, TlsDoor
@@ -162,10 +163,7 @@ def _tls(certificate: ShownCertificate, service: Service) -> dict[str, Any]:
     }
     if not service.asks_callers:
         return {"@type": _TLS, "common_tls_context": both}
-    # while nobody knows whom to believe nobody is believed: no certificate has this fingerprint
-    known: dict[str, Any] = {"verify_certificate_hash": ["0" * 64]}
-    if service.secured and service.secured.callers_ca:
-        known = {"trusted_ca": {"inline_string": service.secured.callers_ca}}
+    known = believed(service.secured.callers_ca if service.secured else "")
     return {
         "@type": _TLS,
         "common_tls_context": {**both, "validation_context": known},

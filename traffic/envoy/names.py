@@ -16,6 +16,14 @@ _AS_IN_A_FILE = "type.googleapis.com/xds.type.v3.TypedStruct"
 COOKIE_SECONDS = 7 * 86_400
 """How long a caller keeps the cookie of a canary."""
 
+PAGES = "rollway"
+"""Where a route's metadata has the pages of its deployment."""
+
+
+def page_key(status: str) -> str:
+    """Name the page for this status among them."""
+    return f"page_{status}"
+
 
 def cookie_of(rollout: UUID) -> str:
     """The name of the cookie of one canary. The last digits of an id are random; the first ones are a time."""

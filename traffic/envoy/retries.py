@@ -5,6 +5,7 @@ from typing import Any
 
 from domain.traffic.published import RequestRules
 from traffic.envoy import held
+from traffic.envoy.names import PAGES, page_key
 from traffic.table import Service
 
 _IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE")
@@ -48,8 +49,8 @@ def routed(
     }
     methods = {"name": ":method", "string_match": {"safe_regex": {"regex": "|".join(_IDEMPOTENT)}}}
     idempotent = {**match, "headers": [*match.get("headers", []), methods]}
-    yield {"match": idempotent, "route": {**action, **_again_idempotent(service)}, **_unseen(service)}
-    yield {"match": match, "route": {**action, **_again_unsent(service)}, **_unseen(service)}
+    yield {"match": idempotent, "route": {**action, **_again_idempotent(service)}, **_own(service)}
+    yield {"match": match, "route": {**action, **_again_unsent(service)}, **_own(service)}
 
 
 def _again_idempotent(service: Service) -> dict[str, Any]:
@@ -71,8 +72,11 @@ def _again_unsent(service: Service) -> dict[str, Any]:
     return {"retry_policy": {"retry_on": _UNSENT_ON, **_BACK_OFF}}
 
 
-def _unseen(service: Service) -> dict[str, Any]:
-    return {} if service.rules.hold_seconds is None else {"response_headers_to_remove": [held.HEADER]}
+def _own(service: Service) -> dict[str, Any]:
+    """Hide a header of ours from callers, and give the pages that the bootstrap looks for in the route's metadata."""
+    unseen = {} if service.rules.hold_seconds is None else {"response_headers_to_remove": [held.HEADER]}
+    pages = {page_key(status): page for status, page in service.rules.pages}
+    return unseen | ({"metadata": {"filter_metadata": {PAGES: pages}}} if pages else {})
 
 
 def _hedged(rules: RequestRules) -> dict[str, Any]:

@@ -55,10 +55,10 @@ def _to_canary(
     """To the canary, as `cookie: a=1; beta=yes` is for the cookie beta of the value yes."""
     if chosen.header is not None:
         wanted = {"present_match": True} if chosen.value is None else {"string_match": {"exact": chosen.value}}
-        said = {"name": chosen.header.lower(), **wanted}
+        said = {"name": chosen.header, **wanted}
     else:
         value = "[^;]*" if chosen.value is None else re.escape(chosen.value)
-        pair = f"(.*;)?\\s*{chosen.cookie}={value}\\s*(;.*)?"
+        pair = f"(.*;)?\\s*{re.escape(chosen.cookie or '')}={value}\\s*(;.*)?"
         said = {"name": "cookie", "string_match": {"safe_regex": {"regex": pair}}}
     its = {**match, "headers": [*match.get("headers", []), said]}
     return _staying({"cluster": canary_cluster(service.name)}, service, its, rewrite)

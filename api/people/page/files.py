@@ -39,7 +39,10 @@ def _served(path: Path) -> Served:
     return Served(content, _TYPES[path.suffix], f'"{hashlib.sha256(content).hexdigest()[:20]}"')
 
 
-FILES: Mapping[str, Served] = {path.name: _served(path) for path in sorted((_HERE / "static").iterdir())}
+_STATIC = _HERE / "static"
+FILES: Mapping[str, Served] = {
+    path.relative_to(_STATIC).as_posix(): _served(path) for path in sorted(_STATIC.rglob("*.*"))
+}
 LIVE = ("fleet", "deployment")
 """The pages that stand in the shell: what differs is their content and their script."""
 CARDS = {"login": "Log in", "missing": "Nothing is here", "sessions": "Sessions of $token"}

@@ -14,16 +14,21 @@ from api.people.asking.access import Access
 from api.people.page.files import HEADERS, file, page
 from api.people.page.forms import body_of, fields_of_stranger, form_fields, form_token
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
-from api.people.resources.answers import Methods
+from api.people.reads.table import BY_PATH
+from api.people.resources.answers import Methods, answered
 from api.people.resources.commands import carry_out
 from api.people.resources.foresight import Foresight
 from api.people.resources.table import PLANS, WRITES
 from db.connection.engine import in_transaction
 from db.tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of
-from domain.commands.base import Command
+from domain.commands.base import DEPLOYMENT, Command
 from domain.commands.registry import BUTTONS
 from domain.installation.tokens import SECRET_BYTES, SESSION_COOKIE, NoTokenError, Token
 from domain.words.names import named_in
+
+_LOGS = BY_PATH[f"{DEPLOYMENT}/logs"]
+_LINES = 200
+"""The last lines of a log are so many, when it is opened."""
 
 
 class Site:
@@ -38,6 +43,7 @@ class Site:
         return [
             Route("/", Methods({"GET": self._fleet})),
             Route("/deployments/{deployment}", Methods({"GET": self._deployment})),
+            Route("/deployments/{deployment}/logs", Methods({"POST": self._logs})),
             *(
                 Route(f"{place}/{{button}}{asks}", Methods({"POST": answer}))
                 for place in ("/fleet", "/deployments/{deployment}")
@@ -46,7 +52,7 @@ class Site:
             Route("/login", Methods({"GET": self._ask_for_token, "POST": self._log_in})),
             Route("/logout", Methods({"POST": self._log_out})),
             Route("/sessions", Methods({"GET": self._sessions, "POST": self._end_sessions})),
-            Route("/static/{file}", Methods({"GET": file})),
+            Route("/static/{file:path}", Methods({"GET": file})),
         ]
 
     async def _fleet(self, request: Request) -> Response:
@@ -70,6 +76,7 @@ class Site:
             title=deployment or "Deployments",
             deployment=deployment,
             role=token.role,
+            logs="shown" if token.may(_LOGS.role) else "",
             token=token.name,
             form_token=form_token(secret),
         )
@@ -91,6 +98,14 @@ class Site:
             raise NoSuchResourceError(f"{request.path_params['button']} is not planned")
         path, body = await run_in_threadpool(_said, command, request, form)
         return await self._foresight.answer(forecast, request, token, path, body)
+
+    async def _logs(self, request: Request) -> Response:
+        """Show what a replica has printed: by a form, as hosts are asked, and a session alone makes nobody work."""
+        token = await self._access.of_session(request)
+        form = await form_fields(request, request.cookies.get(SESSION_COOKIE, ""))
+        place = {"route": form.get("route", ""), "place": form.get("place")}
+        body = json.dumps({"lines": _LINES, "places": [place]}).encode()
+        return await answered(self._access.engine, _LOGS, token, request, body)
 
     async def _form(self, request: Request) -> tuple[Token, Mapping[str, str], type[Command]]:
         """Return who presses which button, and what its dialog says."""

@@ -125,18 +125,19 @@ def revisions(
 def revision(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((RevisionView,))]:
     """One, the values of its variables masked."""
     view, name = named(connection, asked), asked.path["revision"]
-    return asdict(_found(revision_shown(connection, view.id, name), view.name, name))
+    return asdict(revision_found(revision_shown(connection, view.id, name), view.name, name))
 
 
 def revision_difference(connection: Connection, asked: Asked[DifferenceParameters]) -> Compared:
     """Two revisions, their values masked; `hidden` names the variables whose values differ nevertheless."""
     view, names = named(connection, asked), (asked.path["revision"], asked.parameters.other)
-    before, after = (_found(revision_shown(connection, view.id, name), view.name, name) for name in names)
+    before, after = (revision_found(revision_shown(connection, view.id, name), view.name, name) for name in names)
     hidden = hidden_differences(connection, view.id, *names)
     return {"before": asdict(before), "after": asdict(after), "hidden": hidden}
 
 
-def _found(revision: RevisionView | None, deployment: str, name: str) -> RevisionView:
+def revision_found(revision: RevisionView | None, deployment: str, name: str) -> RevisionView:
+    """The revision of that name, as it was looked for. Raises RevisionNotFoundError where there was none."""
     if revision is None:
         message = f"{deployment} has no revision {name}; its revisions are under /v1/deployments/{deployment}/revisions"
         raise RevisionNotFoundError(message, deployment=deployment, revision=name)

@@ -9,8 +9,9 @@ from psycopg import Connection
 from redis.exceptions import RedisError
 
 from api.people.asking.asked import Asked, RevisionParameters
-from api.people.reads.deployments import Document, named
+from api.people.reads.deployments import Document, named, revision_found
 from api.people.reads.table import Shape
+from db.locking.upstream import tls_of_replicas
 from db.views.fleet.entrances import reached_at
 from db.views.timeline import revision_named
 from domain.replicas.placement import EXTERNAL
@@ -49,14 +50,16 @@ def probe(connection: Connection, asked: Asked[RevisionParameters]) -> Answered:
     20 replicas are examined at most, the newest first.
     """
     view, only = named(connection, asked), asked.parameters.revision
+    if only is not None:
+        revision_found(revision_named(connection, view.id, only), view.name, only)
     routes = [route for route in view.routes if only in (None, route.revision) and route.host not in (None, EXTERNAL)]
-    host = _callers_host(connection, view.id)
+    host, tls = _callers_host(connection, view.id), tls_of_replicas(connection, view.id)
     names = {route.revision for route in routes}
     runs = {name: _runs(connection, view.id, name) for name in names}
     hosts: dict[str, list[tuple[RouteView, ExaminedReplica]]] = {}
     for route in sorted(routes, key=lambda route: route.id, reverse=True)[:MOST_REPLICAS]:
         runtime, check = runs[route.revision]
-        replica = ExaminedReplica(route=route.id, runtime=runtime, check=check, callers_host=host)
+        replica = ExaminedReplica(route=route.id, runtime=runtime, check=check, callers_host=host, tls=tls)
         hosts.setdefault(str(route.host), []).append((route, replica))
     return {"hosts": hosts}
 

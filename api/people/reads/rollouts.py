@@ -14,9 +14,9 @@ from db.audit.receipts import AgainstPlan, against_plan
 from db.audit.shown import ReceiptView, receipt_shown
 from db.views.ahead.cycles import Cycle
 from db.views.ahead.cycles import cycles as cycles_of_step
-from db.views.ahead.foresight import LearnedView, learned_shown, rollout_of_id
+from db.views.ahead.foresight import LearnedView, learned_shown
 from db.views.evidence import EvidenceView, evidence_shown
-from db.views.rollouts import RolloutView
+from db.views.rollouts import RolloutView, rollout_of_id
 from db.views.timeline import StepView, steps_of
 from domain.words.errors import InvalidInputError, RolloutNotFoundError
 

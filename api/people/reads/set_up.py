@@ -49,7 +49,9 @@ def traffic(connection: Connection, asked: Asked[Parameters]) -> Annotated[Docum
         "hold_callers": reached.rules.hold_callers,
         "max_body_bytes": reached.rules.max_body_bytes,
         "max_requests_per_second": reached.rules.max_requests_per_second,
+        "upstream_tls": reached.rules.upstream_tls,
         "sticky": reached.rules.sticky,
+        "pages": dict(reached.rules.pages) or None,
     }
 
 

@@ -88,8 +88,20 @@ ON_THE_PAGE = frozenset(
         *("/v1/deployments", DEPLOYMENT, "/v1/offered", _ROLLOUT),
         *(
             f"{DEPLOYMENT}/{part}"
-            for part in ("history", "rollouts", "offered", "why", "policy", "autoscaling", "traffic", "requests")
+            for part in (
+                "history",
+                "rollouts",
+                "routes",
+                "revisions",
+                "offered",
+                "why",
+                "policy",
+                "autoscaling",
+                "traffic",
+                "requests",
+            )
         ),
+        f"{_REVISION}/difference",
         *(f"{_ROLLOUT}/{part}" for part in ("cycles", "plan", "evidence")),
     }
 )

@@ -111,15 +111,20 @@ def _reading(read: Read, engine: Engine, access: Access) -> Answer:
 
     async def answer(request: Request) -> Response:
         token, body = await who_asks(request), await request.body()
-        asked = allowed(read, token, request, body if read.method == "POST" else None)
-        found = await run_in_threadpool(look, engine, read, asked)
-        if read.afterwards:
-            who = f"the token {token.name}"
-            with _OF_A_TOKEN.place(who, f"{who} waits for hosts {_OF_A_TOKEN.most} times already"):
-                found = plain(await get_running_loop().run_in_executor(_WAITING, read.finish, asked, found))
-        return JSONResponse(found, headers={**_PRIVATE, **(_etag(found) if read.has_etag else {})})
+        return await answered(engine, read, token, request, body if read.method == "POST" else None)
 
     return answer
+
+
+async def answered(engine: Engine, read: Read, token: Token, request: Request, body: bytes | None) -> Response:
+    """What is read for who shows the token; `body`: of a POST. Raises its refusals, and TooManyRequestsError."""
+    asked = allowed(read, token, request, body)
+    found = await run_in_threadpool(look, engine, read, asked)
+    if read.afterwards:
+        who = f"the token {token.name}"
+        with _OF_A_TOKEN.place(who, f"{who} waits for hosts {_OF_A_TOKEN.most} times already"):
+            found = plain(await get_running_loop().run_in_executor(_WAITING, read.finish, asked, found))
+    return JSONResponse(found, headers={**_PRIVATE, **(_etag(found) if read.has_etag else {})})
 
 
 def _thinking(forecast: Forecast, access: Access, foresight: Foresight) -> Answer:

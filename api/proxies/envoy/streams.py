@@ -42,7 +42,8 @@ class ProxyStreams:
         stream, news = Stream[Published](), asyncio.Event()
         with (
             self.recorder.presence.open_stream(node),
-            self._doubles.open_stream(node) as speaks,
+            self.recorder.hears_of(node, stream),
+            self._doubles.open_stream(node, stats_address) as speaks,
             self.observed.streams.track_inprogress(),
             self.publisher.tells(news),
         ):
@@ -122,7 +123,7 @@ class ProxyStreams:
                 await self._hear_of(proxy)
             if published is not None and stream.known is not None and stream.known.number > noted:
                 noted = stream.known.number
-                self.recorder.knows(proxy.node_id, stream.known, is_news=published.is_news)
+                self.recorder.knows(proxy.node_id, stream.known, is_news=published.is_news, by=stream)
             until = stream.next_try(now)
             with suppress(TimeoutError):
                 await asyncio.wait_for(news.wait(), None if until is None else until - now)

@@ -53,6 +53,6 @@ def _show(deployment: str, found: dict[str, Any], failed: RouteView | None) -> N
         out.print(f"{host} does not answer: no worker runs there, or it examines others now.", style="yellow")
     if found["items"] or found["silent"]:
         return
-    out.print(f"No replica of that runs now; 'rollway retry {deployment}' starts what failed again.")
+    out.print(f"No replica of it runs now; 'rollway retry {deployment}' starts what failed again.")
     if failed and failed.reason:
         out.print(Text(f"The last one that failed: {failed.reason}", "yellow"))

@@ -1,4 +1,6 @@
-"""`rollway hosts` and `forget-host`: where replicas run."""
+"""`rollway hosts`, `drain-host`, `undrain-host` and `forget-host`: where replicas run."""
+
+from collections.abc import Sequence
 
 from rich.text import Text
 
@@ -8,8 +10,11 @@ from cli.servers import Reader
 from cli.subcommands import sends
 from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
 from db.views.fleet.signs import HostView
-from domain.commands.replicas import ForgetHost
+from domain.commands.replicas import DrainHost, ForgetHost, UndrainHost
 from domain.replicas.clocks import is_warned_of
+from domain.words.numbers import number_of
+
+_MOST_NAMED = 5
 
 
 def hosts(*, as_json: AsJson = False) -> None:
@@ -17,6 +22,7 @@ def hosts(*, as_json: AsJson = False) -> None:
 
     A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere.
     One that is deaf reaches PostgreSQL and not Redis: what it runs goes on, and it gets no new replicas.
+    One that is drained is emptied: replicas there are replaced on others. Below the table stands what stays, and why.
     CLOCK: by how much its clock differs from PostgreSQL's. A host that is off by more than a minute gets no new
     replicas while another is not. CONTRACT: what its worker reads and writes; an upgrade of Rollway may count it up.
     """
@@ -26,12 +32,43 @@ def hosts(*, as_json: AsJson = False) -> None:
         return print_json(found)
     if not found:
         return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
+    left: list[str] = []
     shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")
     for host in found:
         counts = ", ".join(f"{count} {status}" for status, count in sorted(host.replicas.items())) or "none"
         seen = ago(host.last_seen_at, host.now)
         shown.add_row(host.name, host.address, _state(host), seen, _clock(host), str(host.contract), counts)
-    return printer().print(shown, soft_wrap=False)
+        left += [
+            f"{deployment} is on {host.name} until {until or 'its replicas are up elsewhere'}."
+            for deployment, until in sorted(host.stays.items())
+        ]
+    printer().print(shown, soft_wrap=False)
+    return printer().print("\n".join(left)) if left else None
+
+
+@sends(DrainHost)
+def drain_host(asker: Asker, host: str) -> None:
+    """Empty a host: what runs there is replaced on others, one by one as policies have it, and nothing new comes.
+
+    A replica serves until the one that replaces it is healthy. What no other host takes stays, and is named. When
+    'rollway hosts' shows none there any more, the machine can be switched off; 'undrain-host' uses it again.
+    """
+    result = asker.send(DrainHost, host=host)
+    there = number_of(result["deployments"], "deployment")
+    asker.say(f"{host} is drained, with replicas of {there}{_staying(result['stay'])}", result)
+
+
+@sends(UndrainHost)
+def undrain_host(asker: Asker, host: str) -> None:
+    """Let a host that was drained have replicas again. What runs elsewhere stays there."""
+    asker.say(f"{host} takes replicas again", asker.send(UndrainHost, host=host))
+
+
+def _staying(stay: Sequence[str]) -> str:
+    if not stay:
+        return ""
+    more = f" and {len(stay) - _MOST_NAMED} more" if len(stay) > _MOST_NAMED else ""
+    return f"; no other host takes {', '.join(stay[:_MOST_NAMED])}{more}, so these stay"
 
 
 @sends(ForgetHost)
@@ -42,9 +79,10 @@ def forget_host(asker: Asker, host: str) -> None:
 
 def _state(host: HostView) -> Text:
     since = host.down_since or host.deaf_since
-    if since is None:
-        return Text("up", "green")
-    return Text(f"{host.state} for {roughly(host.now - since)}", "red")
+    state = Text("up", "green") if since is None else Text(f"{host.state} for {roughly(host.now - since)}", "red")
+    if host.drained_at is None:
+        return state
+    return state.append(f", drained by {host.drained_by} {ago(host.drained_at, host.now)}", "yellow")
 
 
 def _clock(host: HostView) -> Text:

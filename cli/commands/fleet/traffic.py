@@ -21,6 +21,7 @@ from domain.installation.tokens import NotAllowedError
 from domain.words.errors import DeploymentNotFoundError
 from traffic.envoy.names import PREVIEW_HEADER
 from traffic.explained import AskedFor, Explanation, explained
+from traffic.prometheus import address_of
 from traffic.table import Service, TrafficTable, Upstream
 
 _Deployment = Annotated[
@@ -53,6 +54,8 @@ def traffic(
     as callers have it, and follows a request for it through the table; exit code 1 when a proxy would refuse it.
     """
     if explain is not None:
+        if given is not None or reset:
+            raise UsageError("--explain changes nothing: give it without --set and --reset")
         return _explain(deployment, explain, as_json=asker.as_json)
     if given is not None or reset:
         if deployment is None or (given is not None and reset):
@@ -81,7 +84,7 @@ def _show_explanation(found: Explanation, known: Sequence[str]) -> None:
     for said in found.said:
         shown.add_row(said.about, said.says)
     for upstream in found.replicas:
-        status = Text(f"{upstream.status} {upstream.revision} at {_address(upstream)}", route_colour(upstream.status))
+        status = Text(f"{upstream.status} {upstream.revision} at {address_of(upstream)}", route_colour(upstream.status))
         shown.add_row(short_id(upstream.route_id), status)
     for line in known:
         shown.add_row("proxy", line)
@@ -181,18 +184,8 @@ def _upstreams(name: str, kind: str, upstreams: tuple[Upstream, ...], reached: s
     for number, upstream in enumerate(upstreams):
         status = Text(str(upstream.status), route_colour(upstream.status))
         first = (name, kind) if number == 0 else ("", "")
-        yield (
-            *first,
-            _address(upstream),
-            status,
-            upstream.revision,
-            short_id(upstream.route_id),
-            "" if number else reached,
-        )
-
-
-def _address(upstream: Upstream) -> str:
-    return f"[{upstream.ip}]:{upstream.port}" if ":" in upstream.ip else f"{upstream.ip}:{upstream.port}"
+        where = "" if number else reached
+        yield *first, address_of(upstream), status, upstream.revision, short_id(upstream.route_id), where
 
 
 def _proxy_state(proxy: ProxyView) -> Text:

@@ -12,7 +12,7 @@ from cli.terminal.exits import MigrationError, UnreachableError
 from cli.terminal.output import print_json, printer
 from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
-from migrations.schema import upgrade
+from migrations.schema import is_known, number, upgrade
 from stack.errors import StackError
 from stack.parts.external import check_database
 
@@ -44,6 +44,12 @@ def _upgrade() -> tuple[str | None, str | None]:
     """The schema before and after. Raises MigrationError and what the driver says of a server that is away."""
     engine = make_engine(DatabaseSettings.from_environment(os.environ).without_limits(), "rollway migrate")
     try:
+        if not is_known(seen := number(engine)):
+            raise MigrationError(
+                f"the database {database_address()} has schema {seen}, which this release does not know: a newer one "
+                "has migrated it, and goes on with it; or it is of before 0.1.0, from which no way leads here, so name "
+                "an empty database in DATABASE_URL"
+            )
         return upgrade(engine)
     except DBAPIError as error:
         if isinstance(error.orig, _BUSY):

@@ -117,15 +117,6 @@ def learned_shown(connection: Connection[Any], view: DeploymentView) -> LearnedV
     return LearnedView(learned_of(connection, view.id), start_failures(*failures), evidence)
 
 
-def rollout_of_id(connection: Connection[Any], rollout_id: UUID) -> RolloutView:
-    """A rollout, under way or ended. Raises RolloutNotFoundError."""
-    found = rollouts_by_id(connection, [rollout_id]).get(rollout_id)
-    if found is None:
-        message = f"there is no rollout {rollout_id}; its id stands in the answer of the command that began it"
-        raise RolloutNotFoundError(message, rollout_id=rollout_id)
-    return found
-
-
 def last_rollout_of(connection: Connection[Any], name: str) -> RolloutView:
     """The newest rollout of the deployment. Raises DeploymentNotFoundError and RolloutNotFoundError."""
     view = deployment_named(connection, name)

@@ -7,6 +7,7 @@ from typing import Any
 from psycopg import Connection
 
 from db.freezes import gates_of
+from db.locking.statuses import lifecycle_status
 from db.views.ahead.foresight import foreseeable
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.fleet.signs import SignsOfLife, signs_of_life
@@ -14,7 +15,6 @@ from db.views.routes import failing_start
 from domain.foresight.plan.around import Around
 from domain.model.deployment import Deployment
 from domain.model.hold import Hold
-from domain.model.states import DeploymentSubStep
 from domain.steering.holds import OpenRollout
 
 _HOSTS = "SELECT name, down_since IS NOT NULL AS is_down FROM hosts"
@@ -63,8 +63,7 @@ def waiting(connection: Connection[Any], name: str) -> WaitingView:
 
 def _failure(connection: Connection[Any], view: DeploymentView, deployment: Deployment) -> str:
     """Say why the last start failed of the revision that is to come up; what another one did is over."""
-    is_forward = view.sub_step is DeploymentSubStep.PROVISIONING
-    coming = view.deploying_revision_id if is_forward else view.current_revision_id
+    coming = view.deploying_revision_id if deployment.status.goes_forward else view.current_revision_id
     failures = deployment.start_failures
     if failures is None or failures.revision_id != coming:
         return ""
@@ -75,7 +74,7 @@ def _failure(connection: Connection[Any], view: DeploymentView, deployment: Depl
 def _hold(connection: Connection[Any], view: DeploymentView) -> Hold | None:
     """Say why its rollout may not go forward, as the next cycle will find it."""
     rollout = view.rollout
-    if rollout is None or view.sub_step is not DeploymentSubStep.PROVISIONING:
+    if rollout is None or not lifecycle_status(view.lifecycle, view.sub_step).goes_forward:
         return None
     (through,) = connection.execute("SELECT through_freeze FROM rollouts WHERE id = %s", (rollout.id,)).fetchall()
     seen = OpenRollout(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from db.locking.statuses import IS_LIVE
+from db.locking.statuses import ACTIVE, IS_LIVE, IS_MISPLACED
 from domain.replicas.silence import MISSED_AFTER
 from domain.words.numbers import duration
 
@@ -74,11 +74,22 @@ def signs_of_life(connection: Connection[Any]) -> SignsOfLife:
     return signs
 
 
-_HOSTS = """
+# until when a deployment has replicas on a drained host; without a word they are on their way
+_STAYS = f"""
+    SELECT coalesce(jsonb_object_agg(d.name, CASE WHEN NOT there.moves THEN 'another host takes it'
+                                                  WHEN d.lifecycle = 'deploying' THEN 'its rollout has room for it'
+                                                  ELSE '' END), '{{}}')
+      FROM (SELECT r.deployment_id, bool_and({IS_MISPLACED}) AS moves FROM routes r
+             WHERE r.host = h.name AND r.stopped_at IS NULL AND r.{ACTIVE} GROUP BY r.deployment_id) there
+     CROSS JOIN LATERAL (SELECT name, lifecycle FROM deployments WHERE id = there.deployment_id OFFSET 0) d
+"""
+
+_HOSTS = f"""
     SELECT h.name, h.address, h.last_seen_at, h.down_since, h.registered_at, h.clock_offset_seconds, h.contract,
-           h.replica_user, h.deaf_since,
+           h.replica_user, h.deaf_since, h.drained_at, h.drained_by,
            clock_timestamp() AS now,
-           coalesce(r.replicas, '{}') AS replicas,
+           CASE WHEN h.drained_at IS NULL THEN '{{}}' ELSE ({_STAYS}) END AS stays,
+           coalesce(r.replicas, '{{}}') AS replicas,
            CASE WHEN h.down_since IS NOT NULL THEN 'down'
                 WHEN h.deaf_since IS NOT NULL THEN 'deaf' ELSE 'up' END AS state
       FROM hosts h
@@ -96,6 +107,8 @@ class HostView:
 
     `clock_offset_seconds`: by how much its clock is ahead; `contract`: which one its worker knows. `replica_user`: as
     whom its processes run; None: as the worker's own user. `deaf_since`: from then on Redis did not answer it.
+    `drained_at`: from then on it is emptied, as `drained_by` asked. `stays`: the deployments that still have replicas
+    on a drained host, and until what happens; empty where they are on their way.
     """
 
     name: str
@@ -107,8 +120,11 @@ class HostView:
     contract: int
     replica_user: str | None
     deaf_since: datetime | None
+    drained_at: datetime | None
+    drained_by: str | None
     now: datetime
     replicas: dict[str, int]
+    stays: dict[str, str]
     state: Literal["up", "deaf", "down"]
 
 

@@ -44,12 +44,13 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
         """Replace what dies; who is needed for a weight stays, and loses its requests first."""
         kept = super().keep_whole(deployment, spec, now)
         canary = deployment.rollout.canary if deployment.rollout else None
-        if canary is None or not canary.weight:
+        if canary is None or canary.weight is None:
             return kept
         changes = above_floor(deployment, canary, kept.changes, self.budget_of(deployment, spec))
         if changes or not kept.changes:
             return replace(kept, changes=changes)
-        said = f"who is left is needed for the canary's {percent(canary.weight)}"
+        requests = f"the canary's {percent(canary.weight)}" if canary.weight else "all requests"
+        said = f"who is left is needed for {requests}"
         return Decision.wait(Waits(WaitsFor.NOTHING, said), next_replaceable_at(deployment.active_routes, now))
 
     def go_back(self, deployment: Deployment, spec: SpecT, target: UUID, now: datetime) -> Decision:

@@ -115,7 +115,7 @@ def sides(
     live = len(buckets.foreign) + (len(buckets.foreign_stopping) if budget.count_stopping else 0)
     old_first = not any(route.is_serving for route in old) and (kept.changes.created or any(map(_starts, old)))
     size = min(sizes.canary, len(buckets.target)) if old_first else sizes.canary
-    room = Budget(size, budget.ceiling - live - kept.changes.created, 0, budget.count_stopping)
+    room = Budget(size, budget.ceiling - live - kept.changes.created, size, budget.count_stopping)
     return converge(replace(deployment, routes=new), target, room, now), kept
 
 

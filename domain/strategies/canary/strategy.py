@@ -47,7 +47,7 @@ from domain.judge.judging import Judging
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, Route
-from domain.model.states import DeploymentSubStep
+from domain.model.states import ROLLING_BACK
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets
@@ -103,7 +103,7 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         A person who paused it looks on instead of the judge.
         """
         canary = deployment.rollout.canary if deployment.rollout else None
-        goes_back = deployment.status.sub_step is DeploymentSubStep.ROLLING_BACK
+        goes_back = deployment.status == ROLLING_BACK
         if canary is None or canary.weight is None or goes_back:
             return super().keep_whole(deployment, spec, now)
         judged = judgement(canary, spec, now) if canary.weight and not deployment.paused_at else Judgement()

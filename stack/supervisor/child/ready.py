@@ -6,7 +6,8 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from stack.home.settings import HOST, connected
+from stack.home.folder import connected
+from stack.home.settings import HOST
 from stack.plan import Ready
 
 Connect = Callable[[], socket.socket]

@@ -57,6 +57,11 @@ class Child:
         """The time when it will be started; None while it runs, and when its work is done."""
         return None if self._process is not None or self.finished else self.start_at
 
+    @property
+    def is_first(self) -> bool:
+        """Whether what is started next takes nothing over from a process that runs."""
+        return self._epoch == 0
+
     def adopt(self, found: PartState) -> None:
         """Take over the process of an earlier supervisor, which was up when it was last seen."""
         if found.process is None:

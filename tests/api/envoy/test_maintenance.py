@@ -1,5 +1,8 @@
 """A deployment in maintenance: a real Envoy answers its callers, and what is not theirs goes on."""
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
@@ -11,7 +14,7 @@ from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import ask, read
 from tests.support.stack.waiting import eventually
-from traffic.envoy.counted import COUNTERS_PAGE, counted
+from traffic.envoy.counted import COUNTERS_PAGE, Counted, counted
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 PREVIEW = {"x-rollway-preview": "true"}
@@ -76,14 +79,20 @@ def test_what_the_proxy_answers_itself_counts_for_no_revision_and_no_deployment(
         edge.wait_for(f"/{made.name}/", 503)
         (proxy,) = read(edge.routes.engine, "SELECT stats_address FROM proxies")
         url = f"http://{proxy['stats_address']}{COUNTERS_PAGE}"
-        before = counted(plain_http.get(url).content)
+        revisions = (made.v1, made.v2)
+        before = eventually(lambda: added_up(counted(plain_http.get(url).content), made.name, revisions))
         for _ in range(20):
             assert edge.ask(f"/{made.name}/").status_code == 503
         edge.ask(f"/{made.name}/", **PREVIEW)
         after = counted(plain_http.get(url).content)
-        revisions = (made.v1, made.v2)
         assert after.counters(made.name, revisions).of == before.counters(made.name, revisions).of
         assert after.requests(made.name) == before.requests(made.name)
+
+
+def added_up(seen: Counted, name: str, revisions: Sequence[UUID]) -> Counted | None:
+    """What a proxy has counted, once it has added up times to the first byte too, up to two seconds later."""
+    answers = seen.counters(name, revisions).of.values()
+    return seen if all(sum(each.first_byte) == each.done for each in answers) else None
 
 
 def test_who_looks_sees_since_when_and_by_whom(edge: Edge) -> None:

@@ -10,17 +10,21 @@ from typing import Any
 
 import httpx
 import pytest
+from psycopg.types.json import Jsonb
 
 from db.certificates.orders import note_challenge
 from db.connection.engine import in_transaction
+from domain.traffic.published import RequestRules, stored_together
 from domain.traffic.tls import CertificateKind, TlsSettings
 from tests.support.certificates.authorities import Authority, Certified, ask, shown
 from tests.support.certificates.http3_caller import calling_by_http3
 from tests.support.certificates.secured import GIVEN, KEY, note, row, secure, show
 from tests.support.people.asking import page
+from tests.support.pictures.pictures import PROVISIONING
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge, api_process, edge_of
 from tests.support.proxies.web_replicas import replicas
+from tests.support.rows.deployments import write
 from tests.support.rows.entrances import set_tls
 from tests.support.stack.ports import free_port
 from tests.support.stack.waiting import eventually
@@ -100,6 +104,29 @@ def test_who_comes_in_clear_text_is_sent_on_as_soon_as_there_is_a_certificate(
         url = "https://clear.example.com/"
         eventually(partial(answers, url, authority, door))
         assert ask(url, authority.context(), door).headers["strict-transport-security"] == "max-age=3600"
+
+
+def test_who_comes_by_tls_gets_the_page_too_where_no_replica_answers(
+    edge: Edge, authority: Authority, door: int
+) -> None:
+    with replicas("mine") as (mine,):
+        web = edge.make("■|", mine, status=PROVISIONING, policy={"strategy": "recreate"})
+        url = "https://paged.example.com/"
+        secure(edge, web, "paged.example.com", **GIVEN)
+        show(edge, web, authority.certify("paged.example.com"), "paged.example.com")
+        add = "UPDATE deployments SET rules = rules || %s WHERE id = %s"
+        write(edge.routes.engine, add, Jsonb(stored_together(RequestRules(pages=(("503", "<h1>Soon</h1>"),)))), web.id)
+        edge.routes.tell()
+        eventually(partial(answers, url, authority, door))
+        edge.routes.drain(*web.routes)
+        for http2 in (False, True):
+            answer = eventually(partial(left_alone, url, authority, door, http2=http2))
+            assert (answer.text, answer.headers["content-type"]) == ("<h1>Soon</h1>", "text/html; charset=utf-8")
+
+
+def left_alone(url: str, authority: Authority, door: int, *, http2: bool) -> httpx.Response | None:
+    answer = ask(url, authority.context(), door, http2=http2)
+    return answer if answer.status_code == 503 else None
 
 
 def test_callers_must_show_a_certificate_where_they_are_asked_for_one(

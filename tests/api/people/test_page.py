@@ -141,6 +141,21 @@ def test_a_form_without_its_token_or_of_another_site_does_nothing(people: People
     ]
 
 
+def test_a_log_is_read_by_a_form_of_the_page_and_by_operators_alone(people: People) -> None:
+    made = make_deployment(people.engine, "■", name=f"web-{uuid4().hex[:6]}", n=1)
+    asked = {"deployment": made.name, "route": str(made.routes[0])}
+    with logged_in(people, Role.OPERATOR) as (client, token):
+        without = pressed(client, "logs", **asked)
+        told = pressed(client, "logs", **asked, **{FORM_TOKEN: token})
+        nonsense = pressed(client, "logs", **{**asked, "route": "no-such", FORM_TOKEN: token})
+    with logged_in(people, Role.VIEWER) as (client, token):
+        viewer = pressed(client, "logs", **asked, **{FORM_TOKEN: token})
+    with logged_in(people, Role.OPERATOR, "another") as (client, token):
+        stranger = pressed(client, "logs", **asked, **{FORM_TOKEN: token})
+    assert told.json() == {"items": [], "silent": ["here"]}
+    assert [answer.status_code for answer in (without, nonsense, viewer, stranger)] == [403, 422, 403, 403]
+
+
 def test_the_cookie_alone_writes_nothing_through_the_api(people: People) -> None:
     with logged_in(people, Role.ADMIN) as (client, _):
         answer = client.post("/v1/deployments/web/scale", json={"desired_replicas": 9})

@@ -145,7 +145,7 @@ LARGE = {"desired_replicas": 10_000}
 
 
 def large_plan(client: httpx.Client, name: str = "large") -> httpx.Response:
-    return client.post(f"/v1/deployments/{name}/scale/plan", json=LARGE, timeout=120)
+    return client.post(f"/v1/deployments/{name}/scale/plan", json=LARGE, timeout=280)
 
 
 def as_sent(request: httpx.Request) -> bytes:

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.proxies.acks import begin_publishing, list_proxies, note_publisher
+from db.proxies.acks import Ack, begin_publishing, list_proxies, note_acks, note_publisher
 from tests.support.rows.acknowledged import drain, publish, release, see, silent_for
 from tests.support.rows.deployments import Made, make_deployment, read, write
 
@@ -105,10 +105,22 @@ def test_who_has_not_been_heard_of_for_a_day_is_forgotten(engine: Engine) -> Non
 def test_what_was_acknowledged_on_a_server_that_had_counted_further_is_waited_for_again(
     engine: Engine, web: Made
 ) -> None:
-    """A dump of it was restored here: its snapshots lie ahead of every drain to come."""
+    """A dump of it was restored here, or this is its standby: its snapshots lie ahead of every drain to come."""
     publish(engine)
     see(engine, "a")
     write(engine, "UPDATE proxies SET acked_snapshot = '9000000000:9000000000:', acked_at = now()")
-    publish(engine)
     drain(engine, web.routes[0])
     assert release(engine) == frozenset()
+    in_transaction(engine, lambda connection: note_publisher(connection, "one"))
+    assert read(engine, "SELECT acked_at FROM proxies") == [{"acked_at": None}]
+
+
+def test_what_is_acknowledged_of_a_server_that_had_counted_further_is_not_noted(engine: Engine, web: Made) -> None:
+    """A table that was read before its standby was promoted, and is acknowledged after that."""
+    publish(engine)
+    see(engine, "a")
+    drain(engine, web.routes[0])
+    of_then = Ack("a", "v1", "9000000000:9000000000:")
+    in_transaction(engine, lambda connection: note_acks(connection, [of_then]))
+    assert release(engine) == frozenset()
+    assert read(engine, "SELECT acked_version FROM proxies WHERE acked_version = 'v1'") == []

@@ -18,6 +18,7 @@ from tests.support.rows.deployments import ask, make_deployment
 STANDS_FOR = {"REVISION": "v1", "HOST": "gone", "FILE": str(project_root() / "examples/web.yaml")}
 NAMED = {
     "forget-host": "gone",
+    "drain-host": "gone",
     "unsubscribe": "pager",
     "subscriptions": "pager",
     "envoy-bootstrap": "edge-2",

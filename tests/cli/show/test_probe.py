@@ -53,7 +53,8 @@ def test_a_replica_is_examined_on_its_host(
     told = rollway("probe", "web")
     assert (told.code, "nothing listens" in told.out, "opened no port yet" in told.out) == (1, True, True), told
     assert json.loads(laptop("probe", "web", "--json").out)["items"][0]["route"] == str(route)
-    assert rollway("probe", "web", "--revision", "nine").code == 1
+    unknown = rollway("probe", "web", "--revision", "nine")
+    assert (unknown.code, "web has no revision nine" in unknown.err) == (1, True), unknown
 
 
 def test_a_host_that_does_not_answer_is_named(
@@ -69,4 +70,4 @@ def test_where_nothing_runs_the_last_failure_is_shown(rollway: Rollway, engine: 
     gone = "status = 'failed', traffic_status = 'inactive', stopped_at = now(), status_reason = 'it broke'"
     write(engine, f"UPDATE routes SET {gone} WHERE id = %s", route)
     told = rollway("probe", "web")
-    assert (told.code, "No replica of that runs now" in told.out, "it broke" in told.out) == (1, True, True), told
+    assert (told.code, "No replica of it runs now" in told.out, "it broke" in told.out) == (1, True, True), told

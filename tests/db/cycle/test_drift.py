@@ -17,7 +17,8 @@ from domain.handlers.check_replica import drift
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus, Verdict
 from tests.support.pictures.pictures import READY
-from tests.support.rows.deployments import make_deployment, read, write
+from tests.support.rows.deployments import EMPTIED, HERE, make_deployment, read, write
+from tests.support.rows.hosts import drain, up
 
 SICK = {RouteStatus.UNHEALTHY, RouteStatus.DEGRADED}
 _numbers = count()
@@ -35,7 +36,7 @@ class Case:
     retry_in: int = -60
 
 
-SYMBOLS = "■□◌△▲◇✗~"
+SYMBOLS = "■□◌△▲◇✗~▣◈"
 ANYTHING = st.tuples(st.text(SYMBOLS, max_size=3), st.text(SYMBOLS, max_size=4), st.integers(0, 4))
 NEARLY_RIGHT = st.builds(
     lambda old, n, more: (old, "■" * n + more, n),
@@ -78,6 +79,8 @@ def is_off(deployment: Deployment, now: datetime) -> bool:
 
 
 def check(engine: Engine, cases: list[Case]) -> None:
+    up(engine, HERE, EMPTIED)
+    drain(engine, EMPTIED)
     ids = [make(engine, case) for case in cases]
     write(engine, "UPDATE deployments SET due_at = NULL")
     with transaction(engine) as connection:
@@ -112,9 +115,13 @@ def test_sql_and_the_domain_find_the_same_deployments_to_be_off(engine: Engine, 
         pytest.param(Case("■■◇", 3), False, id="one is starting"),
         pytest.param(Case("■■■", 3, degraded=True), True, id="the mark can go"),
         pytest.param(Case("■■", 3, degraded=True, retry_in=3600), False, id="given up lately"),
+        pytest.param(Case("▣■■", 3), True, id="one is on a drained host"),
+        pytest.param(Case("▣|■■■", 3, parked=3600), True, id="another revision is there"),
     ],
 )
 def test_a_deployment_is_marked_when_it_is_off(engine: Engine, case: Case, *, marked: bool) -> None:
+    up(engine, HERE, EMPTIED)
+    drain(engine, EMPTIED)
     make(engine, case)
     write(engine, "UPDATE deployments SET due_at = NULL")
     with transaction(engine) as connection:

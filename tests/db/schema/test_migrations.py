@@ -15,7 +15,7 @@ from db.locking.statuses import ACTIVE, DRAINED, PRESENT
 from domain.autoscaling.rule import Aggregate, Comparator, MetricSource
 from domain.model.states import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
 from domain.traffic.published import EntranceKind
-from migrations.schema import EXPECTED, configuration
+from migrations.schema import EXPECTED, configuration, newest, number
 from stack.home.folder import project_root
 from tests.support.rows.databases import schema_written
 from tests.support.rows.deployments import read
@@ -38,6 +38,10 @@ INDEXES = """
     SELECT pg_get_indexdef(indexrelid) AS is FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
      WHERE relnamespace = 'public'::regnamespace AND relname <> 'alembic_version'
 """
+STORED = """
+    SELECT relname, reloptions, relpersistence FROM pg_class
+     WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'alembic_version'
+"""
 TRIGGERS = "SELECT pg_get_triggerdef(oid) AS is FROM pg_trigger WHERE NOT tgisinternal"
 FUNCTIONS = "SELECT pg_get_functiondef(oid) AS is FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
 
@@ -48,6 +52,7 @@ def shape(engine: Engine) -> dict[str, list[str]]:
         name: sorted(str(row) for row in read(engine, query))
         for name, query in {
             "columns": COLUMNS,
+            "stored": STORED,
             "constraints": CONSTRAINTS,
             "indexes": INDEXES,
             "triggers": TRIGGERS,
@@ -58,11 +63,14 @@ def shape(engine: Engine) -> dict[str, list[str]]:
 
 def migrate(engine: Engine, to: str) -> None:
     config = configuration()
+    is_back = to == "base" or to < (number(engine) or "")
     with engine.connect() as connection:
         config.attributes["connection"] = connection
-        (command.downgrade if to == "base" else command.upgrade)(config, to)
+        (command.downgrade if is_back else command.upgrade)(config, to)
 
 
+FILES = "SELECT relname, relfilenode FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
+MIGRATIONS = sorted(file.name[:4] for file in (project_root() / "migrations/versions").glob("*.sql"))
 FIRST = project_root() / "migrations/versions/0001_start.sql"
 WORDS: dict[LiteralString, type[StrEnum]] = {
     "deployments_lifecycle_check": Lifecycle,
@@ -93,12 +101,25 @@ def test_triggers_write_the_lists_of_statuses_as_every_other_query_does() -> Non
 
 
 def test_every_migration_can_be_undone_and_done_again(empty: Engine) -> None:
+    left = {}
+    for migration in MIGRATIONS:
+        migrate(empty, migration)
+        left[migration] = shape(empty)
+    for migration in reversed(MIGRATIONS):
+        migrate(empty, migration)
+        assert shape(empty) == left[migration], f"back to {migration}"
     migrate(empty, "head")
-    first = shape(empty)
+    assert shape(empty) == left[newest()]
     migrate(empty, "base")
     assert not any(shape(empty).values())
+
+
+def test_no_migration_writes_a_table_anew_that_the_version_before_reads(empty: Engine) -> None:
+    """Who has looked before it commits, and reads after that, would see no row of such a table: callers got 404."""
+    migrate(empty, MIGRATIONS[0])
+    before = read(empty, FILES)
     migrate(empty, "head")
-    assert shape(empty) == first
+    assert [file for file in before if file not in read(empty, FILES)] == []
 
 
 def test_a_migration_waits_for_no_lock_longer_than_its_timeouts(empty: Engine) -> None:

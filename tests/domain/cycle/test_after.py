@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from domain.cycle.after import after, back_reason_of, outcome_of
+from domain.cycle.after import after, back_reason_of
 from domain.cycle.clock import with_clock_running
+from domain.cycle.foretold import outcome_of
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler

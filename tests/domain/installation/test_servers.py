@@ -5,16 +5,16 @@ import pytest
 from domain.installation.servers import UnfitServerError, doubt_about_memory, refuse_old_postgres, refuse_old_redis
 
 
-@pytest.mark.parametrize("version", [180000, 180003, 190001])
-def test_postgres_18_and_newer_will_do(version: int) -> None:
+@pytest.mark.parametrize("version", [170000, 170006, 180003, 190001])
+def test_postgres_17_and_newer_will_do(version: int) -> None:
     refuse_old_postgres(version, "db:5432/rollway")
 
 
-@pytest.mark.parametrize(("version", "called"), [(170006, "17"), (179999, "17"), (150018, "15"), (90624, "9")])
+@pytest.mark.parametrize(("version", "called"), [(160013, "16"), (169999, "16"), (150018, "15"), (90624, "9")])
 def test_an_older_postgres_is_refused_by_its_address_and_version(version: int, called: str) -> None:
     with pytest.raises(UnfitServerError) as refused:
         refuse_old_postgres(version, "db:5432/rollway")
-    assert refused.value.message == f"PostgreSQL at db:5432/rollway is {called}; Rollway needs 18 or newer"
+    assert refused.value.message == f"PostgreSQL at db:5432/rollway is {called}; Rollway needs 17 or newer"
 
 
 @pytest.mark.parametrize("version", ["6.2.0", "6.2.14", "7.0.15", "10.0.1", "255.255.255", "8.0.rc1"])

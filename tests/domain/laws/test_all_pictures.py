@@ -39,7 +39,7 @@ def _drawn() -> list[str]:
     for file in Path(__file__).parents[1].glob("**/test_*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                drawn.update(re.findall(r"^[■△▲◇✗~□◌▫|]+$", node.value))
+                drawn.update(re.findall(r"^[■△▲◇✗~□◌▫▣◈|]+$", node.value))
     return sorted(picture for picture in drawn if picture.count("|") <= 1)
 
 

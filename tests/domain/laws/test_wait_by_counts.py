@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from hypothesis import example, given
 
-from domain.cycle.after import turns_clock
+from domain.cycle.foretold import turns_clock
 from domain.cycle.transitions import Wait
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from domain.cycle.after import turns_clock
+from domain.cycle.foretold import turns_clock
 from domain.cycle.transitions import ClassifiedDecision, classify
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.replicas.placement import EXTERNAL, Unplaced, place
+from domain.replicas.placement import EXTERNAL, HostUp, PlacingGrounds, Unplaced, hosts_by, place, takers
 
 WEB, API = UUID(int=1), UUID(int=2)
 
@@ -85,3 +85,33 @@ def test_however_they_stood_before_new_replicas_never_widen_the_gap(counts: list
         own = [after[owner, host] for host in hosts]
         had = [before.get((owner, host), 0) for host in hosts]
         assert max(own) - min(own) <= max(max(had) - min(had), 1)
+
+
+OPEN, DEAF, DRAINED, BOTH = HostUp(0), HostUp(0, is_deaf=True), HostUp(0, is_drained=True), HostUp(0, True, True)  # noqa: FBT003
+
+
+@pytest.mark.parametrize(
+    ("hosts", "expected"),
+    [
+        ({"a": OPEN, "b": DRAINED}, ["a"]),
+        ({"a": OPEN, "b": DEAF, "c": DRAINED}, ["a"]),
+        ({"a": DEAF, "b": DRAINED}, ["b"]),
+        ({"a": DEAF, "b": BOTH}, ["a", "b"]),
+        ({"a": DRAINED, "b": DRAINED}, ["a", "b"]),
+        ({"a": HostUp(3600), "b": DRAINED}, ["a"]),
+        ({}, []),
+    ],
+)
+def test_a_drained_host_gets_new_ones_only_where_no_other_is_asked(
+    hosts: dict[str, HostUp], expected: list[str]
+) -> None:
+    assert sorted(takers(hosts)) == expected
+
+
+@pytest.mark.parametrize(
+    ("lacking", "expected"),
+    [((), "a"), (("a",), "b"), (("a", "b"), "a"), (("b",), "a")],
+)
+def test_what_only_a_drained_host_can_run_is_made_there(lacking: tuple[str, ...], expected: str) -> None:
+    grounds = PlacingGrounds([Unplaced(WEB, is_external=False, lacking=lacking)], {"a": OPEN, "b": DRAINED})
+    assert hosts_by(grounds) == [expected]

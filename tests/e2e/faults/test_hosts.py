@@ -10,8 +10,10 @@ import pytest
 
 from runtime.process.ending import stop_all
 from tasks.hosts.log_asking import ask_hosts
+from tests.support.proxies.edge import edge_before
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
+from tests.support.workers.callers import asked
 from tests.support.workers.runtimes import environments_of, processes_of
 
 pytestmark = pytest.mark.e2e
@@ -129,3 +131,29 @@ def test_a_host_that_comes_back_stops_what_was_replaced_and_adopts_nothing_twice
     eventually(lambda: placed(two_hosts) == {("east", "v1"): 4, ("west", "v1"): 2}, what="new ones on the emptier host")
     live = {route["id"] for route in two_hosts.routes("web")}
     assert running_routes(homes["east"]) | running_routes(homes["west"]) == live
+
+
+@pytest.fixture
+def edge(two_hosts: Fleet) -> Iterator[str]:
+    """The url of an Envoy before both hosts."""
+    with edge_before(two_hosts.database, two_hosts.environment["REDIS_URL"], two_hosts.home) as url:
+        yield url
+
+
+def test_a_host_is_emptied_for_its_maintenance_and_no_caller_notices(
+    two_hosts: Fleet, homes: dict[str, Path], edge: str
+) -> None:
+    down = "SELECT FROM hosts WHERE down_since IS NOT NULL"
+    with asked(edge, "web") as callers:
+        two_hosts.ask("drain_host", host="west")
+        eventually(lambda: placed(two_hosts) == {("east", "v1"): 4}, what="the other host to have all")
+        eventually(lambda: not running_routes(homes["west"]), what="nothing to run there any more")
+        two_hosts.ask_to_end("worker-west")
+        eventually(lambda: two_hosts.rows(down), what="the host to be down")
+        start(two_hosts, homes, "west", "worker-west-again")
+        eventually(lambda: not two_hosts.rows(down), what="it to be back")
+        two_hosts.ask("undrain_host", host="west")
+        two_hosts.ask("scale", deployment="web", desired_replicas=6)
+        eventually(lambda: placed(two_hosts)["west", "v1"] == 2, what="new ones there")
+    assert (callers.failed, set(callers.answers)) == (0, {(200, "v1")})
+    assert two_hosts.routes("web", "failed") == [], "what moved was drained, and is no failure"

@@ -1,13 +1,15 @@
-"""A Postgres as others run it: behind a PgBouncer in transaction mode, and with a standby that takes its place."""
+"""Servers as others run them: behind a PgBouncer, with certificates, with a standby, with commands that are refused."""
 
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+import redis
 
 from db.audit.impossible import impossible_combinations
 from db.connection.engine import in_transaction, make_engine, transaction
@@ -15,22 +17,33 @@ from db.connection.settings import DatabaseSettings
 from migrations.schema import upgrade
 from tests.support.faults.pooler import pgbouncer
 from tests.support.faults.standby import Pair, postgres_with_standby
+from tests.support.faults.tls import make_authority, make_certificate
 from tests.support.rows.databases import engine_on, replay
 from tests.support.stack.stack import ROOT, Fleet
 from tests.support.stack.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
+HIS = ("config", "debug", "keys", "flushall", "flushdb", "save", "bgsave", "shutdown", "monitor", "acl", "sync")
+"""What managed servers refuse."""
+ALL_BUT_HIS = ["+@all", *(f"-{command}" for command in HIS)]
+
 
 @pytest.fixture(params=["", "ignore_startup_parameters = options"], ids=["refuses options", "ignores options"])
-def behind(request: pytest.FixtureRequest, database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def behind(request: pytest.FixtureRequest, database: str, pooler_folder: Path) -> Iterator[str]:
+    with pgbouncer(database, pooler_folder, request.param) as url:
+        yield url
+
+
+@pytest.fixture
+def pooler_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that the pooler may read, which runs as nobody where we are root."""
     folder = tmp_path_factory.mktemp("pooler")
     for above in (folder, *folder.parents):
         if above.stat().st_uid == os.geteuid() and above != above.parent:
-            above.chmod(above.stat().st_mode | 0o011)  # it runs as nobody where we are root
+            above.chmod(above.stat().st_mode | 0o011)
     folder.chmod(0o755)
-    with pgbouncer(database, folder, request.param) as url:
-        yield url
+    return folder
 
 
 def typed(fleet: Fleet, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -69,6 +82,44 @@ def test_a_rollout_ends_and_commands_read(behind: str, fleet: Fleet) -> None:
     told = typed(fleet, "status", "web", DATABASE_URL=behind)
     assert (told.returncode, told.stderr) == (0, "")
     assert "3 of 3 replicas healthy" in told.stdout
+
+
+def test_a_rollout_goes_through_a_postgres_that_shows_a_certificate_and_a_stranger_is_refused(
+    database: str, fleet: Fleet, pooler_folder: Path, tmp_path: Path
+) -> None:
+    make_certificate(pooler_folder / "tls")
+    for file in (pooler_folder / "tls").iterdir():
+        file.chmod(0o644)
+    lines = ("sslmode = require", f"key_file = {pooler_folder}/tls/s.key", f"cert_file = {pooler_folder}/tls/s.pem")
+    with pgbouncer(database, pooler_folder, "\n".join(f"client_tls_{line}" for line in lines)) as url:
+        right, stranger = pooler_folder / "tls/ca.pem", make_authority(tmp_path / "stranger")
+        checked = f"{url}?sslmode=verify-full&sslrootcert="
+        fleet.start_workers("worker1", DATABASE_URL=f"{checked}{right}")
+        fleet.deploy_first(replicas=1)
+        for refused, why in (
+            (f"{checked}{stranger}", "shows a certificate that ?sslrootcert= of DATABASE_URL does not vouch for"),
+            (f"{checked}{right}".replace("127.0.0.1", "localhost"), "shows a certificate for another name"),
+        ):
+            told = typed(fleet, "status", DATABASE_URL=refused)
+            assert (told.returncode, told.stdout) == (3, "")
+            assert why in told.stderr
+
+
+def test_a_rollout_goes_through_a_redis_whose_provider_keeps_commands_to_himself(
+    database: str, redis_url: str, client: redis.Redis, tmp_path: Path
+) -> None:
+    client.acl_setuser("tenant", enabled=True, passwords=["+s3cret"], keys=["*"], channels=["*"], commands=ALL_BUT_HIS)
+    theirs = urlsplit(redis_url)
+    fleet = Fleet(database, theirs._replace(netloc=f"tenant:s3cret@127.0.0.1:{theirs.port}").geturl(), tmp_path)
+    try:
+        fleet.start_workers("worker1")
+        fleet.start_beat()
+        fleet.deploy_first(replicas=1)
+        assert typed(fleet, "slots", "2").stdout == "2 for each handler\n"
+        assert client.acl_log() == []
+    finally:
+        fleet.end()
+        client.acl_deluser("tenant")
 
 
 @pytest.fixture

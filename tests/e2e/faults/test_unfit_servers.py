@@ -62,7 +62,7 @@ def test_a_postgres_that_is_too_old_is_named_in_one_sentence_by_all_who_connect(
             worker=WORKER,
             api=("api",),
         )
-    sentence = f"PostgreSQL at {address} is 15; Rollway needs 18 or newer"
+    sentence = f"PostgreSQL at {address} is 15; Rollway needs 17 or newer"
     assert said == {
         "migrate": (3, f"DATABASE_URL: {sentence}."),
         "status": (3, f"{sentence}."),

@@ -23,11 +23,16 @@ pytestmark = pytest.mark.e2e
 SERVICE = "rollway.example.Service"
 SPEC = {
     "command": [sys.executable, str(ROOT / "examples" / "grpc_service.py")],
-    "health_check": {"protocol": "grpc", "interval_seconds": 0.5, "start_deadline_seconds": 30},
+    "health_check": {
+        "protocol": "grpc",
+        "interval_seconds": 0.5,
+        "start_deadline_seconds": 30,
+        "failure_threshold": 100,
+    },
     "drain_seconds": 60,  # only where the proxy does not tell that nothing is under way
 }
 JUDGED = {"strategy": "canary", "spec": {"steps": ["30%"], "judge": {"chance_of_false_abort": "1%"}}}
-CALLERS, PAUSE_SECONDS = 3, 0.05
+CALLERS, PAUSE_SECONDS, USERS = 3, 0.05, 16
 Answered = Counter[tuple[str, grpc.StatusCode]]
 """Calls by the revision that answered and the status that they ended with."""
 
@@ -41,7 +46,11 @@ class Client:
 
     def who(self) -> str:
         """The revision that answers. Raises grpc.RpcError."""
-        return str(json.loads(self._who(b"", timeout=30))["revision"])
+        return str(self.asked_by("nobody")["revision"])
+
+    def asked_by(self, user: str) -> dict[str, str]:
+        """The replica that answers this user, in its words. Raises grpc.RpcError."""
+        return dict(json.loads(self._who(b"", timeout=30, metadata=(("x-user", user),))))
 
     def count(self, requests: Iterator[bytes]) -> Iterator[dict[str, Any]]:
         """The answers of a stream, which ends after the requests. Raises grpc.RpcError."""
@@ -134,6 +143,37 @@ def test_calls_and_a_stream_go_on_while_all_replicas_are_replaced(running_fleet:
     assert [answer["count"] for answer in counted] == list(range(1, len(counted) + 1))
     assert {answer["revision"] for answer in counted} == {"v1"}
     assert answered["v1", grpc.StatusCode.OK] > 0
+
+
+def test_who_calls_by_one_connection_stays_with_a_replica_by_what_each_call_says(
+    running_fleet: Fleet, envoy: str
+) -> None:
+    fleet, name = running_fleet, "kept"
+    deploy(fleet, name, {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}})
+    fleet.ask("set_traffic", deployment=name, protocol="http2", hedge_after_seconds=None, sticky={"header": "x-user"})
+    users = [f"user{number}" for number in range(USERS)]
+    met: dict[str, list[str]] = {user: [] for user in users}
+    with client_of(envoy, name) as client:
+
+        def all_call() -> set[str]:
+            """The revisions that answered them; a replica that answered is noted where it is another than before."""
+            answers = {user: client.asked_by(user) for user in users}
+            for user, answer in answers.items():
+                if met[user][-1:] != [answer["route"]]:
+                    met[user].append(answer["route"])
+            return {answer["revision"] for answer in answers.values()}
+
+        eventually(lambda: {client.asked_by(user)["route"] for user in users} == routes(fleet, name))
+        eventually(lambda: [client.asked_by(user) for user in users] == [client.asked_by(user) for user in users])
+        assert all_call() == {"v1"}
+        activate(fleet, name, "v2")
+        eventually(lambda: all_call() == {"v2"}, 60, "everybody is at a new replica")
+    assert [len(replicas) for replicas in met.values()] == [2] * USERS
+    assert len({tuple(replicas) for replicas in met.values()}) == 2, "whose calls were together are so again"
+
+
+def routes(fleet: Fleet, name: str) -> set[str]:
+    return {str(route["id"]) for route in fleet.routes(name, "healthy")}
 
 
 def test_what_ends_with_a_status_of_failure_is_counted_against_its_revision(running_fleet: Fleet, envoy: str) -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from domain.cycle.after import outcome_of, routes_after
+from domain.cycle.after import routes_after
+from domain.cycle.foretold import outcome_of
 from domain.cycle.rollout import guard_of, is_judged
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures

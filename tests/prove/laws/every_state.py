@@ -71,14 +71,14 @@ def broken_by_command(state: State, name: str, steered: Steered) -> str | None:
 
 
 def rests(state: State) -> bool:
-    """Ready, complete and alone, with nothing to come; or destroyed."""
+    """Ready, complete and alone, on no drained host, with nothing to come; or destroyed."""
     deployment = state.deployment
     if deployment.status == DESTROYED:
         return not deployment.routes
-    whole = [(deployment.current_revision_id, True)] * deployment.desired_replicas
+    whole = [(deployment.current_revision_id, True, False)] * deployment.desired_replicas
     return (
         deployment.status == READY
         and state.due_at is None
         and deployment.degraded_reason is None
-        and [(route.revision_id, route.is_serving) for route in deployment.routes] == whole
+        and [(route.revision_id, route.is_serving, route.is_misplaced) for route in deployment.routes] == whole
     )

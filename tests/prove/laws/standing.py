@@ -45,8 +45,11 @@ def _exchanged(state: State, decision: ClassifiedDecision, rollout: Rollout) -> 
     own = [route for route in before.active_routes if route.revision_id == before.current_revision_id]
     leaving = [route for route in own if route.is_serving and route.id in decision.changes.drain_route_ids]
     too_many = counted(before, state.now) > promised(before).ceiling or len(own) > _wanted(before, rollout)
-    if leaving and not too_many:
-        yield "while it is held or paused no old replica that serves leaves, unless there are too many"
+    serving = sum(route.is_serving for route in before.active_routes) - len(leaving)
+    stays = any(route.is_serving and route not in leaving for route in own)
+    moves = all(route.is_misplaced for route in leaving) and stays and serving >= _wanted(before, rollout)
+    if leaving and not too_many and not moves:
+        yield "while it is held or paused no old replica that serves leaves, unless there are too many, or it is moved"
 
 
 def _abandoned(state: State, before: Deployment) -> Iterator[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from domain.replicas.examined import advice, seen
 from domain.revisions.health_check import HealthCheck
+from domain.traffic.tls import ReplicaTls
 from runtime.probing.examine import examine
 from runtime.process.family import listening_of
 from runtime.process.runtime import ProcessRuntime
@@ -25,10 +26,17 @@ def status(code: int, *headers: str, body: str = "") -> bytes:
     return "\r\n".join((f"HTTP/1.1 {code} So", *headers, f"Content-Length: {len(body)}", "", body)).encode()
 
 
-def found(address: str, *, listening: tuple[str, ...] = (), is_container: bool = False, **check: object) -> str:
+def found(
+    address: str,
+    *,
+    listening: tuple[str, ...] = (),
+    is_container: bool = False,
+    tls: ReplicaTls | None = None,
+    **check: object,
+) -> str:
     """The advice; empty where nothing is wrong."""
     known = HealthCheck.model_validate(check)
-    examination = asyncio.run(examine(address, known, HOST, listening, is_container=is_container))
+    examination = asyncio.run(examine(address, known, HOST, listening, is_container=is_container, tls=tls))
     assert seen(examination)
     return advice(examination) or ""
 
@@ -108,10 +116,20 @@ def test_a_container_that_listens_at_its_own_loopback_is_told_so() -> None:
 
 
 def test_a_replica_that_speaks_tls_is_told_so(tmp_path: Path) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*Authority.make().certify(HOST).written(tmp_path))
+    authority, context = Authority.make(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.certify("inside").written(tmp_path))
     with replying(lambda *_: OK, context) as address:
-        assert "proxies end the callers' TLS" in found(address)
+        assert "say traffic.upstream_tls" in found(address)
+        assert found(address, tls=ReplicaTls("inside", authority.pem)) == ""
+        for tls in (ReplicaTls("other", authority.pem), ReplicaTls("inside", Authority.make().pem)):
+            examination = asyncio.run(examine(address, HealthCheck(), HOST, tls=tls))
+            assert f"a certificate that is not believed for {tls.name}" in seen(examination)
+            assert "let traffic.upstream_tls say who certifies it" in (advice(examination) or "")
+
+
+def test_a_replica_that_speaks_no_tls_is_told_so() -> None:
+    with replying(lambda *_: OK) as address:
+        assert "leave that out where it speaks no TLS" in found(address, tls=ReplicaTls("inside", None))
 
 
 @pytest.mark.parametrize("elsewhere", ["the port of another", "the loopback of another"])

@@ -7,12 +7,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from domain.autoscaling.judging import MetricSample
+from domain.traffic.tls import ReplicaTls
 from runtime.probing.metrics import MAX_BYTES, MAX_LINES, TIMEOUT_SECONDS, MetricsPage, read_pages, samples_in
+from tests.support.certificates.authorities import Authority
 
 BUSY = frozenset({"busy"})
 
@@ -167,3 +170,24 @@ def test_no_pages_are_no_answers() -> None:
 def test_a_name_is_only_itself() -> None:
     assert samples_in(b"busy 1\nbusy_x 2\nxbusy 3\nbusy:x 4\n", BUSY) == (MetricSample("busy", {}, 1),)
     assert samples_in(b"a:b 1\naxb 2\n", ["a:b"]) == (MetricSample("a:b", {}, 1),)
+
+
+def test_a_page_is_read_by_tls_only_where_its_certificate_is_believed(tmp_path: Path) -> None:
+    registry, authority = CollectorRegistry(), Authority.make()
+    Gauge("busy", "requests in flight", registry=registry).set(3)
+    chain, key = authority.certify("inside").written(tmp_path)
+    server, _ = start_http_server(0, "127.0.0.1", registry, certfile=str(chain), keyfile=str(key))
+    address = f"127.0.0.1:{server.server_port}"
+    try:
+        believes = ReplicaTls("inside", authority.pem)
+        others = (
+            ReplicaTls("other", authority.pem),
+            ReplicaTls("inside", Authority.make().pem),
+            ReplicaTls("inside", ""),
+        )
+        pages = [MetricsPage(address, "/metrics", BUSY, tls) for tls in (believes, None, *others)]
+        answers = read_pages(pages)
+        assert {page.tls: [sample.value for sample in samples] for page, samples in answers.items()} == {believes: [3]}
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,10 +1,14 @@
 """A prober and its probes in flight: it waits for nobody, and asks nobody twice at a time."""
 
+import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
 from uuid import uuid4
 
+import psutil
 import pytest
 
 from domain.revisions.health_check import HealthCheck
@@ -93,3 +97,28 @@ def test_a_prober_that_is_closed_gives_up_what_is_in_flight() -> None:
         prober.submit([ProbeTarget(uuid4(), silent, HealthCheck(timeout_seconds=300))])
         eventually(lambda: prober.is_busy)
     assert threading.active_count() == threads
+
+
+STOPPED = """
+import os, signal, sys, time
+from uuid import uuid4
+from domain.revisions.health_check import HealthCheck
+from runtime.probing.probes import Prober, ProbeTarget
+
+prober, target = Prober(), ProbeTarget(uuid4(), sys.argv[1], HealthCheck(timeout_seconds=3))
+prober.submit([target])
+time.sleep(0.5)
+os.kill(os.getpid(), signal.SIGSTOP)
+while prober.is_busy:
+    time.sleep(0.01)
+print(prober.answers(0))
+"""
+
+
+def test_a_process_that_stood_still_blames_no_replica_for_it() -> None:
+    with says(None) as silent:
+        asking = subprocess.Popen([sys.executable, "-c", STOPPED, silent], stdout=subprocess.PIPE, text=True)
+        eventually(lambda: psutil.Process(asking.pid).status() == psutil.STATUS_STOPPED)
+        time.sleep(5)  # longer than the time limit of the probe and a second
+        asking.send_signal(signal.SIGCONT)
+        assert asking.communicate(timeout=60)[0] == "{}\n"

@@ -32,6 +32,7 @@ def a_disk_fills(watched: Watched) -> Iterator[Mapping[str, str]]:
         pytest.skip("no file system may be mounted here")
     watched.small.start()
     try:
+        watched.sees(f'up{{instance="{watched.target("small")}"}} == 1')  # it may have the replica that does not end
         yield {"instance": watched.target("small")}
     finally:
         watched.small.end(kill=True)

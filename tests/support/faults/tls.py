@@ -17,10 +17,7 @@ from stack.home.folder import project_root
 @contextmanager
 def tls_in_front_of(port: int, folder: Path) -> Iterator[int]:
     """The port of 127.0.0.1 where `port` is reached by TLS, with a certificate of the authority `folder`/ca.pem."""
-    make_authority(folder)
-    _openssl(folder, "req -newkey rsa:2048 -nodes -keyout s.key -out s.csr -subj /CN=valkey")
-    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
-    _openssl(folder, "x509 -req -in s.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out s.pem -extfile names")
+    make_certificate(folder)
     command = [sys.executable, "-m", "tests.support.faults.tls", str(port), str(folder)]
     server = subprocess.Popen(command, cwd=project_root(), stdout=subprocess.PIPE, text=True)
     try:
@@ -29,6 +26,14 @@ def tls_in_front_of(port: int, folder: Path) -> Iterator[int]:
     finally:
         server.kill()
         server.communicate()
+
+
+def make_certificate(folder: Path) -> None:
+    """An authority, and s.pem and s.key beside it, of the server that is reached as 127.0.0.1."""
+    make_authority(folder)
+    _openssl(folder, "req -newkey rsa:2048 -nodes -keyout s.key -out s.csr -subj /CN=server")
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
+    _openssl(folder, "x509 -req -in s.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out s.pem -extfile names")
 
 
 def make_authority(folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 ■ healthy   △ degraded   ▲ unhealthy   ◇ provisioning   ✗ failed   ~ terminating
 □ healthy, without traffic   ◌ provisioning, without traffic   ▫ healthy and parked for another minute
+▣ healthy, on a drained host   ◈ provisioning, on a drained host
 """
 
 from dataclasses import replace
@@ -41,6 +42,8 @@ DESTROYED = DeploymentLifecycleStatus(Lifecycle.DESTROYED)
 
 _SYMBOLS = {
     "■": (RouteStatus.HEALTHY, TrafficStatus.ACTIVE),
+    "▣": (RouteStatus.HEALTHY, TrafficStatus.ACTIVE),
+    "◈": (RouteStatus.PROVISIONING, TrafficStatus.ACTIVE),
     "□": (RouteStatus.HEALTHY, TrafficStatus.INACTIVE),
     "▫": (RouteStatus.HEALTHY, TrafficStatus.INACTIVE),
     "◌": (RouteStatus.PROVISIONING, TrafficStatus.INACTIVE),
@@ -50,6 +53,9 @@ _SYMBOLS = {
     "✗": (RouteStatus.FAILED, TrafficStatus.ACTIVE),
     "~": (RouteStatus.TERMINATING, TrafficStatus.INACTIVE),
 }
+
+MISPLACED = {"▣": "■", "◈": "◇"}
+"""By the symbols of replicas on drained hosts: what they are elsewhere."""
 
 
 def route_id(number: int) -> UUID:
@@ -71,6 +77,7 @@ def routes_of(picture: str, left: UUID, right: UUID, *, status_for: float = 3600
             created_at=NOW - timedelta(days=1) + timedelta(seconds=number),
             status_changed_at=NOW - timedelta(seconds=status_for),
             parked_until=NOW + timedelta(minutes=1) if symbol == "▫" else None,
+            is_misplaced=symbol in MISPLACED,
         )
         for number, (revision, symbol) in enumerate(drawn)
     )
@@ -170,7 +177,10 @@ def resting(
 
 def drawn_changes(deployment: Deployment, changes: RouteChanges) -> str:
     """E.g. "create 1, promote □, drain ▲■": drained and promoted ones as symbols, in the order of the decision."""
-    symbols = {route.id: symbol(route.status, route.traffic) for route in deployment.routes}
+    at = {elsewhere: here for here, elsewhere in MISPLACED.items()}
+    drawn = {route.id: symbol(route.status, route.traffic) for route in deployment.routes}
+    there = {route.id for route in deployment.routes if route.is_misplaced}
+    symbols = {route: at.get(symbol, symbol) if route in there else symbol for route, symbol in drawn.items()}
     parts = []
     if changes.created:
         parts.append(f"create {changes.created}")

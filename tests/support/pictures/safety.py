@@ -24,7 +24,8 @@ def target_of(deployment: Deployment) -> UUID:
 
 def is_parked(route: Route, target: UUID, now: datetime) -> bool:
     """Of another revision, and kept for a way back until later than now: outside of every budget."""
-    return route.revision_id != target and route.parked_until is not None and route.parked_until > now
+    is_kept = route.parked_until is not None and route.parked_until > now and not route.is_misplaced
+    return is_kept and route.revision_id != target
 
 
 def counted(deployment: Deployment, now: datetime) -> int:

@@ -50,6 +50,7 @@ def routes(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES, most: i
                 st.sampled_from([V1, V1, V2, V2, V3]),
                 SECONDS,
                 SECONDS,
+                st.sampled_from([False, False, True]),
             ),
             max_size=most,
         )
@@ -63,8 +64,9 @@ def routes(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES, most: i
             created_at=NOW - timedelta(seconds=status_for + older),
             status_changed_at=NOW - timedelta(seconds=status_for),
             parked_until=None if parked_for is None else NOW + timedelta(seconds=parked_for),
+            is_misplaced=is_misplaced,
         )
-        for number, (status, (traffic, parked_for), revision, status_for, older) in enumerate(seeds)
+        for number, (status, (traffic, parked_for), revision, status_for, older, is_misplaced) in enumerate(seeds)
     )
 
 

@@ -83,6 +83,21 @@ def envoy_process(
     return Process(command, port, folder / f"{node_id}.log", f"http://127.0.0.1:{admin}/ready")
 
 
+@contextmanager
+def edge_before(database: str, redis_url: str, folder: Path) -> Iterator[str]:
+    """The url of an Envoy that has its routes from an api server, until the block ends."""
+    api = api_process(database, redis_url, folder)
+    proxy = envoy_process(api, folder)
+    try:
+        api.start()
+        proxy.start()
+        yield proxy.url
+    finally:
+        for process in (proxy, api):
+            if process.process is not None:
+                process.end(kill=True)
+
+
 @dataclass
 class EdgeRoutes:
     """Changes routes as the applier does, and tells proxies; the routes point at replicas of the test's own."""

@@ -30,7 +30,9 @@ from tests.support.pictures.pictures import deploying as deploying_picture
 ROLLING: Mapping[str, Any] = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1}}
 SPEC: Mapping[str, Any] = {"command": ["sleep", "60"]}
 HERE = "here"
-"""The worker host that all replicas of a picture are placed on."""
+"""The worker host that all replicas of a picture are placed on, but for ▣ and ◈."""
+EMPTIED = "emptied"
+"""The host of those, which nobody has drained yet."""
 NOBODY = "redis://127.0.0.1:1/0"
 """A Redis that nobody runs: what is given it must not need it."""
 
@@ -136,7 +138,14 @@ def _routes(
     """
     connection.execute("SET LOCAL session_replication_role = replica")  # a picture may show what no guard lets in
     rows = [
-        (route.revision_id, HERE, _traffic(route).value, number, route.status.value, status_for)
+        (
+            route.revision_id,
+            EMPTIED if route.is_misplaced else HERE,
+            _traffic(route).value,
+            number,
+            route.status.value,
+            status_for,
+        )
         for number, route in enumerate(routes)
     ]
     ids = tuple(_id(connection, query, deployment_id, *row) for row in rows)

@@ -4,9 +4,10 @@ from functools import partial
 
 from sqlalchemy import Engine
 
+from db.commands.execute import CommandResult
 from db.connection.engine import in_transaction
 from db.replicas.signs import HostsTurned, look_at_signs_of_life, note_hearing, show_sign_of_life
-from tests.support.rows.deployments import write
+from tests.support.rows.deployments import ask, write
 
 LOOKS = 3
 
@@ -14,6 +15,10 @@ LOOKS = 3
 def up(engine: Engine, *names: str) -> None:
     for name in names:
         in_transaction(engine, partial(show_sign_of_life, host=name, address="127.0.0.1"))
+
+
+def drain(engine: Engine, name: str) -> CommandResult:
+    return ask(engine, "drain_host", host=name, actor="ops")
 
 
 def silent(engine: Engine, name: str) -> None:

@@ -5,12 +5,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from ipaddress import ip_network
 from pathlib import Path
 
 import psutil
 
 from runtime.machine.identity import identify, send
 from stack.errors import StackError
+from stack.home.settings import HOST
 from stack.parts.account import choose_account, installed_tree
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import DATABASE, ROLE, single_user
@@ -23,7 +25,7 @@ from tests.support.stack.ports import free_port
 _PASSWORD = "for-tests-only"
 
 # What tests and measurements do and the product never does; all else is done as the role that users get.
-_FOR_TESTS = (
+_FOR_TESTS: tuple[str, ...] = (
     f"ALTER ROLE {ROLE} CREATEDB",
     f"GRANT pg_checkpoint TO {ROLE}",
     # a test's database is dropped while autovacuum may be at work in it
@@ -88,9 +90,12 @@ class EmbeddedServer:
 
 @contextmanager
 def embedded_postgres(
-    folder: Path, *, fsync: bool = False, environment: Mapping[str, str] | None = None
+    folder: Path, *, fsync: bool = False, environment: Mapping[str, str] | None = None, also_at: str = ""
 ) -> Iterator[EmbeddedServer]:
-    """A PostgreSQL 18 with its data in `folder` and an empty database `rollway`; stopped at the end."""
+    """A PostgreSQL with its data in `folder` and an empty database `rollway`; stopped at the end.
+
+    `also_at`: one more address to listen at, besides the one of its URL, to whoever has an address near it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     account = choose_account(installed_tree())
     data = prepare_data(folder, account, _PASSWORD, durable=fsync)
@@ -98,15 +103,21 @@ def embedded_postgres(
     port = free_port()
     part = postgres_part(data, account, port, fsync=fsync)
     part = replace(part, env={**part.env, **(environment or {})})
+    if also_at:
+        part = replace(part, command=(*part.command, "-c", f"listen_addresses={HOST},{also_at}"))
+        with (data / "pg_hba.conf").open("a", encoding="utf-8") as rules:
+            rules.write(f"host all all {ip_network(f'{also_at}/24', strict=False)} scram-sha-256\n")
     yield from _while_running(EmbeddedServer(part, postgres_url(port, _PASSWORD), folder / "postgres.log"))
 
 
 @contextmanager
-def embedded_redis(folder: Path) -> Iterator[EmbeddedServer]:
-    """A Valkey with its append-only file in `folder`; stopped at the end."""
+def embedded_redis(folder: Path, *, also_at: str = "") -> Iterator[EmbeddedServer]:
+    """A Valkey with its append-only file in `folder`; stopped at the end. `also_at`: as above."""
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
     part = valkey_part(folder, port, _PASSWORD)
+    if also_at:
+        part = replace(part, command=(*part.command, "--bind", HOST, also_at))
     yield from _while_running(EmbeddedServer(part, redis_url(port, _PASSWORD), folder / "valkey.log"))
 
 

@@ -38,8 +38,8 @@ class SmallStack:
     def restart(self, *names: str) -> StackStatus:
         return restart(UpRequest(home=self.home, environ=self.environ), names, self.said.append, self.parts)
 
-    def down(self) -> bool:
-        return down(self.home, self.said.append, lambda _: None)
+    def down(self, *, keep_replicas: bool = False) -> bool:
+        return down(self.home, self.said.append, lambda _: None, keep_replicas=keep_replicas)
 
     def parts(self, _setting: ProcessSetting) -> tuple[StackPart, ...]:
         return tuple(script_part(name, script) for name, script in self.scripts.items())

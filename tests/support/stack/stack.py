@@ -52,6 +52,8 @@ class Fleet(DeploymentRows):
             "ROLLWAY_HOST": HERE,
             "PYTHONUNBUFFERED": "1",
         }
+        self.within: dict[str, list[str]] = {}
+        """What stands before the command of a process, by its name: a network of its own."""
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._engine = make_engine(DatabaseSettings(url=database))
         self._producer = Celery()
@@ -170,7 +172,7 @@ class Fleet(DeploymentRows):
         """A process of Celery's with these arguments, without waiting for it."""
         with (self.home / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "celery", "-A", "tasks.app", *arguments],
+                [*self.within.get(name, ()), sys.executable, "-m", "celery", "-A", "tasks.app", *arguments],
                 cwd=self.code,
                 env={**self.environment, **environment},
                 stdout=log,

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+import httpx
+
+from db.connection.engine import in_transaction
+from db.tokens import create_token
+from domain.installation.tokens import NewToken, Role
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest
 from runtime.process.accounts import EACH, Accounts
@@ -16,10 +21,13 @@ from runtime.process.runtime import ProcessRuntime
 from stack.down import down
 from stack.home.folder import Home
 from stack.home.settings import load_settings
+from stack.home.state import read_state
 from stack.prepare import UpRequest
 from stack.status import StackStatus
 from stack.supervisor.stop import stop_replicas
 from stack.up import up
+from tests.support.rows.databases import engine_on
+from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import SLEEPER, given_back, pid_of
 
 EVERY = Accounts(EACH)
@@ -125,9 +133,7 @@ def around(root: Path, other: Path) -> Iterator[Around]:
         left.callback(stop_all, other, 0.1)
         left.callback(down, home, lambda _: None, stop_replicas)
         status = up(UpRequest(home=home, environ={"ROLLWAY_REPLICA_USER": EACH}, workers=1), lambda _: None)
-        beside = _neighbour(ProcessRuntime(home.root, accounts=EVERY), "web")
-        elsewhere = _neighbour(ProcessRuntime(other, accounts=EVERY), "other")
-        yield Around(home, status, {"neighbour": beside, "neighbour in another home": elsewhere})
+        yield Around(home, status, {"neighbour": _neighbour(home), "neighbour in another home": _elsewhere(other)})
 
 
 @contextmanager
@@ -141,6 +147,36 @@ def shared_folder() -> Iterator[Path]:
     made.rmdir()
 
 
-def _neighbour(runtime: ProcessRuntime, deployment: str) -> int:
+def asking(home: Home, role: Role, *deployments: str) -> httpx.Client:
+    """Who shows a new token to the stack's server for people."""
+    settings, state = load_settings(home), read_state(home)
+    assert settings
+    assert state
+    secret = uuid4().hex
+    token = NewToken(name=f"{role}-{secret[:6]}", role=role, deployments=deployments, days=1, actor="test")
+    engine = engine_on(state.database_url)
+    in_transaction(engine, lambda connection: create_token(connection, token, secret))
+    engine.dispose()
+    shown = {"authorization": f"Bearer {secret}"}
+    return httpx.Client(
+        base_url=f"http://127.0.0.1:{settings.ports.people}", headers=shown, trust_env=False, timeout=30
+    )
+
+
+def _neighbour(home: Home) -> int:
+    """The process of a replica that the stack itself started: any other its worker would end at its next sweep."""
+    spec = {"command": ["sleep", "600"], "env": {"TOKEN": "hunter2"}}
+    with asking(home, Role.ADMIN) as owner:
+        for path, body in (
+            ("", {"deployment": "web", "desired_replicas": 1}),
+            ("/web/revisions", {"name": "v1", "spec": spec}),
+            ("/web/activate", {"revision": "v1"}),
+        ):
+            owner.post(f"/v1/deployments{path}", json=body).raise_for_status()
+    runtime = ProcessRuntime(home.root, accounts=EVERY)
+    return pid_of(eventually(lambda: next(iter(runtime.everyone()), None), what="the neighbour"))
+
+
+def _elsewhere(other: Path) -> int:
     spec = RevisionSpec(command=SLEEPER, env={"TOKEN": "hunter2"})
-    return pid_of(runtime.start(ReplicaRequest(uuid4(), deployment, f"{deployment}-1", spec)))
+    return pid_of(ProcessRuntime(other, accounts=EVERY).start(ReplicaRequest(uuid4(), "other", "other-1", spec)))

@@ -20,6 +20,8 @@ GIVEN: dict[str, dict[str, Any]] = {
     "activate_revision": {"deployment": "web", "revision": "v1"},
     "scale": {"deployment": "web", "desired_replicas": 1},
     "forget_host": {"host": "alpha"},
+    "drain_host": {"host": "alpha"},
+    "undrain_host": {"host": "alpha"},
     "set_freeze": {"freeze": "night", "cron": "0 22 * * *", "duration_seconds": 3600, "deployments": ["nobody"]},
     "delete_freeze": {"freeze": "night"},
     "set_group": {"group": "shop", "deployments": ["web"]},

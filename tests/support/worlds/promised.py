@@ -7,6 +7,7 @@ blue-green, the promotion itself              n
 recreate                           n          0; old and new never at the same time
 the way back                       as above with n = b, which is the size that is wanted then
 outside a rollout                  n + 1      n
+there, without surge               n          n; n - 1 while a replica is misplaced
 """
 
 from dataclasses import dataclass
@@ -40,7 +41,9 @@ def promised(deployment: Deployment) -> Promised:
     rollout, n = deployment.rollout, deployment.desired_replicas
     if rollout is None:
         others = any(route.revision_id != deployment.current_revision_id for route in deployment.active_routes)
-        return Promised(n, n + (deployment.may_surge or others), n, n, deployment.count_stopping)
+        has_room = deployment.may_surge or others
+        least = n if has_room or not any(route.is_misplaced for route in deployment.active_routes) else max(0, n - 1)
+        return Promised(n, n + has_room, least, least, deployment.count_stopping)
     before = rollout.desired_at_start
     spec = rollout.policy.spec.model_dump()
     counts = spec["count_stopping"]

@@ -29,6 +29,7 @@ def test_an_event_waits_while_nobody_takes_what_lies_in_its_queue(engine: Engine
         return sent != [] and read(engine, "SELECT 1 FROM outbox") == []
 
     eventually(is_sent, what="the event to be sent")
+    eventually(lambda: "courier" not in {thread.name for thread in threading.enumerate()}, what="the last look to end")
     ((task, event, queue, seconds),) = sent
     assert (task, event["subject"], queue) == ("shop.deployed", "web", "shop")
     assert 80_000 < seconds <= 86_400, "nobody needs it when it would have been given up"

@@ -47,6 +47,7 @@ from tests.tasks.plans.two_years import fill
 WHOLE: Mapping[str, str] = {
     "db.audit.impossible._AUDIT": "deployments, routes",
     "db.audit.impossible._PAGE": "",
+    "db.cycle.applier._WAIT": "deployments",
     "db.fleet.read.read_fleet for db.connection.engine.in_transaction": "deployments",
     "db.locking.locked.mark_unheld for db.commands.fleet._look_anew": "deployments",
     "db.locking.locked.mark_unheld for db.cycle.claim.mark_what_is_off": "deployments",
@@ -67,6 +68,7 @@ What lives is looked through now and then: by the audit and by the marking of wh
 that begins or ends, for the table of traffic where it is made the first time, and to see which host has work. Replicas
 are counted by host once in some seconds of rollouts, and when a person looks at hosts or at what happened lately. After
 a clock was set back everything is looked at. What changed is found by a look at each deployment, while anybody listens.
+A host that a person drains has all of its deployments looked at, a whole chunk at once.
 """
 
 ROLLOUT = UUID(int=(3 << 96) + 60_007)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import redis
+from celery.app.trace import trace_task
 from sqlalchemy import Engine, event
 
 import tasks.worker.composition
@@ -123,6 +124,19 @@ def test_a_command_that_took_postgres_too_long_is_answered_as_one_without_postgr
     with refused_writes(engine, "commands", TRANSACTION_TIMEOUT):
         told = last_try({"request_id": "r", "deployment": "web", "desired_replicas": 4})
     assert told["error"]["code"] == "unavailable"
+
+
+def test_a_try_in_vain_leaves_no_state_over_the_answer_of_the_next_one(
+    engine: Engine, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_deployment(engine)
+    monkeypatch.setattr("tasks.asked.commands.PATIENCE_SECONDS", 0.1)
+    payload = {"request_id": "r", "deployment": "web", "desired_replicas": 4}
+    route = {"delivery_info": {"exchange": "commands", "routing_key": "commands"}}
+    with refused_writes(engine, "commands", TRANSACTION_TIMEOUT):
+        trace_task(app.tasks["rollway.scale"], "an-id", [], {"payload": payload}, request=route, app=app)
+    assert waiting(client, "commands") == [("rollway.scale", {"payload": payload})]
+    assert client.keys("*an-id*") == []
 
 
 def test_a_wake_runs_its_handler_and_may_be_sent_again(engine: Engine, client: redis.Redis) -> None:

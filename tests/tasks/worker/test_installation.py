@@ -1,5 +1,8 @@
 """Who a home and a Redis belong to is written once, read again, and told when it cannot be."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -10,10 +13,11 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.connection.server import read_installation
-from domain.installation.contract import CONTRACT, HOME_FILE, WrongInstallationError
+from domain.installation.contract import CONTRACT, HOME_FILE, WRONG_INSTALLATION, WrongInstallationError
 from tasks.worker.installation import compare
 from tasks.worker.owners import owner_of_home, owner_of_redis
 from tests.support.rows.deployments import write
+from tests.support.stack.stack import ROOT
 
 KEY = "rollway:installation"
 
@@ -87,3 +91,13 @@ def test_a_home_that_others_may_write_in_is_no_home_for_a_worker(
     tmp_path.chmod(0o777)
     with pytest.raises(WrongInstallationError, match=r"^ROLLWAY_HOME \(.*\) may be written by others than its owner"):
         compare(engine, client, tmp_path)
+
+
+def test_a_worker_whose_tasks_would_not_share_one_process_does_not_begin(
+    database: str, redis_url: str, tmp_path: Path
+) -> None:
+    own = {"DATABASE_URL": database, "REDIS_URL": redis_url, "ROLLWAY_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "celery", "-A", "tasks.app", "worker"]
+    done = subprocess.run(command, env=os.environ | own, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == WRONG_INSTALLATION
+    assert "this worker has the pool prefork: start it with -P threads" in done.stderr

@@ -131,7 +131,7 @@ async function inTurn(path, body, signal) {
 }
 
 /** A form of the page. Throws the document of a refusal. */
-async function sent(path, body, signal) {
+export async function sent(path, body, signal) {
   const answer = await fetch(path, { method: "POST", body, signal });
   if (!answer.ok) throw await answer.json();
   return answer.json();

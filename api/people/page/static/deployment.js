@@ -1,18 +1,22 @@
 // One deployment: what it waits for, its replicas, its rollout on a time line, and what has happened.
 import { offerButtons, buttons } from "./ask.js";
-import { callers } from "./callers.js";
+import { callers } from "./sections/callers.js";
 import { h, morphChildren } from "./dom.js";
-import { curves } from "./evidence.js";
-import { history } from "./history.js";
-import { replicas } from "./replicas.js";
-import { rollout } from "./rollout.js";
+import { curves } from "./sections/evidence.js";
+import { head, reached, sentence } from "./sections/head.js";
+import { history } from "./sections/history.js";
+import { keepEnd, offerLogs } from "./sections/logs.js";
+import { replicas } from "./sections/replicas.js";
+import { offerRevisions, revisions } from "./sections/revisions.js";
+import { rollout } from "./sections/rollout.js";
 import { ask, follow, insist, isFinal } from "./stream.js";
-import { isOlder, legend, picture, revisionWords, say, serving, setClock, since, tick } from "./words.js";
+import { isOlder, legend, say, setClock, tick } from "./words.js";
 
 const NAME = document.body.dataset.deployment;
 const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
 const RECORDS = 50;
-const shown = { why: "", offered: [], deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], fault: "" };
+const ENDED = 50;
+const shown = { why: "", offered: [], deployment: null, document: null, ended: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], fault: "" };
 const WHY_PAUSE = 300;
 const PLAN_PAUSE = 1000;
 const REQUESTS_PAUSE = 5000;
@@ -23,40 +27,7 @@ let unprovenAt = 0;
 let callersAt = 0;
 let isDrawing = false;
 let isAsking = false;
-
-function head(deployment) {
-  return h(
-    "div",
-    { class: `head ${deployment.tone}` },
-    h("h1", {}, deployment.name),
-    h("span", { class: "badge" }, deployment.word),
-    h("span", { class: "dim" }, since(deployment.phase_started_at, " ")),
-    h("span", { class: "replicas" }, picture(deployment.picture), h("span", { class: "count" }, `${serving(deployment)} serving`)),
-    h("span", { class: "revision" }, revisionWords(deployment)),
-  );
-}
-
-function sentence(deployment) {
-  const { waits_for: verb } = deployment;
-  const asked = `Waits for you to ${verb} it. ${deployment.maintenance}`.trimEnd();
-  const waits = verb ? h("strong", {}, `${asked} `) : deployment.said + (shown.why ? "." : "");
-  const retry = deployment.retry_at ? h("span", {}, " Tried again in ", since(deployment.retry_at, " "), ".") : null;
-  const more = shown.why ? h("span", { class: "dim" }, ` ${shown.why}.`) : null;
-  return h("p", { class: `why ${deployment.tone}` }, waits, retry, more);
-}
-
-function reached(document) {
-  const ways = (document?.entrances ?? []).map(({ value }) => value).join(", ");
-  const wanted = (document?.certificates ?? []).filter(({ is_wanted: isWanted }) => isWanted);
-  if (!ways) return null;
-  return h("p", { class: "dim reached" }, "Reached at ", h("code", {}, ways), ...wanted.map(certificate));
-}
-
-function certificate({ kind, name, not_after: until, fault }) {
-  const who = kind === "callers" ? "authorities of callers" : `certificate ${name ? `of ${name}` : "of its own"}`;
-  const known = until ? ` until ${until.slice(0, 10)}` : fault ? "" : " is to come";
-  return h("span", { class: fault ? "warn" : "" }, `; ${who}${kind === "callers" ? "" : known}${fault ? `: ${fault}` : ""}`);
-}
+let isReading = false;
 
 function made() {
   const { deployment, document, records, cycles, plan } = shown;
@@ -64,20 +35,25 @@ function made() {
   const past = shown.rollout;
   return [
     head(deployment),
-    sentence(deployment),
+    sentence(deployment, shown.why),
     buttons(shown.offered, deployment.waits_for),
     reached(document),
-    replicas(deployment),
+    replicas(deployment, shown.ended),
     past ? rollout(past, cycles, plan, deployment) : null,
     curves(shown.evidence),
     callers(shown.callers),
+    revisions(document?.revisions ?? [], deployment),
     history(records),
   ].filter(Boolean);
 }
 
+function live(id) {
+  return shown.deployment.routes.find((route) => route.id === id);
+}
+
 function draw() {
   isDrawing = false;
-  morphChildren(document.getElementById("deployment"), h("div", {}, made()));
+  keepEnd(() => morphChildren(document.getElementById("deployment"), h("div", {}, made())));
 }
 
 function soon() {
@@ -114,6 +90,14 @@ async function readWhy() {
   ]);
   shown.offered = offered?.items ?? shown.offered;
   shown.why = waits() ? (told?.sentence ?? "") : "";
+  if (document.getElementById("ended")?.open) await readEnded();
+  soon();
+}
+
+/** Replicas that have ended, read only for who has unfolded them. */
+async function readEnded() {
+  const found = await insist(() => ask(`${PATH}/routes?gone=true&limit=${ENDED}`));
+  shown.ended = (found?.items ?? []).filter((route) => route.stopped_at).reverse();
   soon();
 }
 
@@ -163,7 +147,18 @@ function note(record) {
   shown.records.unshift(record);
   shown.records.length = Math.min(shown.records.length, 4 * RECORDS);
   const { rollout_id: id } = record;
+  if (record.actor !== record.phase) readDocument();
   if (id && shown.rollout?.id !== id && !shown.deployment?.rollout && isNewer(id)) insist(() => readRollout(id));
+  soon();
+}
+
+/** What somebody has asked for may have changed its revisions, and where it is reached; not at once for each of many. */
+async function readDocument() {
+  if (isReading) return;
+  isReading = true;
+  await new Promise((resolve) => setTimeout(resolve, WHY_PAUSE));
+  isReading = false;
+  shown.document = (await insist(() => ask(PATH))) ?? shown.document;
   soon();
 }
 
@@ -209,6 +204,9 @@ async function readCallers() {
 }
 
 offerButtons(() => shown, refresh);
+offerRevisions(soon);
+offerLogs((id) => live(id) ?? shown.ended?.find((route) => route.id === id), live, soon);
+document.addEventListener("toggle", ({ target }) => target.id === "ended" && target.open && readEnded(), true);
 document.getElementById("legend").append(...legend());
 setInterval(() => {
   if (document.visibilityState !== "visible") return;

@@ -14,6 +14,8 @@ const SHAPES = {
 const SYMBOLS = { healthy: "■", degraded: "△", unhealthy: "▲", provisioning: "◇", failed: "✗" };
 const MOST_SHAPES = 32;
 const CALENDAR = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
+const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
 let ahead = 0;
 
 /** The server's clock counts: `now` is what it said just now. */
@@ -98,6 +100,13 @@ function told(at, words) {
   return `${words ? roughly(span) : duration(span)}${words ? ` ${words}` : ""}`;
 }
 
+/** What the clock showed, with the day where that is not today. */
+export function clock(at) {
+  const date = new Date(at);
+  const isToday = date.toDateString() === new Date(now()).toDateString();
+  return h("time", { class: "clock", datetime: at, title: CALENDAR.format(date) }, (isToday ? CLOCK : DAY).format(date));
+}
+
 /** Brings what counts time up to date, of what is in view. */
 export function tick() {
   for (const element of document.querySelectorAll("time[data-words]")) {
@@ -106,6 +115,9 @@ export function tick() {
     if (element.textContent !== text) element.textContent = text;
   }
 }
+
+/** The last digits of an id, as commands take it. */
+export const shortId = (id) => id.replaceAll("-", "").slice(-8);
 
 export function revisionWords(deployment) {
   const { current_revision: current, deploying_revision: next } = deployment;

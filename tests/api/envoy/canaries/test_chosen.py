@@ -26,6 +26,7 @@ def asked(edge: Edge, name: str, **headers: str) -> set[str]:
     [
         ("header", HEADER, {"x-beta": "yes"}, {"x-beta": "yess"}),
         ("cookie", COOKIE, {"cookie": "a=1; beta=yes; c=2"}, {"cookie": "a=beta=1; abeta=1; betas=1"}),
+        ("odd", {"match": {"cookie": "b.t+a", "value": "a b"}}, {"cookie": "b.t+a=a b"}, {"cookie": "bxt+a=a b"}),
         ("sticky", STICKY, {"cookie": "beta="}, {"cookie": "alpha=1"}),
     ],
 )

@@ -35,7 +35,7 @@ Where = Mapping[int, str]
 """The replica of each caller."""
 
 
-def stay(edge: Edge, made: Made, sticky: Mapping[str, str]) -> None:
+def stay(edge: Edge, made: Made, sticky: Mapping[str, str | float]) -> None:
     """Have its callers stay, as `set_traffic` does it."""
     query = "UPDATE deployments SET rules = %s WHERE id = %s"
     write(edge.routes.engine, query, Jsonb({"sticky": sticky}), made.id)
@@ -151,3 +151,23 @@ def test_a_caller_stays_with_a_replica_and_so_on_a_side_of_a_canary_whatever_its
 def all_stay(edge: Edge, made: Made, client: httpx.Client, callers: Mapping[int, Mapping[str, str]]) -> Where | None:
     first = asked(edge, made, client, callers)
     return first if asked(edge, made, client, callers) == first else None
+
+
+def test_who_asks_more_than_a_replica_should_answer_is_answered_by_others_too(edge: Edge, client: httpx.Client) -> None:
+    with replicas("a", "b", "c") as known:
+        made = edge.make("■■■", *known, n=3)
+        one_user = {caller: {"x-user": "ann"} for caller in range(4 * FEW)}
+
+        def together() -> set[str]:
+            with ThreadPoolExecutor(len(one_user)) as pool:
+                every = pool.map(lambda caller: asked(edge, made, client, {caller: one_user[caller]}), one_user)
+                return {replica for found in every for replica in found.values()}
+
+        stay(edge, made, HEADER)
+        edge.wait_for(f"/{made.name}/")
+        eventually(lambda: len(together()) == 1, what="all go to one replica")
+        stay(edge, made, {**HEADER, "max_load": 1.25})
+        for replica in known:
+            replica.seconds = 0.3
+        eventually(lambda: len(together()) > 1, what="what is too much for one goes to others")
+        assert len({where for _ in range(FEW) for where in asked(edge, made, client, {0: one_user[0]}).values()}) == 1

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from stack.home.folder import Home
 from stack.home.state import PartState, StackState, write_state
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import PROVISIONING, READY
-from tests.support.rows.deployments import make_deployment, write
+from tests.support.rows.deployments import EMPTIED, make_deployment, write
+from tests.support.rows.hosts import up
 
 usefixtures = pytest.mark.usefixtures("servers")
 
@@ -69,6 +71,7 @@ def test_traffic_explains_where_a_request_goes(rollway: Rollway, engine: Engine)
     for words in ("web.localhost is web's; its replicas see /x", "2 replicas, of which the 1 healthy", "edge-1"):
         assert words in told.out
     assert rollway("traffic", "--explain", "http://nobody.example.com/").code == 1
+    assert rollway("traffic", "web", "--reset", "--explain", "http://web/").code == 2
     found = json.loads(rollway("traffic", "--explain", "http://preview.web/", "--json").out)
     assert (found["deployment"], len(found["replicas"])) == ("web", 1)
 
@@ -141,6 +144,28 @@ def test_a_host_that_is_down_can_be_forgotten(rollway: Rollway, engine: Engine) 
     assert rollway("forget-host", "rack-7").out == "rack-7 is forgotten\n"
     assert "there is no host rack-7" in rollway("forget-host", "rack-7").err
     assert "No host is known yet" in rollway("hosts").out
+
+
+@usefixtures
+def test_a_host_is_drained_by_somebody_until_it_is_undrained(rollway: Rollway, engine: Engine) -> None:
+    assert rollway("drain-host", "rack-7").err == "there is no host rack-7; 'rollway hosts' lists those that exist.\n"
+    up(engine, EMPTIED)
+    make_deployment(engine, "▣▣")
+    said = f"{EMPTIED} is drained, with replicas of 1 deployment; no other host takes web, so these stay\n"
+    assert rollway("drain-host", EMPTIED, "--actor", "ada").out == said
+    shown = rollway("hosts").out
+    assert re.search(r"up, drained by ada \d+ s ago", shown)
+    assert shown.endswith(f"web is on {EMPTIED} until another host takes it.\n")
+    up(engine, "rack-7")
+    assert rollway("drain-host", EMPTIED).out == f"{EMPTIED} is drained, with replicas of 1 deployment\n"
+    assert f"web is on {EMPTIED} until its replicas are up elsewhere." in rollway("hosts").out
+    told = json.loads(rollway("hosts", "--json").out)
+    assert [(host["name"], host["drained_by"], host["stays"]) for host in told] == [
+        (EMPTIED, "ada", {"web": ""}),
+        ("rack-7", None, {}),
+    ]
+    assert rollway("undrain-host", EMPTIED).out == f"{EMPTIED} takes replicas again\n"
+    assert "drained" not in rollway("hosts").out
 
 
 @usefixtures

@@ -1,5 +1,5 @@
 // What callers got within the last hour, as curves: requests, failures, and how long the first byte took.
-import { h } from "./dom.js";
+import { h } from "../dom.js";
 import { chart, curve } from "./evidence.js";
 
 const KNOWN_SECONDS = 20;

@@ -1,6 +1,7 @@
-// The replicas of a deployment, each with its shape and its word.
-import { h } from "./dom.js";
-import { shape, since, symbolOf } from "./words.js";
+// The replicas of a deployment, each with its shape, its word and its log.
+import { h } from "../dom.js";
+import { shape, shortId, since, symbolOf } from "../words.js";
+import { logButton, printed } from "./logs.js";
 
 function routeCard(route) {
   const symbol = symbolOf(route);
@@ -11,22 +12,37 @@ function routeCard(route) {
     { class: `route ${route.status}`, "data-key": route.id },
     h("span", { class: "status" }, symbol ? shape(symbol) : h("i", { class: "shape gone" }), word),
     h("span", { class: "revision" }, route.revision),
-    h("code", { title: route.id }, route.id.replaceAll("-", "").slice(-8)),
+    h("code", { title: route.id }, shortId(route.id)),
     h("span", { class: "address" }, route.address ?? "no address yet"),
     h("span", { class: "host" }, `${route.host ?? "no host yet"}, `, since(route.status_changed_at, " ")),
+    logButton(route),
     reason,
   );
 }
 
+/** Those that have ended, once somebody has unfolded them. `ended`: the newest first; null: not read yet. */
+function endedOnes(ended) {
+  const none = ended?.length ? null : h("p", { class: "empty" }, ended ? "None that is still known." : "One moment.");
+  return h(
+    "details",
+    { id: "ended", class: "fold", "data-key": "ended" },
+    h("summary", {}, "Replicas that have ended"),
+    h("ul", { class: "routes" }, (ended ?? []).map(routeCard)),
+    none,
+  );
+}
+
 /** The section. */
-export function replicas(deployment) {
+export function replicas(deployment, ended) {
   const cards = deployment.routes.map(routeCard);
   const none = cards.length ? null : h("p", { class: "empty" }, "None.");
   return h(
     "section",
     { class: "card", "aria-labelledby": "replicas-head", "data-key": "replicas" },
     h("h2", { id: "replicas-head" }, "Replicas"),
-    h("ul", { class: "routes" }, cards),
+    h("ul", { class: "routes", "data-key": "live" }, cards),
     none,
+    endedOnes(ended),
+    printed(),
   );
 }

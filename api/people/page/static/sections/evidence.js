@@ -1,6 +1,6 @@
 // The evidence of a judged canary as curves: what was sent, what failed, and how near the judge is to either verdict.
-import { h, svg } from "./dom.js";
-import { duration } from "./words.js";
+import { h, svg } from "../dom.js";
+import { duration } from "../words.js";
 
 const [WIDTH, HEIGHT, TOP, FOOT] = [300, 120, 8, 16];
 

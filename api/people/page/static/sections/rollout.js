@@ -1,6 +1,6 @@
 // A rollout: who began it and why, and its waves on a time line.
-import { h } from "./dom.js";
-import { duration, now, picture, since } from "./words.js";
+import { h } from "../dom.js";
+import { duration, now, picture, since } from "../words.js";
 
 /** The section. `cycles` and `plan`: as `/v1/rollouts/ID/cycles` and `/plan` have them; no plan: it is not read yet. */
 export function rollout(shown, cycles, plan, deployment) {

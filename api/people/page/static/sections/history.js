@@ -1,6 +1,6 @@
 // What has happened, the newest first; failures that are over are folded.
-import { h } from "./dom.js";
-import { since } from "./words.js";
+import { h } from "../dom.js";
+import { since } from "../words.js";
 
 const FAILED = new Set(["error", "expired", "give_up"]);
 

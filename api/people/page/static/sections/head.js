@@ -1,0 +1,40 @@
+// The head of a deployment: how it stands, what it waits for, and where it is reached.
+import { h } from "../dom.js";
+import { picture, revisionWords, serving, since } from "../words.js";
+
+/** Its name and how it stands. */
+export function head(deployment) {
+  return h(
+    "div",
+    { class: `head ${deployment.tone}` },
+    h("h1", {}, deployment.name),
+    h("span", { class: "badge" }, deployment.word),
+    h("span", { class: "dim" }, since(deployment.phase_started_at, " ")),
+    h("span", { class: "replicas" }, picture(deployment.picture), h("span", { class: "count" }, `${serving(deployment)} serving`)),
+    h("span", { class: "revision" }, revisionWords(deployment)),
+  );
+}
+
+/** What it waits for. `why`: as `/v1/deployments/NAME/why` says it; empty: not asked. */
+export function sentence(deployment, why) {
+  const { waits_for: verb } = deployment;
+  const asked = `Waits for you to ${verb} it. ${deployment.maintenance}`.trimEnd();
+  const waits = verb ? h("strong", {}, `${asked} `) : deployment.said + (why ? "." : "");
+  const retry = deployment.retry_at ? h("span", {}, " Tried again in ", since(deployment.retry_at, " "), ".") : null;
+  const more = why ? h("span", { class: "dim" }, ` ${why}.`) : null;
+  return h("p", { class: `why ${deployment.tone}` }, waits, retry, more);
+}
+
+/** Where callers reach it, and by which certificates. */
+export function reached(document) {
+  const ways = (document?.entrances ?? []).map(({ value }) => value).join(", ");
+  const wanted = (document?.certificates ?? []).filter(({ is_wanted: isWanted }) => isWanted);
+  if (!ways) return null;
+  return h("p", { class: "dim reached" }, "Reached at ", h("code", {}, ways), ...wanted.map(certificate));
+}
+
+function certificate({ kind, name, not_after: until, fault }) {
+  const who = kind === "callers" ? "authorities of callers" : `certificate ${name ? `of ${name}` : "of its own"}`;
+  const known = until ? ` until ${until.slice(0, 10)}` : fault ? "" : " is to come";
+  return h("span", { class: fault ? "warn" : "" }, `; ${who}${kind === "callers" ? "" : known}${fault ? `: ${fault}` : ""}`);
+}

@@ -1,0 +1,133 @@
+// What a replica has printed: its last lines, and on from there when it is asked again. It is text, whatever it looks like.
+import { sent } from "../ask.js";
+import { h } from "../dom.js";
+import { isFinal } from "../stream.js";
+import { say, shortId } from "../words.js";
+
+const NAME = document.body.dataset.deployment;
+const PAUSE = 2000;
+const MOST_PIECES = 300; // each of a few lines while it is followed, and never more than 64 KiB
+const COLOURS = /\u001b\[[0-9;]*[A-Za-z]/g;
+const mayRead = document.body.dataset.logs === "shown";
+let log = null;
+let isReading = false;
+let isLive = () => true;
+let drawn = () => {};
+
+/** Opens a replica's log, or nothing where none can be had. */
+export function logButton(route) {
+  if (!mayRead || !route.host || route.host === "external") return null;
+  const named = `Log of ${shortId(route.id)}`;
+  return h("button", { type: "button", class: "quiet", "data-log": route.id, "aria-label": named, "aria-expanded": String(log?.route.id === route.id) }, "Log");
+}
+
+/** The open log; nothing while none is open. */
+export function printed() {
+  if (!log) return null;
+  const { route, pieces, said, isFollowed } = log;
+  const hasEnded = !isLive(route.id);
+  const button = (what, label, attributes = {}) => h("button", { type: "button", "data-key": what, "data-log-do": what, ...attributes }, label);
+  return h(
+    "div",
+    { class: "log", "data-key": `log ${route.id}` },
+    h("h3", { id: "log-head" }, "Log of ", h("code", {}, shortId(route.id)), h("span", { class: "dim" }, ` ${route.revision}${hasEnded ? ", which has ended" : ""}`)),
+    h("pre", { id: "log", tabindex: 0, role: "region", "aria-labelledby": "log-head", "data-key": "text" }, pieces),
+    said ? h("p", { class: "dim", "data-key": "said" }, said) : null,
+    h(
+      "div",
+      { class: "buttons", "data-key": "buttons" },
+      button("again", "Read on"),
+      hasEnded ? null : button("follow", "Follow", { "aria-pressed": String(isFollowed) }),
+      button("close", "Close"),
+    ),
+  );
+}
+
+/** Draws by `draw`, and leaves the end of the log in view where it was in view. */
+export function keepEnd(draw) {
+  const before = document.getElementById("log");
+  const isAtEnd = !before || before.scrollTop + before.clientHeight >= before.scrollHeight - 4;
+  draw();
+  const shown = document.getElementById("log");
+  if (shown && isAtEnd) shown.scrollTop = shown.scrollHeight;
+}
+
+/** Listens to the buttons. `find(id)`: the replica; `live(id)`: whether it has not ended; `draw()`: draws anew. */
+export function offerLogs(find, live, draw) {
+  isLive = live;
+  drawn = draw;
+  document.addEventListener("click", ({ target }) => {
+    const id = target.closest("[data-log]")?.dataset.log;
+    if (id && id === log?.route.id) DOES.close();
+    else if (id) open(find(id));
+    const what = target.closest("[data-log-do]")?.dataset.logDo;
+    if (what) DOES[what]();
+  });
+  setInterval(() => log?.isFollowed && document.visibilityState === "visible" && read(), PAUSE);
+}
+
+const DOES = {
+  again: () => read(),
+  follow: () => {
+    log.isFollowed = !log.isFollowed;
+    if (log.isFollowed) read();
+    drawn();
+  },
+  close: () => {
+    const { id } = log.route;
+    log = null;
+    document.querySelector(`[data-log="${id}"]`)?.focus();
+    drawn();
+  },
+};
+
+async function open(route) {
+  if (!route) return;
+  log = { route, pieces: [], place: null, said: "One moment.", isFollowed: false };
+  drawn();
+  await read();
+  requestAnimationFrame(() => document.getElementById("log")?.focus());
+}
+
+async function read() {
+  if (isReading) return;
+  isReading = true;
+  const asked = log;
+  const isLast = !isLive(asked.route.id); // what it printed at its end is read before it is followed no more
+  try {
+    take(asked, await sent(`/deployments/${encodeURIComponent(NAME)}/logs`, form(asked)));
+  } catch (problem) {
+    if (problem.status === 401) location.reload();
+    asked.said = problem.detail ?? "The server did not answer.";
+    if (isFinal(problem)) asked.isFollowed = false;
+  } finally {
+    isReading = false;
+  }
+  if (isLast) asked.isFollowed = false;
+  if (log && log !== asked) return read();
+  return drawn();
+}
+
+function form({ route, place }) {
+  const token = document.querySelector("#ask-form [name=form_token]").value;
+  return new URLSearchParams({ form_token: token, route: route.id, ...(place === null ? {} : { place }) });
+}
+
+/** Each piece is a text of its own, so that what is selected above it stays selected. */
+function take(asked, { items: [piece], silent: [host] }) {
+  const { route, pieces } = asked;
+  if (!piece) {
+    const kept = pieces.length ? null : route.log_tail;
+    if (kept) pieces.push(kept);
+    const isKept = kept ? " These are the lines that were kept when it failed." : "";
+    asked.said = host ? `Host ${host} does not answer.${isKept}` : isKept.trim() || "It has printed nothing yet, or what runs it keeps its log.";
+    return;
+  }
+  const isFirst = asked.place === null;
+  asked.place = piece.place;
+  const text = piece.text.replace(COLOURS, "");
+  if (text) pieces.push(text);
+  pieces.splice(0, pieces.length - MOST_PIECES);
+  asked.said = pieces.length ? (text || isFirst || asked.isFollowed ? "" : "Nothing since.") : "It has printed nothing yet.";
+  if (!isFirst && !asked.isFollowed) say(text ? "There is more in the log" : "Nothing since");
+}

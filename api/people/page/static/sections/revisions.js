@@ -1,0 +1,113 @@
+// The revisions of a deployment: what each runs, and what differs from the one that runs now.
+import { h } from "../dom.js";
+import { ask, insist } from "../stream.js";
+import { clock, since } from "../words.js";
+
+const PATH = `/v1/deployments/${encodeURIComponent(document.body.dataset.deployment)}/revisions`;
+const FIRST = 20; // so many come with the deployment
+const MOST = 500;
+const opened = new Set();
+const compared = new Map();
+let all = [];
+let drawn = () => {};
+
+/** Listens to what is unfolded. `draw()`: what is known has changed. */
+export function offerRevisions(draw) {
+  drawn = draw;
+  document.addEventListener("toggle", ({ target }) => {
+    const name = target.dataset.revision;
+    if (!name) return;
+    if (target.open) opened.add(name);
+    else opened.delete(name);
+    draw();
+  }, true);
+  document.addEventListener("click", async ({ target }) => {
+    if (target.id !== "all-revisions") return;
+    all = (await insist(() => ask(`${PATH}?limit=${MOST}`)))?.items ?? all;
+    draw();
+  });
+}
+
+/** The section. `newest`: those that came with the deployment, values of variables masked, as the server shows them. */
+export function revisions(newest, { current_revision: current, deploying_revision: next }) {
+  if (!newest.length) return null;
+  const known = new Map([...all, ...newest].map((revision) => [revision.id, revision]));
+  const found = [...known.values()].sort((one, other) => (one.id < other.id ? 1 : -1)); // ids begin with the time
+  const place = ({ name }) => (name === current ? "current" : name === next ? "deploying" : "");
+  const more = newest.length >= FIRST && !all.length ? h("button", { type: "button", id: "all-revisions" }, "All revisions") : null;
+  return h(
+    "section",
+    { class: "card", "aria-labelledby": "revisions-head", "data-key": "revisions" },
+    h("h2", { id: "revisions-head" }, "Revisions"),
+    h("ul", { class: "revisions" }, found.map((revision) => item(revision, place(revision), current))),
+    more,
+  );
+}
+
+function item(revision, place, current) {
+  const { name } = revision;
+  return h(
+    "li",
+    { "data-key": name },
+    h(
+      "details",
+      { "data-revision": name },
+      h(
+        "summary",
+        {},
+        h("span", { class: "revision" }, name), " ",
+        place ? h("span", { class: `badge ${place === "current" ? "good" : "moves"}` }, place) : null, " ",
+        since(revision.created_at, "ago"), " ",
+        h("span", { class: "runs" }, runs(revision.spec)),
+      ),
+      opened.has(name) ? [content(revision), current && name !== current ? difference(name, current) : null] : null,
+    ),
+  );
+}
+
+/** The image or the command, in short. */
+function runs({ docker, command }) {
+  return words([...(docker?.image ? [docker.image] : []), ...(command ?? [])]);
+}
+
+function content({ created_at: at, spec }) {
+  const rows = flat(spec).map(([path, value]) => h("div", {}, h("dt", {}, path), h("dd", {}, value)));
+  return h("div", { "data-key": "content" }, h("h3", {}, "What it runs, as made ", clock(at)), h("dl", { class: "content" }, rows));
+}
+
+/** Read once for each pair: revisions never change. */
+function difference(name, current) {
+  const key = `${current} ${name}`;
+  if (!compared.has(key)) {
+    compared.set(key, null);
+    const path = `${PATH}/${encodeURIComponent(current)}/difference?other=${encodeURIComponent(name)}`;
+    insist(() => ask(path)).then((found) => {
+      compared.set(key, found ? changes(found) : []);
+      drawn();
+    });
+  }
+  const found = compared.get(key);
+  const line = ([kind, path, value]) => h("li", {}, h(kind, {}, kind === "del" ? "- " : "+ ", `${path}: ${value}`));
+  const said = found?.length ? h("ul", { class: "difference" }, found.map(line)) : h("p", { class: "dim" }, found ? "No difference." : "One moment.");
+  return h("div", { "data-key": "difference" }, h("h3", {}, `Against ${current}, which runs`), said);
+}
+
+/** Pairs of what goes and what comes, by their paths. */
+function changes({ before, after, hidden }) {
+  const [old, now] = [new Map(flat(before.spec)), new Map(flat(after.spec))];
+  for (const name of hidden) now.set(`env.${name}`, "*** (another value)");
+  const paths = [...new Set([...old.keys(), ...now.keys()])].filter((path) => old.get(path) !== now.get(path));
+  return paths.flatMap((path) => [
+    ...(old.has(path) ? [["del", path, old.get(path)]] : []), ...(now.has(path) ? [["ins", path, now.get(path)]] : []),
+  ]);
+}
+
+/** {a: {b: 1}, c: null} -> [["a.b", "1"]] */
+function flat(value, path = "") {
+  if (value === null || value === undefined) return [];
+  if (Array.isArray(value)) return value.length ? [[path, value.every((part) => typeof part === "string") ? words(value) : JSON.stringify(value)]] : [];
+  if (typeof value !== "object") return [[path, String(value)]];
+  return Object.entries(value).flatMap(([name, part]) => flat(part, path ? `${path}.${name}` : name));
+}
+
+const words = (list) => list.map((word) => (/[\s"'\\]/.test(word) ? JSON.stringify(word) : word)).join(" ");

@@ -1,0 +1,96 @@
+"""Replicas that speak TLS are asked so by a real Envoy, and only if it believes them."""
+
+import ssl
+from functools import partial
+from pathlib import Path
+
+from psycopg.types.json import Jsonb
+
+from db.certificates.wanted import want
+from db.connection.engine import in_transaction
+from domain.traffic.published import RequestRules, stored_together
+from domain.traffic.tls import UpstreamTls, wanted_certificates
+from tests.support.certificates.authorities import Authority, Certified
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.proxies.edge import Edge
+from tests.support.proxies.web_replicas import Replica, replicas
+from tests.support.rows.deployments import Made, write
+from tests.support.stack.waiting import eventually
+
+
+def speaks_tls(replica: Replica, certified: Certified, folder: Path) -> set[str]:
+    """Returns the names that it is asked for."""
+    names: set[str] = set()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certified.written(folder, replica.name))
+
+    def asked(_: ssl.SSLObject, name: str | None, __: ssl.SSLContext) -> None:
+        names.add(name or "")
+
+    context.sni_callback = asked
+    listening = replica.server.socket
+    replica.server.socket = context.wrap_socket(listening, server_side=True, do_handshake_on_connect=False)
+    return names
+
+
+def expect(edge: Edge, made: Made, upstream: UpstreamTls, hold_seconds: float | None = None) -> None:
+    """As `set_traffic` does it."""
+    stored = stored_together(RequestRules(upstream_tls=upstream, hold_seconds=hold_seconds))
+    write(edge.routes.engine, "UPDATE deployments SET rules = %s WHERE id = %s", Jsonb(stored), made.id)
+    wanted = wanted_certificates(None, (), upstream)
+    in_transaction(edge.routes.engine, partial(want, deployment_id=made.id, wanted=wanted))
+    edge.routes.tell()
+
+
+def believe(edge: Edge, made: Made, authority: Authority) -> None:
+    """As a worker does that has read the file."""
+    query = "UPDATE certificates SET chain = %s WHERE deployment_id = %s AND kind = 'replicas'"
+    write(edge.routes.engine, query, authority.pem, made.id)
+    edge.routes.tell()
+
+
+def test_a_replica_is_asked_by_tls_where_its_certificate_is_believed(edge: Edge, tmp_path: Path) -> None:
+    authority = Authority.make()
+    with replicas("secure") as (replica,):
+        names = speaks_tls(replica, authority.certify("inside.example.com"), tmp_path)
+        web = edge.make("■", replica)
+        path = f"/{web.name}/"
+        eventually(lambda: edge.ask(path).status_code in {502, 503})
+        upstream = UpstreamTls(ca="file:/ca.pem", server_name="inside.example.com")
+        expect(edge, web, upstream)
+        believe(edge, web, authority)
+        edge.wait_for(path, 200)
+        assert names == {"inside.example.com"}
+        for other in (UpstreamTls(ca="file:/ca.pem", server_name="other.example.com"), UpstreamTls()):
+            expect(edge, web, other)
+            edge.wait_for(path, 503)
+            expect(edge, web, upstream)
+            believe(edge, web, authority)
+            edge.wait_for(path, 200)
+        believe(edge, web, Authority.make())
+        edge.wait_for(path, 503)
+
+
+def test_nobody_is_believed_before_the_authorities_are_read(edge: Edge, tmp_path: Path) -> None:
+    authority = Authority.make()
+    with replicas("early") as (replica,):
+        speaks_tls(replica, authority.certify("web"), tmp_path)
+        web = edge.make("■", replica)
+        expect(edge, web, UpstreamTls(ca="file:/ca.pem", server_name="web"))
+        edge.wait_for(f"/{web.name}/", 503)
+        believe(edge, web, authority)
+        edge.wait_for(f"/{web.name}/", 200)
+
+
+def test_who_waits_while_nothing_serves_waits_without_tls(edge: Edge, tmp_path: Path) -> None:
+    authority = Authority.make()
+    with replicas("gone") as (replica,):
+        speaks_tls(replica, authority.certify("web"), tmp_path)
+        web = edge.make("■|", replica, status=PROVISIONING, policy={"strategy": "recreate"})
+        expect(edge, web, UpstreamTls(ca="file:/ca.pem", server_name="web"), hold_seconds=1)
+        believe(edge, web, authority)
+        edge.wait_for(f"/{web.name}/", 200)
+        edge.routes.drain(*web.routes)
+        edge.wait_for(f"/{web.name}/", 503)
+        answer = edge.ask(f"/{web.name}/")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")

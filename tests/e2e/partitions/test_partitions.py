@@ -1,0 +1,123 @@
+"""A host in a network of its own is cut off from a server, or from all: at rest, and in the middle of a rollout."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import psycopg
+import pytest
+
+from tasks.wire.queues import host_queue
+from tests.support.partitions.laws import faults
+from tests.support.partitions.load import Load
+from tests.support.partitions.network import networks
+from tests.support.partitions.several_hosts import FAR, NEAR, SeveralHosts
+from tests.support.partitions.up import several_hosts
+from tests.support.stack.stack import ROOT
+from tests.support.stack.waiting import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+
+class Cut(NamedTuple):
+    """`of`: what the far host does not reach; `late`: by how many seconds more than usually others are done at most."""
+
+    of: tuple[str, ...]
+    late: float
+
+
+CUTS = {
+    "postgres": Cut(("postgres",), 10),
+    "redis": Cut(("redis",), 10),
+    "the server for proxies": Cut(("api",), 10),
+    "all": Cut(("postgres", "redis", "api", *NEAR), 15),
+}
+each_cut = pytest.mark.parametrize("cut", [pytest.param(cut, id=name) for name, cut in CUTS.items()])
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeveralHosts]:
+    with networks() as network, several_hosts(network, tmp_path_factory.mktemp("hosts")) as made:
+        yield made
+
+
+@pytest.fixture
+def whole(hosts: SeveralHosts) -> SeveralHosts:
+    """All is well before a case, whatever the one before it has left."""
+    hosts.wait_until_whole()
+    return hosts
+
+
+def unanswered(load: Load, cut: Cut) -> list[str]:
+    """The requests that callers lost, though both the proxy and the replica could be reached.
+
+    Where other hosts are cut off too, that leaves the proxies of these, and requests that may be sent twice: nobody
+    may ask anew what was on its way to a replica that vanished, and the far proxy does not reach most replicas.
+    """
+    lost = [m for m in load.missed if not set(NEAR) <= set(cut.of) or (m.proxy in NEAR and m.method == "GET")]
+    return [f"{m.method} by {m.proxy}: {m.why} after {m.known - m.sent:.1f} s" for m in lost]
+
+
+@each_cut
+def test_at_rest_nobody_notices_and_others_go_on(whole: SeveralHosts, cut: Cut) -> None:
+    before, rests = whole.running(FAR), whole.rests()
+    with whole.under_load() as load:
+        with whole.cut(cut.of):
+            if "postgres" in cut.of:
+                eventually(lambda: whole.rests() > rests, within=8, what="the far worker to rest")
+            if cut.of == ("postgres",):
+                eventually(lambda: whole.queues(FAR) == {host_queue(FAR)}, what="it to read its own queue alone")
+            assert whole.seconds_of_side() <= whole.usual + cut.late
+            assert whole.running(FAR) == before, "what runs there goes on"
+            if {"redis", "postgres"} <= set(cut.of):
+                whole.network.heal("postgres")
+                eventually(lambda: whole.is_seen(FAR), what="a sign of life while Redis is away")
+        whole.wait_until_whole()
+    assert unanswered(load, cut) == []
+    assert faults(whole) == []
+
+
+@each_cut
+def test_in_the_middle_of_a_rollout_it_completes_without_blame(whole: SeveralHosts, cut: Cut) -> None:
+    with whole.under_load() as load:
+        revision = whole.roll("web")
+        eventually(lambda: whole.placed(revision)[FAR], what="a new replica on the host that is cut off")
+        before = whole.running(FAR)
+        with whole.cut(cut.of):
+            assert whole.seconds_of_side() <= whole.usual + cut.late
+            whole.wait_for_end("web", 90)
+            if "api" not in cut.of or "postgres" in cut.of:
+                assert set(before) <= set(whole.running(FAR)), "nobody can ask it to stop them"
+        whole.wait_until_whole()
+    assert {route["revision"] for route in whole.fleet.routes("web")} == {revision}
+    assert unanswered(load, cut) == []
+    assert faults(whole) == []
+
+
+HOLDS = """
+import sys, time
+from db.connection.engine import make_engine, transaction
+from db.connection.settings import DatabaseSettings
+with transaction(make_engine(DatabaseSettings(url=sys.argv[1]))) as connection:
+    connection.execute("SELECT FROM deployments WHERE name = 'side' FOR NO KEY UPDATE").fetchall()
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_cut_transaction_has_locked_is_free_soon(whole: SeveralHosts) -> None:
+    command = [*whole.network.within(FAR), sys.executable, "-c", HOLDS, whole.fleet.database]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        began = time.monotonic()
+        with whole.cut(("postgres",)), psycopg.connect(whole.fleet.database) as connection:
+            connection.execute("SELECT FROM deployments WHERE name = 'side' FOR NO KEY UPDATE")
+            connection.rollback()
+            seconds = time.monotonic() - began
+        holder.kill()
+    assert seconds < 15
+    whole.wait_until_whole()
+    assert faults(whole) == []
