@@ -1,6 +1,6 @@
 """Judges a route's health by the probes of its replica: the next health, or none.
 
-provisioning --success x success_threshold--> healthy
+provisioning --success x success_threshold--> healthy; without a check --it has run for 3 s--> healthy
 provisioning --start deadline passed, or the process ended--> failed
 healthy      --failure x failure_threshold--> unhealthy --success x success_threshold--> healthy
 any live     --the process ended--> failed
@@ -16,6 +16,9 @@ from domain.revisions.health_check import HealthCheck
 
 _LONG_START = timedelta(seconds=3)
 """After which a start has a reason: a wrong path is told long before the deadline, and most starts write nothing."""
+
+RUNS_WELL = timedelta(seconds=3)
+"""A replica without a check counts after so long: most that cannot run have ended by then, and replace none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ def judge_health(check: HealthCheck | None, route: ProbedRoute, result: ProbeRes
     if not result.running:
         return HealthVerdict(RouteStatus.FAILED, 0, result.detail)
     if check is None:
-        return unchanged if route.status is RouteStatus.HEALTHY else HealthVerdict(RouteStatus.HEALTHY, 0, "it runs")
+        return _without_check(route, now)
     match route.status, result.answered:
         case RouteStatus.PROVISIONING, True:
             return _against(route, check.success_threshold, RouteStatus.HEALTHY, result)
@@ -105,6 +108,13 @@ def unread_status(status: RouteStatus) -> RouteStatus:
         case RouteStatus.HEALTHY | RouteStatus.UNHEALTHY:
             return RouteStatus.DEGRADED
     return status
+
+
+def _without_check(route: ProbedRoute, now: datetime) -> HealthVerdict:
+    starts = route.status is RouteStatus.PROVISIONING and now < route.started_at + RUNS_WELL
+    if starts or route.status is RouteStatus.HEALTHY:
+        return HealthVerdict(route.status, route.streak)
+    return HealthVerdict(RouteStatus.HEALTHY, 0, "it runs")
 
 
 def _against(route: ProbedRoute, threshold: int, status: RouteStatus, result: ProbeResult) -> HealthVerdict:

@@ -61,7 +61,7 @@ _NAMED = frozenset(
 
 
 class RevisionSpec(BaseModel):
-    """The content of a revision. Without a health check a replica counts as healthy once it runs."""
+    """The content of a revision. Without a health check a replica counts as healthy once it has run for 3 s."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -93,7 +93,7 @@ class RevisionSpec(BaseModel):
     external: ExternalSpec | None = Field(default=None, validate_default=True)
     """With runtime external."""
     health_check: HealthCheck | None = None
-    """Left out: a replica counts as healthy once it runs."""
+    """Left out: a replica counts as healthy once it has run for 3 s."""
     drain: Literal["until_idle", "fixed"] = "until_idle"
     """How long answers under way are waited for: until the last has ended, where every live proxy tells, or fixed."""
     drain_seconds: float = Field(default=2.0, ge=0, le=MOST_SECONDS)

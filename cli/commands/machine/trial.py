@@ -10,6 +10,7 @@ from uuid import uuid4
 import psutil
 
 from domain.replicas.failing import failure_in_short
+from domain.replicas.health import RUNS_WELL
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.revision import RevisionSpec
 from domain.words.errors import RollwayError
@@ -18,8 +19,6 @@ from runtime.probing.probes import Prober, ProbeTarget
 from runtime.process.runtime import ProcessRuntime
 
 _LOOK_SECONDS = 0.1
-_RUNS_SECONDS = 1.0
-"""So long a replica without a health check must run."""
 _GRACE_SECONDS = 5.0
 _LOG_LINES = 40
 
@@ -53,7 +52,7 @@ def _wait_for_health(runtime: ProcessRuntime, request: ReplicaRequest, until: fl
                 ended = f"its process ended with exit code {replica.exit_code if replica else 'unknown'}"
                 raise NotHealthyError(failure_in_short(ended, runtime.log_tail(request.route_id, _LOG_LINES)))
             said = _said_of(replica, check, prober) if check else ""
-            if not said and (check or time.monotonic() - began > _RUNS_SECONDS):
+            if not said and (check or time.monotonic() - began > RUNS_WELL.total_seconds()):
                 return
             if said and time.monotonic() > until:
                 raise NotHealthyError(f"it runs, but {said}{_where_it_listens(replica)}")

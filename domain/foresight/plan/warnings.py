@@ -9,6 +9,7 @@ from domain.foresight.plan.subject import Subject
 from domain.foresight.rehearsal.learned import Learned, in_words
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
+from domain.replicas.health import RUNS_WELL
 from domain.strategies.budget import Budget
 
 _OFTEN = 0.05
@@ -46,7 +47,7 @@ def _about_serving(deployment: Deployment, budget: Budget, typical: Course) -> I
 
 def _about_health(subject: Subject) -> Iterator[str]:
     if not subject.has_health_check:
-        yield "the revision has no health check: a replica counts as healthy as soon as it runs"
+        yield f"the revision has no health check: a replica counts as healthy once it has run for {RUNS_WELL.seconds} s"
 
 
 def _about_people(subject: Subject, typical: Course) -> Iterator[str]:

@@ -174,7 +174,7 @@ def test_a_plan_of_a_judged_canary_says_when_no_proxy_tells_and_no_other_plan_do
 
 def test_a_plan_warns_of_a_revision_without_a_health_check() -> None:
     assert planned(deploying("■■■|"), has_health_check=False).warnings == (
-        "the revision has no health check: a replica counts as healthy as soon as it runs",
+        "the revision has no health check: a replica counts as healthy once it has run for 3 s",
     )
 
 

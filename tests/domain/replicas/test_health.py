@@ -75,10 +75,15 @@ def test_a_look_at_a_checked_route_leads_to(
     assert judge(status, streak, look, second) == HealthVerdict(expected, new_streak, reason)
 
 
-@pytest.mark.parametrize("status", [P, U, D])
-def test_without_a_check_a_running_replica_is_healthy(status: RouteStatus) -> None:
-    assert judge(status, 0, NO_PROBE, check=None) == HealthVerdict(H, 0, "it runs")
-    assert judge(status, 0, GONE, check=None) == HealthVerdict(F, 0, GONE)
+@pytest.mark.parametrize(("status", "second"), [(P, 3), (U, 0), (D, 0)])
+def test_without_a_check_a_running_replica_is_healthy(status: RouteStatus, second: float) -> None:
+    assert judge(status, 0, NO_PROBE, second, check=None) == HealthVerdict(H, 0, "it runs")
+    assert judge(status, 0, GONE, second, check=None) == HealthVerdict(F, 0, GONE)
+
+
+def test_without_a_check_a_replica_has_to_run_for_a_while() -> None:
+    assert judge(P, 0, NO_PROBE, 2.99, check=None) == HealthVerdict(P, 0)
+    assert judge(P, 0, GONE, 2.99, check=None) == HealthVerdict(F, 0, GONE)
 
 
 def test_without_a_check_nothing_changes_while_it_runs() -> None:

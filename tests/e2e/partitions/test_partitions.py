@@ -4,7 +4,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import psycopg
 import pytest
@@ -21,19 +20,13 @@ from tests.support.stack.waiting import eventually
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
-class Cut(NamedTuple):
-    """`of`: what the far host does not reach; `late`: by how many seconds more than usually others are done at most."""
-
-    of: tuple[str, ...]
-    late: float
-
-
 CUTS = {
-    "postgres": Cut(("postgres",), 10),
-    "redis": Cut(("redis",), 10),
-    "the server for proxies": Cut(("api",), 10),
-    "all": Cut(("postgres", "redis", "api", *NEAR), 15),
+    "postgres": ("postgres",),
+    "redis": ("redis",),
+    "the server for proxies": ("api",),
+    "all": ("postgres", "redis", "api", *NEAR),
 }
+"""What the far host does not reach."""
 each_cut = pytest.mark.parametrize("cut", [pytest.param(cut, id=name) for name, cut in CUTS.items()])
 
 
@@ -50,28 +43,28 @@ def whole(hosts: SeveralHosts) -> SeveralHosts:
     return hosts
 
 
-def unanswered(load: Load, cut: Cut) -> list[str]:
+def unanswered(load: Load, cut: tuple[str, ...]) -> list[str]:
     """The requests that callers lost, though both the proxy and the replica could be reached.
 
     Where other hosts are cut off too, that leaves the proxies of these, and requests that may be sent twice: nobody
     may ask anew what was on its way to a replica that vanished, and the far proxy does not reach most replicas.
     """
-    lost = [m for m in load.missed if not set(NEAR) <= set(cut.of) or (m.proxy in NEAR and m.method == "GET")]
+    lost = [m for m in load.missed if not set(NEAR) <= set(cut) or (m.proxy in NEAR and m.method == "GET")]
     return [f"{m.method} by {m.proxy}: {m.why} after {m.known - m.sent:.1f} s" for m in lost]
 
 
 @each_cut
-def test_at_rest_nobody_notices_and_others_go_on(whole: SeveralHosts, cut: Cut) -> None:
+def test_at_rest_nobody_notices_and_others_go_on(whole: SeveralHosts, cut: tuple[str, ...]) -> None:
     before, rests = whole.running(FAR), whole.rests()
     with whole.under_load() as load:
-        with whole.cut(cut.of):
-            if "postgres" in cut.of:
-                eventually(lambda: whole.rests() > rests, within=8, what="the far worker to rest")
-            if cut.of == ("postgres",):
+        with whole.cut(cut):
+            if "postgres" in cut:
+                eventually(lambda: whole.rests() > rests, what="the far worker to rest")
+            if cut == ("postgres",):
                 eventually(lambda: whole.queues(FAR) == {host_queue(FAR)}, what="it to read its own queue alone")
-            assert whole.seconds_of_side() <= whole.usual + cut.late
+            whole.roll_side()
             assert whole.running(FAR) == before, "what runs there goes on"
-            if {"redis", "postgres"} <= set(cut.of):
+            if {"redis", "postgres"} <= set(cut):
                 whole.network.heal("postgres")
                 eventually(lambda: whole.is_seen(FAR), what="a sign of life while Redis is away")
         whole.wait_until_whole()
@@ -80,15 +73,15 @@ def test_at_rest_nobody_notices_and_others_go_on(whole: SeveralHosts, cut: Cut) 
 
 
 @each_cut
-def test_in_the_middle_of_a_rollout_it_completes_without_blame(whole: SeveralHosts, cut: Cut) -> None:
+def test_in_the_middle_of_a_rollout_it_completes_without_blame(whole: SeveralHosts, cut: tuple[str, ...]) -> None:
     with whole.under_load() as load:
         revision = whole.roll("web")
         eventually(lambda: whole.placed(revision)[FAR], what="a new replica on the host that is cut off")
         before = whole.running(FAR)
-        with whole.cut(cut.of):
-            assert whole.seconds_of_side() <= whole.usual + cut.late
+        with whole.cut(cut):
+            whole.roll_side()
             whole.wait_for_end("web", 90)
-            if "api" not in cut.of or "postgres" in cut.of:
+            if "api" not in cut or "postgres" in cut:
                 assert set(before) <= set(whole.running(FAR)), "nobody can ask it to stop them"
         whole.wait_until_whole()
     assert {route["revision"] for route in whole.fleet.routes("web")} == {revision}
