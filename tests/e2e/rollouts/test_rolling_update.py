@@ -77,6 +77,17 @@ def test_a_broken_revision_goes_back_by_itself(running_fleet: Fleet) -> None:
     assert all("BROKEN=start" in route["log_tail"] for route in failed)
 
 
+def test_a_revision_without_a_check_that_ends_after_its_start_replaces_nothing_that_runs(running_fleet: Fleet) -> None:
+    fleet, name = running_fleet, "unchecked"
+    fleet.deploy_first(name)
+    ran = fleet.replica_processes(name)
+    fleet.ask("add_revision", deployment=name, name="v2", spec={"command": ["sleep", "0.1"]})
+    fleet.activate(name, "v2")
+    eventually(lambda: [rollout["outcome"] for rollout in fleet.rollouts(name)] == ["rolled_back"], what="the way back")
+    fleet.wait_until_ready(name, "v1", 3)
+    assert len(set(ran) & set(fleet.replica_processes(name))) >= 2, "one may go first, by max_unavailable"
+
+
 def test_scaling_and_destroying_leave_the_right_processes(running_fleet: Fleet) -> None:
     fleet, name = running_fleet, "scaled"
     fleet.deploy_first(name, replicas=2)

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.replicas.hosts import place_routes
 from db.replicas.signs import show_sign_of_life
+from domain.replicas.health import RUNS_WELL
 from tasks.replicas.start_stop import HostReplicas
 from tasks.wire.queues import host_queue
 from tests.support.pictures.pictures import SCALING
@@ -52,13 +53,14 @@ def test_a_replica_is_started_becomes_healthy_breaks_and_mends(
     assert until(engine, route_id, "healthy", look)["started_at"] == started["started_at"]
 
 
-def test_a_replica_without_a_health_check_is_healthy_once_it_runs(
+def test_a_replica_without_a_health_check_is_healthy_once_it_has_run_for_a_while(
     engine: Engine, here: HostReplicas, look: Callable[[], bool]
 ) -> None:
     route_id = make_route(engine, {"command": ["sleep", "60"]})
     here.start()
-    look()
-    assert route(engine, route_id)["status"] == "healthy"
+    until(engine, route_id, "healthy", look)
+    ran = read(engine, "SELECT extract(epoch FROM status_changed_at - started_at) AS seconds FROM routes")
+    assert ran[0]["seconds"] >= RUNS_WELL.total_seconds()
     write(engine, "UPDATE routes SET status = 'degraded'")
     until(engine, route_id, "healthy", look)
 
