@@ -3,8 +3,11 @@
 A time that lies ahead cannot have been: it counts as now. So nothing waits for the old time to come again, and nothing
 that is waited for ends too early. Deadlines, which may lie ahead, come later by as much.
 A server for proxies does the same for what it notes itself (db/proxies/acks.py).
+
+Every worker sees that the clock was set back, and none can know it that has just started: of many at once one counts.
 """
 
+from datetime import datetime
 from uuid import UUID
 
 from psycopg import Connection
@@ -43,6 +46,27 @@ _ROLLOUTS = """
     UPDATE rollouts SET started_at = least(started_at, clock_timestamp())
      WHERE deployment_id = ANY(%s) AND outcome IS NULL
 """
+
+
+# who finds the row locked does not wait: whoever counts may need seconds, and a sign of life is due each second
+_TURN = """
+    SELECT coalesce(counted_at BETWEEN %s AND clock_timestamp(), false) FROM installation FOR NO KEY UPDATE SKIP LOCKED
+"""
+
+# when it begins, since what lies ahead by a clock that is set back meanwhile may be missed
+_BEGINS = "UPDATE installation SET counted_at = clock_timestamp()"
+
+
+def is_counted_since(connection: Connection, seen_at: datetime) -> bool:
+    """Count from now unless a worker has begun to since the clock showed `seen_at`.
+
+    False: another worker counts right now. It may have begun before, or may fail, so ask again.
+    """
+    turn = connection.cursor(row_factory=scalar_row).execute(_TURN, (seen_at,)).fetchall()
+    if turn == [False]:
+        connection.execute(_BEGINS)
+        count_from_now(connection)
+    return bool(turn)
 
 
 def count_from_now(connection: Connection) -> frozenset[UUID]:

@@ -24,6 +24,7 @@ _UNDO: tuple[str, ...] = (
     _floor_before(),  # before the columns that the newer one reads
     "ALTER TABLE deployments DROP COLUMN waits_for, DROP COLUMN may_surge",
     "ALTER TABLE revisions DROP COLUMN is_walled",
+    "ALTER TABLE installation DROP COLUMN counted_at",
     """
     ALTER TABLE hosts DROP COLUMN drained_by, DROP COLUMN drained_at, DROP COLUMN deaf_since, DROP COLUMN deaf_looks,
         DROP COLUMN unasked_since, DROP COLUMN back_at, DROP COLUMN replica_user, DROP COLUMN webhooks

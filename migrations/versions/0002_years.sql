@@ -191,6 +191,8 @@ CREATE TABLE beat (
     CONSTRAINT beat_pkey PRIMARY KEY (is_only),
     CONSTRAINT beat_is_only_check CHECK (is_only)
 );
+-- since when times that lay ahead count from now: by the last worker that found the database's clock set back, or started
+ALTER TABLE installation ADD COLUMN counted_at timestamptz;
 -- The trace of the message that began a rollout, as W3C's Trace Context writes it; none where it said none.
 ALTER TABLE rollouts ADD COLUMN traceparent text;
 -- when a replica first became healthy, which later reports leave: from then on how long it started is known

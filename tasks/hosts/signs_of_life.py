@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 
 import psycopg
 import structlog
@@ -14,7 +16,7 @@ from sqlalchemy import Engine
 from db.connection.engine import database_now, in_transaction, transaction
 from db.replicas.secrets import is_asked
 from db.replicas.signs import note_hearing, note_webhooks, show_sign_of_life
-from db.set_back import count_from_now
+from db.set_back import is_counted_since
 from db.silence import answered_within
 from domain.replicas.clocks import clock_offset, is_warned_of, seconds_set_back
 from domain.replicas.silence import SIGN_OF_LIFE_SECONDS
@@ -31,7 +33,7 @@ _log = structlog.get_logger(__name__)
 class _Reading:
     """The database's clock, read between two moments of this worker's steady one, which nobody sets."""
 
-    showed: float
+    showed: datetime
     began: float
     ended: float
     offset: float
@@ -56,6 +58,7 @@ class SignsGiver:
     asked: Callable[[], object] = bool
     is_deaf: Callable[[], bool] = bool
     _last: _Reading | None = None
+    _uncounted_since: datetime | None = None
     _is_warned: bool = False
 
     def show(self) -> None:
@@ -81,14 +84,18 @@ class SignsGiver:
                 "the clock of Postgres was set back; what it waits for counts from now on", seconds=round(back, 1)
             )
         if self._last is None or is_warned_of(back):
-            in_transaction(self.engine, count_from_now)
+            self._uncounted_since = reading.showed
         self._last = reading
+        if self._uncounted_since and in_transaction(
+            self.engine, partial(is_counted_since, seen_at=self._uncounted_since)
+        ):
+            self._uncounted_since = None
 
     def _show(self, connection: Connection) -> _Reading:
         began, before = time.monotonic(), time.time()
         with answered_within(connection, _PATIENCE_SECONDS):
-            now = database_now(connection).timestamp()
-        offset = clock_offset(before, time.time(), now)
+            now = database_now(connection)
+        offset = clock_offset(before, time.time(), now.timestamp())
         ended = time.monotonic()
         show_sign_of_life(connection, self.host, self.address, offset, self.replica_user)
         note_hearing(connection, self.host, is_deaf=self.is_deaf())
@@ -99,7 +106,9 @@ class SignsGiver:
     def _set_back(self, reading: _Reading) -> float:
         if self._last is None:
             return 0.0
-        return seconds_set_back(self._last.showed, reading.began - self._last.ended, reading.showed)
+        return seconds_set_back(
+            self._last.showed.timestamp(), reading.began - self._last.ended, reading.showed.timestamp()
+        )
 
     def _warn(self, offset: float) -> None:
         """Once when it begins, once when it is over."""

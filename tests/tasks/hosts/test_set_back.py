@@ -1,15 +1,18 @@
 """The clock of Postgres is set back by an hour, as by a failover: nothing hangs that long, and nothing ends early."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
+from uuid import UUID
 
+import psycopg
 import pytest
 from sqlalchemy import Engine
 from structlog.testing import capture_logs
 
-from db.connection.engine import in_transaction
+from db.connection.engine import in_transaction, transaction
 from db.proxies.acks import SeenProxy, begin_publishing, list_proxies, note_proxies, note_publisher
+from db.set_back import _OWNERS
 from domain.revisions.revision import RevisionSpec
 from tasks.hosts.signs_of_life import SignsGiver
 from tasks.redis.wake import Waker
@@ -18,6 +21,7 @@ from tests.support.faults.shifted_clock import ShiftedClock, shifted_clock
 from tests.support.rows.databases import copy_of, engine_on, migrated_template
 from tests.support.rows.deployments import HERE, ask, read, write
 from tests.support.rows.hosts import LOOKS, look, up
+from tests.support.rows.sent_statements import sent_by
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
@@ -121,3 +125,45 @@ def test_what_is_right_is_not_written_to(engine: Engine, signs: SignsGiver) -> N
     signs.show()
     signs.show()
     assert read(engine, "SELECT version, due_at FROM deployments") == before
+
+
+def test_of_many_workers_that_see_it_one_counts_and_nobody_waits(
+    engine: Engine, clock: ShiftedClock, signs: SignsGiver
+) -> None:
+    others = [SignsGiver(engine, f"host-{number}", "127.0.0.1") for number in range(3)]
+    sent = sent_by(engine)
+    for giver in others:
+        giver.show()
+    assert counts(sent) == len(others), "each saw a time that nobody has counted from since"
+    clock.set(0)
+    with transaction(engine) as connection:
+        connection.execute("UPDATE installation SET counted_at = counted_at")  # as who counts right now holds it
+        sent.clear()
+        for giver in (signs, *others):
+            giver.show()
+        assert counts(sent) == 0
+    for giver in (signs, *others):
+        giver.show()
+    assert counts(sent) == 1
+
+
+def test_who_could_not_count_does_so_at_a_later_sign_of_life(engine: Engine, clock: ShiftedClock) -> None:
+    giver, route_id = SignsGiver(engine, HERE, "127.0.0.1"), make_route(engine, {"command": ["true"]})
+    write(engine, "UPDATE routes SET started_at = clock_timestamp()")
+    clock.set(0)
+    with transaction(engine) as connection:
+        connection.execute("LOCK TABLE installation IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            giver.show()
+    assert is_ahead(engine, route_id)
+    giver.show()
+    assert not is_ahead(engine, route_id)
+
+
+def counts(sent: Sequence[object]) -> int:
+    return list(sent).count(_OWNERS)
+
+
+def is_ahead(engine: Engine, route_id: UUID) -> bool:
+    (found,) = read(engine, "SELECT started_at > clock_timestamp() AS ahead FROM routes WHERE id = %s", route_id)
+    return bool(found["ahead"])
