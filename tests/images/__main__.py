@@ -136,7 +136,7 @@ def dark_and_narrow(page: Page) -> None:
     page.screenshot(path=FOLDER / "fleet-dark.png", clip={"x": 0, "y": 0, "width": 1200, "height": 430})
     page.set_viewport_size(NARROW)
     page.get_by_role("link", name=re.compile("search")).click()
-    page.get_by_text("rolled back", exact=True).wait_for()
+    page.get_by_text("rolled back", exact=True).first.wait_for()
     page.screenshot(path=FOLDER / "deployment-narrow-dark.png")
 
 

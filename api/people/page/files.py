@@ -43,8 +43,12 @@ _STATIC = _HERE / "static"
 FILES: Mapping[str, Served] = {
     path.relative_to(_STATIC).as_posix(): _served(path) for path in sorted(_STATIC.rglob("*.*"))
 }
-LIVE = ("fleet", "deployment")
-"""The pages that stand in the shell: what differs is their content and their script."""
+LIVE: Mapping[str, tuple[str, str]] = {
+    "fleet": ("/", "Deployments"),
+    "deployment": ("/deployments/{deployment}", "$deployment"),
+    "rollout": ("/deployments/{deployment}/rollouts/{rollout}", "Rollout of $deployment"),
+}
+"""The pages that stand in the shell, with path and title: what differs is their content and their script."""
 CARDS = {"login": "Log in", "missing": "Nothing is here", "sessions": "Sessions of $token"}
 """The pages that are one card, by their titles."""
 
@@ -52,7 +56,9 @@ CARDS = {"login": "Log in", "missing": "Nothing is here", "sessions": "Sessions 
 def _templates() -> Mapping[str, Template]:
     texts = {path.stem: path.read_text(encoding="utf-8") for path in _HERE.glob("*.html")}
     shell, card = Template(texts.pop("shell")), Template(texts.pop("card"))
-    live = {name: shell.safe_substitute(page=name, content=texts[name]) for name in LIVE}
+    live = {
+        name: shell.safe_substitute(page=name, title=title, content=texts[name]) for name, (_, title) in LIVE.items()
+    }
     forms = {name: card.substitute(title=title, content=texts[name]) for name, title in CARDS.items()}
     return {name: Template(text) for name, text in {**texts, **live, **forms}.items()}
 

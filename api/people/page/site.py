@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Mapping
+from functools import partial
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
@@ -11,7 +12,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from api.people.asking.access import Access
-from api.people.page.files import HEADERS, file, page
+from api.people.page.files import HEADERS, LIVE, file, page
 from api.people.page.forms import body_of, fields_of_stranger, form_fields, form_token
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
 from api.people.reads.table import BY_PATH
@@ -41,8 +42,7 @@ class Site:
     def routes(self) -> list[Route]:
         """The routes of the page."""
         return [
-            Route("/", Methods({"GET": self._fleet})),
-            Route("/deployments/{deployment}", Methods({"GET": self._deployment})),
+            *(Route(path, Methods({"GET": partial(self._live, name)})) for name, (path, _) in LIVE.items()),
             Route("/deployments/{deployment}/logs", Methods({"POST": self._logs})),
             *(
                 Route(f"{place}/{{button}}{asks}", Methods({"POST": answer}))
@@ -55,14 +55,8 @@ class Site:
             Route("/static/{file:path}", Methods({"GET": file})),
         ]
 
-    async def _fleet(self, request: Request) -> Response:
-        return await self._live(request, "fleet")
-
-    async def _deployment(self, request: Request) -> Response:
-        return await self._live(request, "deployment")
-
-    async def _live(self, request: Request, name: str) -> Response:
-        """One of the two live pages, for who has logged in."""
+    async def _live(self, name: str, request: Request) -> Response:
+        """One of the live pages, for who has logged in."""
         secret = request.cookies.get(SESSION_COOKIE, "")
         if not secret and request.headers.get("sec-fetch-site") == "cross-site":
             return page("again")  # a browser keeps a strict cookie back where a link on another site was followed
@@ -73,8 +67,9 @@ class Site:
         deployment = str(request.path_params.get("deployment", ""))
         return page(
             name,
-            title=deployment or "Deployments",
             deployment=deployment,
+            path=quote(deployment, ""),
+            rollout=str(request.path_params.get("rollout", "")),
             role=token.role,
             logs="shown" if token.may(_LOGS.role) else "",
             token=token.name,

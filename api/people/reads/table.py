@@ -102,7 +102,7 @@ ON_THE_PAGE = frozenset(
             )
         ),
         f"{_REVISION}/difference",
-        *(f"{_ROLLOUT}/{part}" for part in ("cycles", "plan", "evidence")),
+        *(f"{_ROLLOUT}/{part}" for part in ("cycles", "plan", "evidence", "receipt")),
     }
 )
 """The paths that the page reads: who has logged in to it reads no others by that."""

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from api.people.page.files import FILES
+from api.people.page.files import FILES, LIVE
 from api.people.page.forms import FORM_TOKEN, form_token
 from api.people.reads.table import ON_THE_PAGE, READS
 from db.connection.engine import in_transaction
@@ -84,7 +84,8 @@ def test_who_has_logged_out_or_whose_token_is_revoked_has_no_session_left(people
 
 def test_every_answer_allows_browsers_no_script_or_style_but_those_of_this_server(people: People) -> None:
     with logged_in(people, Role.VIEWER) as (client, _):
-        for path in ("/", "/deployments/web", "/login", *(f"/static/{name}" for name in FILES)):
+        live = [path.format(deployment="web", rollout="any") for path, _ in LIVE.values()]
+        for path in (*live, "/login", *(f"/static/{name}" for name in FILES)):
             answer = client.get(path)
             policy = answer.headers["content-security-policy"]
             assert answer.status_code == 200
@@ -95,7 +96,9 @@ def test_every_answer_allows_browsers_no_script_or_style_but_those_of_this_serve
 
 def test_a_name_in_a_path_is_shown_and_not_obeyed(people: People) -> None:
     with logged_in(people, Role.VIEWER) as (client, _):
-        assert "<script>alert" not in client.get("/deployments/%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E").text
+        harm = "%22%3E%3Cimg%20src=x%20onerror=alert(1)%3E"
+        shown = [client.get(path) for path in (f"/deployments/{harm}", f"/deployments/{harm}/rollouts/{harm}")]
+    assert [(page.status_code, "<img src=x" in page.text) for page in shown] == [(200, False)] * 2
 
 
 def test_a_wrong_address_is_a_page_for_browsers_and_json_for_programs(people: People) -> None:

@@ -61,7 +61,7 @@ def test_what_waits_for_a_person_stands_on_top_and_is_promoted_and_the_next_one_
     expect(fleet.get_by_text("Waits for you to promote it.")).to_be_visible()
     press(fleet, "Abort", "not today")
     running_fleet.wait_until_ready("blue", "v2", 1)
-    expect(fleet.get_by_text("rolled back", exact=True)).to_be_visible()
+    expect(fleet.get_by_text("rolled back", exact=True).first).to_be_visible()
 
 
 def test_a_file_is_dropped_looked_at_and_applied_and_its_deployment_updated_and_set_on_the_page(

@@ -6,17 +6,17 @@ import { curves } from "./sections/evidence.js";
 import { head, reached, sentence } from "./sections/head.js";
 import { history } from "./sections/history.js";
 import { keepEnd, offerLogs } from "./sections/logs.js";
-import { replicas } from "./sections/replicas.js";
+import { endedReplicas, offerEnded, readEnded, replicas } from "./sections/replicas.js";
 import { offerRevisions, revisions } from "./sections/revisions.js";
 import { rollout } from "./sections/rollout.js";
+import { offerRollouts, readRollouts, rollouts } from "./sections/rollouts.js";
 import { ask, follow, insist, isFinal } from "./stream.js";
 import { isOlder, legend, say, setClock, tick } from "./words.js";
 
 const NAME = document.body.dataset.deployment;
 const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
 const RECORDS = 50;
-const ENDED = 50;
-const shown = { why: "", offered: [], deployment: null, document: null, ended: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], fault: "" };
+const shown = { why: "", offered: [], deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], fault: "" };
 const WHY_PAUSE = 300;
 const PLAN_PAUSE = 1000;
 const REQUESTS_PAUSE = 5000;
@@ -38,10 +38,11 @@ function made() {
     sentence(deployment, shown.why),
     buttons(shown.offered, deployment.waits_for),
     reached(document),
-    replicas(deployment, shown.ended),
+    replicas(deployment),
     past ? rollout(past, cycles, plan, deployment) : null,
     curves(shown.evidence),
     callers(shown.callers),
+    rollouts(deployment),
     revisions(document?.revisions ?? [], deployment),
     history(records),
   ].filter(Boolean);
@@ -74,6 +75,7 @@ function take(deployment) {
   if (begun) showRollout(begun);
   const hasEnded = !begun && before && !before.outcome;
   if (hasEnded) insist(() => readRollout(before.id));
+  if (hasEnded || (begun && begun.id !== before?.id)) insist(readRollouts).then(soon);
   if (begun && begun.steps !== shown.cycles.at(-1)?.step_no) insist(() => readCycles(begun.id));
   soon();
 }
@@ -90,14 +92,7 @@ async function readWhy() {
   ]);
   shown.offered = offered?.items ?? shown.offered;
   shown.why = waits() ? (told?.sentence ?? "") : "";
-  if (document.getElementById("ended")?.open) await readEnded();
-  soon();
-}
-
-/** Replicas that have ended, read only for who has unfolded them. */
-async function readEnded() {
-  const found = await insist(() => ask(`${PATH}/routes?gone=true&limit=${ENDED}`));
-  shown.ended = (found?.items ?? []).filter((route) => route.stopped_at).reverse();
+  await readEnded();
   soon();
 }
 
@@ -170,14 +165,14 @@ function isNewer(id) {
 async function refresh() {
   const before = [...shown.records];
   try {
-    const [document, records, rollouts] = await Promise.all([
-      ask(PATH), ask(`${PATH}/history?limit=${RECORDS}`), ask(`${PATH}/rollouts?limit=1`),
+    const [document, records, newest] = await Promise.all([
+      ask(PATH), ask(`${PATH}/history?limit=${RECORDS}`), readRollouts(),
     ]);
     const meanwhile = shown.records.filter((record) => !before.includes(record));
     Object.assign(shown, { document, records: [...records.items], fault: "" });
     meanwhile.reverse().forEach(note);
     if (!shown.deployment || !isOlder(document, shown.deployment)) {
-      showRollout(document.rollout ?? rollouts.items[0] ?? null);
+      showRollout(document.rollout ?? newest);
       take(document);
     }
     const last = shown.rollout;
@@ -205,8 +200,9 @@ async function readCallers() {
 
 offerButtons(() => shown, refresh);
 offerRevisions(soon);
-offerLogs((id) => live(id) ?? shown.ended?.find((route) => route.id === id), live, soon);
-document.addEventListener("toggle", ({ target }) => target.id === "ended" && target.open && readEnded(), true);
+offerRollouts(soon);
+offerEnded(soon);
+offerLogs((id) => live(id) ?? endedReplicas()?.find((route) => route.id === id), live, soon);
 document.getElementById("legend").append(...legend());
 setInterval(() => {
   if (document.visibilityState !== "visible") return;

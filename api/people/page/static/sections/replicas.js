@@ -1,7 +1,27 @@
 // The replicas of a deployment, each with its shape, its word and its log.
 import { h } from "../dom.js";
+import { ask, insist } from "../stream.js";
 import { shape, shortId, since, symbolOf } from "../words.js";
 import { logButton, printed } from "./logs.js";
+
+const PATH = `/v1/deployments/${encodeURIComponent(document.body.dataset.deployment)}/routes`;
+const ENDED = 50;
+let ended = null;
+
+/** Those that have ended, the newest first; null: not read yet. */
+export const endedReplicas = () => ended;
+
+/** Reads those that have ended, for who has unfolded them. */
+export async function readEnded() {
+  if (!document.getElementById("ended")?.open) return;
+  const found = await insist(() => ask(`${PATH}?gone=true&limit=${ENDED}`));
+  ended = (found?.items ?? []).filter((route) => route.stopped_at).reverse();
+}
+
+/** Listens to what is unfolded. `draw()`: what is known has changed. */
+export function offerEnded(draw) {
+  document.addEventListener("toggle", ({ target }) => target.id === "ended" && readEnded().then(draw), true);
+}
 
 function routeCard(route) {
   const symbol = symbolOf(route);
@@ -20,8 +40,8 @@ function routeCard(route) {
   );
 }
 
-/** Those that have ended, once somebody has unfolded them. `ended`: the newest first; null: not read yet. */
-function endedOnes(ended) {
+/** Those that have ended, once somebody has unfolded them. */
+function endedOnes() {
   const none = ended?.length ? null : h("p", { class: "empty" }, ended ? "None that is still known." : "One moment.");
   return h(
     "details",
@@ -33,7 +53,7 @@ function endedOnes(ended) {
 }
 
 /** The section. */
-export function replicas(deployment, ended) {
+export function replicas(deployment) {
   const cards = deployment.routes.map(routeCard);
   const none = cards.length ? null : h("p", { class: "empty" }, "None.");
   return h(
@@ -42,7 +62,7 @@ export function replicas(deployment, ended) {
     h("h2", { id: "replicas-head" }, "Replicas"),
     h("ul", { class: "routes", "data-key": "live" }, cards),
     none,
-    endedOnes(ended),
+    endedOnes(),
     printed(),
   );
 }

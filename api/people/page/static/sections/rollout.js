@@ -11,28 +11,29 @@ export function rollout(shown, cycles, plan, deployment) {
     "section",
     { class: "card", "aria-labelledby": "rollout-head", "data-key": "rollout" },
     h("h2", { id: "rollout-head" }, `${title}: ${shown.from_revision} → ${shown.to_revision}`,
-      h("span", { class: `badge ${badge(shown, deployment)}` }, shown.outcome?.replaceAll("_", " ") ?? deployment.word)),
+      outcomeBadge(shown, deployment)),
     facts(shown, plan, ended, isRunning),
     otherwise(plan),
     waves(cycles, plan, Date.parse(shown.started_at), ended, isRunning, deployment),
   );
 }
 
-function badge({ outcome }, deployment) {
-  if (!outcome) return deployment.tone;
-  return outcome === "completed" ? "good" : "warn";
+/** How it ended, or how its deployment stands while it is under way. */
+export function outcomeBadge({ outcome }, deployment) {
+  const tone = { completed: "good", rolled_back: "bad" }[outcome] ?? (outcome ? "rests" : deployment.tone);
+  return h("span", { class: `badge ${tone}` }, outcome?.replaceAll("_", " ") ?? deployment.word);
 }
 
 function facts(shown, plan, ended, isRunning) {
   const spec = Object.entries(shown.spec).filter(([, value]) => value !== null && typeof value !== "object");
   const words = spec.map(([name, value]) => `${name} ${value}`).join(", ");
   const took = duration(ended - Date.parse(shown.started_at));
-  const clock = shown.clock_stopped_at ? "its clock stands still" : since(shown.deadline, "left");
+  const clock = () => (shown.clock_stopped_at ? "its clock stands still" : since(shown.deadline, "left"));
   const rows = [
     ["by", shown.reason ? `${shown.actor}: “${shown.reason}”` : shown.actor],
     ["how", `${shown.strategy}${words ? `: ${words}` : ""}`],
     ["begun", since(shown.started_at, "ago")],
-    isRunning ? ["time", [h("span", {}, `${took}, `), clock]] : ["took", took],
+    isRunning ? ["time", [h("span", {}, `${took}, `), clock()]] : ["took", took],
     plan?.waves.length ? ["planned", planWords(plan)] : null,
     plan ? ["requests", plan.requests] : null,
     shown.failed_routes ? ["failures", `${shown.failed_routes}; ${shown.last_failure ?? ""}`] : null,
@@ -127,7 +128,8 @@ const takesTime = ({ takes }) => takes && takes.p90 >= 0.05;
 
 const percent = (part, whole) => `${Math.min(100, (100 * part) / whole).toFixed(2)}%`;
 
-const tenths = (milliseconds) => (milliseconds < 10000 ? `${(milliseconds / 1000).toFixed(1)} s` : duration(milliseconds));
+/** 4.2 s, and no more exactly than seconds above ten. */
+export const tenths = (milliseconds) => (milliseconds < 10000 ? `${(milliseconds / 1000).toFixed(1)} s` : duration(milliseconds));
 
 function spanWords({ p50, p90 }) {
   const [low, high] = [tenths(1000 * p50), tenths(1000 * p90)];

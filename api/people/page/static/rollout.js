@@ -1,0 +1,89 @@
+// A rollout on a page of its own, under way or ended, or what its receipt keeps of one that is forgotten.
+import { h, morphChildren } from "./dom.js";
+import { curves } from "./sections/evidence.js";
+import { receiptCard } from "./sections/receipt.js";
+import { rollout } from "./sections/rollout.js";
+import { ask, follow, insist, isFinal } from "./stream.js";
+import { legend, setClock, tick } from "./words.js";
+
+const { deployment: NAME, rollout: ID } = document.body.dataset;
+const PATH = `/v1/rollouts/${encodeURIComponent(ID)}`;
+const PAUSE = 1000;
+const SEALED_PAUSE = 10_000;
+let shown = null;
+let fault = "";
+let isAsked = false;
+let readAt = 0;
+
+function draw() {
+  const made = shown
+    ? [rollout(shown.rollout, shown.cycles, shown.plan, shown.deployment), curves(shown.evidence), shown.kept ? receiptCard(shown.kept) : null]
+    : [h("p", { class: "why warn" }, fault || "One moment.")];
+  morphChildren(document.getElementById("rollout"), h("div", {}, made));
+}
+
+async function refresh() {
+  try {
+    shown = await read();
+  } catch (error) {
+    if (!isFinal(error)) throw error;
+    fault = error.message;
+  }
+  readAt = Date.now();
+  draw();
+}
+
+async function read() {
+  const [deployment, found] = await Promise.all([ask(`/v1/deployments/${encodeURIComponent(NAME)}`), unlessForgotten(PATH)]);
+  setClock(deployment.now);
+  const kept = found && !found.outcome ? null : await ask(`${PATH}/receipt`);
+  if ((found ?? kept.receipt).deployment !== NAME) throw Object.assign(new Error(`This is no rollout of ${NAME}.`), { status: 404 });
+  if (!found) return { deployment, kept, ...ofReceipt(kept.receipt) };
+  const [{ items: cycles }, plan, evidence] = await Promise.all([
+    ask(`${PATH}/cycles`), ask(`${PATH}/plan`), found.spec.judge ? ask(`${PATH}/evidence`) : null,
+  ]);
+  return { deployment, kept, rollout: found, cycles, plan, evidence };
+}
+
+/** What is there; null of a rollout whose rows are cut: its receipt outlives them. */
+async function unlessForgotten(path) {
+  try {
+    return await ask(path);
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    return null;
+  }
+}
+
+/** As the rows would have it. */
+function ofReceipt({ from, to, policy, waves, requests, failed_replicas: failed, ...rest }) {
+  const moves = (wave) => ["create", "promote", "drain", "park"].filter((what) => wave[what]).map((what) => `${what} ${wave[what]}`).join(", ");
+  return {
+    rollout: { ...rest, ...policy, from_revision: from, to_revision: to, failed_routes: failed },
+    cycles: waves.map((wave) => ({ step_no: wave.number, at: wave.at, picture: wave.picture, did: moves(wave) || wave.verdict.replaceAll("_", " "), why: wave.why })),
+    plan: { waves: [], deviations: [], requests: requests.said },
+    evidence: null,
+  };
+}
+
+/** Reads anew; not at once for each of many changes. */
+async function again() {
+  if (isAsked) return;
+  isAsked = true;
+  await new Promise((resolve) => setTimeout(resolve, PAUSE));
+  isAsked = false;
+  await insist(refresh);
+}
+
+document.getElementById("legend").append(...legend());
+setInterval(() => {
+  if (document.visibilityState !== "visible") return;
+  tick();
+  if (!shown) return;
+  const isSealed = shown.kept?.seal;
+  if (!shown.rollout.outcome) draw();
+  else if (!isSealed && Date.now() - readAt > SEALED_PAUSE) again();
+}, 1000);
+follow((kind, document) => {
+  if (kind === "deployment" && document.name === NAME && shown && !shown.rollout.outcome) again();
+}, refresh);

@@ -1,0 +1,65 @@
+// The rollouts of a deployment, the newest first: when, from what to what, how it went. Each leads to its own page.
+import { h } from "../dom.js";
+import { ask, insist } from "../stream.js";
+import { clock, duration, now } from "../words.js";
+import { outcomeBadge } from "./rollout.js";
+
+const PLACE = encodeURIComponent(document.body.dataset.deployment);
+const PATH = `/v1/deployments/${PLACE}/rollouts`;
+const FIRST = 10;
+const REST = 50;
+let known = new Map();
+let next = null;
+
+/** Listens to the button for earlier ones. `draw()`: what is known has changed. */
+export function offerRollouts(draw) {
+  document.addEventListener("click", async ({ target }) => {
+    if (target.id !== "earlier") return;
+    const found = await insist(() => ask(`${PATH}?limit=${REST}&cursor=${encodeURIComponent(next)}`));
+    if (found) take(found);
+    draw();
+  });
+}
+
+/** Reads the newest ones. Returns the last that has begun, if there is one. */
+export async function readRollouts() {
+  const found = await ask(`${PATH}?limit=${FIRST}`);
+  if (found.items.some(({ id }) => known.has(id))) for (const rollout of found.items) known.set(rollout.id, rollout);
+  else {
+    known = new Map(); // nothing joins them to those that were known
+    take(found);
+  }
+  return found.items[0] ?? null;
+}
+
+function take(found) {
+  for (const rollout of found.items) known.set(rollout.id, rollout);
+  next = found.next;
+}
+
+/** The section; nothing while there is none. */
+export function rollouts(deployment) {
+  if (!known.size) return null;
+  const found = [...known.values()].sort((first, second) => (first.id < second.id ? 1 : -1)); // ids begin with the time
+  return h(
+    "section",
+    { class: "card", "aria-labelledby": "rollouts-head", "data-key": "rollouts" },
+    h("h2", { id: "rollouts-head" }, "Rollouts"),
+    h("ul", { class: "past", "data-key": "past" }, found.map((rollout) => item(rollout, deployment))),
+    next ? h("button", { type: "button", id: "earlier", "data-key": "earlier" }, "Earlier rollouts") : null,
+  );
+}
+
+function item(rollout, deployment) {
+  const { id, from_revision: from, to_revision: to, outcome, started_at: began, ended_at: end, actor, reason } = rollout;
+  const took = duration((outcome ? Date.parse(end) : now()) - Date.parse(began));
+  return h(
+    "li",
+    { "data-key": id },
+    h("a", { href: `/deployments/${PLACE}/rollouts/${id}` }, clock(began)),
+    h("span", { class: "revision" }, `${from} → ${to}`, rollout.is_undo ? h("span", { class: "dim" }, " way back") : null),
+    outcomeBadge(rollout, deployment),
+    h("span", { class: "took" }, `${outcome ? "in" : "for"} ${took}`),
+    h("span", { class: "by" }, reason ? `${actor}: “${reason}”` : actor),
+  );
+}
