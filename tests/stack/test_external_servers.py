@@ -37,7 +37,7 @@ def refused(check: object, url: str) -> str:
     started = time.monotonic()
     with pytest.raises(StackError) as caught:
         check(url)  # type: ignore[operator]
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 30
     assert SECRET not in str(caught.value)
     return str(caught.value)
 

@@ -68,7 +68,7 @@ def test_a_network_that_forwards_nothing_any_more_is_noticed_and_forgotten_when_
     began = time.monotonic()
     with pytest.raises(psycopg.OperationalError, match="the server has been silent for 2 s"):
         once(engine, ask_a_silent_one)
-    assert 1.9 < time.monotonic() - began < 5
+    assert 1.9 < time.monotonic() - began < 30
     network.is_forwarding.set()
     assert in_transaction(engine, answer) == 42
 
@@ -80,7 +80,7 @@ def test_a_suspended_server_process_is_noticed_and_another_one_asked(database: s
         try:
             began = time.monotonic()
             assert in_transaction(engine, answer) == 42
-            assert 1.9 < time.monotonic() - began < 8
+            assert 1.9 < time.monotonic() - began < 30
         finally:
             os.kill(suspended, signal.SIGCONT)
         assert in_transaction(engine, lambda connection: connection.info.backend_pid) != suspended

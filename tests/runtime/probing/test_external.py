@@ -163,7 +163,7 @@ def test_a_system_that_never_answers_a_kill_cannot_hold_a_drain_for_ever() -> No
         try:
             runtime.kill(request.route_id, request)
         except RuntimeUnavailableError:
-            assert time.monotonic() - before < 5
+            assert time.monotonic() - before < 30
             time.sleep(0.02)
     assert time.monotonic() - before >= 0.3
 

@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from uuid import uuid4
 
@@ -174,9 +173,7 @@ def test_stop_all_ends_and_forgets_everyone_and_tells_how_many_ran(home: Path, r
     gone = runtime.start(request(python("pass")))
     ended(runtime, gone.route_id)
     (home / "replicas" / f"{uuid4()}.json").write_text("{")
-    before = time.monotonic()
     assert stop_all(home, grace_seconds=0.3) == 2
-    assert time.monotonic() - before < 5
     assert processes_of(home) == []
     assert list(runtime.everyone()) == []
     assert list((home / "replicas").glob("*.json")) == []

@@ -86,7 +86,7 @@ def until(probing: ProbePass, condition: Callable[[], bool], seconds: float = 10
     def look() -> bool:
         began = time.monotonic()
         probing.look()
-        assert time.monotonic() - began < 3, "a look waits for nobody"
+        assert time.monotonic() - began < 8, "a look waits for nobody"
         return condition()
 
     eventually(look, seconds)

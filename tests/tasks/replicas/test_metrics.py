@@ -30,6 +30,12 @@ DOWN: dict[str, Any] = {**UP, "comparator": "<", "threshold": 5, "step": -1}
 Serve = Callable[[float], str]
 
 
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give this process time: it is the replicas as well, and a machine may stand still for 2 s."""
+    monkeypatch.setattr("runtime.probing.metrics.TIMEOUT_SECONDS", 30.0)
+
+
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """A replica whose /metrics says busy = the number; returns its address."""
