@@ -66,6 +66,8 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         route_configuration=ROUTE_CONFIGURATION,
         held_listener=held.LISTENER,
         held_header=held.HEADER,
+        held_page=page_key("503"),
+        html=_HTML,
         held_round=f"{held.ROUND_SECONDS:g}s",
         session_cookie=SESSION_COOKIE,
         failure_pages=json.dumps([_page_for(status) for status in (502, 503, 504)]),

