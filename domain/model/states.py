@@ -59,10 +59,10 @@ class RouteStatus(Word):
     @property
     def is_active(self) -> bool:
         """Whether it is live, and counts against the budget."""
-        return self not in _INACTIVE
+        return self not in INACTIVE
 
 
-_INACTIVE = frozenset({RouteStatus.TERMINATING, RouteStatus.TERMINATED, RouteStatus.FAILED})
+INACTIVE = frozenset({RouteStatus.TERMINATING, RouteStatus.TERMINATED, RouteStatus.FAILED})
 
 
 class TrafficStatus(Word):

@@ -11,24 +11,24 @@ health state that is added later.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Self
 from uuid import UUID
 
 from domain.model.deployment import Route
-from domain.model.states import RouteStatus, TrafficStatus
+from domain.model.states import INACTIVE, RouteStatus, TrafficStatus
 from domain.strategies.budget import Budget
 
 SICK_GRACE_SECONDS = 30.0
-"""How long an unhealthy or degraded replica may take to come back before it is replaced."""
+"""How long a sick replica may take to come back before it is replaced."""
 
-_WELL = (RouteStatus.HEALTHY, RouteStatus.PROVISIONING)
+# Python 3.11 is slow to name a member of an enum
+_HEALTHY, _STARTING, _STOPPING = RouteStatus.HEALTHY, RouteStatus.PROVISIONING, RouteStatus.TERMINATING
+_IN_TRAFFIC = TrafficStatus.ACTIVE
+_WELL = (_HEALTHY, _STARTING)
 
-_WORST_FIRST = {
-    RouteStatus.UNHEALTHY: 0,
-    RouteStatus.DEGRADED: 1,
-    RouteStatus.PROVISIONING: 2,
-    RouteStatus.HEALTHY: 3,
-}
+_age = attrgetter("created_at", "id")
+_WORST = {RouteStatus.UNHEALTHY: 0, RouteStatus.DEGRADED: 1, _STARTING: 2, _HEALTHY: 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +59,18 @@ class Buckets:
         every: tuple[list[Route], ...] = ([], [], [], [], [], [], [], [])
         ready, warming, starting, sick, foreign, parked, stopping, foreign_stopping = every
         for route in sorted(routes, key=_age):
-            status, moved = route.status, moves and route.is_misplaced and route.traffic is TrafficStatus.ACTIVE
+            status, moved = route.status, moves and route.is_misplaced and route.traffic is _IN_TRAFFIC
             of_target = route.revision_id.int == number and not (moved and status in _WELL)
-            if not status.is_active:
-                if status is RouteStatus.TERMINATING:
+            if status in INACTIVE:
+                if status is _STOPPING:
                     (stopping if of_target else foreign_stopping).append(route)
             elif not of_target:
-                (parked if _is_parked(route, now) else foreign).append(route)
-            elif status is RouteStatus.HEALTHY:
+                until = route.parked_until
+                (parked if until and now < until and not route.is_misplaced else foreign).append(route)
+            elif status is _HEALTHY:
                 (ready if route.status_changed_at + warm <= now else warming).append(route)
             else:
-                (starting if status is RouteStatus.PROVISIONING else sick).append(route)
+                (starting if status is _STARTING else sick).append(route)
         return cls(
             ready=tuple(ready),
             warming=tuple(warming),
@@ -85,15 +86,15 @@ class Buckets:
 
     @property
     def live(self) -> int:
-        """The number of live replicas, of any revision, that the ceiling counts: without parked ones."""
+        """The number of live replicas that the ceiling counts: without parked ones."""
         return len(self.target) + len(self.foreign)
 
     def room(self, budget: Budget) -> int:
-        """Count the replicas that may be created below the budget's ceiling."""
+        """Count the replicas that may be created below the ceiling."""
         return max(0, budget.ceiling - self.taken(budget))
 
     def taken(self, budget: Budget) -> int:
-        """Count the places of the budget's ceiling that are taken."""
+        """Count the places below the ceiling that are taken."""
         return self.live + self._counted_stopping(budget)
 
     def occupied(self, budget: Budget) -> str:
@@ -106,28 +107,20 @@ class Buckets:
         return replace(self, foreign=self.foreign + self.parked, parked=())
 
     def replaceable(self, now: datetime) -> tuple[Route, ...]:
-        """Routes of the target that have been sick for longer than the grace."""
+        """Routes of the target that have been sick for too long."""
         return sick_too_long(self.sick, now)
 
     def next_change_at(self, now: datetime) -> datetime | None:
-        """Return when time alone moves a route to another bucket or makes it replaceable; None: never."""
+        """Return when time alone moves a route or makes it replaceable; None: never."""
         ends = (*map(grace_ends_at, self.sick), self.next_ready_at, *(route.parked_until for route in self.parked))
         return min((at for at in ends if at is not None and at > now), default=None)
 
     def idle(self) -> tuple[Route, ...]:
         """Routes of the target that are out of traffic."""
-        return tuple([route for route in self.target if route.traffic is TrafficStatus.INACTIVE])
+        return tuple([route for route in self.target if route.traffic is not _IN_TRAFFIC])
 
     def _counted_stopping(self, budget: Budget) -> int:
         return len(self.stopping) + len(self.foreign_stopping) if budget.count_stopping else 0
-
-
-def _age(route: Route) -> tuple[datetime, UUID]:
-    return route.created_at, route.id
-
-
-def _is_parked(route: Route, now: datetime) -> bool:
-    return route.parked_until is not None and now < route.parked_until and not route.is_misplaced
 
 
 def grace_ends_at(route: Route) -> datetime:
@@ -136,24 +129,22 @@ def grace_ends_at(route: Route) -> datetime:
 
 
 def sick_too_long(routes: Iterable[Route], now: datetime) -> tuple[Route, ...]:
-    """Live routes, of any revision, that have been sick for longer than the grace."""
+    """Live routes that have been sick for longer than the grace."""
     return tuple([route for route in routes if route.status not in _WELL and grace_ends_at(route) <= now])
 
 
 def next_replaceable_at(routes: Iterable[Route], now: datetime) -> datetime | None:
-    """Return when the first of these live routes will have been sick for too long; None: never."""
+    """Return when the first of them will have been sick for too long; None: never."""
     ends = (grace_ends_at(route) for route in routes if route.status not in _WELL)
     return min((at for at in ends if at > now), default=None)
 
 
 def worst_first(routes: Iterable[Route]) -> list[Route]:
     """Order routes for draining: out of traffic before in traffic, sick before healthy, misplaced first, then old."""
-    return sorted(
-        routes,
-        key=lambda r: (r.traffic is TrafficStatus.ACTIVE, _WORST_FIRST.get(r.status, -1), not r.is_misplaced, *_age(r)),
-    )
+    aged = sorted(routes, key=_age)
+    return sorted(aged, key=lambda r: 99 * (r.traffic is _IN_TRAFFIC) + 9 * _WORST.get(r.status, -1) - r.is_misplaced)
 
 
 def ids(routes: Iterable[Route]) -> tuple[UUID, ...]:
-    """The ids of the routes, in the same order."""
+    """The ids, in the same order."""
     return tuple([route.id for route in routes])

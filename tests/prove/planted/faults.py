@@ -111,8 +111,8 @@ FAULTS = (
     Fault("lost worst-first", ("domain.strategies.rolling_update.worst_first",), _best_first, rolling(2, 1, 1)),
     Fault(
         "parked ones counted",
-        ("domain.strategies.buckets._is_parked",),
-        lambda *_: False,
+        ("domain.strategies.buckets.Buckets.taken",),
+        lambda buckets, _: buckets.live + len(buckets.parked),
         blue_green(1, auto_promote=True, scale_down_delay_seconds=60),
     ),
     Fault("wrong rounding", ("domain.strategies.rolling_update.surge_budget",), _rounded_up, rolling(3, "50%", "50%")),
