@@ -12,13 +12,15 @@ from psycopg import Connection
 from db.locking.rows import named_row
 from db.locking.statuses import ACTIVE, REFERENCES
 from domain.replicas.placement import HostUp, PlacingGrounds, Unplaced
+from domain.replicas.silence import FRESH_SECONDS
 
 MOST_AT_ONCE = 500
 """In one transaction, which holds up whoever waits for their deployments."""
 
-_HOSTS_UP = """
-    SELECT name, clock_offset_seconds, deaf_since IS NOT NULL, drained_at IS NOT NULL FROM hosts
-     WHERE down_since IS NULL
+_HOSTS_UP = f"""
+    SELECT name, clock_offset_seconds, deaf_since IS NOT NULL, drained_at IS NOT NULL,
+           coalesce(least(last_seen_at, unasked_since) < clock_timestamp() - interval '{FRESH_SECONDS} s', false)
+      FROM hosts WHERE down_since IS NULL
 """
 
 _NEEDS = f"""

@@ -3,6 +3,9 @@
     the host is    down     drained: a person empties it      deaf: Redis, by which it is asked to start one, is silent
     gets new ones  never    while no other can run them       while no other is up, drained or not
 
+One that is silent, since it gives no sign of life or is not asked for some seconds, gets them while no other can run
+them but a drained one: soon it is down, deaf, or heard again.
+
 Of the others those whose clock is near (clocks.py). Equal ones: the one with the fewest of all, then the first by name,
 so that every worker would choose the same. Hosts that lack a secret of its revision are passed over; where all do, one
 of them gets it, and says in vain what is missing.
@@ -31,11 +34,12 @@ class Unplaced:
 
 
 class HostUp(NamedTuple):
-    """A host that is up: by how many seconds its clock is ahead, and whether it is deaf, or drained by a person."""
+    """A host that is up: by how many seconds its clock is ahead, whether it is deaf, drained by a person, or silent."""
 
     clock_offset: float
     is_deaf: bool = False
     is_drained: bool = False
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class PlacingGrounds:
 
 
 def takers(hosts: Mapping[str, HostUp]) -> list[str]:
-    """The hosts that get new replicas, by name; `hosts` has those that are up."""
+    """The hosts that get new replicas, silent or not, by name; `hosts` has those that are up."""
     asked = {name: host for name, host in hosts.items() if not host.is_deaf}
     open_ones = {name: host for name, host in asked.items() if not host.is_drained}
     return hosts_in_time({name: host.clock_offset for name, host in (open_ones or asked or hosts).items()})
@@ -61,9 +65,13 @@ def takers(hosts: Mapping[str, HostUp]) -> list[str]:
 
 def hosts_by(grounds: PlacingGrounds) -> list[str | None]:
     """A host for each replica, in their order; None where no host takes any, and for those that must wait."""
-    drained = [name for name, host in grounds.hosts.items() if host.is_drained and not host.is_deaf]
+    asked = {name: host for name, host in grounds.hosts.items() if not host.is_deaf}
+    silent = sorted(name for name, host in asked.items() if host.is_silent and not host.is_drained)
+    drained = sorted(name for name, host in asked.items() if host.is_drained)
+    heard = takers({name: host for name, host in asked.items() if name not in (*silent, *drained)})
+    hosts, spare = (heard, [*silent, *drained]) if heard else (takers(grounds.hosts), drained)
     return [
-        *place(grounds.unplaced, takers(grounds.hosts), grounds.of_deployment, grounds.of_all, drained),
+        *place(grounds.unplaced, hosts, grounds.of_deployment, grounds.of_all, spare),
         *[None] * grounds.later,
     ]
 
@@ -73,12 +81,12 @@ def place(
     hosts: Sequence[str],
     of_deployment: Mapping[tuple[UUID, str], int],
     of_all: Mapping[str, int],
-    drained: Sequence[str] = (),
+    spare: Sequence[str] = (),
 ) -> list[str | None]:
     """A host for each replica, in their order; without a host that is up, only external ones get theirs.
 
-    `of_deployment`: live replicas by deployment and host, of the deployments in question; `of_all`: by host. `drained`:
-    who gets those whose secrets none of `hosts` has.
+    `of_deployment`: live replicas by deployment and host, of the deployments in question; `of_all`: by host. `spare`:
+    who gets those whose secrets none of `hosts` has, the first of these that has them.
     """
     own: dict[UUID, Counter[str]] = defaultdict(Counter)
     for (deployment_id, name), count in of_deployment.items():
@@ -89,7 +97,7 @@ def place(
         if replica.is_external or not hosts:
             chosen.append(EXTERNAL if replica.is_external else None)
             continue
-        if only := _only_there(hosts, drained, replica.lacking):
+        if only := _only_there(hosts, spare, replica.lacking):
             chosen.append(only)
             continue
         found = _fewest(ranked, replica.lacking, own[replica.deployment_id])
@@ -101,11 +109,11 @@ def place(
     return chosen
 
 
-def _only_there(hosts: Sequence[str], drained: Sequence[str], lacking: Sequence[str]) -> str | None:
-    """The first drained host that can run what no other can; nearly always there is none."""
-    if not drained or not lacking or not set(hosts) <= set(lacking):
+def _only_there(hosts: Sequence[str], spare: Sequence[str], lacking: Sequence[str]) -> str | None:
+    """The first spare host that can run what none of the hosts can; nearly always there is none."""
+    if not spare or not lacking or not set(hosts) <= set(lacking):
         return None
-    return min((name for name in drained if name not in lacking), default=None)
+    return next((name for name in spare if name not in lacking), None)
 
 
 def _fewest(ranked: Sequence[tuple[int, str]], lacking: Sequence[str], own: Mapping[str, int]) -> tuple[int, str]:

@@ -12,6 +12,7 @@ from cli.terminal.output import ago, columns, in_seconds, print_json, printer, r
 from db.views.fleet.signs import HostView
 from domain.commands.replicas import DrainHost, ForgetHost, UndrainHost
 from domain.replicas.clocks import is_warned_of
+from domain.replicas.silence import MISSED_AFTER
 from domain.words.numbers import number_of
 
 _MOST_NAMED = 5
@@ -21,6 +22,7 @@ def hosts(*, as_json: AsJson = False) -> None:
     """Show the hosts that workers run on, and their replicas.
 
     A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere.
+    One that is silent is not down yet, or no worker is left to say so; others get the new replicas.
     One that is deaf reaches PostgreSQL and not Redis: what it runs goes on, and it gets no new replicas.
     One that is drained is emptied: replicas there are replaced on others. Below the table stands what stays, and why.
     CLOCK: by how much its clock differs from PostgreSQL's. A host that is off by more than a minute gets no new
@@ -79,7 +81,12 @@ def forget_host(asker: Asker, host: str) -> None:
 
 def _state(host: HostView) -> Text:
     since = host.down_since or host.deaf_since
-    state = Text("up", "green") if since is None else Text(f"{host.state} for {roughly(host.now - since)}", "red")
+    if since is not None:
+        state = Text(f"{host.state} for {roughly(host.now - since)}", "red")
+    elif host.now - host.last_seen_at > MISSED_AFTER:
+        state = Text("silent", "yellow")
+    else:
+        state = Text("up", "green")
     if host.drained_at is None:
         return state
     return state.append(f", drained by {host.drained_by} {ago(host.drained_at, host.now)}", "yellow")

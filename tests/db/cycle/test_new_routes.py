@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
@@ -28,6 +29,15 @@ def test_a_new_route_has_the_host_that_is_up_and_has_the_fewest(engine: Engine) 
     done = coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
     assert hosts_of_new(engine) == ["b"]
     assert [sorted(done.applied.starting), sorted(done.applied.stopping)] == [["b"], [HERE]]
+
+
+@pytest.mark.parametrize("silent", ["last_seen_at", "unasked_since"])
+def test_a_host_that_is_silent_for_seconds_is_passed_over_while_another_is_heard(engine: Engine, silent: str) -> None:
+    up(engine, "a", HERE)
+    write(engine, f"UPDATE hosts SET {silent} = clock_timestamp() - interval '3 s' WHERE name = 'a'")
+    make_deployment(engine, "■■■|", status=PROVISIONING)
+    coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
+    assert hosts_of_new(engine) == [HERE], "the fewest are on a"
 
 
 def test_what_the_same_decision_drains_counts_as_gone(engine: Engine) -> None:

@@ -115,3 +115,25 @@ def test_a_drained_host_gets_new_ones_only_where_no_other_is_asked(
 def test_what_only_a_drained_host_can_run_is_made_there(lacking: tuple[str, ...], expected: str) -> None:
     grounds = PlacingGrounds([Unplaced(WEB, is_external=False, lacking=lacking)], {"a": OPEN, "b": DRAINED})
     assert hosts_by(grounds) == [expected]
+
+
+SILENT, SILENT_DRAINED = HostUp(0, is_silent=True), HostUp(0, is_drained=True, is_silent=True)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "lacking", "expected"),
+    [
+        pytest.param({"a": SILENT, "b": OPEN}, (), "b", id="another is heard"),
+        pytest.param({"a": SILENT, "b": SILENT}, (), "a", id="all are silent: whoever looks was away himself"),
+        pytest.param({"a": SILENT, "b": DRAINED}, (), "a", id="the other is drained"),
+        pytest.param({"a": SILENT_DRAINED, "b": OPEN}, (), "b", id="drained beforehand"),
+        pytest.param({"a": DEAF, "b": SILENT}, (), "b", id="the other is deaf"),
+        pytest.param({"a": OPEN, "b": SILENT}, ("a",), "b", id="only the silent one has its secrets"),
+        pytest.param({"a": DRAINED, "b": OPEN, "c": SILENT}, ("b",), "c", id="and rather than a drained one"),
+        pytest.param({"a": DRAINED, "b": OPEN, "c": SILENT}, ("b", "c"), "a", id="but the drained one alone"),
+    ],
+)
+def test_a_silent_host_gets_new_ones_only_where_no_other_takes_them(
+    hosts: dict[str, HostUp], lacking: tuple[str, ...], expected: str
+) -> None:
+    assert hosts_by(PlacingGrounds([Unplaced(WEB, is_external=False, lacking=lacking)], hosts)) == [expected]

@@ -9,6 +9,7 @@ from db.connection.engine import transaction
 from db.replicas.signs import show_sign_of_life
 from domain.installation.contract import CONTRACT
 from tests.cli.conftest import Rollway
+from tests.support.rows.deployments import write
 from tests.support.rows.hosts import go_deaf, up
 
 
@@ -25,6 +26,15 @@ def test_hosts_are_shown_with_their_clocks_and_their_contracts(rollway: Rollway,
     told = json.loads(rollway("hosts", "--json").out)
     assert {host["name"]: host["clock_offset_seconds"] for host in told} == offsets
     assert {host["contract"] for host in told} == {CONTRACT}
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_host_that_nobody_has_called_down_yet_is_silent_and_not_up(rollway: Rollway, engine: Engine) -> None:
+    up(engine, "east", "west")
+    write(engine, "UPDATE hosts SET last_seen_at = clock_timestamp() - interval '6 s' WHERE name = 'west'")
+    said = {row.split()[0]: row for row in rollway("hosts").out.splitlines()[1:]}
+    assert " up " in said["east"]
+    assert " silent " in said["west"]
 
 
 @pytest.mark.usefixtures("servers")
