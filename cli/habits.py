@@ -12,10 +12,14 @@ _ELSEWHERE: Mapping[str, str] = {
     "rollway restart NAME": "rollout restart | job restart | redeploy | app boot",
     "rollway pause NAME": "rollout pause | deployment pause",
     "rollway resume NAME": "rollout resume | deployment resume | continue",
-    "rollway status NAME": "describe | job status | deployment status",
+    "rollway status NAME": "describe | show | inspect | job status | deployment status",
     "rollway status": "get | ls | list | details | service ls",
     "rollway routes NAME": "get pods | ps | alloc status | app details | service ps",
-    "rollway hosts": "get nodes | node status",
+    "rollway hosts": "get nodes | nodes | node status | node ls",
+    "rollway drain-host NAME": "drain | cordon | node drain",
+    "rollway undrain-host NAME": "uncordon",
+    "rollway revisions list NAME": "images | versions",
+    "rollway --install-completion": "completion",
     "rollway apply --help": "explain",
     "rollway create NAME": "create deployment",
     "rollway rolling-update NAME --image IMAGE": "set image | image | update | upgrade | service update",
@@ -30,7 +34,7 @@ _ELSEWHERE: Mapping[str, str] = {
     "rollway scale NAME N": "job scale | service scale",
     "rollway plan -f FILE": "job plan",
     "rollway token create NAME": "login",
-    "rollway promote NAME": "job promote | deployment promote",
+    "rollway promote NAME": "job promote | deployment promote | set weight",
     "rollway abort NAME": "deployment fail | cancel",
     "rollway logs NAME": "alloc logs | app logs | service logs",
     "rollway apply -f FILE --wait": "deploy | release",
@@ -48,8 +52,8 @@ _OTHERWISE: Mapping[str, str] = {
     ),
     "'rollway routes NAME' says where its replicas are": "exec | alloc exec | port-forward",
     "'rollway status' says which stack is meant": "config | cluster-info | context | info",
-    "no command empties a host: when its workers stop, its replicas are replaced on others, as 'rollway hosts' shows": (
-        "cordon | drain | uncordon | node drain"
+    "a replica that ends or is sick is replaced by itself, and 'rollway restart DEPLOYMENT' replaces all": (
+        "kill | delete pod | delete pods"
     ),
 }
 """A sentence, with the words of elsewhere for which nothing says the same."""

@@ -17,7 +17,7 @@ from cli.show.signs import warn_of_doubts, warn_of_hosts_passed_over, warn_of_mi
 from cli.show.waiting import rollout_completed, wait_until
 from cli.terminal.output import print_json, printer
 from db.views.deployments import DeploymentView
-from domain.commands.apply.document import Apply
+from domain.commands.apply.document import Apply, Document
 
 AppliedTo = dict[str, Any]
 """What became of one document, as `domain.commands.answers.AppliedDocument` has it."""
@@ -73,7 +73,8 @@ def apply(
     """  # noqa: D301  (\b must be the character)
     console = printer(quiet=asker.as_json)
     settings = {"supersede": supersede, "activate": activate, "through_freeze": through_freeze}
-    payload = {"documents": [document.model_dump(mode="json") for document in read_file(file)], **settings}
+    given = read_file(file)
+    payload = {"documents": [document.model_dump(mode="json") for document in given], **settings}
     if dry_run:
         command = cast("Apply", asker.command(Apply, **payload))
         return tell_differences(command, as_json=asker.as_json, in_words=True)
@@ -83,12 +84,22 @@ def apply(
             for sentence in document["done"] or ["nothing to do"]:
                 console.print(f"{document['deployment']}: {sentence}")
             warn_of_hosts_passed_over(document["results"], console)
+        _say_what_is_not_compared(given, applied, console)
         warn_of_doubts(reader, [each["deployment"] for each in applied if each["rollout_id"]], console)
         warn_of_missing_worker(reader, console)
         views = [_wait(reader, document, timeout, console) for document in applied] if wait else []
     if asker.as_json:
         print_json(_documents(applied, views))
     return None
+
+
+def _say_what_is_not_compared(given: list[Document], applied: list[AppliedTo], console: Console) -> None:
+    """A program may have changed while its file says the same: name the command that rolls it out."""
+    for document, became in zip(given, applied, strict=True):
+        revision, is_unchanged = document.revision, not became["done"] and not became["rollout_id"]
+        if is_unchanged and document.activate and revision is not None and revision.runtime == "process":
+            note = f"note: a program that has changed is rolled out by 'rollway restart {document.deployment}'"
+            printer(stderr=True, quiet=console.quiet).print(note, style="yellow")
 
 
 def _wait(reader: Reader, applied: AppliedTo, timeout: float, console: Console) -> DeploymentView:

@@ -4,9 +4,11 @@ from dataclasses import asdict
 
 from cli.options import AsJson, DeploymentName
 from cli.servers import Reader
+from cli.show.signs import warn_of_missing_worker
 from cli.terminal.output import print_json, printer
 from db.audit.shown import WhyView
 from domain.commands.base import DEPLOYMENT
+from domain.model.waits import WaitsFor
 
 
 def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
@@ -18,10 +20,12 @@ def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
     """
     with Reader() as reader:
         told = reader.view(WhyView, f"{DEPLOYMENT}/why", deployment)
-    if as_json:
-        return print_json(asdict(told))
-    console = printer()
-    console.print(f"{told.sentence}.")
+        if as_json:
+            return print_json(asdict(told))
+        console = printer()
+        console.print(f"{told.sentence}.")
+        if told.waits_for in (WaitsFor.NOTHING, WaitsFor.PERSON):  # all others say it in their sentence
+            warn_of_missing_worker(reader, console)
     for deviation in told.deviations:
         console.print(f"otherwise than planned: {deviation}", style="yellow")
     for fault in told.certificates:

@@ -15,7 +15,6 @@ from rich.text import Text
 from cli.show.signs import waits_for_person
 from db.views.ahead.cycles import Cycle, cycle_of, cycles
 from db.views.deployments import DeploymentView
-from db.views.routes import FailingStart
 from db.views.timeline import Progress
 from domain.model.states import RouteStatus
 
@@ -76,8 +75,7 @@ class Film:
             for cycle in cycles(step):
                 if cycle != self._last:
                     self._print(cycle)
-        if progress.rollout is None and progress.failing is not None:
-            self._print_failure(progress.failing)
+        self._print_failure(progress)
         self._print_slow_starts(deployment)
         now = _now(deployment)
         if now == self._seen and not _before_first_step(progress):
@@ -93,11 +91,16 @@ class Film:
         """Print the last picture, unless it was printed last."""
         self._print_if_new(_now(deployment))
 
-    def _print_failure(self, failing: FailingStart) -> None:
-        """A line for each start that fails; a rollout's steps say it themselves."""
-        if failing.in_a_row > self._failed:
-            line = f"{self.prefix}{self.seconds:6.1f} s  ! a start of {failing.revision} failed: {failing.cause}"
-            self.console.print(Text(line, "yellow"))
+    def _print_failure(self, progress: Progress) -> None:
+        """A line for each start that fails; in a rollout for each cause, until a step says it and goes back."""
+        failing, rollout = progress.failing, progress.rollout
+        if failing is None or (rollout and (rollout.back_reason or self.numbered)):
+            return
+        line = f"a start of {failing.revision} failed: {failing.cause}"
+        is_of_it = rollout is None or failing.revision == progress.deployment.deploying_revision
+        if failing.in_a_row > self._failed and is_of_it and not (rollout and line in self._told):
+            self._told.add(line)
+            self.console.print(Text(f"{self.prefix}{self.seconds:6.1f} s  ! {line}", "yellow"))
         self._failed = failing.in_a_row
 
     def _print_slow_starts(self, deployment: DeploymentView) -> None:

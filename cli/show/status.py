@@ -135,7 +135,9 @@ def _facts(
     yield "policy", policy_words(view.policy)
     yield "reached", reached
     if failed is not None:
-        words = f"{failed.reason} ({ago(failed.status_changed_at, view.now)}; rollway logs {short_id(failed.id)})"
+        whose = f"{failed.revision} on {failed.host}" if failed.host else failed.revision
+        when = ago(failed.status_changed_at, view.now)
+        words = f"{failed.reason} ({whose}, {when}; rollway logs {short_id(failed.id)})"
         yield "last failed", Text(words, "red")
 
 
@@ -192,10 +194,12 @@ def _rollout(view: DeploymentView) -> str:
         return "none"
     allowed = RolloutLimits.model_validate(rollout.limits).failures_allowed(view.desired_replicas)
     why = f' ("{rollout.reason}")' if rollout.reason else ""
-    clock = "its clock stands still" if rollout.clock_stopped_at else _time_left(rollout.deadline - view.now)
-    back = f"; turned back: {rollout.back_reason}" if rollout.back_reason else ""
+    begun = f"by {rollout.actor}{why}, begun {ago(rollout.started_at, view.now)}"
     failures = f"{rollout.failed_routes} of {allowed} failures"
-    return f"by {rollout.actor}{why}, begun {ago(rollout.started_at, view.now)}; {clock}; {failures}{back}"
+    if rollout.back_reason:
+        return f"{begun}; {failures}; turned back, without a deadline: {rollout.back_reason}"
+    clock = "its clock stands still" if rollout.clock_stopped_at else _time_left(rollout.deadline - view.now)
+    return f"{begun}; {clock}; {failures}"
 
 
 def _time_left(left: timedelta) -> str:

@@ -72,6 +72,7 @@ def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -
         return _told(deployment, _rests(decision, around), end, now)
     told = _with_worker(awaited(deployment, waits, around, now), around)
     cause = f"; the last start failed: {around.failure}" if around.failure else ""
+    cause += f"; it goes back: {around.back}" if around.back else ""
     cause += f"; {around.unproven}" if around.unproven else ""
     return _told(deployment, told, end, now, waits.blocked_by, cause)
 

@@ -114,7 +114,7 @@ def _while_deploying(deployment: Deployment, request: ActivationRequest) -> Acti
     doing = "rolling back from" if rolling_back else "deploying"
     message = (
         f"{deployment.name} is {doing} {request.deploying_name}; wait until that has ended, "
-        f"or activate {request.revision_name} with supersede (--supersede) to leave it"
+        f"or leave it for {request.revision_name} with supersede (--supersede)"
     )
     raise DeploymentAlreadyInProgressError(
         message, deployment=deployment.name, deploying=request.deploying_name, asked_for=request.revision_name

@@ -14,7 +14,7 @@ def test_no_hint_stands_for_a_command_that_exists_and_each_leads_to_one() -> Non
     assert set(HABITS) & set(OTHERWISE) == set()
     leads = [hint.split()[1] for hint in HABITS.values()]
     leads += [name for said in OTHERWISE.values() for name in re.findall("'rollway ([a-z-]+)", said)]
-    assert set(leads) - set(COMMANDS) == {"--version", "--help"}
+    assert set(leads) - set(COMMANDS) == {"--version", "--help", "--install-completion"}
     assert {key.split()[0] for key in OPTIONS if " " in key} <= set(COMMANDS)
 
 
@@ -47,7 +47,12 @@ def test_no_hint_stands_for_a_command_that_exists_and_each_leads_to_one() -> Non
         ("start", "'rollway start' is 'rollway up' here"),
         ("dashboard", "there is no 'rollway dashboard'; 'rollway up' names the page"),
         ("config view", "there is no 'rollway config'; 'rollway status' says which stack is meant"),
-        ("drain vm1", "there is no 'rollway drain'; no command empties a host: when its workers stop, its replicas"),
+        ("drain vm1", "'rollway drain' is 'rollway drain-host vm1' here"),
+        ("kubectl uncordon vm1", "'rollway uncordon' is 'rollway undrain-host vm1' here"),
+        ("show web", "'rollway show' is 'rollway status web' here"),
+        ("nodes", "'rollway nodes' is 'rollway hosts' here"),
+        ("completion bash", "'rollway completion' is 'rollway --install-completion' here"),
+        ("delete pod web-1", "there is no 'rollway delete pod'; a replica that ends or is sick is replaced by itself"),
         ("kubectl argo rollouts get rollout web", "'rollway get rollout' is 'rollway status web --watch' here"),
         ("kubectl scale web 3", "'kubectl scale' is 'rollway scale' here"),
         ("docker ps web", "'rollway ps' is 'rollway routes web' here"),

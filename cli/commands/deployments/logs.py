@@ -13,7 +13,7 @@ import typer
 
 from cli.completing import deployments_offered
 from cli.options import AsJson
-from cli.reads import deployment_named, last_failed_route
+from cli.reads import deployment_named, failure_to_show
 from cli.servers import Reader, made
 from cli.show.replica_logs import ReplicaLogs, follow_deployment
 from cli.show.status import short_id
@@ -65,6 +65,7 @@ def logs(
 ) -> None:
     """Show what a replica has printed, or the replicas of a deployment and the one that failed last.
 
+    That one is shown while starts fail, and for an hour.
     Of replicas on other hosts their hosts are asked; one that does not answer is named. With --follow each line of a
     deployment says whose it is, and replicas that come up are followed too.
     'rollway routes' lists the ids and hosts; a log stays when its replica is gone.
@@ -76,7 +77,7 @@ def logs(
                 raise UsageError("--follow and --json do not go together: a script should ask for --lines again")
             if follow:
                 return follow_deployment(reader, deployment, lines)
-            failed = last_failed_route(reader, deployment.name) if deployment.failed_starts else None
+            failed = failure_to_show(reader, deployment)
             source = ReplicaLogs(reader, deployment.name, lines)
             found = _logs_of((*deployment.routes, *([failed] if failed else [])), source)
             return print_json([log.as_json() for log in found]) if as_json else _show_all(deployment, found, source)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cli.completing import deployments_offered
 from cli.options import AsJson, DeploymentName
-from cli.reads import deployment_named, existing_deployments, last_failed_route, signs_of_life
+from cli.reads import deployment_named, existing_deployments, failure_to_show, signs_of_life
 from cli.remote import remote
 from cli.servers import Reader, made
 from cli.show.callers import callers_words, losing_words
@@ -102,7 +102,7 @@ def _page(reader: Reader, name: str | None, lines: int) -> RenderableType:
     if name is not None:
         document = reader.ask(DEPLOYMENT, name)
         view = made(DeploymentView, document)
-        failed = last_failed_route(reader, name) if _has_failures(view) else None
+        failed = failure_to_show(reader, view)
         where = made(ReachedView, document)
         reached = "\n".join((reached_in_words(where, envoy_address()), *certificates_in_words(where)))
         revisions = [made(RevisionView, each) for each in document["revisions"]]
@@ -122,10 +122,6 @@ def _deviations(reader: Reader, rollout_id: UUID | None) -> list[str]:
     if rollout_id is None:
         return []
     return list(reader.ask("/v1/rollouts/{rollout}/plan", rollout_id)["deviations"])
-
-
-def _has_failures(view: DeploymentView) -> bool:
-    return bool(view.failed_starts or view.degraded_reason or (view.rollout and view.rollout.failed_routes))
 
 
 def _stack_line() -> str:

@@ -56,6 +56,7 @@ def waiting(connection: Connection[Any], name: str) -> WaitingView:
         said=view.reason,
         failure=_failure(connection, view, known.deployment),
         unproven=view.unproven,
+        back=view.rollout.back_reason or "" if view.rollout else "",
     )
     deployment = replace(known.deployment, hold=_hold(connection, view))
     return WaitingView(view, deployment, around, signs_of_life(connection), view.now)

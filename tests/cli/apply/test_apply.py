@@ -72,6 +72,7 @@ def test_applied_again_there_is_nothing_to_do(rollway: Rollway, file: File, engi
     version = value(engine, "SELECT version FROM deployments")
     ended = rollway("apply", "-f", file())
     assert (ended.code, ended.out) == (0, "web: nothing to do\n")
+    assert "note: a program that has changed is rolled out by 'rollway restart web'\n" in ended.err
     assert value(engine, "SELECT version FROM deployments") == version
     assert value(engine, "SELECT count(*) FROM commands") == 2
 
@@ -83,7 +84,8 @@ def test_what_differs_is_changed_and_what_is_left_out_stays(rollway: Rollway, fi
         "web: policy rolling_update, for rollouts from now on",
         "web: scaled from 3 to 5 replicas",
     ]
-    assert rollway("apply", "-f", file("deployment: web")).out == "web: nothing to do\n"
+    ended = rollway("apply", "-f", file("deployment: web"))
+    assert (ended.out, "rollway restart" in ended.err) == ("web: nothing to do\n", False)
     assert value(engine, "SELECT desired_replicas FROM deployments") == 5
     assert rollway("apply", "-f", file("deployment: web\npolicy:")).out == "web: policy removed\n"
     assert value(engine, "SELECT count(*) FROM policies") == 0

@@ -12,7 +12,7 @@ from db.connection.engine import in_transaction
 from db.replicas.reports import RouteReport, apply_reports
 from domain.model.states import RouteStatus
 from tests.cli.conftest import Rollway
-from tests.support.pictures.pictures import PROVISIONING, READY
+from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK
 from tests.support.rows.deployments import HERE, ask, make_deployment, start_all, write
 from tests.support.rows.windows import freeze
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
@@ -80,6 +80,22 @@ def test_without_a_worker_that_is_said_first_of_all(rollway: Rollway, engine: En
     document = told(rollway, engine)
     assert document["waits_for"] == "worker"
     assert "no worker has been heard of yet" in document["sentence"]
+
+
+def test_who_waits_for_nothing_is_told_of_a_missing_worker_too(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■■", status=READY)
+    assert "note: no worker has been heard of yet" in rollway("why", "web").err
+    write(engine, UP, HERE)
+    assert rollway("why", "web").err == ""
+
+
+def test_a_way_back_has_no_deadline_and_is_told_none(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■◇|", status=ROLLING_BACK)
+    write(engine, "UPDATE rollouts SET back_reason = '3 new replicas failed'")
+    page = " ".join(rollway("status", "web").out.split())
+    assert "0 of 3 failures; turned back, without a deadline: 3 new replicas failed" in page
+    assert " left" not in page
+    assert "; it goes back: 3 new replicas failed; " in rollway("why", "web").out
 
 
 def test_failing_starts_say_when_the_next_is_tried(rollway: Rollway, engine: Engine) -> None:

@@ -11,6 +11,8 @@ from cli.show.film import Film
 from cli.show.status import policy_words
 from db.connection.engine import transaction
 from db.views.deployments import deployment_named
+from db.views.routes import FailingStart
+from db.views.timeline import progress_of
 from domain.strategies import parse_policy
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import make_deployment
@@ -31,6 +33,20 @@ def test_a_wait_that_counts_on_is_one_line(engine: Engine, second: str, is_new: 
     for reason in ("waiting: canary 0 of 62 failed; 301 answers more, some 5 min", second):
         film.end(replace(view, reason=reason))
     assert len(film.shown) == 1 + is_new
+
+
+def test_a_rollout_says_why_a_start_failed_before_it_goes_back_and_once(engine: Engine) -> None:
+    made = make_deployment(engine, "■■|✗", status=PROVISIONING)
+    with transaction(engine) as connection:
+        rollout_id = deployment_named(connection, "web").rollout_id
+        progress = progress_of(connection, made.id, rollout_id, 0)
+    said = io.StringIO()
+    film = Film(Console(file=said, width=120), rollout_id=rollout_id)
+    for count in (1, 2, 2):
+        film.show(replace(progress, failing=FailingStart("v2", count, "exit code 3", has_come_up=False)))
+    film.show(replace(progress, failing=FailingStart("v1", 3, "of before", has_come_up=True)))
+    assert said.getvalue().count("! a start of v2 failed: exit code 3") == 1
+    assert "of before" not in said.getvalue()
 
 
 def test_a_policy_is_said_in_words() -> None:

@@ -1,6 +1,7 @@
 """`rollway logs` against a real Postgres: of a replica, of a deployment, of another host."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -103,6 +104,18 @@ def test_the_logs_of_a_deployment_are_those_of_its_replicas_here_and_the_names_o
         "UPDATE routes SET status = 'failed', traffic_status = 'inactive', log_tail = 'boom', stopped_at = now()",
     )
     assert "web has no replicas" in rollway("logs", "web").err
+
+
+def test_a_crash_at_rest_is_shown_for_an_hour_and_then_no_more(rollway: Rollway, engine: Engine) -> None:
+    route = make_deployment(engine, "■■✗").routes[2].hex[-8:]
+    killed = "status_reason = 'its process was killed by SIGKILL', status_changed_at = now()"
+    write(engine, f"UPDATE routes SET {killed} WHERE status = 'failed'")
+    page = rollway("status", "web").out
+    assert re.search(rf"its process was killed by SIGKILL \(v1 on here, \d+ s ago; rollway logs {route}\)", page)
+    assert f"==> {route} v1 failed" in rollway("logs", "web").out
+    write(engine, "UPDATE routes SET status_changed_at = now() - interval '61 minutes' WHERE status = 'failed'")
+    assert "SIGKILL" not in rollway("status", "web").out
+    assert route not in rollway("logs", "web").out
 
 
 @pytest.fixture

@@ -28,7 +28,8 @@ function facts(shown, plan, ended, isRunning) {
   const spec = Object.entries(shown.spec).filter(([, value]) => value !== null && typeof value !== "object");
   const words = spec.map(([name, value]) => `${name} ${value}`).join(", ");
   const took = duration(ended - Date.parse(shown.started_at));
-  const clock = () => (shown.clock_stopped_at ? "its clock stands still" : since(shown.deadline, "left"));
+  const runs = () => (shown.clock_stopped_at ? "its clock stands still" : since(shown.deadline, "left"));
+  const clock = () => (shown.back_reason ? "no deadline on the way back" : runs());
   const rows = [
     ["by", shown.reason ? `${shown.actor}: “${shown.reason}”` : shown.actor],
     ["how", `${shown.strategy}${words ? `: ${words}` : ""}`],
