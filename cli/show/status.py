@@ -1,7 +1,7 @@
 """A deployment as `status` shows it: words, tables, and why it waits."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -62,16 +62,16 @@ def deployment_page(
     revisions: Sequence[RevisionView],
     failed: RouteView | None,
     reached: str,
-    deviations: Sequence[str] = (),
+    more: Mapping[str, Text],
     callers: Text | None = None,
 ) -> RenderableType:
-    """Everything about one deployment. `reached`: where, in words; `deviations`: of its rollout from the plan.
+    """Everything about one deployment. `reached`: where, in words; `more`: facts about its rollout, or the last one.
 
     `callers`: what they get, where that is known.
     """
     facts = columns("", "")
     facts.show_header = False
-    for name, words in _facts(view, revisions, failed, reached, deviations):
+    for name, words in _facts(view, revisions, failed, reached, more):
         facts.add_row(Text(name, "dim"), words)
         if name == "replicas" and callers is not None:
             facts.add_row(Text("callers", "dim"), callers)
@@ -110,7 +110,7 @@ def _facts(
     revisions: Sequence[RevisionView],
     failed: RouteView | None,
     reached: str,
-    deviations: Sequence[str],
+    more: Mapping[str, Text],
 ) -> Iterable[tuple[str, str | Text]]:
     drawn = view.picture
     yield "replicas", f"{drawn}  {_counts(view)}".strip()
@@ -128,8 +128,7 @@ def _facts(
         yield "degraded", Text(f"{view.degraded_reason}{retry}", "yellow")
     if view.rollout is not None:
         yield "rollout", _rollout(view)
-    if deviations:
-        yield "not as planned", Text("\n".join(deviations), "yellow")
+    yield from more.items()
     yield "revision", _revision(view)
     yield "revisions", _names(view, revisions)
     yield "policy", policy_words(view.policy)

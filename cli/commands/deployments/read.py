@@ -3,6 +3,7 @@
 import os
 import time
 from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -20,10 +21,11 @@ from cli.show.reached import certificates_in_words, envoy_address, page_address,
 from cli.show.signs import silent_parts
 from cli.show.status import deployment_page, deployments_table, routes_table
 from cli.terminal.exits import UsageError
-from cli.terminal.output import print_json, printer
+from cli.terminal.output import ago, print_json, printer
 from db.views.callers import CallersView, LosingView
 from db.views.deployments import DeploymentView
 from db.views.fleet.entrances import ReachedView
+from db.views.rollouts import RolloutView
 from db.views.routes import RouteView
 from db.views.timeline import RevisionView
 from domain.commands.base import DEPLOYMENT
@@ -107,14 +109,32 @@ def _page(reader: Reader, name: str | None, lines: int) -> RenderableType:
         reached = "\n".join((reached_in_words(where, envoy_address()), *certificates_in_words(where)))
         revisions = [made(RevisionView, each) for each in document["revisions"]]
         callers = callers_words(reader.view(CallersView, f"{DEPLOYMENT}/requests", name).now)
-        deviations = _deviations(reader, view.rollout_id)
-        return Group(deployment_page(view, revisions, failed, reached, deviations, callers), *silent)
+        more = _of_rollout(reader, view)
+        return Group(deployment_page(view, revisions, failed, reached, more, callers), *silent)
     views = existing_deployments(reader, lines + 1)
     losing = losing_words(reader.views(LosingView, "/v1/losing"))
     nothing = "No deployments yet; 'rollway apply -f examples/web.yaml' makes one."
-    more = [f"There are more: 'rollway status -n {10 * lines}' shows them."] if len(views) > lines else []
+    cut = [f"There are more: 'rollway status -n {10 * lines}' shows them."] if len(views) > lines else []
     table = deployments_table(views[:lines]) if views else nothing
-    return Group(_stack_line(), *silent, *losing, "", table, *more)
+    return Group(_stack_line(), *silent, *losing, "", table, *cut)
+
+
+def _of_rollout(reader: Reader, view: DeploymentView) -> dict[str, Text]:
+    """Return what the rollout under way does otherwise than planned; without one how the last one ended."""
+    if view.rollout_id is None:
+        last = reader.views(RolloutView, f"{DEPLOYMENT}/rollouts", view.name, most=1)
+        return {"last rollout": _ended(last[0], view.now)} if last else {}
+    deviations = _deviations(reader, view.rollout_id)
+    return {"not as planned": Text("\n".join(deviations), "yellow")} if deviations else {}
+
+
+def _ended(rollout: RolloutView, now: datetime) -> Text:
+    """Say how it ended: back to v1 by rollway ("the new revision answered none of 25 requests"), completed 9 s ago."""
+    way = f"{'back ' if rollout.is_undo else ''}to {rollout.to_revision} by {rollout.actor}"
+    why = f' ("{rollout.reason}")' if rollout.reason else ""
+    ended = f"{(rollout.outcome or '').replace('_', ' ')} {ago(rollout.ended_at or now, now)}"
+    back = f": {rollout.back_reason}" if rollout.back_reason else ""
+    return Text(f"{way}{why}, {ended}{back}", "yellow" if back else "")
 
 
 def _deviations(reader: Reader, rollout_id: UUID | None) -> list[str]:

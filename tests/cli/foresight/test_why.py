@@ -98,6 +98,18 @@ def test_a_way_back_has_no_deadline_and_is_told_none(rollway: Rollway, engine: E
     assert "; it goes back: 3 new replicas failed; " in rollway("why", "web").out
 
 
+def test_at_rest_status_says_how_the_last_rollout_ended_and_who_wanted_it(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■■", status=READY)
+    assert "last rollout" not in rollway("status", "web").out
+    make_deployment(engine, "■■|◇", name="api", status=PROVISIONING)
+    assert rollway("abort", "api", "--reason", "too slow", "--actor", "ada").code == 0
+    for _ in range(3):
+        run_until_quiet(coordinator_without_redis(engine))
+        start_all(engine)
+    page = " ".join(rollway("status", "api").out.split())
+    assert re.search(r"last rollout to v2 by test, rolled back \d s ago: aborted by ada: too slow", page)
+
+
 def test_failing_starts_say_when_the_next_is_tried(rollway: Rollway, engine: Engine) -> None:
     made = make_deployment(engine, "■■|", status=PROVISIONING)
     write(engine, UP, HERE)
