@@ -1,6 +1,7 @@
 """`rollway units`: what systemd reads there, and that it starts what the stack starts."""
 
 import json
+import re
 import shlex
 import shutil
 import stat
@@ -14,6 +15,7 @@ from api.people.settings import PeopleSettings
 from api.settings import ApiSettings
 from db.connection.settings import DatabaseSettings
 from domain.installation.contract import WRONG_INSTALLATION
+from stack.home.folder import project_root
 from stack.parts.processes import API, BEAT, FLOWER_OPTIONS, PEOPLE, worker
 from tasks.settings import TaskSettings
 from tests.cli.conftest import Rollway
@@ -75,6 +77,25 @@ def test_what_starts_no_replica_is_confined_and_what_hangs_is_ended(folder: Path
         command = [program, "security", "--offline=true", "--threshold=25", str(unit)]
         told = subprocess.run(command, capture_output=True, text=True, check=False)
         assert told.returncode == 0, told.stdout[-300:] + told.stderr
+
+
+def test_the_settings_of_the_page_confine_a_worker(folder: Path, tmp_path: Path) -> None:
+    if (program := shutil.which("systemd-analyze")) is None:
+        pytest.skip("no systemd-analyze here: what it says of a worker is not looked at")
+    page = (project_root() / "docs/systemd.md").read_text(encoding="utf-8")
+    _, settings, _ = re.split(r"^```(?:ini)?\n", page, flags=re.MULTILINE)
+    unit = (folder / "rollway-worker@.service").read_text(encoding="utf-8")
+    for name, text, is_confined in (
+        ("open@.service", unit, False),
+        ("confined@.service", unit.replace("[Install]", f"{settings}[Install]"), True),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        looked = [program, "security", "--offline=true", "--threshold=50", name]
+        told = subprocess.run(looked, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (told.returncode == 0) is is_confined, told.stdout[-300:] + told.stderr
+    verify = [program, "verify", "--man=no", "confined@.service"]
+    verified = subprocess.run(verify, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (verified.returncode, verified.stderr) == (0, "")
 
 
 def test_what_is_started_is_what_the_stack_starts(folder: Path) -> None:
