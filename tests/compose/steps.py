@@ -80,7 +80,7 @@ def a_killed_worker_comes_back(project: Project) -> str:
     with project.loaded() as load:
         started = _started(project)
         project.engine.exec_start(project.engine.exec_create(_worker(project), ["sh", "-c", "kill -9 -1"])["Id"])
-        eventually(lambda: _started(project) != started, 60, "another start of the container")
+        eventually(lambda: _started(project) != started, what="another start of the container")
         _wait_until_ready(project)
     assert load.lost == []
     return f"0 of {load.sent} lost"

@@ -31,9 +31,9 @@ def test_every_request_is_counted_once_and_how_long_it_took(edge: Edge, replica:
         plain_http.get(url)
         return sum(counted().waited) > 0
 
-    eventually(goes_on, 60, "requests and their waits to be counted")
+    eventually(goes_on, what="requests and their waits to be counted")
     before = counted()
     for _ in range(30):
         plain_http.get(url)
-    eventually(lambda: counted().count >= before.count + 30, 60, "each of them to be counted")
+    eventually(lambda: counted().count >= before.count + 30, what="each of them to be counted")
     assert counted().failed == 0

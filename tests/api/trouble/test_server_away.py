@@ -132,7 +132,7 @@ def test_two_envoys_are_both_waited_for_and_one_that_died_is_not_for_long(
             eventually(lambda: routes.released(web.routes[1]))
         write(routes.engine, "UPDATE proxies SET silence_seconds = 1 WHERE node_id = 'edge-2'")
         routes.drain(web.routes[2])
-        eventually(lambda: routes.released(web.routes[2]), 20)
+        eventually(lambda: routes.released(web.routes[2]))
 
 
 def _knows_newest(api: Process, node: str) -> bool:
@@ -163,7 +163,7 @@ def test_without_redis_and_postgres_the_last_table_is_served_on(
         assert (health.status_code, health.json()["postgres"] == "ok") == (200, False)
         assert plain_http.get(f"{envoy.url}/web/").json()["replica"] == "two"
         postgres_server.start()
-        eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["status"] == "ok", 20)
+        eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["status"] == "ok")
         routes.engine.dispose()
         eventually(lambda: plain_http.get(f"{envoy.url}/web/").json()["replica"] == "two")
 

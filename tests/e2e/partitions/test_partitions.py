@@ -59,7 +59,7 @@ def test_at_rest_nobody_notices_and_others_go_on(whole: SeveralHosts, cut: tuple
     with whole.under_load() as load:
         with whole.cut(cut):
             if "postgres" in cut:
-                eventually(lambda: whole.rests() > rests, what="the far worker to rest")
+                eventually(lambda: whole.rests() > rests, within=14, what="the far worker to rest")
             if cut == ("postgres",):
                 eventually(lambda: whole.queues(FAR) == {host_queue(FAR)}, what="it to read its own queue alone")
             whole.roll_side()

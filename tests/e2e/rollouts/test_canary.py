@@ -55,7 +55,7 @@ def test_a_canary_that_fails_everything_costs_few_requests_and_the_history_says_
     fleet.add_revision(name, "v2", FAIL_EVERY="1")
     with asked(envoy, name) as callers:
         fleet.activate(name, "v2")
-        eventually(lambda: last_ended(fleet, name, "rolled_back"), 60, "the way back")
+        eventually(lambda: last_ended(fleet, name, "rolled_back"), what="the way back")
         before = callers.answers.total()
         eventually(lambda: callers.answers.total() > before + 50)
     assert 3 <= callers.failed <= MOST_FAILED
@@ -118,7 +118,7 @@ def test_a_canary_that_fails_copies_goes_back_before_any_caller_met_it_and_one_t
 
     with asked(envoy, name) as callers:
         fleet.activate(name, "v2")
-        eventually(posted_until_it_went_back, 60)
+        eventually(posted_until_it_went_back)
         assert set(callers.answers) == {(200, "v1")}
         harm = r"rolling_back: \d+ of \d+ copies failed, and 0 of all requests; if it were no worse, the chance "
         assert re.search(harm, history(fleet, name))

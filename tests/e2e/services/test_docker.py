@@ -72,7 +72,7 @@ def test_a_rollout_over_containers_goes_on_when_a_worker_is_killed(
     docked.ask("activate_revision", deployment="box", revision="v2")
     eventually(lambda: docked.rows("SELECT FROM rollout_steps"), what="the first step")
     docked.kill("worker1")
-    eventually(lambda: runs(docked, "v2"), 60, "two containers of v2")
+    eventually(lambda: runs(docked, "v2"), what="two containers of v2")
     assert len(docked.all_routes("box")) == 4, "a route was created twice"
     eventually(lambda: containers(docker_url, ours) == 2, what="one container for each live route")
 

@@ -167,7 +167,7 @@ def test_who_calls_by_one_connection_stays_with_a_replica_by_what_each_call_says
         eventually(lambda: [client.asked_by(user) for user in users] == [client.asked_by(user) for user in users])
         assert all_call() == {"v1"}
         activate(fleet, name, "v2")
-        eventually(lambda: all_call() == {"v2"}, 60, "everybody is at a new replica")
+        eventually(lambda: all_call() == {"v2"}, what="everybody is at a new replica")
     assert [len(replicas) for replicas in met.values()] == [2] * USERS
     assert len({tuple(replicas) for replicas in met.values()}) == 2, "whose calls were together are so again"
 
@@ -181,7 +181,7 @@ def test_what_ends_with_a_status_of_failure_is_counted_against_its_revision(runn
     deploy(fleet, name, JUDGED)
     with client_of(envoy, name) as client, calling(lambda: short_stream(client)) as answered:
         activate(fleet, name, "v2", FAIL_EVERY="2")
-        eventually(lambda: fleet.rollouts(name)[-1]["outcome"] == "rolled_back", 60, "the way back")
+        eventually(lambda: fleet.rollouts(name)[-1]["outcome"] == "rolled_back", what="the way back")
     assert {called for called in answered if called[1] != grpc.StatusCode.OK} == {("v2", grpc.StatusCode.UNAVAILABLE)}
     history = subprocess.run(
         [sys.executable, "-m", "cli.main", "history", name],

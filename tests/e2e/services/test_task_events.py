@@ -25,7 +25,7 @@ def seconds(fleet: Fleet, client: redis.Redis) -> float:
     began = time.monotonic()
     ids = [_send(fleet, number) for number in range(COMMANDS)]
     keys = [f"rollway:celery-task-meta-{task_id}" for task_id in ids]
-    eventually(lambda: _answered(client, keys) == COMMANDS, 60, "all answers")
+    eventually(lambda: _answered(client, keys) == COMMANDS, what="all answers")
     return time.monotonic() - began
 
 

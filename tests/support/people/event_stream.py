@@ -32,7 +32,7 @@ class EventStream:
         return [event for event in self.heard if event.kind == kind and values.items() <= event.data.items()]
 
     def wait(self, kind: str, **values: object) -> Heard:
-        found: list[Heard] = eventually(lambda: self.of(kind, **values), 10, f"{kind} {values}")
+        found: list[Heard] = eventually(lambda: self.of(kind, **values), what=f"{kind} {values}")
         return found[0]
 
 

@@ -54,7 +54,7 @@ class Process:
         """Start it, and wait until it is ready."""
         self.begin()
         try:
-            eventually(self.answers, 60, f"{self.command[:3]} is ready")
+            eventually(self.answers, what=f"{self.command[:3]} is ready")
         except AssertionError:
             self.end(kill=True)
             raise

@@ -95,7 +95,7 @@ class Fleet(DeploymentRows):
         process.kill()
         process.wait()
 
-    def ask_to_end(self, name: str, within: float = 60.0) -> int:
+    def ask_to_end(self, name: str, within: float = 120.0) -> int:
         """SIGTERM; the exit code."""
         process = self._processes.pop(name)
         process.send_signal(signal.SIGTERM)
@@ -147,7 +147,7 @@ class Fleet(DeploymentRows):
     def activate(self, name: str, revision: str, *, wake: bool = True) -> dict[str, Any]:
         return self.ask("activate_revision", wake=wake, deployment=name, revision=revision)
 
-    def wait_until_ready(self, name: str, revision: str, replicas: int, within: float = 60.0) -> None:
+    def wait_until_ready(self, name: str, revision: str, replicas: int, within: float = 120.0) -> None:
         """Ready, with that revision alone, and every replica saying so itself."""
         eventually(
             lambda: self.state(name)["lifecycle"] == "ready" and self.answers(name) == [revision] * replicas,

@@ -16,7 +16,7 @@ class NotInTimeError(AssertionError):
     """The condition did not come true; the message names it."""
 
 
-def eventually(look: Callable[[], T | None], within: float = 60.0, what: str = "") -> T:
+def eventually(look: Callable[[], T | None], within: float = 120.0, what: str = "") -> T:
     """The first true result of `look`. Raises NotInTimeError, naming what was waited for, after `within` seconds.
 
     The time is long, because a busy machine may need it and nobody waits for it otherwise. A server that does not

@@ -28,7 +28,7 @@ def drop_all(client: redis.Redis, queue: str) -> int:
     return count
 
 
-def answer_of(client: redis.Redis, task_id: str, within: float = 60) -> dict[str, Any]:
+def answer_of(client: redis.Redis, task_id: str, within: float = 120) -> dict[str, Any]:
     """The answer to a command that was sent, as Celery keeps it: {"status", "result"}. A try that failed is none."""
 
     def look() -> dict[str, Any] | None:

@@ -62,7 +62,7 @@ def test_it_is_asked_to_end_after_two_looks_without_an_answer_under_way(
     assert tell(engine, draining, 0)
     assert is_asked(engine, here, draining)
     assert in_transaction(engine, routes_to_look_at) == []
-    eventually(lambda: not here.stop(), 15)
+    eventually(lambda: not here.stop())
     assert read(engine, "SELECT FROM deployment_history WHERE result = 'cut'") == []
 
 

@@ -93,7 +93,7 @@ def test_a_stream_is_as_fast_as_its_first_byte_to_the_judge_too(edge: Edge) -> N
                 list(callers.map(lambda _: this.ask(), range(30)))
                 return condition()
 
-            eventually(asked, 60)
+            eventually(asked)
 
         came = this.came()
         this.old.seconds, this.new.seconds = 0.2, 0.05
