@@ -74,6 +74,7 @@ def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -
     cause = f"; the last start failed: {around.failure}" if around.failure else ""
     cause += f"; it goes back: {around.back}" if around.back else ""
     cause += f"; {around.unproven}" if around.unproven else ""
+    cause += f"; {around.paused}" if around.paused else ""
     return _told(deployment, told, end, now, waits.blocked_by, cause)
 
 

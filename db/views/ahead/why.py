@@ -29,6 +29,12 @@ _LACKING = """
 """
 
 
+_PAUSED = """
+    SELECT actor, message FROM deployment_history
+     WHERE deployment_id = %s AND result = 'asked' AND phase = 'pause' ORDER BY updated_at DESC LIMIT 1
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingView:
     """The arguments of `domain.foresight.why`, at the database's time `now`; who does the work was heard of then."""
@@ -57,6 +63,7 @@ def waiting(connection: Connection[Any], name: str) -> WaitingView:
         failure=_failure(connection, view, known.deployment),
         unproven=view.unproven,
         back=view.rollout.back_reason or "" if view.rollout else "",
+        paused=_paused(connection, view),
     )
     deployment = replace(known.deployment, hold=_hold(connection, view))
     return WaitingView(view, deployment, around, signs_of_life(connection), view.now)
@@ -70,6 +77,12 @@ def _failure(connection: Connection[Any], view: DeploymentView, deployment: Depl
         return ""
     failing = failing_start(connection, view.id, view.failed_starts)
     return failing.cause if failing else ""
+
+
+def _paused(connection: Connection[Any], view: DeploymentView) -> str:
+    """Say who paused its rollout."""
+    asked = connection.execute(_PAUSED, (view.id,)).fetchone() if view.paused_at else None
+    return asked[1].replace("paused", f"paused by {asked[0]}", 1) if asked else ""
 
 
 def _hold(connection: Connection[Any], view: DeploymentView) -> Hold | None:

@@ -16,7 +16,7 @@ class Around:
     `down`: hosts that are down. `lacking`: by host, which secret of the revision it lacks, and why.
     `missing_worker`: a sentence when no worker does anything. `due_at`: when a worker looks next. `said`: what it found
     when it looked last. `failure`: why the last start failed, where the ones of now do. `unproven`: a sentence while
-    the new revision has answered nobody. `back`: why its rollout goes back, where it does.
+    the new revision has answered nobody. `back`: why its rollout goes back, where it does. `paused`: by whom, and why.
     """
 
     hosts: Mapping[UUID, str | None] = field(default_factory=dict)
@@ -30,6 +30,7 @@ class Around:
     failure: str = ""
     unproven: str = ""
     back: str = ""
+    paused: str = ""
 
 
 NOTHING_KNOWN = Around()

@@ -98,6 +98,14 @@ def test_a_way_back_has_no_deadline_and_is_told_none(rollway: Rollway, engine: E
     assert "; it goes back: 3 new replicas failed; " in rollway("why", "web").out
 
 
+def test_of_a_pause_it_says_whose_it_is_and_why(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■|◇", status=PROVISIONING)
+    assert rollway("pause", "web", "--reason", "the night is over", "--actor", "ada").code == 0
+    assert "paused by ada: the night is over" in rollway("why", "web").out
+    assert rollway("resume", "web").code == 0
+    assert "ada" not in rollway("why", "web").out
+
+
 def test_at_rest_status_says_how_the_last_rollout_ended_and_who_wanted_it(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine, "■■■", status=READY)
     assert "last rollout" not in rollway("status", "web").out
