@@ -27,7 +27,7 @@ _COLOURS = {
     RouteStatus.UNHEALTHY: "red",
     RouteStatus.FAILED: "red",
 }
-_TONES = {"good": "green", "moves": "cyan"}
+_TONES = {"good": "green", "moves": "cyan", "bad": "red"}
 
 
 def short_id(route_id: UUID) -> str:
@@ -119,7 +119,7 @@ def _facts(
     if view.maintenance:
         yield "callers get", Text(view.maintenance, "yellow")
     if why := view.why:
-        is_under_way = view.standing.tone in ("moves", "warn")
+        is_under_way = view.standing.tone in ("moves", "warn", "bad")
         yield "why", f"{why} ('rollway why {view.name}' says more)" if is_under_way else why
     if view.unproven:
         yield "answers", Text(view.unproven, "yellow")

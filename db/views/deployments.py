@@ -31,7 +31,7 @@ _DEPLOYMENTS = """
               FROM policies WHERE deployment_id = d.id) AS policy,
            d.reason, d.degraded_reason, d.retry_at,
            CASE WHEN d.came_up_at >= d.last_failed_at THEN 0 ELSE d.failed_starts END AS failed_starts,
-           d.due_at, coalesce(d.waits_for, '') AS waits_for, d.paused_at, d.phase_started_at,
+           d.failed_revision_id, d.due_at, coalesce(d.waits_for, '') AS waits_for, d.paused_at, d.phase_started_at,
            d.count_stopping, d.may_surge, d.created_at, d.maintenance, clock_timestamp() AS now
       FROM deployments d
 """
@@ -72,6 +72,7 @@ class DeploymentView:
     """A deployment at the database's time `now`, with its routes that are not gone yet and its running rollout.
 
     `waits_for`: the command that a person must give, such as resume or promote, before it goes on; empty: none is.
+    `failed_starts`: in a row, of `failed_revision_id`.
     `unproven`: a sentence while its new revision has answered nobody; empty otherwise. `maintenance`: a sentence while
     proxies answer its callers themselves; empty otherwise.
     """
@@ -92,6 +93,7 @@ class DeploymentView:
     degraded_reason: str | None
     retry_at: datetime | None
     failed_starts: int
+    failed_revision_id: UUID | None
     due_at: datetime | None
     waits_for: str
     paused_at: datetime | None
@@ -121,7 +123,8 @@ class DeploymentView:
         """The first word to say of it, and its tone."""
         status = DeploymentLifecycleStatus(self.lifecycle, self.sub_step)
         is_paused, is_degraded = self.paused_at is not None, self.degraded_reason is not None
-        is_failing = self.failed_starts >= MOST_STARTS
+        runs = {self.current_revision_id, self.deploying_revision_id}
+        is_failing = self.failed_starts >= MOST_STARTS and self.failed_revision_id in runs
         is_asked = bool(self.waits_for)
         return standing(status, is_paused=is_paused, is_asked=is_asked, is_degraded=is_degraded, is_failing=is_failing)
 

@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple
 
 from domain.model.states import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle
 
-Tone = Literal["good", "moves", "warn", "rests"]
+Tone = Literal["good", "moves", "warn", "bad", "rests"]
 
 
 class Standing(NamedTuple):
@@ -24,14 +24,16 @@ def standing(
     a person is waited for  -> waits
     degraded, failing       -> where it is in its life, degraded or failing
     otherwise               -> where it is in its life
+
+    The tone of what waits for a person is "warn", that of what fails or goes back is "bad".
     """
     lifecycle = status.lifecycle
     if status == ROLLING_BACK:
-        return Standing("rolling back", "warn")
+        return Standing("rolling back", "bad")
     if is_paused or is_asked:
         return Standing("paused" if is_paused else "waits", "warn")
     if is_degraded or is_failing:
-        return Standing(f"{lifecycle}, {'degraded' if is_degraded else 'failing'}", "warn")
+        return Standing(f"{lifecycle}, {'degraded' if is_degraded else 'failing'}", "bad")
     if lifecycle is Lifecycle.READY:
         return Standing(lifecycle, "good")
     return Standing(lifecycle, "moves" if lifecycle in (Lifecycle.DEPLOYING, Lifecycle.SCALING) else "rests")

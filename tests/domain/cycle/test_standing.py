@@ -15,13 +15,13 @@ from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, R
         (PROVISIONING, "", ("deploying", "moves")),
         (PENDING, "", ("pending", "rests")),
         (DESTROYING, "", ("destroying", "rests")),
-        (READY, "degraded", ("ready, degraded", "warn")),
-        (SCALING, "failing", ("scaling, failing", "warn")),
-        (SCALING, "failing degraded", ("scaling, degraded", "warn")),
+        (READY, "degraded", ("ready, degraded", "bad")),
+        (SCALING, "failing", ("scaling, failing", "bad")),
+        (SCALING, "failing degraded", ("scaling, degraded", "bad")),
         (PROVISIONING, "asked failing", ("waits", "warn")),
         (PROVISIONING, "asked", ("waits", "warn")),
         (PROVISIONING, "paused asked degraded", ("paused", "warn")),
-        (ROLLING_BACK, "asked", ("rolling back", "warn")),
+        (ROLLING_BACK, "asked", ("rolling back", "bad")),
     ],
 )
 def test_a_deployment_is_said_in_a_word_with_its_tone(

@@ -116,22 +116,55 @@ def test_what_callers_got_in_the_last_hour_is_drawn_as_curves_and_said_in_words(
     assert fits(page)
 
 
-def test_what_fails_stands_above_the_others_and_a_filter_without_a_match_says_so(
+def unsound(fleet: Fleet, name: str) -> None:
+    """A deployment whose replicas end at once."""
+    fleet.ask("create_deployment", deployment=name, desired_replicas=1)
+    fleet.ask("add_revision", deployment=name, name="v1", spec={"command": ["false"]})
+    fleet.activate(name, "v1")
+
+
+def test_what_fails_stands_above_the_others_and_is_counted_and_shown_alone(
     running_fleet: Fleet, people: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("sound", 1)
-    running_fleet.ask("create_deployment", deployment="unsound", desired_replicas=1)
-    running_fleet.ask("add_revision", deployment="unsound", name="v1", spec={"command": ["false"]})
-    running_fleet.activate("unsound", "v1")
+    for name in ("unsound", "unwell"):
+        unsound(running_fleet, name)
     page = log_in(context, people.server.url, people.token(Role.VIEWER))
-    trouble = page.get_by_role("region", name="In trouble")
-    expect(trouble.get_by_role("link")).to_have_text(["unsound"])
-    expect(page.locator("#counts .warn")).to_contain_text("1 scaling, failing")
+    trouble, sound = page.get_by_role("region", name="In trouble"), page.get_by_role("link", name="sound", exact=True)
+    expect(trouble.get_by_role("link")).to_have_text(["unsound", "unwell"])
+    expect(trouble.get_by_text("scaling, failing")).to_have_count(2)
+    both = page.get_by_role("group", name="Show only").get_by_role("button").first
+    expect(both).to_have_text("2 fail")
+    both.focus()
+    page.keyboard.press("Enter")
+    for _ in ("pressed", "loaded by its address"):
+        expect(both).to_have_attribute("aria-pressed", "true")
+        expect(trouble.get_by_role("link")).to_have_text(["unsound", "unwell"])
+        expect(sound).to_be_hidden()
+        page.reload()
+    assert serious(page) == []
+    running_fleet.ask("destroy", deployment="unwell")
+    expect(both).to_have_text("1 fails")
+    both.click()
+    expect(sound).to_be_visible()
+    running_fleet.ask("destroy", deployment="unsound")
+
+
+def test_a_filter_without_a_match_says_so(running_fleet: Fleet, people: People, context: BrowserContext) -> None:
+    unsound(running_fleet, "unlike")
+    page = log_in(context, people.server.url, people.token(Role.VIEWER))
+    trouble, failing = page.get_by_role("region", name="In trouble"), page.get_by_role("button", name="1 fails")
+    expect(trouble).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("so-much")
     expect(page.get_by_text("has “so-much” in its name, state or revision")).to_be_visible()
     expect(trouble).to_be_hidden()
     page.keyboard.press("Control+A")
-    page.keyboard.type("unsound")
+    page.keyboard.type("unlike")
     expect(trouble).to_be_visible()
-    running_fleet.ask("destroy", deployment="unsound")
+    failing.click()
+    running_fleet.ask("destroy", deployment="unlike")
+    expect(page.get_by_text("None of “0 fail” has “unlike” in its name")).to_be_visible()
+    page.get_by_role("searchbox").fill("")
+    expect(page.get_by_text("is shown, since only “0 fail” is chosen")).to_be_visible()
+    assert fits(page)

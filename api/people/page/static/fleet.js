@@ -1,6 +1,7 @@
 // The list of deployments: what waits for a person on top, then what is in trouble, the others by name.
 import { buttons, offerButtons } from "./ask.js";
 import { h, morph } from "./dom.js";
+import { drawCounts, kindOf } from "./sections/counts.js";
 import { ask, follow, insist } from "./stream.js";
 import { isOlder, legend, picture, revisionWords, say, serving, setClock, since, tick } from "./words.js";
 
@@ -12,6 +13,7 @@ const changedNames = new Set();
 const FRAME = 8; // milliseconds of drawing, so that what is pressed meanwhile is answered at once
 let isDrawing = false;
 const filter = document.getElementById("filter");
+let only = new URLSearchParams(location.search).get("only") ?? "";
 const shown = { offered: [], deployment: null };
 const lists = {
   waiting: document.getElementById("waiting-rows"), trouble: document.getElementById("trouble-rows"), rest: document.getElementById("rows"),
@@ -31,6 +33,7 @@ function row(deployment) {
 }
 
 function isShown(deployment) {
+  if (only && kindOf(deployment) !== only) return false;
   const wanted = filter.value.trim().toLowerCase();
   if (!wanted) return true;
   const text = `${deployment.name} ${deployment.word} ${revisionWords(deployment)}`.toLowerCase();
@@ -39,7 +42,7 @@ function isShown(deployment) {
 
 function listOf({ waits_for, tone }) {
   if (waits_for) return "waiting";
-  return tone === "warn" ? "trouble" : "rest";
+  return tone === "bad" ? "trouble" : "rest";
 }
 
 function place(deployment, element) {
@@ -103,21 +106,31 @@ function soon(name) {
 }
 
 function count() {
-  const words = new Map();
   const parts = { waiting: 0, trouble: 0, rest: 0 };
   for (const deployment of deployments.values()) {
-    const { word, tone } = deployment;
-    words.set(word, { tone, count: (words.get(word)?.count ?? 0) + 1 });
     parts[listOf(deployment)] += isShown(deployment) ? 1 : 0;
   }
-  const counts = [...words].sort().map(([word, { tone, count }]) => h("span", { class: tone }, `${count} ${word}`));
-  document.getElementById("counts").replaceChildren(...counts.flatMap((each, place) => (place ? [" · ", each] : [each])));
+  const chosen = drawCounts(deployments.values(), only);
   for (const part of ["waiting", "trouble"]) document.getElementById(part).hidden = !parts[part];
   const none = document.getElementById("none");
   none.hidden = parts.waiting + parts.trouble + parts.rest > 0;
-  none.textContent = deployments.size
-    ? `None of ${deployments.size} has “${filter.value.trim()}” in its name, state or revision.`
-    : "No deployment yet: Apply makes one of a file, as 'rollway apply -f FILE' does.";
+  const wanted = filter.value.trim();
+  const among = only ? `“${chosen}”` : deployments.size;
+  if (!deployments.size) none.textContent = "No deployment yet: Apply makes one of a file, as 'rollway apply -f FILE' does.";
+  else if (wanted) none.textContent = `None of ${among} has “${wanted}” in its name, state or revision.`;
+  else none.textContent = `None of ${deployments.size} is shown, since only ${among} is chosen.`;
+}
+
+/** Shows only this kind, or all again; its address says so too. */
+function choose(kind) {
+  only = kind === only ? "" : kind;
+  history.replaceState(null, "", only ? `?only=${encodeURIComponent(only)}` : location.pathname);
+  sift();
+}
+
+function sift() {
+  for (const [name, element] of rows) element.hidden = deployments.has(name) && !isShown(deployments.get(name));
+  count();
 }
 
 function take(deployment) {
@@ -127,6 +140,7 @@ function take(deployment) {
   if (deployment.waits_for && !known?.waits_for && known) {
     say(`${deployment.name} waits for you to ${deployment.waits_for} it`);
   }
+  if (known && known.tone !== "bad" && deployment.tone === "bad") say(`${deployment.name} is ${deployment.word}: ${deployment.said}`);
   if (deployment.lifecycle === "destroyed") deployments.delete(deployment.name);
   else deployments.set(deployment.name, deployment);
   soon(deployment.name);
@@ -163,10 +177,8 @@ insist(async () => {
   shown.offered = (await ask("/v1/offered")).items;
   document.getElementById("offered").replaceChildren(...[buttons(shown.offered)].filter(Boolean));
 });
-filter.addEventListener("input", () => {
-  for (const [name, element] of rows) element.hidden = deployments.has(name) && !isShown(deployments.get(name));
-  count();
-});
+filter.addEventListener("input", sift);
+document.addEventListener("click", ({ target }) => target.dataset?.only && choose(target.dataset.only));
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.target.closest("input, select, textarea, dialog")) return;
   event.preventDefault();
