@@ -71,6 +71,7 @@ class Site:
             path=quote(deployment, ""),
             rollout=str(request.path_params.get("rollout", "")),
             role=token.role,
+            hosts="" if token.is_for_all else "hidden",
             logs="shown" if token.may(_LOGS.role) else "",
             token=token.name,
             form_token=form_token(secret),

@@ -11,8 +11,6 @@ from cli.subcommands import sends
 from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
 from db.views.fleet.signs import HostView
 from domain.commands.replicas import DrainHost, ForgetHost, UndrainHost
-from domain.replicas.clocks import is_warned_of
-from domain.replicas.silence import MISSED_AFTER
 from domain.words.numbers import number_of
 
 _MOST_NAMED = 5
@@ -83,10 +81,8 @@ def _state(host: HostView) -> Text:
     since = host.down_since or host.deaf_since
     if since is not None:
         state = Text(f"{host.state} for {roughly(host.now - since)}", "red")
-    elif host.now - host.last_seen_at > MISSED_AFTER:
-        state = Text("silent", "yellow")
     else:
-        state = Text("up", "green")
+        state = Text(host.state, "green" if host.state == "up" else "yellow")
     if host.drained_at is None:
         return state
     return state.append(f", drained by {host.drained_by} {ago(host.drained_at, host.now)}", "yellow")
@@ -94,6 +90,6 @@ def _state(host: HostView) -> Text:
 
 def _clock(host: HostView) -> Text:
     offset = host.clock_offset_seconds
-    if not is_warned_of(offset):
+    if not host.is_clock_off:
         return Text("right", "green")
     return Text(f"{in_seconds(abs(offset))} {'ahead' if offset > 0 else 'behind'}", "yellow")

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any, Literal
 
 from psycopg import Connection
-from psycopg.rows import class_row
+from psycopg.rows import class_row, dict_row
 
 from db.locking.statuses import ACTIVE, IS_LIVE, IS_MISPLACED
+from domain.replicas.clocks import is_warned_of
 from domain.replicas.silence import MISSED_AFTER
 from domain.words.numbers import duration
 
@@ -91,7 +92,9 @@ _HOSTS = f"""
            CASE WHEN h.drained_at IS NULL THEN '{{}}' ELSE ({_STAYS}) END AS stays,
            coalesce(r.replicas, '{{}}') AS replicas,
            CASE WHEN h.down_since IS NOT NULL THEN 'down'
-                WHEN h.deaf_since IS NOT NULL THEN 'deaf' ELSE 'up' END AS state
+                WHEN h.deaf_since IS NOT NULL THEN 'deaf'
+                WHEN h.last_seen_at < clock_timestamp() - interval '{MISSED_AFTER.total_seconds()} s' THEN 'silent'
+                ELSE 'up' END AS state
       FROM hosts h
       LEFT JOIN (SELECT host, jsonb_object_agg(status, count) AS replicas
                    FROM (SELECT host, status, count(*) FROM routes
@@ -105,10 +108,11 @@ _HOSTS = f"""
 class HostView:
     """A host at the database's time `now`. `replicas`: how many are not stopped, by status.
 
-    `clock_offset_seconds`: by how much its clock is ahead; `contract`: which one its worker knows. `replica_user`: as
-    whom its processes run; None: as the worker's own user. `deaf_since`: from then on Redis did not answer it.
-    `drained_at`: from then on it is emptied, as `drained_by` asked. `stays`: the deployments that still have replicas
-    on a drained host, and until what happens; empty where they are on their way.
+    `state`: one is silent that was not seen for some seconds and is not known to be down yet. `clock_offset_seconds`:
+    by how much its clock is ahead; `is_clock_off`: so much that it is worth a word. `contract`: which one its worker
+    knows. `replica_user`: as whom its processes run; None: as the worker's own user. `deaf_since`: from then on Redis
+    did not answer it. `drained_at`: from then on it is emptied, as `drained_by` asked. `stays`: the deployments that
+    still have replicas on a drained host, and until what happens; empty where they are on their way.
     """
 
     name: str
@@ -117,6 +121,7 @@ class HostView:
     down_since: datetime | None
     registered_at: datetime
     clock_offset_seconds: float
+    is_clock_off: bool
     contract: int
     replica_user: str | None
     deaf_since: datetime | None
@@ -125,9 +130,10 @@ class HostView:
     now: datetime
     replicas: dict[str, int]
     stays: dict[str, str]
-    state: Literal["up", "deaf", "down"]
+    state: Literal["up", "silent", "deaf", "down"]
 
 
 def all_hosts(connection: Connection[Any]) -> list[HostView]:
     """Every host that has ever shown a sign of life and was not forgotten, by name."""
-    return connection.cursor(row_factory=class_row(HostView)).execute(_HOSTS).fetchall()
+    rows = connection.cursor(row_factory=dict_row).execute(_HOSTS).fetchall()
+    return [HostView(**row, is_clock_off=is_warned_of(row["clock_offset_seconds"])) for row in rows]

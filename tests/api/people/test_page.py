@@ -177,7 +177,7 @@ def test_a_session_reads_what_the_page_shows_and_nothing_else(people: People) ->
         told = {read.path: client.get(read.path).status_code for read in READS if read.method == "GET"}
     refused = {path for path, status in told.items() if status == 401}
     assert refused == set(told) - ON_THE_PAGE
-    assert {"/v1/subscriptions", "/v1/hosts", "/v1/traffic"} < refused
+    assert {"/v1/subscriptions", "/v1/proxies", "/v1/traffic"} < refused
     assert told["/v1/deployments"] == 200
 
 

@@ -15,6 +15,7 @@ from db.connection.engine import in_transaction
 from db.tokens import revoke_token
 from domain.commands.registry import COMMANDS
 from domain.installation.tokens import Role
+from tests.support.people.page_session import logged_in
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import make_deployment, read
 
@@ -205,3 +206,11 @@ def test_a_releaser_steers_what_there_is_and_lets_nothing_run_that_is_of_its_mak
         assert thief.post(f"/v1/deployments/{name}/scale", json={"desired_replicas": 4}).status_code == 200
     steers = {write.command.door.verb for write in WRITES if write.role is Role.RELEASER}
     assert steers == {"activate", "pause", "resume", "promote", "abort", "undo", "retry", "restart", "scale"}
+
+
+def test_hosts_are_for_those_who_may_see_all_deployments(people: People) -> None:
+    shown = {}
+    for whose in ((), ("web",)):
+        with logged_in(people, Role.VIEWER, *whose) as (client, _):
+            shown[whose] = client.get("/v1/hosts").status_code, '<a href="/hosts" hidden>' in client.get("/").text
+    assert shown == {(): (200, False), ("web",): (403, True)}

@@ -5,7 +5,7 @@
 const CHANNEL = "rollway-events";
 const LOCK = "rollway-stream";
 const PAUSE = 1000;
-const WITHOUT_LOCKS = 5000;
+const UNTOLD_PAUSE = 5000; // where no event comes
 const SILENCE = 40000; // the server says each 15 s that it is still there
 
 /** Calls `changed(kind, document)` for each event, and `refresh()` whenever events may have been missed. */
@@ -59,6 +59,21 @@ export function follow(changed, refresh) {
   wake();
 }
 
+/** Calls `refresh()` now and again while the page is looked at: for what no event tells of. */
+export function watch(refresh) {
+  let isAsking = false;
+  const look = async () => {
+    if (isAsking || document.visibilityState !== "visible") return;
+    isAsking = true;
+    await refreshAgain(refresh, new AbortController().signal);
+    show("live");
+    isAsking = false;
+  };
+  document.addEventListener("visibilitychange", look);
+  setInterval(look, UNTOLD_PAUSE);
+  look();
+}
+
 async function refreshAgain(refresh, signal) {
   for (let hasFailed = false; !signal.aborted; hasFailed = true) {
     try {
@@ -93,7 +108,7 @@ async function poll(refresh, signal) {
   while (!signal.aborted) {
     await refreshAgain(refresh, signal);
     show("live");
-    await pause(WITHOUT_LOCKS);
+    await pause(UNTOLD_PAUSE);
   }
 }
 

@@ -82,6 +82,9 @@ export function duration(milliseconds) {
   return `${seconds} s`;
 }
 
+/** 4.2 s, and no more exactly than seconds above ten. */
+export const tenths = (milliseconds) => (milliseconds < 10000 ? `${(milliseconds / 1000).toFixed(1)} s` : duration(milliseconds));
+
 /** The greatest unit alone. */
 export function roughly(milliseconds) {
   return duration(milliseconds).split(" ").slice(0, 2).join(" ");

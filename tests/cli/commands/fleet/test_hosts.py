@@ -35,6 +35,7 @@ def test_a_host_that_nobody_has_called_down_yet_is_silent_and_not_up(rollway: Ro
     said = {row.split()[0]: row for row in rollway("hosts").out.splitlines()[1:]}
     assert " up " in said["east"]
     assert " silent " in said["west"]
+    assert json.loads(rollway("hosts", "--json").out)[1]["state"] == "silent"
 
 
 @pytest.mark.usefixtures("servers")

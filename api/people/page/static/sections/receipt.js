@@ -1,7 +1,6 @@
 // The receipt of a rollout: what it promised and what was measured, who was waited for, who asked for what, and its seal.
 import { h } from "../dom.js";
-import { clock } from "../words.js";
-import { tenths } from "./rollout.js";
+import { clock, tenths } from "../words.js";
 
 /** The section. `receipt` and `seal`: as `/v1/rollouts/ID/receipt` has them. */
 export function receiptCard({ receipt, seal }) {

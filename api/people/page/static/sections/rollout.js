@@ -1,6 +1,6 @@
 // A rollout: who began it and why, and its waves on a time line.
 import { h } from "../dom.js";
-import { duration, now, picture, since } from "../words.js";
+import { duration, now, picture, since, tenths } from "../words.js";
 
 /** The section. `cycles` and `plan`: as `/v1/rollouts/ID/cycles` and `/plan` have them; no plan: it is not read yet. */
 export function rollout(shown, cycles, plan, deployment) {
@@ -128,9 +128,6 @@ function waitsFor(planned) {
 const takesTime = ({ takes }) => takes && takes.p90 >= 0.05;
 
 const percent = (part, whole) => `${Math.min(100, (100 * part) / whole).toFixed(2)}%`;
-
-/** 4.2 s, and no more exactly than seconds above ten. */
-export const tenths = (milliseconds) => (milliseconds < 10000 ? `${(milliseconds / 1000).toFixed(1)} s` : duration(milliseconds));
 
 function spanWords({ p50, p90 }) {
   const [low, high] = [tenths(1000 * p50), tenths(1000 * p90)];

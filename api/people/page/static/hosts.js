@@ -1,0 +1,63 @@
+// The hosts that replicas run on: whether each is seen, what runs there, and what is wrong with it, which stands on top.
+import { h, morphChildren } from "./dom.js";
+import { ask, isFinal, watch } from "./stream.js";
+import { say, setClock, since, tenths, tick } from "./words.js";
+
+const TONES = { down: "bad", deaf: "bad", silent: "warn", up: "good" };
+const known = new Map();
+
+function draw(made) {
+  morphChildren(document.getElementById("hosts"), h("div", {}, made));
+}
+
+async function refresh() {
+  try {
+    take((await ask("/v1/hosts")).items);
+  } catch (error) {
+    if (!isFinal(error)) throw error;
+    draw(h("p", { class: "why warn" }, error.message));
+  }
+}
+
+function take(hosts) {
+  if (!hosts.length) return draw(h("p", { class: "empty" }, "No host is known yet: does a worker run?"));
+  setClock(hosts[0].now);
+  for (const { name, state } of hosts) {
+    if (known.has(name) && known.get(name) !== state) say(`Host ${name} is ${state}`);
+    known.set(name, state);
+  }
+  const states = Object.keys(TONES);
+  const order = (first, second) => states.indexOf(first.state) - states.indexOf(second.state) || (first.name < second.name ? -1 : 1);
+  return draw(h("ul", { class: "rows", "data-key": "rows" }, [...hosts].sort(order).map(row)));
+}
+
+function row(host) {
+  const { name, address, state, last_seen_at: seen, contract, drained_at: drained, drained_by: by } = host;
+  const from = { down: host.down_since, silent: seen, deaf: host.deaf_since }[state];
+  const replicas = Object.entries(host.replicas).sort().map(([status, count]) => `${count} ${status}`).join(", ");
+  return h(
+    "li",
+    { class: `host ${TONES[state]}`, "data-key": name },
+    h("span", { class: "name" }, name, " ", h("span", { class: "dim" }, address)),
+    h("span", { class: "state" }, h("span", { class: "badge" }, state), from ? [" ", since(from, " ")] : null,
+      drained ? [" ", h("span", { class: "badge warn" }, "drained"), ` by ${by} `, since(drained, "ago")] : null),
+    h("span", {}, `replicas: ${replicas || "none"}`),
+    h("span", { class: "dim" }, "seen ", since(seen, "ago")),
+    clock(host),
+    h("span", { class: "dim" }, `contract ${contract}`),
+    Object.keys(host.stays).length ? h("ul", { class: "stays" }, Object.entries(host.stays).sort().map(stay)) : null,
+  );
+}
+
+function clock({ clock_offset_seconds: offset, is_clock_off: isOff }) {
+  if (!isOff) return h("span", { class: "dim" }, "clock right");
+  return h("span", { class: "off" }, `clock ${tenths(1000 * Math.abs(offset))} ${offset > 0 ? "ahead" : "behind"}`);
+}
+
+function stay([deployment, until]) {
+  const link = h("a", { href: `/deployments/${encodeURIComponent(deployment)}` }, deployment);
+  return h("li", {}, link, ` is here until ${until || "its replicas are up elsewhere"}`);
+}
+
+setInterval(() => document.visibilityState === "visible" && tick(), 1000);
+watch(refresh);
