@@ -82,9 +82,12 @@ def look_at(page: Page, state: Literal["hidden", "visible"]) -> None:
 
 
 def fits(page: Page) -> bool:
-    """Whether a telephone shows all of it without being moved sideways."""
-    page.set_viewport_size({"width": 360, "height": 700})
-    return bool(page.evaluate("document.documentElement.scrollWidth <= 360"))
+    """Whether a screen, and then a telephone, shows all of it without being moved sideways."""
+    is_wide = []
+    for width in (1280, 360):
+        page.set_viewport_size({"width": width, "height": 700})
+        is_wide.append(page.evaluate("document.documentElement.scrollWidth") > width)
+    return not any(is_wide)
 
 
 def serious(page: Page) -> list[str]:
