@@ -12,6 +12,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from api.connections import ACCEPTED_AT_ONCE, LONGEST_HEAD, BoundedProtocol, Connections
+from tasks.worker.garbage import collect_seldom
 from tasks.worker.installation import begin
 
 _COMPARE_SECONDS = 3.0
@@ -52,6 +53,7 @@ class QuietServer(uvicorn.Server):
 
     async def main_loop(self) -> None:
         """Go on until it should end."""
+        collect_seldom()
         self._loop = asyncio.get_running_loop()
         while not await self.on_tick(0):
             with suppress(TimeoutError):

@@ -1,6 +1,5 @@
 """The parts of a worker: runtimes, lock slots, probers and the coordinator, each put together at its first use."""
 
-import gc
 import os
 import threading
 from collections.abc import Mapping
@@ -43,6 +42,7 @@ from tasks.settings import KEY_PREFIX, log_limits, settings
 from tasks.wire.keys import webhook_targets
 from tasks.wire.queues import queue
 from tasks.worker.connections import redis_client, waker
+from tasks.worker.garbage import collect_seldom
 from tasks.worker.rest import Rest
 
 stopping = threading.Event()
@@ -184,14 +184,3 @@ def coordinator() -> DeploymentCoordinator:
         work_seconds=settings().work_seconds,
         stopping=stopping,
     )
-
-
-_YOUNG = 10_000
-"""So many new objects are looked through at once. What a chunk makes, thousands, is freed at its end without a look."""
-
-
-def collect_seldom() -> None:
-    """For a process that is up: what it has imported stays for good and is not looked through again."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_YOUNG)
