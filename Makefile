@@ -143,7 +143,7 @@ neighbours: .venv/.dev browser ## what people and rollouts wait for beside a cro
 judge: .venv/.dev ## the judge of canaries beside the rules of others, 5,000 canaries a truth, an hour or two (ARGS="--runs 200")
 	@$(BIN)/python -m bench.canaries.judged $(ARGS)
 
-bench: .venv/.dev ## measure, and judge by the targets, some twenty minutes (ARGS="--only cycle")
+bench: .venv/.dev ## measure, and judge by the targets, half an hour (ARGS="--only cycle")
 	@$(BIN)/python -m bench $(ARGS)
 
 bench-full: .venv/.dev ## the same in every size, with the long backlog

@@ -11,12 +11,13 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.canaries import discovery, drains
-from bench.cycles import backlog, cycle, decide, quiet, records, storm
+from bench.cycles import backlog, cases, cycle, decide, quiet, records, storm
 from bench.environment import environment
 from bench.faces import commands, page, rest, streams
 from bench.plots import draw
 from bench.rollouts import foresight
 from bench.rollouts import measured as rollouts
+from bench.scale import hosts, replicas
 from bench.targets import Judgement, Verdict, judged, judgement_table
 
 RESULTS = Path("bench/results")
@@ -29,8 +30,11 @@ SECTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "records": records.measure,
     "rollouts": rollouts.measure,
     "storm": storm.measure,
+    "cases": cases.measure,
     "quiet": quiet.measure,
     "rest": rest.measure,
+    "hosts": hosts.measure,
+    "replicas": replicas.measure,
     "backlog": backlog.measure,
     "discovery": discovery.measure,
     "drains": drains.measure,

@@ -93,6 +93,56 @@ _ROUTES = """
 """
 
 
+_GROW = """
+    WITH more AS (
+        INSERT INTO routes (deployment_id, revision_id, status, traffic_status, address, started_at)
+        SELECT d.id, d.current_revision_id, 'healthy', 'active', '127.0.0.1:1', now()
+          FROM deployments d, generate_series(4, %(replicas)s))
+    UPDATE deployments SET desired_replicas = %(replicas)s
+"""
+_PAST = """
+    CREATE TEMP TABLE past ON COMMIT DROP AS
+    SELECT uuidv7(-age) AS rollout, v.deployment_id AS deployment, v.id AS before, d.current_revision_id AS revision, n,
+           now() - age AS at
+      FROM generate_series(1, %(rollouts)s) n, LATERAL (SELECT n * interval '2 years' / %(rollouts)s AS age) u,
+           deployments d JOIN revisions v ON v.deployment_id = d.id AND v.id <> d.current_revision_id
+     ORDER BY at
+"""
+
+_PAST_ROLLOUTS = """
+    INSERT INTO rollouts (id, deployment_id, from_revision_id, to_revision_id, strategy, spec, limits, desired_at_start,
+                          ceiling, floor, actor, reason, started_at, steps, outcome, ended_at, is_sealed)
+    SELECT rollout, deployment, before, revision, 'rolling_update', '{}', '{}', 3, 4, 2, 'bench', '', at, 4,
+           'completed', at, true FROM past
+"""
+
+_PAST_STEPS = """
+    INSERT INTO rollout_steps (rollout_id, step_no, phase, at, verdict, inputs, decision)
+    SELECT rollout, step, 'deploying_provisioning', at, 'success', jsonb_build_object('text', repeat('step ', 200)),
+           '{}'
+      FROM past, generate_series(1, 4) step
+"""
+
+_PAST_RECORDS = """
+    INSERT INTO deployment_history (deployment_id, rollout_id, phase, result, target, actor, message, created_at,
+                                    updated_at)
+    SELECT deployment, rollout, 'deploying_provisioning', 'success', 'ready', 'bench', 'all run', at, at
+      FROM past, generate_series(1, 3)
+"""
+
+_PAST_ROUTES = """
+    INSERT INTO routes (deployment_id, revision_id, rollout_id, host, status, traffic_status, address, started_at,
+                        created_at, status_changed_at, drain_started_at, stopped_at)
+    SELECT deployment, revision, rollout, 'simulated', 'terminated', 'inactive', '127.0.0.1:1', at, at, at, at, at
+      FROM past, generate_series(1, 3)
+"""
+
+_PAST_RECEIPTS = """
+    INSERT INTO receipts (rollout_id, deployment_id, number, text, sha256)
+    SELECT rollout, deployment, %(rollouts)s - n + 1, repeat('receipt ', 300), '' FROM past
+"""
+
+
 def fill(connection: psycopg.Connection, pictures: Sequence[str], count: int, seed: int = 1) -> None:
     """Empty the database and make `count` deployments, each with one of these pictures; nothing is marked.
 
@@ -108,6 +158,27 @@ def fill(connection: psycopg.Connection, pictures: Sequence[str], count: int, se
         connection.execute(_FLEET, (drawn, ages))
         for statement in (_DEPLOYMENTS, _REVISIONS, _ROLLOUTS, _HISTORY, _STATES, _ROUTES):
             connection.execute(statement)
+    connection.execute("VACUUM ANALYZE")
+
+
+def place(connection: psycopg.Connection, hosts: Sequence[str]) -> None:
+    """Every replica is on one of these hosts."""
+    chosen = "(%(hosts)s::text[])[1 + (hashtext(id::text) & 65535) %% cardinality(%(hosts)s::text[])]"
+    connection.execute(f"UPDATE routes SET host = {chosen}", {"hosts": list(hosts)})
+    connection.execute("VACUUM ANALYZE routes")
+
+
+def grow(connection: psycopg.Connection, replicas: int) -> None:
+    """Each deployment has so many replicas, three of which it had before. No trigger may look at them."""
+    connection.execute(_GROW, {"replicas": replicas})
+
+
+def grow_old(connection: psycopg.Connection, rollouts: int) -> None:
+    """Each deployment of the fleet has had so many rollouts within two years, and nothing of them was cut."""
+    with connection.transaction():
+        connection.execute("SET LOCAL session_replication_role = replica")
+        for statement in (_PAST, _PAST_ROLLOUTS, _PAST_STEPS, _PAST_RECORDS, _PAST_ROUTES, _PAST_RECEIPTS):
+            connection.execute(statement, {"rollouts": rollouts})
     connection.execute("VACUUM ANALYZE")
 
 

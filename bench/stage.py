@@ -15,7 +15,8 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from bench.world import HOST, READY
+from bench.data import QUIET, fill, place
+from bench.world import HOST, READY, hosts_of
 from tasks.redis.wake import Waker
 from tasks.wire.queues import LIFECYCLE_QUEUE, queue
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
@@ -44,14 +45,25 @@ class Stage(Fleet):
         self.valkey = valkey
         self.postgres_log = home.parent / "postgres" / "postgres.log"
 
-    def start_simulation(self, workers: int, start_seconds: float, **environment: str) -> None:
-        """Workers that decide, one beat, and one world that plays the host of all replicas."""
+    def start_simulation(self, workers: int, start_seconds: float, hosts: int = 1, **environment: str) -> None:
+        """Workers that decide, one beat, and one world that plays the hosts of all replicas."""
         self.start_deciders(workers, **environment)
         self.start_beat()
-        self.start_world(start_seconds)
+        self.start_world(start_seconds, hosts)
+
+    def fill_quiet(self, deployments: int, hosts: int = 1) -> None:
+        """A fleet that is at rest, with policies, on so many simulated hosts."""
+        with psycopg.connect(self.database, autocommit=True) as connection:
+            fill(connection, QUIET, deployments)
+            connection.execute(POLICIES)
+            place(connection, hosts_of(hosts))
+
+    def join(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        """Watch a process with the others, and end it with them."""
+        self._processes[name] = process
 
     def start_deciders(self, count: int, called: str = "worker", **environment: str) -> None:
-        """Workers that belong to the simulated host and leave its queue to the world."""
+        """Workers that belong to the first simulated host and leave its queue to the world."""
         names = [f"{called}{number}" for number in range(1, count + 1)]
         for name in names:
             command = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n {name}@%h --loglevel INFO"
@@ -60,11 +72,11 @@ class Stage(Fleet):
         for name in names:
             eventually(partial(self._is_ready, name), 60, f"{name} to be ready")
 
-    def start_world(self, start_seconds: float) -> None:
+    def start_world(self, start_seconds: float, hosts: int = 1) -> None:
         """Replicas whose start takes that long."""
         with (self.home / "world.log").open("ab") as log:
             self._processes["world"] = subprocess.Popen(
-                [sys.executable, "-m", "bench.world", "--start-seconds", str(start_seconds)],
+                [sys.executable, "-m", "bench.world", "--start-seconds", str(start_seconds), "--hosts", str(hosts)],
                 env=self.environment,
                 stdout=log,
                 stderr=log,

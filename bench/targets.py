@@ -69,6 +69,11 @@ _LOCKS = tuple(
     for workers, cores in ((1, 2), (2, 4), (4, 8))
 )
 
+_CASES = tuple(
+    Target("cases", f"over bare, {case}", f"a rollout's processor time over that of the bare case, {case}", 1.25)
+    for case in ("two hosts", "five hosts", "two years of history", "3 % of deployments moving", "page open")
+)
+
 TARGETS: tuple[Target, ...] = (
     Target("commands", "seconds, --help", "processor seconds of rollway --help", 0.3),
     Target("commands", "seconds, status", "processor seconds of rollway status", 0.6),
@@ -82,6 +87,9 @@ TARGETS: tuple[Target, ...] = (
     Target("rollouts", "over the ideal, 10 containers", "rollout over the ideal, 10 containers", 1.15),
     *_TOGETHER,
     *_LOCKS,
+    *_CASES,
+    Target("hosts", "all heard s", "300 hosts start at once among 100,000 deployments, s until all are heard", 10),
+    Target("hosts", "own %", "two workers and beat of 100,000 quiet deployments on 300 hosts, % of one core", 3),
     Target("storm", "worker MiB", "memory of a worker, MiB", 300),
     Target("storm", "connections", "connections of a worker", 7),
     Target(

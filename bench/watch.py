@@ -25,10 +25,11 @@ _TRANSACTIONS = """
      WHERE application_name = 'rollway' AND state <> 'idle' AND pid <> pg_backend_pid()
 """
 
+# a worker that starts notes once, in `installation`, that it looked for times that lie ahead
 _COUNTERS = """
     SELECT (SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database())::float8,
            (SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables
-             WHERE relname NOT IN ('hosts', 'beat'))::float8,
+             WHERE relname NOT IN ('hosts', 'beat', 'installation'))::float8,
            (SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0) FROM pg_stat_user_tables
              WHERE relname IN ('hosts', 'beat'))::float8
 """
@@ -101,6 +102,15 @@ class Watch:
     def _read_counters(self) -> Sequence[float]:
         with psycopg.connect(self._url, autocommit=True) as connection:
             return connection.execute(_COUNTERS).fetchone() or (0.0, 0.0, 0.0)
+
+
+def processors(cost: Mapping[str, Any], count: int = 1) -> dict[str, float]:
+    """Processor time in ms for each of `count`, by who spent it; all workers together."""
+    spent: dict[str, float] = {"workers": 0.0}
+    for name, seconds in cost["cpu_seconds"].items():
+        kind = "workers" if name.startswith(("worker", "successor")) else name
+        spent[kind] = spent.get(kind, 0.0) + seconds
+    return {f"{name}_ms_each": 1000 * spent[name] / count for name in sorted(spent)}
 
 
 @contextmanager

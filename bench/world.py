@@ -1,7 +1,7 @@
-"""Simulated replicas: one process plays a worker host. What it starts is healthy a fixed time later, and nothing runs.
+"""Simulated replicas: one process plays worker hosts. What it starts is healthy a fixed time later, and nothing runs.
 
-It takes the looks that Rollway asks its host for from the host's queue, and makes them in bulk, with the functions and
-wakes that a worker's own looks use; so everything but processes and probes is real.
+It takes the looks that Rollway asks its hosts for from their queues, and makes them in bulk, with the functions and
+wakes that a worker's own looks use. It shows their signs of life, too; so everything but processes and probes is real.
 """
 
 import argparse
@@ -37,6 +37,7 @@ from tasks.settings import KEY_PREFIX
 from tasks.wire.queues import host_queue
 
 HOST = "simulated"
+"""The first of the hosts; the others have a number behind it."""
 ADDRESS = "127.0.0.1:9"
 """Of every replica: a port that discards."""
 AT_ONCE = 250
@@ -47,44 +48,51 @@ _LISTEN_SECONDS = 0.2
 _RETRY_SECONDS = 0.05
 
 
-class World:
-    """The host `host`, for one thread. `start_seconds`: from a replica's start to its health."""
+def hosts_of(count: int) -> list[str]:
+    """The names of so many hosts."""
+    return [HOST, *(f"{HOST}-{number}" for number in range(2, count + 1))]
 
-    def __init__(self, engine: Engine, waker: Waker, client: redis.Redis, host: str, start_seconds: float) -> None:
+
+class World:
+    """The hosts `hosts`, for one thread. `start_seconds`: from a replica's start to its health."""
+
+    def __init__(
+        self, engine: Engine, waker: Waker, client: redis.Redis, hosts: Sequence[str], start_seconds: float
+    ) -> None:
         self._engine = engine
         self._waker = waker
         self._client = client
-        self._host = host
         self._start_seconds = start_seconds
-        self._queue = KEY_PREFIX + host_queue(host)
+        self._hosts: dict[bytes | str, str] = {(KEY_PREFIX + host_queue(host)).encode(): host for host in hosts}
         self._starting: deque[tuple[float, RouteReport]] = deque()
 
     def run(self, until: threading.Event) -> None:
         """Do what is asked for, and what time brings, until the end is asked for."""
-        asked: SimpleQueue[RouteLifecycleType] = SimpleQueue()
+        asked: SimpleQueue[tuple[RouteLifecycleType, str]] = SimpleQueue()
         listener = threading.Thread(target=self._listen, args=(asked, until), name="host queue", daemon=True)
         listener.start()
         self.look_at_everything()
         while not until.is_set():
-            kind = None
+            kind, host = None, ""
             with suppress(Empty):
-                kind = asked.get(timeout=self._patience())
+                kind, host = asked.get(timeout=self._patience())
             self._report_healthy()
             if kind is RouteLifecycleType.START:
-                self.start()
+                self.start(host)
             elif kind is RouteLifecycleType.STOP:
-                self.stop()
+                self.stop(host)
         listener.join()
 
     def look_at_everything(self) -> None:
         """What was there before: replicas that were starting begin again."""
-        self.start()
-        self.stop()
+        for host in self._hosts.values():
+            self.start(host)
+            self.stop(host)
 
-    def start(self) -> None:
+    def start(self, host: str) -> None:
         """Start the replicas of all new routes of this host."""
         while True:
-            routes = in_transaction(self._engine, partial(routes_to_start, host=self._host, limit=AT_ONCE))
+            routes = in_transaction(self._engine, partial(routes_to_start, host=host, limit=AT_ONCE))
             if not routes:
                 return
             due = time.monotonic() + self._start_seconds
@@ -101,10 +109,10 @@ class World:
             )
             self._report_healthy()
 
-    def stop(self) -> None:
+    def stop(self, host: str) -> None:
         """Let replicas on their way out be gone, once no proxy knows them."""
         in_transaction(self._engine, release_drained)
-        routes = in_transaction(self._engine, partial(routes_to_stop, host=self._host))
+        routes = in_transaction(self._engine, partial(routes_to_stop, host=host))
         gone = [route.id for route in routes if route.out_of_traffic_at or route.status is RouteStatus.FAILED]
         for first in range(0, len(gone), AT_ONCE):
             self._let_go(gone[first : first + AT_ONCE])
@@ -132,18 +140,19 @@ class World:
         wait = self._starting[0][0] - time.monotonic() if self._starting else IDLE_SECONDS
         return min(IDLE_SECONDS, max(0.0, wait))
 
-    def _listen(self, asked: SimpleQueue[RouteLifecycleType], until: threading.Event) -> None:
+    def _listen(self, asked: SimpleQueue[tuple[RouteLifecycleType, str]], until: threading.Event) -> None:
         """A thread of its own: Redis ends a wait up to 100 ms late, too late for a replica's time."""
         while not until.is_set():
             try:
-                taken = self._client.brpop([self._queue], timeout=_LISTEN_SECONDS)
+                taken = self._client.brpop([*self._hosts], timeout=_LISTEN_SECONDS)
             except RedisError:
                 until.wait(_RETRY_SECONDS)
                 continue
             if taken is not None:
-                kind = _kind(taken[1])
-                self._waker.arrived(route_key(kind, self._host))
-                asked.put(kind)
+                queue, message = taken
+                kind, host = _kind(message), self._hosts[queue]
+                self._waker.arrived(route_key(kind, host))
+                asked.put((kind, host))
 
 
 def _report(route: RouteRow, address: str, handle: str) -> RouteReport:
@@ -159,16 +168,17 @@ def _kind(message: bytes | str) -> RouteLifecycleType:
 def main() -> None:
     """Until SIGTERM, on the servers of DATABASE_URL and REDIS_URL."""
     parser = argparse.ArgumentParser(prog="python -m bench.world")
-    parser.add_argument("--host", default=HOST)
+    parser.add_argument("--hosts", type=int, default=1)
     parser.add_argument("--start-seconds", type=float, default=1.0)
     given = parser.parse_args()
     until = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: until.set())
     engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
     with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
-        keep_showing_signs_of_life(SignsGiver(engine, given.host, "127.0.0.1"), until)
+        for host in hosts_of(given.hosts):
+            keep_showing_signs_of_life(SignsGiver(engine, host, "127.0.0.1"), until)
         print(READY, flush=True)
-        World(engine, Waker(client), client, given.host, given.start_seconds).run(until)
+        World(engine, Waker(client), client, hosts_of(given.hosts), given.start_seconds).run(until)
 
 
 if __name__ == "__main__":

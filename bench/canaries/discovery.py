@@ -11,7 +11,7 @@ import psutil
 import psycopg
 import redis
 
-from bench.data import QUIET, fill
+from bench.data import QUIET, fill, grow
 from bench.stage import migrate
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support.proxies.edge import DRAIN, api_process, envoy_process
@@ -19,7 +19,8 @@ from tests.support.stack.server_process import Process
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
 from tests.support.stack.waiting import eventually
 
-SIZES = (50, 500, 5000)
+SIZES = ((50, 3), (500, 3), (5000, 3), (1, 100), (1, 1_000), (1, 10_000))
+"""Deployments, and the replicas of each."""
 _DRAINS, _LIMITS = 60, 12
 _QUIET_SECONDS, _PATIENCE = 5.0, 600.0
 _ENTRANCES = """
@@ -32,16 +33,16 @@ _MAY_LEAVE = "UPDATE deployments SET desired_replicas = 1"
 _SOME = """
     SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY deployment_id ORDER BY id) AS place FROM routes
                      WHERE status = 'healthy') r
-     WHERE place <= 2 ORDER BY md5(id::text) LIMIT %s
+     WHERE place < %s ORDER BY md5(id::text) LIMIT %s
 """
 _LIMIT = "UPDATE deployments SET request_timeout_seconds = 30 + random() WHERE id = ANY(%s)"
-_DEPLOYMENTS = "SELECT id FROM deployments ORDER BY md5(id::text) LIMIT %s"
+_DEPLOYMENTS = "SELECT id FROM deployments, generate_series(1, %s) AS n ORDER BY n, md5(id::text) LIMIT %s"
 _HAS_TABLE = "SELECT count(*) FROM proxies WHERE acked_version IS NOT NULL"
 _IS_KNOWN = "SELECT bool_and(pg_visible_in_snapshot(%s::xid8, acked_snapshot)) FROM proxies"
 
 
 def measure(*, full: bool = False) -> dict[str, Any]:
-    """Fleets of three replicas a deployment. `full` makes four times the changes.
+    """Fleets of three replicas a deployment, and one deployment of many. `full` makes four times the changes.
 
     A drain changes the upstreams of a cluster; a time limit changes routes, as the weight of a canary does.
     """
@@ -55,9 +56,14 @@ def measure(*, full: bool = False) -> dict[str, Any]:
     return {"rows": rows}
 
 
-def _of_size(size: int, times: int, postgres: EmbeddedServer, valkey: EmbeddedServer, folder: Path) -> dict[str, Any]:
+def _of_size(
+    size: tuple[int, int], times: int, postgres: EmbeddedServer, valkey: EmbeddedServer, folder: Path
+) -> dict[str, Any]:
+    (deployments, replicas), drains, limits = size, _DRAINS * times, _LIMITS * times
+    if deployments == 1:
+        drains, limits = drains // 3, limits // 3
     with psycopg.connect(postgres.url, autocommit=True) as connection, redis.Redis.from_url(valkey.url) as client:
-        _fill(connection, size)
+        _fill(connection, deployments, replicas)
         api = api_process(postgres.url, valkey.url, folder)
         edge = _Edge(connection, client, api, envoy_process(api, folder))
         try:
@@ -69,14 +75,15 @@ def _of_size(size: int, times: int, postgres: EmbeddedServer, valkey: EmbeddedSe
             time.sleep(_QUIET_SECONDS)
             idle = [spent / _QUIET_SECONDS for spent in edge.since(settled)]
             return {
-                "deployments": size,
+                "deployments": deployments,
+                "replicas of each": replicas,
                 "first table s": first,
                 "server s": begun[0],
                 "envoy s": begun[1],
                 "server idle %": idle[0] * 100,
                 "envoy idle %": idle[1] * 100,
-                **edge.changed("drain", DRAIN, _SOME, _DRAINS * times),
-                **edge.changed("limit", _LIMIT, _DEPLOYMENTS, _LIMITS * times),
+                **edge.changed("drain", DRAIN, _SOME, replicas, drains),
+                **edge.changed("limit", _LIMIT, _DEPLOYMENTS, limits, limits),
                 "server MiB": _mib(api),
                 "envoy MiB": _mib(edge.envoy),
             }
@@ -102,10 +109,12 @@ class _Edge:
         eventually(lambda: self.connection.execute(_HAS_TABLE).fetchone() == (1,), _PATIENCE, "a first table")
         return time.monotonic() - began
 
-    def changed(self, what: str, query: LiteralString, which: LiteralString, count: int) -> dict[str, float]:
+    def changed(
+        self, what: str, query: LiteralString, which: LiteralString, within: int, count: int
+    ) -> dict[str, float]:
         """So many changes, one after the other."""
         before = self.cpu()
-        chosen = self.connection.execute(which, (count,)).fetchall()
+        chosen = self.connection.execute(which, (within, count)).fetchall()
         took = [self._acknowledged(query, key) for (key,) in chosen]
         server, envoy = (1000 * spent / len(chosen) for spent in self.since(before))
         quantiles = statistics.quantiles(took, n=100)
@@ -133,8 +142,11 @@ class _Edge:
         return time.monotonic() - began
 
 
-def _fill(connection: psycopg.Connection, size: int) -> None:
+def _fill(connection: psycopg.Connection, size: int, replicas: int) -> None:
     fill(connection, QUIET, size)
+    with connection.transaction():
+        connection.execute("SET LOCAL session_replication_role = replica")
+        grow(connection, replicas)
     for statement in (_ENTRANCES, _ADDRESSES, _MAY_LEAVE, "DELETE FROM proxies", "VACUUM ANALYZE"):
         connection.execute(statement)
 

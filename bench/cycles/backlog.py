@@ -5,13 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import psycopg
 import redis
 
-from bench.data import QUIET, fill
-from bench.stage import POLICIES, Stage, stage
-from bench.watch import watching
-from bench.world import HOST
+from bench.stage import Stage, stage
+from bench.watch import processors, watching
 from db.connection.engine import in_transaction
 from db.locking.statuses import due_statuses
 from tasks.settings import KEY_PREFIX
@@ -27,7 +24,8 @@ def measure(*, full: bool) -> dict[str, Any]:
     """Both outages. Whoever is back has all of `rollouts` to do at once."""
     away = 300.0 if full else 20.0
     outages = [run(name, away) for name in OUTAGES]
-    return {"rows": [{key: outage[key] for key in outage if key != "cost"} for outage in outages], "details": outages}
+    rows = [{**outage, **processors(outage["cost"], outage["rollouts"])} for outage in outages]
+    return {"rows": [{key: row[key] for key in row if key != "cost"} for row in rows], "details": outages}
 
 
 def run(name: str, away_seconds: float) -> dict[str, Any]:
@@ -35,10 +33,7 @@ def run(name: str, away_seconds: float) -> dict[str, Any]:
     rollouts = int(away_seconds * _ROLLOUTS_A_SECOND)
     figures: dict[str, Any] = {"away": name, "away_seconds": away_seconds, "rollouts": rollouts}
     with stage() as made:
-        with psycopg.connect(made.database, autocommit=True) as connection:
-            fill(connection, QUIET, rollouts)
-            connection.execute("UPDATE routes SET host = %s", (HOST,))
-            connection.execute(POLICIES)
+        made.fill_quiet(rollouts)
         made.start_simulation(WORKERS, start_seconds=0.0, ROLLWAY_SLOTS=str(WORKERS))
         with OUTAGES[name](made):
             _ask_for(made, rollouts, away_seconds)

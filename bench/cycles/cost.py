@@ -1,7 +1,9 @@
 """What one pass over a fleet costs: the wall, the processors here and in Postgres, statements and memory."""
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -10,6 +12,7 @@ import psutil
 
 from bench.processor import children_seconds
 from db.silence import AnsweredCursor
+from tasks.worker.garbage import collect_seldom
 
 _PEAK = Path("/proc/self/clear_refs")
 
@@ -56,6 +59,16 @@ class Counted(AnsweredCursor):
         """As psycopg does it."""
         Counted.statements += 1
         return super().execute(*arguments, **options)
+
+
+@contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Garbage is collected as in a worker that is up: else it is most of what ten thousand replicas cost."""
+    thresholds = gc.get_threshold()
+    collect_seldom()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
 
 
 def cost_of(work: Callable[[], int], postgres: psutil.Process) -> Cost:

@@ -1,6 +1,5 @@
 """One cycle of the coordinator over a fleet in the middle of a rollout, and two floors under it in the same run."""
 
-import gc
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ import psycopg
 from sqlalchemy import Engine, event
 
 from bench.cycles.bare import fill_bare, make_bare, run_bare_floor
-from bench.cycles.cost import Cost, Counted, cost_of
+from bench.cycles.cost import Cost, Counted, collecting_seldom, cost_of
 from bench.cycles.floor import run_floor
 from bench.data import MUTATING, WAITING, fill, mark_all
 from bench.passes import in_turns, middle, passes
@@ -22,7 +21,6 @@ from bench.stage import migrate
 from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from tasks.worker.composition import collect_seldom
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres
 from tests.support.workers.coordinators import coordinator_without_redis
 
@@ -141,17 +139,14 @@ def _bench() -> Iterator[_Bench]:
         embedded_postgres(Path(folder), fsync=True) as server,
     ):
         migrate(server.url)
-        thresholds = gc.get_threshold()
-        collect_seldom()  # as a worker does once it is up
         engine = make_engine(DatabaseSettings(url=server.url))
         event.listen(engine, "connect", lambda connection, _: setattr(connection, "cursor_factory", Counted))
         with (
             psycopg.connect(server.url, autocommit=True) as floor,
             psycopg.connect(server.url, autocommit=True) as bare,
             psycopg.connect(server.url, autocommit=True) as maker,
+            collecting_seldom(),
         ):
             make_bare(maker)
             yield _Bench(server, engine, floor, bare, maker)
         engine.dispose()
-        gc.unfreeze()
-        gc.set_threshold(*thresholds)

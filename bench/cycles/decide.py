@@ -19,10 +19,11 @@ _BUDGET = Budget(desired=3, ceiling=4, keep=2)
 
 def measure(*, full: bool) -> dict[str, Any]:
     """Microseconds of processor time for deployments with so many routes, and of the parts that no decision lacks."""
-    return {"rows": [_decide(replicas, rounds=50 if full else 10) for replicas in REPLICAS]}
+    return {"rows": [decide(replicas, rounds=50 if full else 10) for replicas in REPLICAS]}
 
 
-def _decide(replicas: int, rounds: int) -> dict[str, Any]:
+def decide(replicas: int, rounds: int, times: int = 500) -> dict[str, Any]:
+    """So many decisions in each round."""
     snapshot = deploying("■" * replicas + "|", n=replicas)
     target = deploying_revision(snapshot)
     buckets = Buckets.of(snapshot.routes, target, NOW)
@@ -32,16 +33,16 @@ def _decide(replicas: int, rounds: int) -> dict[str, Any]:
         "sentence": lambda: steps(creating(1, buckets, _BUDGET, "new"), draining(1, _BUDGET)),
         "values": lambda: Decision.moved("", RouteChanges.create(target, 1, drain=ids(buckets.foreign[:1])), NOW),
     }
-    taken = _microseconds(lambda: EVALUATOR.evaluate_one(snapshot, NOW), rounds)
-    floor = {f"{name}_us": median(_microseconds(part, rounds)) for name, part in parts.items()}
+    taken = _microseconds(lambda: EVALUATOR.evaluate_one(snapshot, NOW), rounds, times)
+    floor = {f"{name}_us": median(_microseconds(part, rounds, times)) for name, part in parts.items()}
     return {"routes": replicas, "median_us": median(taken), "least_us": min(taken), **floor}
 
 
-def _microseconds(decide: Callable[[], object], rounds: int, times: int = 500) -> list[float]:
+def _microseconds(work: Callable[[], object], rounds: int, times: int) -> list[float]:
     taken = []
     for _ in range(rounds):
         began = time.process_time()
         for _ in range(times):
-            decide()
+            work()
         taken.append((time.process_time() - began) / times * 1e6)
     return taken

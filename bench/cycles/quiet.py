@@ -7,13 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import psycopg
-
-from bench.data import QUIET, fill
 from bench.passes import in_turns, middle, passes
-from bench.stage import stage
+from bench.stage import Stage, stage
 from bench.watch import watching
-from bench.world import HOST
 
 FLEETS = (1_000, 10_000)
 WORKERS = 2
@@ -49,18 +45,20 @@ def _row(fleet: Mapping[str, Any]) -> dict[str, Any]:
 
 def run(deployments: int, seconds: float) -> dict[str, Any]:
     """So many seconds of a quiet fleet."""
-    figures: dict[str, Any] = {"deployments": deployments, "routes": 3 * deployments}
     with stage() as made:
-        with psycopg.connect(made.database, autocommit=True) as connection:
-            fill(connection, QUIET, deployments)
-            connection.execute("UPDATE routes SET host = %s", (HOST,))
-            connection.execute("VACUUM ANALYZE routes")
+        made.fill_quiet(deployments)
         made.start_simulation(WORKERS, start_seconds=1.0)
-        time.sleep(_SETTLE_SECONDS)
-        with watching(made, figures, every_seconds=1.0):
-            time.sleep(seconds)
-        (still,) = made.rows("SELECT count(*) FROM deployments WHERE lifecycle = 'ready'")
-        assert still["count"] == deployments, "a quiet fleet stays as it is"
+        return quiet_for(made, deployments, seconds)
+
+
+def quiet_for(made: Stage, deployments: int, seconds: float) -> dict[str, Any]:
+    """So many seconds of this fleet, once it has settled."""
+    figures: dict[str, Any] = {"deployments": deployments, "routes": 3 * deployments}
+    time.sleep(_SETTLE_SECONDS)
+    with watching(made, figures, every_seconds=1.0):
+        time.sleep(seconds)
+    (still,) = made.rows("SELECT count(*) FROM deployments WHERE lifecycle = 'ready'")
+    assert still["count"] == deployments, "a quiet fleet stays as it is"
     share = figures["cost"]["cpu_share"]
     figures["own_share"] = sum(share[name] for name in OWN)
     figures["servers_share"] = share["postgres"] + share["valkey"]

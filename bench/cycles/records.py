@@ -13,7 +13,7 @@ import psycopg
 from sqlalchemy import Engine
 
 from bench.cycles.cost import cost_of
-from bench.data import MUTATING, fill
+from bench.data import MUTATING, fill, grow
 from bench.passes import in_turns, middle, passes
 from bench.stage import migrate
 from db.connection.engine import in_transaction, make_engine
@@ -28,13 +28,6 @@ SIZES = (3, 100, 1_000)
 _HANDLER = DeployingProvisioningHandler()
 _NEVER = 10**9
 
-_GROW = """
-    WITH more AS (
-        INSERT INTO routes (deployment_id, revision_id, status, traffic_status, address, started_at)
-        SELECT d.id, d.current_revision_id, 'healthy', 'active', '127.0.0.1:1', now()
-          FROM deployments d, generate_series(4, %(replicas)s))
-    UPDATE deployments SET desired_replicas = %(replicas)s
-"""
 _GROW_ROLLOUT = "UPDATE rollouts SET steps = 0, desired_at_start = %(n)s, ceiling = %(n)s + 1, floor = %(n)s - 1"
 _STARTED = "status = 'healthy', address = '127.0.0.1:1', started_at = now(), status_changed_at = now()"
 _STOPPED = "status = 'terminated', stopped_at = now(), status_changed_at = now()"
@@ -80,10 +73,9 @@ def _run(server: EmbeddedServer, engine: Engine, replicas: int, whole: bool) -> 
     postgres = psutil.Process(server.pid)
     coordinator, steps, client, backend = coordinator_without_redis(engine), 0, 0.0, 0.0
     with psycopg.connect(server.url, autocommit=True) as world, _kept(whole=whole):
-        _begin(world, replicas)
+        begin(world, replicas)
         while True:
-            for statement in _WORLD:
-                world.execute(statement)
+            world_turns(world)
             cost = cost_of(lambda: coordinator.process_chunk(_HANDLER).seen, postgres)
             if not cost.count:
                 break
@@ -104,11 +96,18 @@ def _run(server: EmbeddedServer, engine: Engine, replicas: int, whole: bool) -> 
     }
 
 
-def _begin(world: psycopg.Connection, replicas: int) -> None:
+def begin(world: psycopg.Connection, replicas: int) -> None:
+    """Of a rollout one by one of so many replicas; nothing has happened yet."""
     fill(world, MUTATING[:1], 1)
     world.execute("SET session_replication_role = replica")
-    world.execute(_GROW, {"replicas": replicas})
+    grow(world, replicas)
     world.execute(_GROW_ROLLOUT, {"n": replicas})
+
+
+def world_turns(world: psycopg.Connection) -> None:
+    """What starts is healthy, what drains is gone, and the deployment is looked at."""
+    for statement in _WORLD:
+        world.execute(statement)
 
 
 @contextmanager

@@ -12,11 +12,11 @@ from typing import Any
 
 import psycopg
 
-from bench.data import MUTATING, QUIET, fill, mark_all
+from bench.data import MUTATING, fill, mark_all, place
 from bench.figures import percentiles, spread
 from bench.passes import in_turns, middle, passes
-from bench.stage import POLICIES, Stage, stage
-from bench.watch import watching
+from bench.stage import Stage, stage
+from bench.watch import processors, watching
 from bench.world import HOST
 from db.connection.engine import in_transaction
 from db.locking.statuses import due_statuses
@@ -33,18 +33,21 @@ _LATENCIES = """
      WHERE s.step_no > 1 GROUP BY s.rollout_id, s.step_no, s.at
 """
 
-_ROLLOUTS = """
+# by their ids, so that it costs no more where there is a past
+_OF_NOW = "id > (SELECT uuidv7(interval '-1 hour'))"
+
+_ROLLOUTS = f"""
     SELECT count(*) FILTER (WHERE outcome = 'completed')::int AS completed, count(*)::int AS begun,
            extract(epoch FROM max(ended_at) - min(started_at))::float8 AS seconds,
            extract(epoch FROM max(started_at) - min(started_at))::float8 AS asking_seconds,
-           (SELECT count(*)::int FROM rollout_steps) AS steps
-      FROM rollouts
+           sum(steps)::int AS steps
+      FROM rollouts WHERE {_OF_NOW}
 """
 
 
-_LEFT = """
-    SELECT (SELECT count(*) FROM rollouts WHERE is_sealed) AS sealed,
-           (SELECT count(*) FROM routes WHERE status = 'terminating') AS stopping,
+_LEFT = f"""
+    SELECT (SELECT count(*) FROM rollouts WHERE {_OF_NOW} AND is_sealed) AS sealed,
+           (SELECT count(*) FROM routes WHERE status = 'terminating' AND stopped_at IS NULL) AS stopping,
            (SELECT count(*) FROM outbox) AS untold
 """
 
@@ -80,7 +83,9 @@ def run(workers: int, rollouts: int, deployments: int) -> dict[str, Any]:
     with stage() as made:
         deciding = _decide(made, workers, deployments)
     with stage() as made:
-        return {"rollouts": _roll_out(made, workers, rollouts), "deciding": deciding}
+        made.fill_quiet(rollouts)
+        made.start_simulation(workers, start_seconds=0.0, ROLLWAY_SLOTS=str(workers))
+        return {"rollouts": roll_out(made, rollouts), "deciding": deciding}
 
 
 def _row(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,7 +102,7 @@ def _row(run: Mapping[str, Any]) -> dict[str, Any]:
         "longest_transaction_ms": rollouts["cost"]["longest_transaction_ms"],
         "worker_peak_mib": max(peak[name] for name in workers),
         "connections_of_a_worker": max(rollouts["cost"]["connections"].get(name, 0) for name in workers),
-        **_each(rollouts),
+        **each(rollouts),
         "workers_cores": sum(share[name] for name in workers),
         "postgres_cores": share["postgres"],
         "valkey_cores": share["valkey"],
@@ -106,29 +111,22 @@ def _row(run: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _each(rollouts: Mapping[str, Any]) -> dict[str, float]:
+def each(rollouts: Mapping[str, Any]) -> dict[str, float]:
     """Processor time of one rollout, in ms, until nothing of it is left to do: its receipt is made, events are told."""
     whole, count = rollouts["whole"], rollouts["count"]
-    spent = {name: whole["cpu_seconds"][name] for name in ("postgres", "valkey", "beat")}
-    spent["workers"] = sum(seconds for name, seconds in whole["cpu_seconds"].items() if name.startswith("worker"))
-    spent["client"] = whole["client_seconds"]
-    return {f"{name}_ms_each": 1000 * seconds / count for name, seconds in sorted(spent.items())}
+    return {"client_ms_each": 1000 * whole["client_seconds"] / count, **processors(whole, count)}
 
 
-def _roll_out(made: Stage, workers: int, count: int) -> dict[str, Any]:
+def roll_out(made: Stage, count: int) -> dict[str, Any]:
+    """So many rollouts at once, in a fleet that is at rest."""
     figures: dict[str, Any] = {"count": count}
-    with psycopg.connect(made.database, autocommit=True) as connection:
-        fill(connection, QUIET, count)
-        connection.execute("UPDATE routes SET host = %s", (HOST,))
-        connection.execute(POLICIES)
-    made.start_simulation(workers, start_seconds=0.0, ROLLWAY_SLOTS=str(workers))
     whole: dict[str, Any] = {}
     with watching(made, whole, every_seconds=1.0):
-        client = time.process_time()
+        client = time.thread_time()  # others of this process look on
         with watching(made, figures):
             for number in range(1, count + 1):
                 made.send("activate_revision", deployment=f"service-{number}", revision="v1")
-            client = time.process_time() - client
+            client = time.thread_time() - client
             eventually(lambda: _all_ended(made, count), _PATIENCE_SECONDS, "all rollouts to end")
         made.send_tick(RETENTION_TASK)  # once a minute; here as soon as there is something for it
         eventually(lambda: _nothing_is_left(made, count), _PATIENCE_SECONDS, "nothing to be left of them")
@@ -148,7 +146,7 @@ def _roll_out(made: Stage, workers: int, count: int) -> dict[str, Any]:
 
 
 def _all_ended(made: Stage, count: int) -> bool:
-    (found,) = made.rows("SELECT count(*) FROM rollouts WHERE ended_at IS NOT NULL")
+    (found,) = made.rows(f"SELECT count(*) FROM rollouts WHERE {_OF_NOW} AND ended_at IS NOT NULL")
     return bool(found["count"] == count)
 
 
@@ -163,7 +161,7 @@ def _decide(made: Stage, workers: int, count: int) -> dict[str, Any]:
     figures: dict[str, Any] = {"count": count}
     with psycopg.connect(made.database, autocommit=True) as connection:
         fill(connection, MUTATING, count)
-        connection.execute("UPDATE routes SET host = %s", (HOST,))
+        place(connection, [HOST])
         made.start_deciders(workers, ROLLWAY_SLOTS=str(workers))
         time.sleep(1)
         mark_all(connection)

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import psutil
-
 from bench.figures import percentiles
 from bench.stage import Stage, rolling, stage
+from bench.watch import processors, watching
 from domain.installation.tokens import Role
 from tests.support.people.people_api import People, people_process
 
@@ -59,10 +58,11 @@ async def run(streams: int) -> Mapping[str, Any]:
             made.deploy(name, REPLICAS, rolling(1, 1))
         people = People(people_process(made.database, made.valkey.url, Path(folder)), made.database)
         people.server.start()
+        assert people.server.process is not None
+        made.join("people", people.server.process)
         try:
             return await _watched(made, people, streams)
         finally:
-            people.server.end(kill=True)
             people.engine.dispose()
 
 
@@ -74,11 +74,8 @@ async def _watched(made: Stage, people: People, streams: int) -> Mapping[str, An
         await asyncio.sleep(0.1)
     for each in heard:
         each.since = time.time()
-    assert people.server.process is not None
-    process = psutil.Process(people.server.process.pid)
-    began, before = time.monotonic(), sum(process.cpu_times()[:2])
-    await asyncio.to_thread(_roll_out, made)
-    took, spent = time.monotonic() - began, sum(process.cpu_times()[:2]) - before
+    cost = await asyncio.to_thread(_roll_out, made)
+    took = cost["seconds"]
     for task in listening:
         task.cancel()
     waits = [1000 * wait for each in heard for wait in each.waits]
@@ -87,16 +84,22 @@ async def _watched(made: Stage, people: People, streams: int) -> Mapping[str, An
         "rollouts": ROLLOUTS,
         "seconds": took,
         "events_a_second": sum(each.events for each in heard) / streams / took,
-        "server_%_of_a_core": 100 * spent / took,
+        "server_%_of_a_core": 100 * cost["cpu_share"]["people"],
+        **processors(cost, ROLLOUTS),
         **{f"wait_p{part}_ms": percentiles(waits)[part] for part in (50, 95, 99)},
     }
 
 
-def _roll_out(made: Stage) -> None:
-    for name in _NAMES:
-        made.activate(name, "v2")
-    for name in _NAMES:
-        made.wait_until_idle(name, within=300)
+def _roll_out(made: Stage) -> Mapping[str, Any]:
+    """All of them; what it cost."""
+    figures: dict[str, Any] = {}
+    with watching(made, figures):
+        for name in _NAMES:
+            made.activate(name, "v2")
+        for name in _NAMES:
+            made.wait_until_idle(name, within=300)
+    cost: Mapping[str, Any] = figures["cost"]
+    return cost
 
 
 async def _listen(url: str, token: str, heard: Heard) -> None:

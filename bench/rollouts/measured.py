@@ -17,7 +17,7 @@ from bench.figures import spread
 from bench.passes import in_turns, middle, passes
 from bench.rollouts.by_hand import CONTAINER, PROCESS, START_SECONDS, container_seconds, process_seconds
 from bench.stage import SPEC, Stage, rolling, stage
-from bench.watch import watching
+from bench.watch import processors, watching
 from tests.support.docker.busybox import import_busybox
 from tests.support.docker.docker_engine import NoEngineError, any_engine
 
@@ -136,6 +136,7 @@ def _row(case: Mapping[str, Any]) -> dict[str, Any]:
         "started_p99_ms": started["p99"],
         "start_to_healthy_p50_ms": case["start_to_healthy_ms"]["p50"],
         "longest_lock_wait_ms": case["cost"]["longest_lock_wait_ms"],
+        **processors(case["cost"]),
     }
 
 

@@ -15,17 +15,18 @@ from domain.replicas.events import RouteLifecycleType
 from tasks.redis.wake import Waker
 from tasks.wire.queues import LIFECYCLE_QUEUE, host_queue
 from tests.support.pictures.pictures import PROVISIONING
-from tests.support.rows.deployments import HERE, drawn, make_deployment, read
+from tests.support.rows.deployments import HERE, drawn, make_deployment, read, write
 from tests.support.stack.waiting import eventually
 from tests.support.workers.queues import waiting
 
+THERE = "there"
 WOKEN = {"lifecycle_type": "deploying", "sub_step": "provisioning"}
 
 
 @contextmanager
 def running(engine: Engine, waker: Waker, client: redis.Redis, start_seconds: float) -> Iterator[None]:
     until = threading.Event()
-    world = World(engine, waker, client, HERE, start_seconds)
+    world = World(engine, waker, client, [HERE, THERE], start_seconds)
     thread = threading.Thread(target=world.run, args=(until,))
     thread.start()
     try:
@@ -92,3 +93,12 @@ def test_it_lives_on_while_redis_is_emptied(engine: Engine, waker: Waker, client
         client.flushall()
         waker.routes_on([HERE], RouteLifecycleType.START)
         eventually(lambda: drawn(engine, made.id) == "■■|■")
+
+
+def test_each_of_its_hosts_is_asked_by_its_own_queue(engine: Engine, waker: Waker, client: redis.Redis) -> None:
+    with running(engine, waker, client, start_seconds=0.0):
+        made = make_deployment(engine, "■■|◇", status=PROVISIONING)
+        write(engine, "UPDATE routes SET host = %s WHERE id = %s", THERE, made.routes[2])
+        waker.routes_on([THERE], RouteLifecycleType.START)
+        eventually(lambda: drawn(engine, made.id) == "■■|■")
+        assert waiting(client, host_queue(THERE)) == []
