@@ -57,7 +57,7 @@ _TURN = """
 _BEGINS = "UPDATE installation SET counted_at = clock_timestamp()"
 
 
-def is_counted_since(connection: Connection, seen_at: datetime) -> bool:
+def see_it_counted(connection: Connection, seen_at: datetime) -> bool:
     """Count from now unless a worker has begun to since the clock showed `seen_at`.
 
     False: another worker counts right now. It may have begun before, or may fail, so ask again.

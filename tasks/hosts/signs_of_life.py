@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from db.connection.engine import database_now, in_transaction, transaction
 from db.replicas.secrets import is_asked
 from db.replicas.signs import note_hearing, note_webhooks, show_sign_of_life
-from db.set_back import is_counted_since
+from db.set_back import see_it_counted
 from db.silence import answered_within
 from domain.replicas.clocks import clock_offset, is_warned_of, seconds_set_back
 from domain.replicas.silence import SIGN_OF_LIFE_SECONDS
@@ -87,7 +87,7 @@ class SignsGiver:
             self._uncounted_since = reading.showed
         self._last = reading
         if self._uncounted_since and in_transaction(
-            self.engine, partial(is_counted_since, seen_at=self._uncounted_since)
+            self.engine, partial(see_it_counted, seen_at=self._uncounted_since)
         ):
             self._uncounted_since = None
 
