@@ -47,9 +47,9 @@ def _exchanged(state: State, decision: ClassifiedDecision, rollout: Rollout) -> 
     too_many = counted(before, state.now) > promised(before).ceiling or len(own) > _wanted(before, rollout)
     serving = sum(route.is_serving for route in before.active_routes) - len(leaving)
     stays = any(route.is_serving and route not in leaving for route in own)
-    moves = all(route.is_misplaced for route in leaving) and stays and serving >= _wanted(before, rollout)
+    moves = all(route.is_misplaced for route in leaving) and stays and serving >= promised(before).keep
     if leaving and not too_many and not moves:
-        yield "while it is held or paused no old replica that serves leaves, unless there are too many, or it is moved"
+        yield "while it is held or paused no old replica that serves leaves, but too many or moved, by the policy"
 
 
 def _abandoned(state: State, before: Deployment) -> Iterator[str]:
