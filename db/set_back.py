@@ -50,7 +50,7 @@ _ROLLOUTS = """
 
 # who finds the row locked does not wait: whoever counts may need seconds, and a sign of life is due each second
 _TURN = """
-    SELECT coalesce(counted_at BETWEEN %s AND clock_timestamp(), false) FROM installation FOR NO KEY UPDATE SKIP LOCKED
+    SELECT coalesce(counted_at BETWEEN %s AND clock_timestamp(), false) FROM installation FOR UPDATE SKIP LOCKED
 """
 
 # when it begins, since what lies ahead by a clock that is set back meanwhile may be missed

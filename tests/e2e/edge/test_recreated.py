@@ -39,6 +39,8 @@ def test_no_get_fails_while_the_one_replica_is_recreated(fleet: Fleet, tmp_path:
         fleet.ask("activate_revision", deployment="model", revision="v1")
         eventually(lambda: fleet.state("model")["lifecycle"] == "ready", what="the model is ready")
         fleet.ask("set_traffic", deployment="model", hold_seconds=20)
+        routes = f"{envoy.ready.removesuffix('/ready')}/config_dump?resource=dynamic_route_configs"
+        eventually(lambda: "x-rollway-held" in httpx.get(routes).text, what="Envoy to know that callers wait")
         url, longest = f"{envoy.url}/model/", STARTUP_SECONDS + 20
         eventually(lambda: httpx.get(url).status_code == 200, what="the model answers")
         fleet.ask("add_revision", deployment="model", name="v2", spec=spec("2"))

@@ -57,7 +57,7 @@ def test_asking_again_resumes_and_a_third_revision_is_refused_with_both_ways_out
     fleet.add_revision(name, "v3")
     again = fleet.activate(name, "v2")
     assert again["activation"] == "resumed"
-    with pytest.raises(DeploymentAlreadyInProgressError, match="or activate v3 with supersede"):
+    with pytest.raises(DeploymentAlreadyInProgressError, match="or leave it for v3 with supersede"):
         fleet.activate(name, "v3")
     fleet.wait_until_ready(name, "v2", 3)
     assert len(fleet.rollouts(name)) == 1

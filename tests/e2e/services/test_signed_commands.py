@@ -53,7 +53,7 @@ def test_with_keys_only_signed_commands_are_done_and_the_sender_is_the_actor(
     assert [row["actor"] for row in asked] == ["ci"]
     with keys.open("a") as file:
         file.write(f"lena = {OTHER_KEY}\n")
-    assert ask(ROLLWAY_SENDER="lena", ROLLWAY_KEY=OTHER_KEY)["result"]["already"]
+    assert ask(ROLLWAY_SENDER="lena", ROLLWAY_KEY=OTHER_KEY)["ok"]
     keys.unlink()
     assert ask(ROLLWAY_SENDER="ci", ROLLWAY_KEY=KEY)["error"]["code"] == "invalid_input"
 
