@@ -10,8 +10,10 @@ import httpx
 import pytest
 
 from tests.support.proxies.edge import api_process, envoy_process
+from tests.support.stack.server_process import Process
 from tests.support.stack.stack import ROOT, Fleet
 from tests.support.stack.waiting import eventually
+from traffic.envoy import held
 
 pytestmark = pytest.mark.e2e
 
@@ -24,6 +26,12 @@ def spec(version: str) -> dict[str, object]:
         "env": {"STARTUP_SECONDS": str(STARTUP_SECONDS), "VERSION": version},
         "health_check": {"path": "/health", "interval_seconds": 0.5},
     }
+
+
+def lets_wait(envoy: Process) -> bool:
+    """Whether its routes send again what nothing serves."""
+    found = httpx.get(f"{envoy.ready.removesuffix('/ready')}/config_dump?resource=dynamic_route_configs")
+    return held.HEADER in found.text
 
 
 def test_no_get_fails_while_the_one_replica_is_recreated(fleet: Fleet, tmp_path: Path) -> None:
@@ -39,8 +47,7 @@ def test_no_get_fails_while_the_one_replica_is_recreated(fleet: Fleet, tmp_path:
         fleet.ask("activate_revision", deployment="model", revision="v1")
         eventually(lambda: fleet.state("model")["lifecycle"] == "ready", what="the model is ready")
         fleet.ask("set_traffic", deployment="model", hold_seconds=20)
-        routes = f"{envoy.ready.removesuffix('/ready')}/config_dump?resource=dynamic_route_configs"
-        eventually(lambda: "x-rollway-held" in httpx.get(routes).text, what="Envoy to know that callers wait")
+        eventually(lambda: lets_wait(envoy), what="Envoy to know that callers wait")
         url, longest = f"{envoy.url}/model/", STARTUP_SECONDS + 20
         eventually(lambda: httpx.get(url).status_code == 200, what="the model answers")
         fleet.ask("add_revision", deployment="model", name="v2", spec=spec("2"))
