@@ -19,6 +19,7 @@ from bench.data import QUIET, fill, place
 from bench.world import HOST, READY, hosts_of
 from tasks.redis.wake import Waker
 from tasks.wire.queues import LIFECYCLE_QUEUE, queue
+from tests.support.people.people_api import People, serving_people
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
@@ -58,9 +59,16 @@ class Stage(Fleet):
             connection.execute(POLICIES)
             place(connection, hosts_of(hosts))
 
-    def join(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        """Watch a process with the others, and end it with them."""
-        self._processes[name] = process
+    @contextmanager
+    def serving_people(self) -> Iterator[People]:
+        """A server for people, which is watched with the others."""
+        with (
+            tempfile.TemporaryDirectory(prefix="rollway-people-") as folder,
+            serving_people(self.database, self.valkey.url, Path(folder)) as people,
+        ):
+            assert people.server.process is not None
+            self._processes["people"] = people.server.process
+            yield people
 
     def start_deciders(self, count: int, called: str = "worker", **environment: str) -> None:
         """Workers that belong to the first simulated host and leave its queue to the world."""

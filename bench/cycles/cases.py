@@ -3,11 +3,9 @@
 In each case the same rollouts are asked for, of deployments of three replicas, until nothing of them is left to do.
 """
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -19,7 +17,6 @@ from bench.stage import Stage, stage
 from domain.installation.retention import Retention
 from domain.installation.tokens import Role
 from tests.support.people.event_stream import listening
-from tests.support.people.people_api import People, people_process
 
 ROLLOUTS = 200
 _SHARED = ("client_ms_each", "workers_ms_each", "postgres_ms_each")
@@ -83,11 +80,5 @@ def _by_target(rows: Mapping[Situation, Sequence[Mapping[str, Any]]]) -> dict[st
 @contextmanager
 def _page(made: Stage) -> Iterator[None]:
     """The server for people, and a stream of it as an open page has one."""
-    with tempfile.TemporaryDirectory(prefix="rollway-page-") as folder:
-        people = People(people_process(made.database, made.valkey.url, Path(folder)), made.database)
-        people.server.start()
-        assert people.server.process is not None
-        made.join("people", people.server.process)
-        with people.client(Role.VIEWER) as client, listening(client):
-            yield
-        people.engine.dispose()
+    with made.serving_people() as people, people.client(Role.VIEWER) as client, listening(client):
+        yield

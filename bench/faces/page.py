@@ -4,11 +4,8 @@ Rollouts are seeded and stand still: nobody but this measurement changes anythin
 Chromium counts them for the tab.
 """
 
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from statistics import median
 from typing import Any, LiteralString
 
@@ -19,7 +16,6 @@ from bench.data import MUTATING, QUIET, WAITING, fill
 from bench.stage import Stage, stage
 from domain.installation.tokens import Role
 from tests.support.people.browser import MISSING, browser, chromium, log_in
-from tests.support.people.people_api import People, people_process
 
 _UPDATES = 20
 _ALL_MS = 5_000
@@ -56,23 +52,11 @@ def run(deployments: int) -> Mapping[str, Any]:
         with psycopg.connect(made.database, autocommit=True) as connection:
             fill(connection, (*QUIET * 7, *MUTATING, *WAITING), deployments)
             connection.execute("UPDATE deployments SET due_at = NULL")
-        with _served(made) as people, browser(program) as chrome:
+        with made.serving_people() as people, browser(program) as chrome:
             context = chrome.new_context(viewport={"width": 1280, "height": 900})
             log_in(context, people.server.url, people.token(Role.VIEWER)).close()
             loaded = _loaded(context, people.server.url, deployments)
             return {"deployments": deployments, **loaded, **_updated(context, made, deployments)}
-
-
-@contextmanager
-def _served(made: Stage) -> Iterator[People]:
-    with tempfile.TemporaryDirectory(prefix="rollway-page-") as folder:
-        people = People(people_process(made.database, made.valkey.url, Path(folder)), made.database)
-        people.server.start()
-        try:
-            yield people
-        finally:
-            people.server.end(kill=True)
-            people.engine.dispose()
 
 
 def _loaded(context: BrowserContext, url: str, deployments: int) -> Mapping[str, Any]:

@@ -6,12 +6,10 @@ Both are read from one clock, that of this machine.
 
 import asyncio
 import re
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,7 +17,7 @@ from bench.figures import percentiles
 from bench.stage import Stage, rolling, stage
 from bench.watch import processors, watching
 from domain.installation.tokens import Role
-from tests.support.people.people_api import People, people_process
+from tests.support.people.people_api import People
 
 STREAMS, ROLLOUTS, REPLICAS = 200, 10, 10
 _WORKERS = 2
@@ -52,18 +50,12 @@ def measure(*, full: bool) -> dict[str, Any]:
 
 async def run(streams: int) -> Mapping[str, Any]:
     """Ten rollouts of ten replicas each, begun together, with so many who listen."""
-    with stage() as made, tempfile.TemporaryDirectory(prefix="rollway-streams-") as folder:
+    with stage() as made:
         made.start_simulation(_WORKERS, _START_SECONDS)
         for name in _NAMES:
             made.deploy(name, REPLICAS, rolling(1, 1))
-        people = People(people_process(made.database, made.valkey.url, Path(folder)), made.database)
-        people.server.start()
-        assert people.server.process is not None
-        made.join("people", people.server.process)
-        try:
+        with made.serving_people() as people:
             return await _watched(made, people, streams)
-        finally:
-            people.engine.dispose()
 
 
 async def _watched(made: Stage, people: People, streams: int) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from db.connection.engine import engine as process_engine
 from domain.installation.tokens import Role
 from tasks.settings import settings
 from tasks.worker import connections
-from tests.support.people.people_api import People, people_process
+from tests.support.people.people_api import People, serving_people
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,9 @@ def servers(database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.fixture
 def people(database: str, redis_url: str, tmp_path: Path) -> Iterator[People]:
-    made = People(people_process(database, redis_url, tmp_path), database)
-    made.server.start()
-    yield made
-    close()
-    made.server.end(kill=True)
-    made.engine.dispose()
+    with serving_people(database, redis_url, tmp_path) as made:
+        yield made
+        close()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, ViewportSize
 
 from domain.installation.tokens import Role
 from tests.support.people.browser import MISSING, browser, chromium, log_in
-from tests.support.people.people_api import People, people_process
+from tests.support.people.people_api import People, serving_people
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import api_process, envoy_process
 from tests.support.rows.databases import copy_of, migrated_template
@@ -39,19 +39,14 @@ def stack(folder: Path) -> Iterator[tuple[Fleet, People]]:
         embedded_postgres(homes[0]) as postgres,
         embedded_redis(homes[1]) as valkey,
         copy_of(migrated_template(postgres), postgres) as database,
+        serving_people(database, valkey.url, homes[3]) as people,
     ):
-        fleet, people = (
-            Fleet(database, valkey.url, homes[2]),
-            People(people_process(database, valkey.url, homes[3]), database),
-        )
-        people.server.start()
+        fleet = Fleet(database, valkey.url, homes[2])
         try:
             fleet.start_workers("worker1")
             fleet.start_beat()
             yield fleet, people
         finally:
-            people.server.end(kill=True)
-            people.engine.dispose()
             fleet.end()
 
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from tests.support.people.browser import MISSING, browser, chromium
-from tests.support.people.people_api import People, people_process
+from tests.support.people.people_api import People, serving_people
 from tests.support.stack.stack import Fleet
 
 
@@ -22,12 +22,8 @@ def chrome() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def people(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
     folder = tmp_path_factory.mktemp("people")
-    served = people_process(running_fleet.database, running_fleet.environment["REDIS_URL"], folder)
-    made = People(served, running_fleet.database)
-    made.server.start()
-    yield made
-    made.server.end(kill=True)
-    made.engine.dispose()
+    with serving_people(running_fleet.database, running_fleet.environment["REDIS_URL"], folder) as made:
+        yield made
 
 
 @pytest.fixture

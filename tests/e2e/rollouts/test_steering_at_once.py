@@ -19,7 +19,7 @@ from db.audit.impossible import impossible_combinations
 from db.connection.engine import in_transaction
 from domain.installation.tokens import Role
 from tasks.wire.queues import COMMANDS_QUEUE, queue
-from tests.support.people.people_api import People, people_process
+from tests.support.people.people_api import People, serving_people
 from tests.support.people.soak_report import leave, size
 from tests.support.rows.rows import history
 from tests.support.stack.stack import Fleet
@@ -42,15 +42,12 @@ Answer = dict[str, Any]
 
 @pytest.fixture
 def people(fleet: Fleet, database: str, redis_url: str, tmp_path: Path) -> Iterator[People]:
-    made = People(people_process(database, redis_url, tmp_path), database)
-    made.server.start()
-    fleet.start_workers("worker1")
-    fleet.start_beat()
-    fleet.deploy_first(replicas=2)
-    fleet.add_revision("web", "v2")
-    yield made
-    made.server.end(kill=True)
-    made.engine.dispose()
+    with serving_people(database, redis_url, tmp_path) as made:
+        fleet.start_workers("worker1")
+        fleet.start_beat()
+        fleet.deploy_first(replicas=2)
+        fleet.add_revision("web", "v2")
+        yield made
 
 
 def wish(dice: Random) -> tuple[str, dict[str, Any]]:

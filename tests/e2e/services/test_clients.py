@@ -12,7 +12,7 @@ import pytest
 
 from api.people.resources.openapi import openapi
 from domain.installation.tokens import Role
-from tests.support.people.people_api import People, people_process
+from tests.support.people.people_api import People, serving_people
 from tests.support.stack.stack import ROOT, Fleet
 
 pytestmark = pytest.mark.e2e
@@ -93,12 +93,8 @@ console.log(JSON.stringify(problems.map(({ message, location }) => `${location[0
 @pytest.fixture(scope="module")
 def people(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
     folder = tmp_path_factory.mktemp("people")
-    served = people_process(running_fleet.database, running_fleet.environment["REDIS_URL"], folder)
-    made = People(served, running_fleet.database)
-    made.server.start()
-    yield made
-    made.server.end(kill=True)
-    made.engine.dispose()
+    with serving_people(running_fleet.database, running_fleet.environment["REDIS_URL"], folder) as made:
+        yield made
 
 
 @pytest.fixture

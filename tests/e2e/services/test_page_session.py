@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext
 
 from domain.installation.tokens import PAGE_HOST, SESSION_COOKIE, Role
 from tests.support.people.browser import MISSING, browser, chromium, log_in
-from tests.support.people.people_api import People, people_process
+from tests.support.people.people_api import People, serving_people
 from tests.support.proxies import plain_http
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
@@ -50,12 +50,8 @@ http.server.ThreadingHTTPServer((os.environ["HOST"], int(os.environ["PORT"])), S
 
 @pytest.fixture
 def people(running_fleet: Fleet, tmp_path: Path) -> Iterator[People]:
-    served = people_process(running_fleet.database, running_fleet.environment["REDIS_URL"], tmp_path)
-    made = People(served, running_fleet.database)
-    made.server.start()
-    yield made
-    made.server.end(kill=True)
-    made.engine.dispose()
+    with serving_people(running_fleet.database, running_fleet.environment["REDIS_URL"], tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

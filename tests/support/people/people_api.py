@@ -1,6 +1,8 @@
 """The server for people in a process of its own, and clients that show it tokens."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -13,7 +15,7 @@ from db.tokens import create_token
 from domain.installation.tokens import NewToken, Role
 from tests.support.rows.databases import engine_on
 from tests.support.stack.ports import free_port
-from tests.support.stack.server_process import Process
+from tests.support.stack.server_process import Process, running
 
 
 def people_process(database: str, redis_url: str, folder: Path, **environment: str) -> Process:
@@ -57,3 +59,15 @@ class People:
     def stranger(self) -> httpx.Client:
         """Who shows none."""
         return httpx.Client(base_url=self.server.url, trust_env=False, timeout=20)
+
+
+@contextmanager
+def serving_people(database: str, redis_url: str, folder: Path) -> Iterator[People]:
+    """Have a server for people run until the block ends."""
+    server = people_process(database, redis_url, folder)
+    with running(server):
+        people = People(server, database)
+        try:
+            yield people
+        finally:
+            people.engine.dispose()

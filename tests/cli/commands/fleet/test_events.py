@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from domain.installation.tokens import Role
 from tests.cli.conftest import Rollway
-from tests.support.people.people_api import People, people_process
+from tests.support.people.people_api import serving_people
 from tests.support.rows.deployments import ask, make_deployment
 
 pytestmark = pytest.mark.usefixtures("servers")
@@ -29,12 +29,9 @@ def where(
     if request.param == "database":
         yield {}
         return
-    people = People(people_process(database, redis_url, tmp_path), database)
-    people.server.start()
-    secret = people.token(Role.VIEWER)
-    yield {"ROLLWAY_URL": people.server.url, "ROLLWAY_TOKEN": secret, "DATABASE_URL": None, "REDIS_URL": None}
-    people.server.end(kill=True)
-    people.engine.dispose()
+    with serving_people(database, redis_url, tmp_path) as people:
+        secret = people.token(Role.VIEWER)
+        yield {"ROLLWAY_URL": people.server.url, "ROLLWAY_TOKEN": secret, "DATABASE_URL": None, "REDIS_URL": None}
 
 
 @contextmanager
