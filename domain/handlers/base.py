@@ -71,7 +71,7 @@ class DeploymentHandler(ABC):
         return Bounds()
 
     def glance(self, seen: Glimpse, now: datetime) -> Wait | None:  # noqa: ARG002
-        """Decide from counts alone that a deployment waits; None where routes must be loaded, or it is no wait."""
+        """Decide from counts alone that a deployment waits; None where that takes its routes, or it is no wait."""
         return None
 
     def execute(self, deployments: Iterable[Deployment], now: datetime) -> DeploymentExecutionResult:

@@ -30,7 +30,7 @@ class Deadline(NamedTuple):
 class Bounds(NamedTuple):
     """The limits of one phase: its deadlines, and how many new replicas failed and may fail.
 
-    `last_failure`: why the last new replica failed; a person reads it when the phase has ended.
+    `last_failure`: why the last new replica failed.
     """
 
     deadlines: tuple[Deadline, ...] = ()
@@ -89,7 +89,7 @@ def bounds_of(rollout: Limited, limits: RolloutLimits, desired: int) -> Bounds:
     return Bounds(deadlines, rollout.failed_routes, limits.failures_allowed(desired), rollout.last_failure)
 
 
-@lru_cache(maxsize=64)  # of a whole fleet's cycles hardly one needs the sentence
+@lru_cache(maxsize=64)
 def _timeout(seconds: float) -> str:
     return f"the timeout of {seconds:g} s"
 

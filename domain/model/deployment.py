@@ -77,9 +77,9 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class StartFailures:
-    """The failed starts of one revision in a row, `short_lives` of them soon after the replica had come up.
+    """The failed starts of one revision in a row, `short_lives` of them soon after coming up.
 
-    `came_up_at`: when a replica came up after the last failure; None if none has.
+    `came_up_at`: when a replica came up after the last failure.
     """
 
     revision_id: UUID

@@ -26,7 +26,7 @@ from domain.words.errors import InvalidInputError
 class News:
     """The replicas of one revision that failed, and that came up, counted: from provisioning to healthy.
 
-    `last_failure`: why one of them failed or sickened; None if none did.
+    `last_failure`: why one of them failed or sickened.
     """
 
     revision_id: UUID
@@ -36,7 +36,7 @@ class News:
 
 
 class Became(NamedTuple):
-    """The fate of one route: its revision, its status before and now, why, and whether it was lost with its host."""
+    """The fate of one route. `is_lost`: with its host."""
 
     revision_id: UUID
     was: RouteStatus

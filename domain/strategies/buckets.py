@@ -142,7 +142,7 @@ def next_replaceable_at(routes: Iterable[Route], now: datetime) -> datetime | No
 def worst_first(routes: Iterable[Route]) -> list[Route]:
     """Order routes for draining: out of traffic before in traffic, sick before healthy, misplaced first, then old."""
     aged = sorted(routes, key=_age)
-    return sorted(aged, key=lambda r: 99 * (r.traffic is _IN_TRAFFIC) + 9 * _WORST.get(r.status, -1) - r.is_misplaced)
+    return sorted(aged, key=lambda r: 100 * (r.traffic is _IN_TRAFFIC) + 10 * _WORST.get(r.status, -1) - r.is_misplaced)
 
 
 def ids(routes: Iterable[Route]) -> tuple[UUID, ...]:

@@ -36,9 +36,9 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
         raise ValueError(f"{deployment.name} is deploying without two revisions")
     buckets = Buckets.of(deployment.routes, target, now)
     if not buckets.target:
-        return converge(deployment, current, budget if len(buckets.foreign) > before.desired else before, now)
+        return converge(deployment, current, _resting(budget if len(buckets.foreign) > before.desired else before), now)
     if not buckets.foreign:
-        return converge(deployment, target, budget, now)
+        return converge(deployment, target, _resting(budget), now)
     live = (*buckets.target, *buckets.foreign)
     sick = sick_too_long(live, now)
     misplaced = [route for route in live if deployment.stands_still and route.is_misplaced and route not in sick]
@@ -57,6 +57,12 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
         return Decision.wait(Waits(WaitsFor.NOTHING, "what stands still is whole"), recheck_at)
     said = steps(creating(create, buckets, budget, "old"), draining(len(drained), budget))
     return Decision.moved(said, changes, now if drained else recheck_at)
+
+
+def _resting(budget: Budget) -> Budget:
+    """As at rest n serve; without room n - 1."""
+    least = budget.desired - (budget.ceiling == budget.desired)
+    return budget if budget.alone else replace(budget, keep=max(budget.keep, least))
 
 
 def meanwhile(wait: Decision, kept: Decision) -> Decision:

@@ -162,6 +162,10 @@ def test_in_a_rollout(deployment: Deployment, expected: str) -> None:
         ("▣■|", 0, 1, "create 1"),
         ("▣■|▲", 0, 1, "drain ▲"),
         ("|■■▣", 1, 0, "create 1"),
+        ("▣■■|", 1, 1, "create 1"),
+        ("▣■■■|", 1, 1, "drain ▣"),
+        ("|■■▣", 1, 1, "create 1"),
+        ("▣▣■|", 0, 2, "drain ▣"),
     ],
 )
 def test_what_stands_still_is_moved_as_at_rest(picture: str, s: int, u: int, expected: str) -> None:

@@ -47,9 +47,9 @@ def _exchanged(state: State, decision: ClassifiedDecision, rollout: Rollout) -> 
     too_many = counted(before, state.now) > promised(before).ceiling or len(own) > _wanted(before, rollout)
     serving = sum(route.is_serving for route in before.active_routes) - len(leaving)
     stays = any(route.is_serving and route not in leaving for route in own)
-    moves = all(route.is_misplaced for route in leaving) and stays and serving >= promised(before).keep
+    moves = all(route.is_misplaced for route in leaving) and stays and serving >= _least(before, rollout)
     if leaving and not too_many and not moves:
-        yield "while it is held or paused no old replica that serves leaves, but too many or moved, by the policy"
+        yield "while it is held or paused no old replica that serves leaves, unless there are too many, or it is moved"
 
 
 def _abandoned(state: State, before: Deployment) -> Iterator[str]:
@@ -68,6 +68,12 @@ def _abandoned(state: State, before: Deployment) -> Iterator[str]:
     stops = [route for route in before.routes if route.status is RouteStatus.TERMINATING]
     if not later and counted(before, state.now) < budget.ceiling and not (stops and budget.count_stopping):
         yield "what dies is replaced, wherever it is in its life, and also while it is held or paused"
+
+
+def _least(before: Deployment, rollout: Rollout) -> int:
+    """As at rest: what is moved leaves all that are wanted, or one less where there is no room for one more."""
+    budget, wanted = promised(before), _wanted(before, rollout)
+    return wanted if budget.ceiling > budget.desired else max(0, wanted - 1)
 
 
 def _wanted(before: Deployment, rollout: Rollout | None) -> int:
