@@ -1,9 +1,9 @@
 """A rollout that is held or paused goes nowhere, but what dies is replaced, and a new size is followed.
 
-n = desired; "new" are live replicas of the deploying revision, "old" those of any other.
+n = desired; "new" are live replicas of the deploying revision, "old" the others.
 
     1  no new one                                 -> converge to the old revision, as at rest; to n, where it has grown
-    2  no old one any more                        -> converge to the new revision, as at rest
+    2  no old one                                 -> converge to the new revision, as at rest
     3  more live than the ceiling                 -> drain those above it, the sick first, then new ones
     4  fewer than n, without the sick and (where
        it stands still) the misplaced             -> create old ones, as far as the ceiling leaves room
@@ -60,8 +60,8 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
 
 
 def _resting(budget: Budget) -> Budget:
-    """As at rest n serve; without room n - 1."""
-    least = budget.desired - (budget.ceiling == budget.desired)
+    """At rest n serve; without room n - 1, not none."""
+    least = budget.desired - (1 < budget.desired == budget.ceiling)
     return budget if budget.alone else replace(budget, keep=max(budget.keep, least))
 
 

@@ -174,12 +174,19 @@ def test_what_stands_still_is_moved_as_at_rest(picture: str, s: int, u: int, exp
 
 @pytest.mark.parametrize(
     ("picture", "s", "expected"),
-    [("▣|■", 1, "wait"), ("▣|■", 2, "wait"), ("▣■|■", 2, "drain ▣"), ("■|▣", 1, "drain ▣"), ("▣▣|■", 2, "drain ▣")],
+    [
+        ("▣|", 0, "wait"),
+        ("▣|■", 1, "wait"),
+        ("▣|■", 2, "wait"),
+        ("▣■|■", 2, "drain ▣"),
+        ("■|▣", 1, "drain ▣"),
+        ("▣▣|■", 2, "drain ▣"),
+    ],
 )
 def test_what_stands_still_keeps_an_old_one_or_the_new_revision_would_take_over(
     picture: str, s: int, expected: str
 ) -> None:
-    assert decided(deploying(picture, 1, s=s, u=0, paused_at=NOW)) == expected
+    assert decided(deploying(picture, 1, s=s, u=int(s == 0), paused_at=NOW)) == expected
 
 
 def test_what_stands_still_keeps_as_many_as_the_grown_deployment_needs() -> None:
