@@ -14,6 +14,7 @@ from runtime.base import Replica
 from runtime.probing.probes import Prober
 from runtime.process.runtime import ProcessRuntime
 from tasks.redis.wake import Waker
+from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def work(
     prober = Prober()
     while True:
         began = time.monotonic()
-        probing = ProbePass(engine, runtimes, Waker(client), client, HOST, prober)
+        probing = ProbePass(engine, runtimes, Waker(client), client, HOST, prober, Silences())
         while probing.look() and time.monotonic() < began + WORK_SECONDS:
             time.sleep(PAUSE_SECONDS)
         time.sleep(max(0.0, began + TICK_SECONDS - time.monotonic()))

@@ -22,7 +22,7 @@ BEAT_MISSED_AFTER = timedelta(seconds=15)
 
 
 BACK_FOR = timedelta(seconds=10)
-"""So long after a host is back its replicas may be found to have ended while it was away."""
+"""So long after a host is back, and looked at, its replicas may be found to have ended while it was away."""
 
 
 class HostNotFoundError(RollwayError):
@@ -39,12 +39,13 @@ def looks_until_degraded(seconds: float) -> int:
     return (looks_until_down(seconds) + 1) // 2
 
 
-def is_lost(started_at: datetime, back_at: datetime | None, now: datetime) -> bool:
+def is_lost(started_at: datetime, back_at: datetime | None, now: datetime, looked_at: datetime | None = None) -> bool:
     """Whether the end of a replica is put down to its host: it was started before all workers there were away.
 
-    A machine that was switched off or started anew ends what ran on it; so does a container with its worker.
+    A machine that was switched off or started anew ends what ran on it; so does a container with its worker, and an
+    engine with its containers. `looked_at`: the first look since it is back; beat may be back much later than a worker.
     """
-    return back_at is not None and started_at < back_at <= now <= back_at + BACK_FOR
+    return back_at is not None and started_at < back_at <= now <= max(back_at, looked_at or back_at) + BACK_FOR
 
 
 def refuse_to_forget(host: str, down_since: datetime | None) -> None:

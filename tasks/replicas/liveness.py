@@ -4,6 +4,8 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
@@ -19,18 +21,49 @@ _Found = dict[UUID, Replica | None]
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(eq=False, slots=True)
+class Silences:
+    """The runtimes that gave no answer when they were asked last, and when others began to answer again.
+
+    A worker process has one for all its passes, which are shorter than an engine may be away.
+    """
+
+    _silent: set[str] = field(default_factory=set)
+    _ended: dict[str, float] = field(default_factory=dict)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._silent
+
+    def begin(self, name: str, error: OSError) -> None:
+        """A runtime gave no answer."""
+        if name not in self._silent:
+            _log.warning("a runtime gives no answer; its replicas are unknown", runtime=name, why=str(error))
+        self._silent.add(name)
+
+    def end(self, name: str) -> None:
+        """A runtime gave an answer."""
+        if name in self._silent:
+            self._ended[name] = time.monotonic()
+        self._silent.discard(name)
+
+    def ended_at(self, name: str, now: datetime) -> datetime | None:
+        """When a runtime answered again, by a clock that shows `now`; None when it never was silent."""
+        ended = self._ended.get(name)
+        return None if ended is None else now - timedelta(seconds=time.monotonic() - ended)
+
+
 class Liveness:
     """Asks those first that were not asked for longest, each runtime in a thread of its own.
 
     While a runtime hangs or raises OSError, its replicas are unknown.
     """
 
-    def __init__(self, runtimes: Mapping[str, Runtime]) -> None:
+    def __init__(self, runtimes: Mapping[str, Runtime], silences: Silences) -> None:
         self._runtimes = runtimes
+        self._silences = silences
         self._threads = ThreadPoolExecutor(max(1, len(runtimes)), "liveness")
         self._asking: dict[str, Future[_Found]] = {}
         self._asked: dict[UUID, float] = {}
-        self._silent: set[str] = set()
         self._behind: set[str] = set()
 
     @property
@@ -63,7 +96,7 @@ class Liveness:
 
     def is_unknown(self, route: RouteRow) -> bool:
         """Whether its runtime gave no answer when it was asked last, or has given none yet."""
-        return route.spec.runtime in self._silent or route.spec.runtime in self._asking
+        return route.spec.runtime in self._silences or route.spec.runtime in self._asking
 
     def _ask(self, name: str, routes: Sequence[RouteRow]) -> _Found:
         """Ask one runtime for as many as there is time for, or until it gives no answer; a later look goes on."""
@@ -77,9 +110,7 @@ class Liveness:
             try:
                 found[route.id] = self._runtimes[name].find(route.id)
             except OSError as error:
-                if name not in self._silent:
-                    _log.warning("a runtime gives no answer; its replicas are unknown", runtime=name, why=str(error))
-                self._silent.add(name)
+                self._silences.begin(name, error)
                 break
-            self._silent.discard(name)
+            self._silences.end(name)
         return found

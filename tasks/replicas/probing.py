@@ -24,7 +24,7 @@ from runtime.base import Replica, Runtime
 from runtime.probing.probes import Prober
 from runtime.probing.question import ProbeAnswer
 from tasks.redis.wake import Waker
-from tasks.replicas.liveness import Liveness
+from tasks.replicas.liveness import Liveness, Silences
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.timetable import Timetable
 from tasks.settings import KEY_PREFIX
@@ -44,7 +44,8 @@ class ProbePass:
     """Looks at the running routes of one host, again and again while it is worth it. For one thread.
 
     What runs is read once a second, what is starting at each look. A probe that is in flight when the pass ends stays
-    so in `prober`, which the next pass goes on with: so a replica may hang for longer than any pass lasts.
+    so in `prober`, which the next pass goes on with: so a replica may hang for longer than any pass lasts. So may a
+    runtime, by `silences`.
     """
 
     engine: Engine
@@ -53,16 +54,18 @@ class ProbePass:
     client: redis.Redis
     host: str
     prober: Prober
+    silences: Silences
     _timetable: Timetable = field(default_factory=Timetable)
     _next_read: float = 0.0
     _looked_at: datetime | None = None
     _back_at: datetime | None = None
+    _first_look_at: datetime | None = None
     _last_details: dict[UUID, str] = field(default_factory=dict)
     _said: dict[UUID, str] = field(default_factory=dict)
     _liveness: Liveness = field(init=False)
 
     def __post_init__(self) -> None:
-        self._liveness = Liveness(self.runtimes)
+        self._liveness = Liveness(self.runtimes, self.silences)
 
     def look(self) -> bool:
         """Send the probes that are due, judge what was answered since the last look, write what changed.
@@ -109,6 +112,8 @@ class ProbePass:
         with suppress(RedisError):
             before = self.client.getset(f"{_LAST_LOOK}:{self.host}", now.isoformat())
         last = datetime.fromisoformat(before.decode()) if isinstance(before, bytes) else self._looked_at
+        if last is not None and self._back_at is not None and last < self._back_at:
+            self._first_look_at = now
         self._looked_at = now
         return min(last or now - _TICK, now)
 
@@ -136,13 +141,22 @@ class ProbePass:
         if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
             return self._waits(route, answer, now)
         tail = self._log_tail(route) if verdict.status is RouteStatus.FAILED else None
-        lost = not result.running and is_lost(_probed(route).started_at, self._back_at, now)
-        reason = f"{verdict.reason} while its host {self.host} was away" if lost else verdict.reason
+        lost = "" if result.running else self._lost_with(route, now)
+        reason = f"{verdict.reason} while {lost}" if lost else verdict.reason
         return RouteReport(
             *(route.id, route.deployment_id, route.status, verdict.status, verdict.streak, reason),
             log_tail=tail,
-            is_lost=lost,
+            is_lost=bool(lost),
         )
+
+    def _lost_with(self, route: RouteRow, now: datetime) -> str:
+        """Say what an ended replica was lost with; empty where it ended by itself."""
+        started_at, runtime = _probed(route).started_at, route.spec.runtime
+        if is_lost(started_at, self._back_at, now, self._first_look_at):
+            return f"its host {self.host} was away"
+        if is_lost(started_at, self.silences.ended_at(runtime, now), now):
+            return f"the runtime {runtime!r} was away"
+        return ""
 
     def _waits(self, route: RouteRow, answer: ProbeAnswer | None, now: datetime) -> RouteReport | None:
         """Report why a replica starts for long, once for each answer that it gives."""

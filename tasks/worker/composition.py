@@ -35,6 +35,7 @@ from tasks.hosts.secret_checks import keep_answering
 from tasks.hosts.signs_of_life import SignsGiver, keep_showing_signs_of_life
 from tasks.outbox.courier import Courier
 from tasks.redis.locks import Slots
+from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
 from tasks.seen.exposition import show_metrics
@@ -153,9 +154,14 @@ def _prober_of(host: str) -> Prober:
     return Prober(f"probes of {host}")
 
 
+@cache
+def _silences() -> Silences:
+    return Silences()
+
+
 def probe_pass(host: str) -> ProbePass:
     """A new pass over the running replicas of a host, or of EXTERNAL."""
-    return ProbePass(engine(), runtimes(), waker(), redis_client(), host, _prober_of(host))
+    return ProbePass(engine(), runtimes(), waker(), redis_client(), host, _prober_of(host), _silences())
 
 
 @cache

@@ -15,6 +15,7 @@ from runtime.process.runtime import ProcessRuntime
 from runtime.secrets.host_secrets import HostSecrets
 from tasks.app import TASK_MODULES, app
 from tasks.redis.wake import Waker
+from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass
 from tests.support.rows.deployments import HERE
 from tests.support.workers.replicas import Runtimes
@@ -77,4 +78,4 @@ def secrets(folder: Path) -> HostSecrets:
 @pytest.fixture
 def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) -> Iterator[Callable[[], bool]]:
     with closing(Prober()) as prober:
-        yield ProbePass(engine, runtimes, waker, client, HERE, prober).look
+        yield ProbePass(engine, runtimes, waker, client, HERE, prober, Silences()).look

@@ -10,6 +10,7 @@ from runtime.base import Runtime
 from runtime.external.runtime import ExternalRuntime
 from runtime.probing.probes import Prober
 from tasks.redis.wake import Waker
+from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.rows.deployments import HERE
@@ -31,13 +32,13 @@ def prober() -> Iterator[Prober]:
 
 @pytest.fixture
 def begin(engine: Engine, waker: Waker, client: redis.Redis, prober: Prober) -> Looks:
-    """A pass like any other: it shares the prober of its worker process with those before it."""
-    external = ExternalRuntime(lambda *_: None)
+    """A pass like any other: it shares what its worker process has for all of them."""
+    external, silences = ExternalRuntime(lambda *_: None), Silences()
 
     def make(
         runtimes: dict[str, Runtime] | None = None, prober: Prober = prober, client: redis.Redis = client
     ) -> ProbePass:
-        return ProbePass(engine, runtimes or {"external": external}, waker, client, HERE, prober)
+        return ProbePass(engine, runtimes or {"external": external}, waker, client, HERE, prober, silences)
 
     return make
 

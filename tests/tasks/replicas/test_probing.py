@@ -9,11 +9,13 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.replicas.routes import running_routes
+from db.replicas.signs import show_sign_of_life
 from runtime.docker.runtime import DockerRuntime
 from runtime.probing.probes import Prober
 from runtime.process.runtime import ProcessRuntime
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.timetable import Timetable
+from tasks.settings import KEY_PREFIX
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, NOBODY, make_deployment, read, write
 from tests.support.stack.waiting import eventually
@@ -113,6 +115,23 @@ def test_a_runtime_that_gives_no_answer_fails_nobody_and_holds_up_no_other(
     assert status(engine, starts) == "provisioning", "its start deadline is over, but nothing is known of it"
     service.reply = OK
     until(probing, lambda: status(engine, runs) == status(engine, starts) == "healthy")
+
+
+def test_what_ended_with_its_host_is_lost_however_late_the_first_look_is(
+    engine: Engine, client: redis.Redis, runtimes: dict[str, ProcessRuntime], begin: Looks
+) -> None:
+    def reason(last_look: str) -> str:
+        gone = make_deployment(engine, "■", name=f"looked-{last_look}", n=1, status=SCALING).routes[0]
+        write(engine, "UPDATE routes SET started_at = now() - interval '90 s' WHERE id = %s", gone)
+        (then,) = read(engine, f"SELECT now() - interval '{last_look}' AS at")
+        client.set(f"{KEY_PREFIX}probe:last:{HERE}", then["at"].isoformat())
+        until(begin(dict(runtimes)), lambda: status(engine, gone) == "failed")
+        return str(read(engine, "SELECT status_reason FROM routes WHERE id = %s", gone)[0]["status_reason"])
+
+    in_transaction(engine, lambda connection: show_sign_of_life(connection, HERE, "127.0.0.1"))
+    write(engine, "UPDATE hosts SET back_at = now() - interval '60 s' WHERE name = %s", HERE)
+    assert reason("80 s") == f"its process is gone while its host {HERE} was away"
+    assert reason("1 s") == "its process is gone"
 
 
 def test_a_replica_that_starts_during_a_pass_is_seen_at_its_next_look(
