@@ -141,7 +141,7 @@ class ProbePass:
         if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
             return self._waits(route, answer, now)
         tail = self._log_tail(route) if verdict.status is RouteStatus.FAILED else None
-        lost = "" if result.running else self._lost_with(route, now)
+        lost = "" if result.running else self._ended_with(route, now)
         reason = f"{verdict.reason} while {lost}" if lost else verdict.reason
         return RouteReport(
             *(route.id, route.deployment_id, route.status, verdict.status, verdict.streak, reason),
@@ -149,8 +149,8 @@ class ProbePass:
             is_lost=bool(lost),
         )
 
-    def _lost_with(self, route: RouteRow, now: datetime) -> str:
-        """Say what an ended replica was lost with; empty where it ended by itself."""
+    def _ended_with(self, route: RouteRow, now: datetime) -> str:
+        """Say what took an ended replica with it; empty where it ended by itself."""
         started_at, runtime = _probed(route).started_at, route.spec.runtime
         if is_lost(started_at, self._back_at, now, self._first_look_at):
             return f"its host {self.host} was away"

@@ -108,6 +108,23 @@ def test_every_service_has_bounds_and_no_privileges(compose: Any) -> None:
             )
 
 
+def test_a_first_start_has_a_minute_before_its_health_counts_and_migrations_wait_for_postgres(compose: Any) -> None:
+    waited_for = {
+        name
+        for service in compose["services"].values()
+        for name, how in service.get("depends_on", {}).items()
+        if how["condition"] == "service_healthy"
+    }
+    seconds = {name: _patience(compose["services"][name]["healthcheck"]) for name in {*waited_for, "envoy", "people"}}
+    assert {name: patience for name, patience in seconds.items() if patience < 60} == {}
+    assert compose["services"]["migrate"]["restart"] == "on-failure:5"
+
+
+def _patience(check: Mapping[str, Any]) -> int:
+    """So many seconds a container may take to be healthy for the first time."""
+    return int(check.get("start_period", "0s")[:-1]) + int(check["interval"][:-1]) * int(check["retries"])
+
+
 def test_envoy_flower_and_the_http_api_are_published_and_all_to_this_machine_only(compose: Any) -> None:
     published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
     assert published == {

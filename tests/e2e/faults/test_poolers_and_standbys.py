@@ -97,10 +97,11 @@ def test_a_rollout_goes_through_a_postgres_that_shows_a_certificate_and_a_strang
         fleet.start_workers("worker1", DATABASE_URL=f"{checked}{right}")
         fleet.deploy_first(replicas=1)
         for refused, why in (
+            (f"{url}?sslmode=verify-full", "cannot be checked: name the file of its authority with ?sslrootcert="),
             (f"{checked}{stranger}", "shows a certificate that ?sslrootcert= of DATABASE_URL does not vouch for"),
             (f"{checked}{right}".replace("127.0.0.1", "localhost"), "shows a certificate for another name"),
         ):
-            told = typed(fleet, "status", DATABASE_URL=refused)
+            told = typed(fleet, "status", DATABASE_URL=refused, HOME=str(tmp_path))
             assert (told.returncode, told.stdout) == (3, "")
             assert why in told.stderr
 
