@@ -158,9 +158,9 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
     preview = [route for route in deployment.routes if deployment.rules.preview and is_preview(route)]
     leaving = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
     upstreams, share, beside, previewed, draining = (
-        tuple(_upstreams(deployment.name, routes, faults))
-        for routes in (live, canary or live, baseline or live, preview, leaving)
+        tuple(_upstreams(deployment.name, routes, faults)) for routes in (live, canary, baseline, preview, leaving)
     )
+    share, beside = share if canary else upstreams, beside if baseline else upstreams
     taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *beside, *previewed)}
     given = deployment.canary or Canary()
     return Service(

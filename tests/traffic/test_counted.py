@@ -10,7 +10,7 @@ import pytest
 from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.callers import WAITED_MS, Requests
-from tests.support.pictures.traffic_samples import deployment, route, snapshot
+from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
 from traffic.envoy.clusters import assignment_of, clusters_of
 from traffic.envoy.counted import LONGEST_MS, callers_page, counted
 from traffic.envoy.names import MIRROR_STATISTICS
@@ -100,7 +100,7 @@ def test_a_draining_replica_stays_known_outside_of_what_routes_ask_for() -> None
     (service,) = derive_table(snapshot(deployment(route(1), leaving, at_a_new_one))).services
     assert [upstream.route_id.int for upstream in service.live] == [1]
     assert [upstream.route_id.int for upstream in service.draining] == [2], "its address is a new one's"
-    endpoints = assignment_of("web", clusters_of(service)["web"], service)["endpoints"][0]["lb_endpoints"]
+    endpoints = whole(assignment_of("web", clusters_of(service)["web"], service))["endpoints"][0]["lb_endpoints"]
     told = [
         (endpoint["health_status"], endpoint["metadata"]["filter_metadata"]["envoy.lb"]["serving"])
         for endpoint in endpoints

@@ -68,7 +68,7 @@ def test_there_is_a_cluster_for_a_preview_only_while_there_is_one() -> None:
 
 def test_endpoints_carry_health_weight_and_who_they_are() -> None:
     found = envoy_resources(table(deployment(route(7, status=RouteStatus.DEGRADED, ratio=0.5))))
-    (endpoint,) = found.by_kind[ENDPOINTS]["web"].content["endpoints"][0]["lb_endpoints"]
+    (endpoint,) = whole(found.by_kind[ENDPOINTS]["web"])["endpoints"][0]["lb_endpoints"]
     assert endpoint["endpoint"]["address"]["socket_address"] == {"address": "10.0.0.1", "port_value": 8007}
     assert (endpoint["health_status"], endpoint["load_balancing_weight"]) == ("DEGRADED", 50)
     assert endpoint["metadata"]["filter_metadata"]["rollway"] == {

@@ -1,5 +1,7 @@
 """The clusters of a deployment, as Envoy is told of them, and the endpoints of each."""
 
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from domain.model.states import RouteStatus
@@ -15,6 +17,7 @@ from traffic.envoy.names import (
     mirror_cluster,
     preview_cluster,
 )
+from traffic.resources import Resource, listing, resource
 from traffic.table import Service, Upstream
 
 XDS_CLUSTER = "rollway-xds"
@@ -148,49 +151,55 @@ _UPSTREAM = {
 def stand_ins_of(name: str, service: Service) -> tuple[Upstream, ...]:
     """Return who answers for a canary, or its baseline, what none of its replicas can: the others."""
     sides = {canary_cluster(service.name): service.canary, baseline_cluster(service.name): service.baseline}
-    return service.live if sides.get(name, service.live) not in {(), service.live, None} else ()
+    return service.live if sides.get(name, service.live) not in ((), service.live, None) else ()
 
 
-def assignment_of(name: str, endpoints: tuple[Upstream, ...], service: Service) -> dict[str, Any]:
+def assignment_of(name: str, endpoints: tuple[Upstream, ...], service: Service) -> Resource:
     """The endpoints of a cluster of a deployment; others get a request when none of them is healthy, or has failed.
 
     Those others stand in for a canary; or, where callers stay, they wait for a seat.
     """
-    waiting = _without_seats(endpoints) if service.rules.sticky and name == service.name else ()
+    waiting = _without_seats(endpoints) if service.rules.sticky and name == service.name else frozenset()
     tls = service.replica_tls is not None
-    first = [_lb_endpoint(upstream, tls=tls) for upstream in endpoints if upstream not in waiting]
+    first = [_endpoint(upstream, tls=tls) for upstream in endpoints if upstream not in waiting]
     if name == service.name and service.is_held:
-        first.append(held.place())
-    others = [_lb_endpoint(upstream, tls=tls) for upstream in waiting]
+        first.append(resource(held.place()))
+    others = [_endpoint(upstream, tls=tls) for upstream in endpoints if upstream in waiting]
     if stand_ins := stand_ins_of(name, service):
         failed = f"{endpoints[0].revision_id}{STOOD_IN}"
-        others = [_lb_endpoint(upstream, failed, tls=tls) for upstream in stand_ins]
+        others = [_endpoint(upstream, failed, tls=tls) for upstream in stand_ins]
+    assignment = {"cluster_name": name}
     if not others:
-        return {"cluster_name": name, "endpoints": [{"lb_endpoints": first}]}
-    return {
-        "cluster_name": name,
-        "endpoints": [{"lb_endpoints": first}, {"priority": 1, "lb_endpoints": others}],
-        "policy": {"overprovisioning_factor": 1_000_000},  # one healthy replica is enough for all to answer themselves
-    }
+        return listing(assignment, "endpoints", {"first": (_lot({}, first),)})
+    # one healthy replica is enough for all to answer themselves
+    policy = {"policy": {"overprovisioning_factor": 1_000_000}}
+    lots = {"first": (_lot({}, first),), "others": (_lot({"priority": 1}, others),)}
+    return listing(assignment | policy, "endpoints", lots)
 
 
-def _without_seats(endpoints: tuple[Upstream, ...]) -> tuple[Upstream, ...]:
+def _lot(content: Mapping[str, Any], endpoints: Iterable[Resource]) -> Resource:
+    return listing(content, "lb_endpoints", {"all": tuple(endpoints)})
+
+
+def _without_seats(endpoints: tuple[Upstream, ...]) -> frozenset[Upstream]:
     """Return those that wait for a seat, where others have one."""
     serving = [upstream for upstream in endpoints if upstream.status is not RouteStatus.TERMINATING]
-    waiting = tuple(upstream for upstream in serving if upstream.seat is None)
-    return waiting if len(waiting) < len(serving) else ()
+    waiting = frozenset(upstream for upstream in serving if upstream.seat is None)
+    return waiting if len(waiting) < len(serving) else frozenset()
 
 
-def _lb_endpoint(upstream: Upstream, counts_for: str = "", *, tls: bool) -> dict[str, Any]:
+@lru_cache(maxsize=16_384)
+def _endpoint(upstream: Upstream, counts_for: str = "", *, tls: bool) -> Resource:
     """One replica. Where callers stay, its place among the others is made from `hash_key`: whoever has a seat."""
     revision = counts_for or str(upstream.revision_id)
     who = {"revision": upstream.revision, "revision_id": revision, "route": str(upstream.route_id)}
     serving = "no" if upstream.status is RouteStatus.TERMINATING else "yes"
     speaks = {"envoy.transport_socket_match": _SPEAKS_TLS} if tls else {}
     found_by = {} if upstream.seat is None else {"hash_key": f"seat {upstream.seat}"}
-    return {
+    content = {
         "endpoint": {"address": {"socket_address": {"address": upstream.ip, "port_value": upstream.port}}},
         "health_status": _HEALTH[upstream.status],
         "load_balancing_weight": upstream.weight,
         "metadata": {"filter_metadata": {"rollway": who, "envoy.lb": {"serving": serving, **found_by}, **speaks}},
     }
+    return resource(content)

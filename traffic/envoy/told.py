@@ -24,7 +24,7 @@ def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] 
     left = [*(was[name] for name in gone), *(was[service.name] for service in changed if service.name in was)]
     made = {name: (service, upstreams) for service in changed for name, upstreams in clusters_of(service).items()}
     clusters = {name: resource(cluster_of(name, service)) for name, (service, _) in made.items()}
-    endpoints = {name: resource(assignment_of(name, upstreams, service)) for name, (service, upstreams) in made.items()}
+    endpoints = {name: assignment_of(name, upstreams, service) for name, (service, upstreams) in made.items()}
     without = {name for service in left for name in clusters_of(service)}
     return together(
         {

@@ -145,11 +145,11 @@ async def _requests(first: Any, others: AsyncIterator[Any]) -> AsyncIterator[Dis
 
 
 def _message(response: Response[Published]) -> Any:  # noqa: ANN401  (as above)
-    of_kind = response.table.messages.of[response.kind]
+    of_kind = response.table.messages[response.kind]
     return DiscoveryResponse(
         type_url=TYPE_URLS[response.kind],
         nonce=response.nonce,
         system_version_info=response.table.resources.version,
-        resources=[of_kind[name] for name in response.changed],
+        resources=[of_kind[name].message for name in response.changed],
         removed_resources=response.removed,
     )

@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -27,40 +26,40 @@ TYPE_URLS = {kind: f"type.googleapis.com/{made.DESCRIPTOR.full_name}" for kind, 
 KINDS = {url: kind for kind, url in TYPE_URLS.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Messages:
-    """A message for each resource, by kind and name. `entries`: those that stand in one, encoded, by their version."""
+class Made(NamedTuple):
+    """A resource as Envoy is told of it. `entries`: those that stand in it, encoded, by their versions."""
 
-    of: Mapping[ResourceKind, Mapping[str, Any]]
+    message: Any
     entries: Mapping[str, bytes]
 
 
-NO_MESSAGES = Messages({kind: {} for kind in ResourceKind}, {})
+Messages = Mapping[ResourceKind, Mapping[str, Made]]
+"""What was made of each resource, by kind and name."""
+NO_MESSAGES: Messages = {kind: {} for kind in ResourceKind}
 
 
 def messages_of(resources: Resources, before: Messages = NO_MESSAGES) -> Messages:
     """A message for each resource; what is of the same version is taken from `before`."""
-    entries: dict[str, bytes] = {}
-
-    def message(kind: ResourceKind, name: str, found: Resource) -> Any:  # noqa: ANN401  (a class that protobuf makes)
-        made = DiscoveryResource(name=name, version=found.version)
-        made.resource.type_url = TYPE_URLS[kind]
-        made.resource.value = _encoded(_TYPES[kind], found, before.entries, entries)
-        return made
-
-    of = {
+    return {
         kind: {
             name: old
-            if (old := before.of[kind].get(name)) and old.version == found.version
-            else message(kind, name, found)
+            if (old := before[kind].get(name)) and old.message.version == found.version
+            else _made(kind, name, found, old.entries if old else {})
             for name, found in named.items()
         }
         for kind, named in resources.by_kind.items()
     }
-    return Messages(of, entries or before.entries)
 
 
-def _encoded(made: Any, found: Resource, known: Mapping[str, bytes], entries: dict[str, bytes]) -> bytes:  # noqa: ANN401  (as above)
+def _made(kind: ResourceKind, name: str, found: Resource, known: Mapping[str, bytes]) -> Made:
+    entries: dict[str, bytes] = {}
+    message = DiscoveryResource(name=name, version=found.version)
+    message.resource.type_url = TYPE_URLS[kind]
+    message.resource.value = _encoded(_TYPES[kind], found, known, entries)
+    return Made(message, entries)
+
+
+def _encoded(made: Any, found: Resource, known: Mapping[str, bytes], entries: dict[str, bytes]) -> bytes:  # noqa: ANN401  (a class that protobuf makes)
     """The message's bytes. Entries of a list may follow the rest as they were encoded before, and are noted."""
     own: bytes = made(**_fields(made.DESCRIPTOR, found.content)).SerializeToString(deterministic=True)
     parts = [own]
@@ -70,7 +69,8 @@ def _encoded(made: Any, found: Resource, known: Mapping[str, bytes], entries: di
             kind = message_factory.GetMessageClass(made.DESCRIPTOR.fields_by_name[found.listed].message_type)
             within = kind.FromString(_encoded(kind, entry, known, entries))
             part = made(**{found.listed: [within]}).SerializeToString(deterministic=True)
-        entries[entry.version] = part
+        if not entry.entries:
+            entries[entry.version] = part
         parts.append(part)
     return b"".join(parts)
 

@@ -40,9 +40,8 @@ def seated(number: int, seat: int | None, **settings: Any) -> RouteInTraffic:
 
 def test_who_has_a_seat_is_found_by_it_and_who_waits_is_there_when_the_others_are_ill() -> None:
     leaving = seated(4, 1, status=RouteStatus.TERMINATING)
-    first, waiting = (
-        told(seated(1, 0), seated(2, 2), seated(3, None), leaving).by_kind[ENDPOINTS]["web"].content["endpoints"]
-    )
+    seen = told(seated(1, 0), seated(2, 2), seated(3, None), leaving).by_kind[ENDPOINTS]["web"]
+    first, waiting = whole(seen)["endpoints"]
     marks = [found["metadata"]["filter_metadata"]["envoy.lb"] for found in first["lb_endpoints"]]
     assert marks == [
         {"serving": "yes", "hash_key": "seat 0"},
@@ -55,7 +54,7 @@ def test_who_has_a_seat_is_found_by_it_and_who_waits_is_there_when_the_others_ar
 
 
 def test_without_any_seat_all_take_requests_as_an_older_release_leaves_them() -> None:
-    (only,) = told(seated(1, None), seated(2, None)).by_kind[ENDPOINTS]["web"].content["endpoints"]
+    (only,) = whole(told(seated(1, None), seated(2, None)).by_kind[ENDPOINTS]["web"])["endpoints"]
     assert len(only["lb_endpoints"]) == 2
 
 
