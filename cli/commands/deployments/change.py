@@ -71,6 +71,10 @@ def _is_under_way(view: DeploymentView) -> bool:
     return view.rollout_id is not None and view.paused_at is None
 
 
+def _is_paused(view: DeploymentView) -> bool:
+    return view.paused_at is not None
+
+
 RESTART = Verb(Restart, _restarted, rollout_completed)
 """The half of `rollway restart` that is about a deployment."""
 
@@ -81,7 +85,12 @@ VERBS: Mapping[str, Verb] = {
         lambda result: f"{result['deployment']} is paused{_already(result)}",
         of_all=OfAll("every rollout under way", _is_under_way),
     ),
-    "resume": Verb(Resume, lambda result: f"{result['deployment']} goes on", rollout_completed),
+    "resume": Verb(
+        Resume,
+        lambda result: f"{result['deployment']} goes on",
+        rollout_completed,
+        of_all=OfAll("every paused rollout", _is_paused),
+    ),
     "promote": Verb(
         Promote,
         lambda result: f"{result['deployment']} is promoted as soon as its new replicas are healthy",

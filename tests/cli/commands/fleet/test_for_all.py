@@ -1,4 +1,4 @@
-"""`--all` of `retry` and `pause`: each deployment that is meant, and one that is refused holds up no other."""
+"""`--all` of `retry`, `pause` and `resume`: each deployment that is meant; one that is refused holds up no other."""
 
 import json
 
@@ -34,8 +34,21 @@ def test_pause_all_pauses_what_is_under_way(rollway: Rollway, engine: Engine) ->
     assert snapshot(engine, moving.id).paused_at is not None
 
 
+def test_resume_all_goes_on_with_what_is_paused_and_with_nothing_else(rollway: Rollway, engine: Engine) -> None:
+    paused = [make_deployment(engine, "■■|◇", status=PROVISIONING, name=name) for name in ("api", "web")]
+    moving = make_deployment(engine, "■■|◇", status=PROVISIONING, name="moving")
+    make_deployment(engine, "■■", status=READY, name="still")
+    for name in ("api", "web"):
+        rollway("pause", name)
+    ended = rollway("resume", "--all", "--reason", "the network is back")
+    assert (ended.code, ended.out.splitlines()) == (0, ["api goes on", "web goes on"])
+    assert [snapshot(engine, made.id).paused_at for made in paused] == [None, None]
+    assert snapshot(engine, moving.id).version == 1
+    assert "There is none: --all means every paused rollout" in rollway("resume", "--all").out
+
+
 @pytest.mark.parametrize(
-    "arguments", [["retry"], ["pause", "web", "--all"], ["retry", "--all", "--wait"]], ids=" ".join
+    "arguments", [["retry"], ["pause", "web", "--all"], ["resume", "--all", "--wait"]], ids=" ".join
 )
 def test_one_name_or_all_of_them(rollway: Rollway, arguments: list[str]) -> None:
     assert rollway(*arguments).code == 2
