@@ -11,7 +11,7 @@ import httpx
 import psutil
 
 from bench.zero_loss.picture import RouteSeen
-from bench.zero_loss.service import ScenarioError
+from bench.zero_loss.service import ScenarioError, Service
 from runtime.machine.identity import Identity, is_alive
 from stack.home.folder import Home, project_root
 from stack.home.state import PartState, read_state
@@ -89,6 +89,13 @@ def kill_replica(route: RouteSeen) -> float:
     while process.is_running() and process.status() != psutil.STATUS_ZOMBIE and time.monotonic() < until:
         time.sleep(0.0005)
     return time.time()
+
+
+def lose(service: Service, victim: RouteSeen) -> float:
+    """`kill_replica`, and wait until that was noticed; when it was gone. Raises ScenarioError."""
+    killed_at = kill_replica(victim)
+    service.wait(lambda now: victim.id not in {route.id for route in now.routes}, "the loss to be noticed")
+    return killed_at
 
 
 def replica_process(route: RouteSeen) -> psutil.Process:

@@ -3,8 +3,10 @@
 import os
 import signal
 import time
+from contextlib import suppress
 
 from bench.zero_loss.faults import replica_process, signal_workers
+from bench.zero_loss.picture import RouteSeen
 from bench.zero_loss.service import Service
 from stack.home.folder import Home
 
@@ -14,12 +16,18 @@ _FROZEN_SECONDS = 20.0
 
 
 def freeze_a_replica(service: Service) -> tuple[float, float]:
-    """SIGSTOP to a replica, until every client that waits for it has given up; then it goes on, and all is well again.
+    """`freeze` for one of those that serve; returns when all is well again. Raises ScenarioError."""
+    frozen = freeze(service, service.look().of(service.current)[0])
+    service.settle()
+    return frozen
+
+
+def freeze(service: Service, victim: RouteSeen) -> tuple[float, float]:
+    """SIGSTOP to a replica, until every client that waits for it has given up; then it goes on.
 
     When it froze, and when the prober had noticed, in Unix seconds: what is not idempotent and was sent to it in
     between is lost. Raises ScenarioError.
     """
-    victim = service.look().of(service.current)[0]
     process = replica_process(victim)
     os.kill(process.pid, signal.SIGSTOP)
     frozen_at = time.time()
@@ -31,8 +39,8 @@ def freeze_a_replica(service: Service) -> tuple[float, float]:
         noticed_at = time.time()
         time.sleep(_CLIENTS_PATIENCE)
     finally:
-        os.kill(process.pid, signal.SIGCONT)
-    service.settle()
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGCONT)
     return frozen_at, noticed_at
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.zero_loss.by_hand import restart_one_after_the_other
-from bench.zero_loss.faults import kill_envoy, kill_part, kill_replica, kill_supervisor, rollway, wait_until_back
+from bench.zero_loss.canaries import JUDGED, freeze_the_canary, kill_the_canary
+from bench.zero_loss.faults import kill_envoy, kill_part, kill_supervisor, lose, rollway, wait_until_back
 from bench.zero_loss.frozen import freeze_a_replica, freeze_workers
 from bench.zero_loss.picture import Picture
-from bench.zero_loss.policies import BLUE_GREEN, CANARY, ROLLING
-from bench.zero_loss.service import ScenarioError, Service
+from bench.zero_loss.service import BLUE_GREEN, ROLLING, Service
 from stack.home.folder import Home
 
 _SLOW_START = "0.8"
@@ -58,7 +58,7 @@ def _calm(_service: Service, _home: Home) -> Noted:
 
 
 def _rolling_update(service: Service, _home: Home) -> Noted:
-    _complete(service, service.roll_out())
+    service.complete(service.roll_out())
     return NOTHING
 
 
@@ -72,20 +72,20 @@ def _promotion(service: Service, _home: Home) -> Noted:
     service.do("promote")
     service.wait(lambda _: service.left_traffic_at(blue), f"the proxies' word that {blue} is out of traffic")
     promoted_at = service.left_traffic_at(blue)
-    _complete(service, green)
+    service.complete(green)
     return Noted(old=blue, promoted_at=promoted_at)
 
 
 def _canary(service: Service, _home: Home) -> Noted:
-    _complete(service, service.roll_out(CANARY))
+    service.complete(service.roll_out(JUDGED))
     return NOTHING
 
 
 def _failing_canary(service: Service, _home: Home) -> Noted:
-    new = service.roll_out(CANARY, BROKEN="answers")
+    new = service.roll_out(JUDGED, BROKEN="answers")
     service.wait(lambda _: service.outcome(new), f"its judge to abort {new}")
     service.settle()
-    _expect(service, new, "rolled_back")
+    service.expect(new, "rolled_back")
     return Noted(fails=new)
 
 
@@ -94,7 +94,7 @@ def _abort(service: Service, _home: Home) -> Noted:
     service.wait_for_middle(new)
     service.do("abort")
     service.settle()
-    _expect(service, new, "rolled_back")
+    service.expect(new, "rolled_back")
     return NOTHING
 
 
@@ -102,7 +102,7 @@ def _broken(service: Service, _home: Home) -> Noted:
     new = service.roll_out({**ROLLING, "limits": {"failure_budget": 1}}, BROKEN="health")
     service.wait(lambda _: service.outcome(new), f"the end of the rollout to {new}")
     service.settle()
-    _expect(service, new, "rolled_back")
+    service.expect(new, "rolled_back")
     return Noted(never=new)
 
 
@@ -115,12 +115,12 @@ def _scale(service: Service, _home: Home) -> Noted:
     return NOTHING
 
 
-def _part_killed(part: str, service: Service, home: Home) -> Noted:
+def _killed(parts: Sequence[str], service: Service, home: Home) -> Noted:
     new = service.roll_out(STARTUP_SECONDS=_SLOW_START)
     service.wait_for_middle(new)
-    killed = kill_part(home, part)
-    wait_until_back(home, part, killed)
-    _complete(service, new)
+    for part, process in [(part, kill_part(home, part)) for part in parts]:
+        wait_until_back(home, part, process)
+    service.complete(new)
     return NOTHING
 
 
@@ -128,7 +128,7 @@ def _envoy_killed(service: Service, home: Home) -> Noted:
     new = service.roll_out(STARTUP_SECONDS=_SLOW_START)
     service.wait_for_middle(new)
     away = kill_envoy(home)
-    _complete(service, new)
+    service.complete(new)
     return Noted(away=away)
 
 
@@ -136,7 +136,7 @@ def _workers_frozen(service: Service, home: Home) -> Noted:
     new = service.roll_out(STARTUP_SECONDS=_SLOW_START)
     service.wait_for_middle(new)
     freeze_workers(home)
-    _complete(service, new)
+    service.complete(new)
     return NOTHING
 
 
@@ -147,20 +147,26 @@ def _own_stop(arguments: Sequence[str], service: Service, home: Home) -> Noted:
     if arguments[0] == "up":
         kill_supervisor(home)
     rollway(home, *arguments)
-    _complete(service, new)
+    service.complete(new)
     return NOTHING
 
 
 def _replica_killed(service: Service, _home: Home) -> Noted:
-    victim = service.look().of(service.current)[0]
-    killed_at = kill_replica(victim)
-    service.wait(lambda now: victim.id not in {route.id for route in now.routes}, "the loss to be noticed")
+    killed_at = lose(service, service.look().of(service.current)[0])
     service.settle()
     return Noted(killed_at=killed_at)
 
 
 def _replica_frozen(service: Service, _home: Home) -> Noted:
     return Noted(frozen=freeze_a_replica(service))
+
+
+def _canary_killed(service: Service, _home: Home) -> Noted:
+    return Noted(killed_at=kill_the_canary(service))
+
+
+def _canary_frozen(service: Service, _home: Home) -> Noted:
+    return Noted(frozen=freeze_the_canary(service))
 
 
 def _by_hand(service: Service, home: Home) -> Noted:
@@ -180,26 +186,17 @@ PHASES = (
     Phase("restart", "rollway restart in a rollout", partial(_own_stop, ["restart"])),
     Phase("takeover", "supervisor killed -9 in a rollout, rollway up", partial(_own_stop, ["up"])),
     Phase("envoy", "Envoy restarted in a rollout", partial(_own_stop, ["restart", "--part", "envoy"])),
-    Phase("worker", "worker killed -9 in a rollout", partial(_part_killed, "worker1"), fault=True),
-    Phase("beat", "beat killed -9 in a rollout", partial(_part_killed, "beat"), fault=True),
+    Phase("worker", "worker killed -9 in a rollout", partial(_killed, ["worker1"]), fault=True),
+    Phase("both-workers", "both workers killed -9 in a rollout", partial(_killed, ["worker1", "worker2"]), fault=True),
+    Phase("beat", "beat killed -9 in a rollout", partial(_killed, ["beat"]), fault=True),
     Phase("workers", "workers and beat frozen in a rollout", _workers_frozen, fault=True),
-    Phase("redis", "Redis killed -9 in a rollout", partial(_part_killed, "valkey"), fault=True),
-    Phase("postgres", "Postgres killed -9 in a rollout", partial(_part_killed, "postgres"), fault=True),
-    Phase("xds", "xDS server killed -9 in a rollout", partial(_part_killed, "api"), fault=True),
+    Phase("redis", "Redis killed -9 in a rollout", partial(_killed, ["valkey"]), fault=True),
+    Phase("postgres", "Postgres killed -9 in a rollout", partial(_killed, ["postgres"]), fault=True),
+    Phase("xds", "xDS server killed -9 in a rollout", partial(_killed, ["api"]), fault=True),
     Phase("envoy-killed", "Envoy killed -9 in a rollout", _envoy_killed, fault=True, waits=True),
     Phase("replica", "replica killed -9", _replica_killed, fault=True, waits=True),
     Phase("frozen", "replica frozen", _replica_frozen, fault=True, waits=True),
+    Phase("canary-killed", "a canary's only replica killed -9", _canary_killed, fault=True, waits=True),
+    Phase("canary-frozen", "a canary's only replica frozen", _canary_frozen, fault=True, waits=True),
     Phase("by-hand", "without Rollway: replicas restarted by hand", _by_hand, counts=False, waits=True),
 )
-
-
-def _complete(service: Service, new: str) -> None:
-    service.current = new
-    service.settle()
-    _expect(service, new, "completed")
-
-
-def _expect(service: Service, revision: str, outcome: str) -> None:
-    found = service.outcome(revision)
-    if found != outcome:
-        raise ScenarioError(f"the rollout to {revision} ended as {found or 'nothing'}, and should as {outcome}")

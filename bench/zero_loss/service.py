@@ -14,7 +14,6 @@ import psycopg
 from psycopg.rows import dict_row
 
 from bench.zero_loss.picture import Picture, RouteSeen
-from bench.zero_loss.policies import ROLLING
 from cli.servers import send
 from cli.terminal.exits import UnreachableError
 from domain.commands.messages import parse_command
@@ -22,6 +21,12 @@ from domain.words.errors import RollwayError
 from stack.home.folder import project_root
 from tests.support.stack.waiting import NotInTimeError, eventually
 
+ROLLING: Mapping[str, Any] = {
+    "strategy": "rolling_update",
+    "spec": {"max_surge": 1, "max_unavailable": 1},
+    "limits": {"timeout_seconds": 120},
+}
+BLUE_GREEN: Mapping[str, Any] = {"strategy": "blue_green", "spec": {"auto_promote": False}, "limits": {}}
 _PATIENCE = 60.0
 _POLL = 0.1
 
@@ -103,6 +108,18 @@ class Service:
     def settle(self) -> None:
         """Wait until `current` runs alone, complete, in traffic, and every other replica has ended."""
         self.wait(self._is_settled, f"{self.replicas} x {self.current} and nothing else")
+
+    def complete(self, new: str) -> None:
+        """Wait until it is rolled out. Raises ScenarioError where the rollout ends otherwise."""
+        self.current = new
+        self.settle()
+        self.expect(new, "completed")
+
+    def expect(self, revision: str, outcome: str) -> None:
+        """Raises ScenarioError where the last rollout to a revision has ended otherwise."""
+        found = self.outcome(revision)
+        if found != outcome:
+            raise ScenarioError(f"the rollout to {revision} ended as {found or 'nothing'}, and should as {outcome}")
 
     def wait_for_middle(self, new: str) -> None:
         """Wait until the rollout to `new` is half done: new ones serve, and old ones too."""

@@ -119,7 +119,7 @@ def judge_copies(settings: Judge | None, sums: Sums, since: datetime) -> Judged:
     chance of a false abort holds.
     """
     here = sums if sums.since == since else at_no_weight(sums, since)
-    said = _with_proxies(f"{here.copies.failed:,} of {here.copies.done:,} copies failed", here)
+    said = _with_proxies(f"{here.copies.failed:,} of {here.copies.done:,} answered copies failed", here)
     if settings is None or here.copied.highest < limits_of(settings, had_copies=True).harm:
         return Judged(Found.UNDECIDED, said)
     old, chance = f"{here.old_failed:,} of all requests", _chance("no worse", here.copied.highest)

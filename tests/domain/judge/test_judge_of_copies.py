@@ -46,19 +46,29 @@ def test_while_copies_are_answered_it_is_looked_at_once_a_second() -> None:
     ("judge", "evidence", "verdict", "said"),
     [
         # three failed copies of a tenth are enough beside an old revision that does not fail
-        ({}, [told(20, 1)], Verdict.SKIPPED, "; 1 of 20 copies failed"),
-        ({}, [told(20, 4)], Verdict.GIVE_UP, "4 of 20 copies failed, and 0 of all requests; if it were no worse, the"),
+        ({}, [told(20, 1)], Verdict.SKIPPED, "; 1 of 20 answered copies failed"),
+        (
+            {},
+            [told(20, 4)],
+            Verdict.GIVE_UP,
+            "4 of 20 answered copies failed, and 0 of all requests; if it were",
+        ),
         # what the old revision fails speaks for it, all of it
-        ({}, [told(20, 4, 40)], Verdict.SKIPPED, "; 4 of 20 copies failed"),
-        ({}, [told(20, 4, 4)], Verdict.SKIPPED, "; 4 of 20 copies failed"),
+        ({}, [told(20, 4, 40)], Verdict.SKIPPED, "; 4 of 20 answered copies failed"),
+        ({}, [told(20, 4, 4)], Verdict.SKIPPED, "; 4 of 20 answered copies failed"),
         # half of the chance is for what comes after: this would do for the whole of it
-        ({}, [told(20, 4, 1)], Verdict.SKIPPED, "; 4 of 20 copies failed"),
+        ({}, [told(20, 4, 1)], Verdict.SKIPPED, "; 4 of 20 answered copies failed"),
         # what came before every proxy knew is not looked at
         ({}, [told(20, 20, at=KNOWN_AT)], Verdict.SKIPPED, "no proxy has told yet"),
         # without a judge for errors, or on a dry run, it is said and decides nothing
-        (None, [told(20, 20)], Verdict.SKIPPED, "; 20 of 20 copies failed"),
-        ({"errors": None, "slow": {}}, [told(20, 20)], Verdict.SKIPPED, "; 20 of 20 copies failed"),
-        ({"dry_run": True}, [told(20, 20)], Verdict.SKIPPED, "on a dry run, finds: harm, 20 of 20 copies failed"),
+        (None, [told(20, 20)], Verdict.SKIPPED, "; 20 of 20 answered copies failed"),
+        ({"errors": None, "slow": {}}, [told(20, 20)], Verdict.SKIPPED, "; 20 of 20 answered copies failed"),
+        (
+            {"dry_run": True},
+            [told(20, 20)],
+            Verdict.SKIPPED,
+            "dry run, finds: harm, 20 of 20 answered copies failed",
+        ),
     ],
 )
 def test_harm_that_copies_show(

@@ -120,7 +120,7 @@ def test_a_canary_that_fails_copies_goes_back_before_any_caller_met_it_and_one_t
         fleet.activate(name, "v2")
         eventually(posted_until_it_went_back)
         assert set(callers.answers) == {(200, "v1")}
-        harm = r"rolling_back: \d+ of \d+ copies failed, and 0 of all requests; if it were no worse, the chance "
+        harm = r"rolling_back: \d+ of \d+ answered copies failed, and 0 of all requests; if it were no worse, the "
         assert re.search(harm, history(fleet, name))
         assert "mended" in printed(fleet, name, "v1")
         assert "mended" not in printed(fleet, name, "v2")
