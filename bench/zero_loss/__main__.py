@@ -3,9 +3,9 @@
 A stack of its own with Envoy in a temporary folder, a service of bench/replica.py, an open-loop load, and then:
 a rolling update, a blue-green promotion, a canary that its judge promotes and one that it aborts, an abort, a broken
 revision, scaling, a restart of the stack, another supervisor for it and a restart of Envoy, workers, Redis, Postgres,
-the xDS server and a replica killed with -9, and a replica frozen. At last, for comparison, the same replicas restarted
-by hand. Exit code 0 only when no request failed but those that the aborted canary answered, and those in flight on the
-replica that was killed or hung, and not idempotent.
+the xDS server, a replica and a canary's only one killed with -9, and these two frozen. At last, for comparison, the
+same replicas restarted by hand. Exit code 0 only when no request failed but those that the aborted canary answered, and
+those in flight on the replica that was killed or hung, and not idempotent.
 """
 
 import argparse
