@@ -1,7 +1,5 @@
 """The entry point of `rollway`: commands that are imported when they are asked for, and how a command line ends."""
 
-import atexit
-import gc
 import os
 import re
 import sys
@@ -106,8 +104,6 @@ app = typer.Typer(
 )
 
 _SHOW_TRACEBACKS = "ROLLWAY_TRACEBACKS"
-
-atexit.register(gc.freeze)  # who ends looks for no garbage, which takes a tenth of what `status` costs
 
 
 def _show_version(*, asked: bool) -> None:
