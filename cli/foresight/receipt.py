@@ -12,6 +12,7 @@ import typer
 from cli.completing import deployments_offered
 from cli.options import AsJson
 from cli.servers import Reader
+from cli.terminal.exits import ExitCode
 from cli.terminal.output import print_json, printer
 from db.audit.shown import ReceiptView
 from domain.commands.base import DEPLOYMENT
@@ -34,13 +35,18 @@ def receipt(*, rollout: Rollout, as_json: AsJson = False) -> None:
 
     A worker seals the receipt within a minute after the end: with its SHA-256, and with that of the receipt before of
     the same deployment. From then on it is shown as it was sealed, also when the rollout itself is forgotten.
+
+    Exit code 1 when it, or the one before, was changed since.
     """
     with Reader() as reader:
         found = reader.view(ReceiptView, *_of(rollout))
         deviations = _deviations(reader, found.receipt["rollout"])
     if as_json:
-        return print_json({**asdict(found), "deviations": deviations})
-    return printer().print(receipt_page(found.receipt, found.seal, deviations))
+        print_json({**asdict(found), "deviations": deviations})
+    else:
+        printer().print(receipt_page(found.receipt, found.seal, deviations))
+    if found.seal is not None and (not found.seal.is_intact or found.seal.is_joined is False):
+        raise typer.Exit(ExitCode.REFUSED)
 
 
 def _of(given: str) -> tuple[str, str]:

@@ -3,12 +3,14 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import redis
 from sqlalchemy import Engine
 
 from domain.traffic.nodes import token_of
+from tasks.settings import KEY_PREFIX
 from tests.support.people.asking import KEY
 from tests.support.proxies import plain_http
-from tests.support.rows.deployments import make_deployment, read
+from tests.support.rows.deployments import ask, make_deployment, read
 from tests.support.stack.server_process import Process
 from tests.support.stack.waiting import eventually
 
@@ -38,3 +40,11 @@ def test_however_many_ask_the_fleet_is_read_once_a_second_at_most(api: Process, 
     assert {answer.status_code for answer in answers} == {200}
     eventually(lambda: reads() > before)
     assert reads() - before <= 2 + seconds
+
+
+def test_what_lies_in_the_queue_of_a_subscription_is_told(api: Process, engine: Engine, redis_url: str) -> None:
+    ask(engine, "set_subscription", subscription="ci", celery_task="shop.deployed", queue="shop")
+    with redis.Redis.from_url(redis_url) as client:
+        client.rpush(f"{KEY_PREFIX}shop", "one", "two")
+    told = 'rollway_subscription_queue_length{queue_name="shop"} 2.0'
+    eventually(lambda: told in plain_http.get(f"{api.url}/metrics/fleet", auth=USER).text)

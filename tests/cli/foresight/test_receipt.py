@@ -14,11 +14,12 @@ from tests.support.workers.coordinators import coordinator_without_redis, run_un
 pytestmark = pytest.mark.usefixtures("servers")
 
 
-def rolled_out(engine: Engine) -> None:
-    """From v2 to v1, which is one replica."""
-    make_deployment(engine, "|■", n=1)
+def rolled_out(engine: Engine, revision: str = "v1") -> None:
+    """From v2 to v1, which is one replica; or back."""
+    if revision == "v1":
+        make_deployment(engine, "|■", n=1)
     coordinator = coordinator_without_redis(engine)
-    ask(engine, "activate_revision", deployment="web", revision="v1", actor="ann", reason="sale")
+    ask(engine, "activate_revision", deployment="web", revision=revision, actor="ann", reason="sale")
     for _ in range(3):
         run_until_quiet(coordinator)
         start_all(engine)
@@ -40,11 +41,26 @@ def test_a_sealed_receipt_is_shown_as_it_was_sealed_by_its_id_too(rollway: Rollw
     with transaction(engine) as connection:
         ((deployment_id, rollout_id),) = unsealed(connection, 10)
         seal(connection, deployment_id, rollout_id)
-    document = json.loads(rollway("receipt", str(rollout_id), "--json").out)
-    assert document["receipt"]["outcome"] == "completed"
-    assert document["seal"]["is_intact"] is True
-    write(engine, "UPDATE receipts SET text = replace(text, '\"ann\"', '\"bob\"')")
-    assert "CHANGED since it was sealed" in rollway("receipt", str(rollout_id)).out
+    told = rollway("receipt", str(rollout_id), "--json")
+    assert (told.code, json.loads(told.out)["receipt"]["outcome"]) == (0, "completed")
+    assert json.loads(told.out)["seal"]["is_intact"] is True
+
+
+def test_a_receipt_that_was_changed_is_shown_and_ends_with_exit_code_1(rollway: Rollway, engine: Engine) -> None:
+    for revision in ("v1", "v2"):
+        rolled_out(engine, revision)
+        with transaction(engine) as connection:
+            ((deployment_id, rollout_id),) = unsealed(connection, 10)
+            seal(connection, deployment_id, rollout_id)
+    assert rollway("receipt", str(rollout_id)).code == 0
+    write(engine, "UPDATE receipts SET text = replace(text, '\"ann\"', '\"bob\"') WHERE number = 1")
+    shown = rollway("receipt", str(rollout_id))
+    assert (shown.code, shown.out.rstrip().endswith("CHANGED since then")) == (1, True)
+    write(engine, "UPDATE receipts SET text = replace(text, '\"ann\"', '\"bob\"') WHERE number = 2")
+    shown = rollway("receipt", str(rollout_id))
+    assert (shown.code, "CHANGED since it was sealed" in shown.out) == (1, True)
+    told = rollway("receipt", str(rollout_id), "--json")
+    assert (told.code, json.loads(told.out)["seal"]["is_intact"]) == (1, False)
 
 
 @pytest.mark.parametrize(

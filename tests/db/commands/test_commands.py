@@ -46,14 +46,21 @@ def test_a_revision_takes_values_that_are_not_shown_from_another_and_is_named_by
     assert row["spec"]["env"] == env
 
 
-def test_whether_stopping_replicas_count_outside_a_rollout_is_what_the_policy_says_now(engine: Engine) -> None:
+def test_the_room_of_a_replica_outside_a_rollout_is_what_the_policy_says_now(engine: Engine) -> None:
     counting = {"strategy": "rolling_update", "spec": {"count_stopping": True}}
     ask(engine, "create_deployment", deployment="web", policy=counting)
     (row,) = read(engine, "SELECT id, count_stopping FROM deployments")
     assert row["count_stopping"]
-    for policy, counts in ((ROLLING, False), ({"strategy": "recreate"}, True), (None, False)):
+    roomless = {"strategy": "rolling_update", "spec": {"max_surge": "0%", "max_unavailable": 1}}
+    for policy, counts, may_surge in (
+        (ROLLING, False, True),
+        ({"strategy": "recreate"}, True, False),
+        (None, False, True),
+        (roomless, False, False),
+    ):
         ask(engine, "set_policy", deployment="web", policy=policy)
-        assert snapshot(engine, row["id"]).count_stopping == counts
+        seen = snapshot(engine, row["id"])
+        assert (seen.count_stopping, seen.may_surge) == (counts, may_surge)
 
 
 def test_a_policy_is_replaced_and_removed(engine: Engine) -> None:

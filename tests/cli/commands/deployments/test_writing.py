@@ -78,6 +78,12 @@ def test_a_refusal_is_one_sentence_or_one_document_and_exit_code_1(
     assert plain.err.strip().startswith(error["message"])
 
 
+def test_a_refusal_calls_options_as_they_are_typed(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■|◇", status=PROVISIONING)
+    ended = rollway("promote", "web", "--full")
+    assert (ended.code, ended.err) == (2, "--full needs a --reason, for the history.\n")
+
+
 def test_scale_says_from_and_to(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine, "■■■", n=3)
     assert rollway("scale", "web", "5").out == "web scaled from 3 to 5 replicas\n"

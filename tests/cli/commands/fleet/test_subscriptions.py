@@ -9,6 +9,8 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.replicas.signs import note_webhooks, show_sign_of_life
+from tasks.settings import KEY_PREFIX
+from tasks.worker import connections
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import ask, make_deployment, read, write
 
@@ -30,6 +32,8 @@ def test_who_is_told_of_what_is_listed_with_how_far_it_has_come(rollway: Rollway
     shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
     assert shown["ci"] == "webhook ci deployment.scaled of web 1, since a moment ago 1 - ci answered 500"
     assert shown["shop"] == "task shop.deployed in celery all 2, since a moment ago 0 0"
+    connections.redis_client().rpush(f"{KEY_PREFIX}celery", "one", "two")
+    assert [view["queued"] for view in json.loads(rollway("subscriptions", "--json").out)] == [None, 2]
     assert [view["given_up"] for view in json.loads(rollway("subscriptions", "--json").out)] == [1, 0]
     doctor = rollway("doctor")
     assert doctor.code == 0

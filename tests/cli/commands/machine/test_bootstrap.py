@@ -68,6 +68,8 @@ def test_a_prometheus_is_told_the_targets_of_the_stack_that_runs_and_a_token(
     write_state(home, StackState(supervisor=here, phase="running", database_url="", redis_url="", parts=parts))
     said = yaml.safe_load(rollway("scrape-config").out)
     assert said == json.loads(rollway("scrape-config", "--json").out)
+    assert said["global"]["evaluation_interval"] == "5s", "alerts wait for 10 s and more, not for Prometheus' minute"
+    assert said["alerting"]["alertmanagers"]
     processes, fleet = said["scrape_configs"]
     ours = [f"127.0.0.1:{made.metrics[name]}" for name in ("beat", "worker1")]
     labels = {"host": socket.gethostname()}
