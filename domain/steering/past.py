@@ -98,7 +98,7 @@ def way_back(deployment: Deployment, ended: Sequence[EndedRollout], now: datetim
             return WayBack(stack[-1])
         raise _already_undone(deployment.name, undone.name, stack[-1].name, good[-1].name if good else "")
     if not good:
-        raise _nothing_before(deployment.name, before[-1].name if before else "")
+        raise _nothing_before(deployment.name, before[-1].name if before else "", stack[-2].name if stack[1:] else "")
     return WayBack(good[-1], _size_before(deployment, ended[-1]))
 
 
@@ -159,9 +159,11 @@ def _already_undone(deployment: str, undone: str, current: str, further: str) ->
     return AlreadyUndoneError(message, deployment=deployment, undone=undone, current=current, further=further)
 
 
-def _nothing_before(deployment: str, rolled_back: str) -> NoPreviousRevisionError:
-    """`rolled_back`: what ran before and was rolled back itself, if anything did."""
+def _nothing_before(deployment: str, rolled_back: str, same: str) -> NoPreviousRevisionError:
+    """`rolled_back`: what ran before and was rolled back itself, if anything did; `same`: what ran, whatever it was."""
     message = f"no rollout has led to the current revision of {deployment}; name the revision to go back to"
+    if same:
+        message = f"{same}, which {deployment} ran before, runs the same; name the revision to go back to"
     if rolled_back:
         message = (
             f"what {deployment} ran before was rolled back itself; "

@@ -117,6 +117,7 @@ ROWS = [
     Row("after an undo that did not work out", at_rest(), "v0→v1 v1→v2 v2⇄v1", "to v0: create 1, drain ■"),
     Row("that did not work out, nothing before", at_rest(), "v1→v2 v2⇄v1", "refused: v1 was rolled back itself"),
     Row("after a restart", at_rest(), "v0→v1 v1→v1.r1", "to v0: create 1, drain ■"),
+    Row("after a restart, nothing before", at_rest(), "v1→v1.r1", "refused: v1 ran the same before"),
     Row("first revision", at_rest(), "", "refused: nothing before"),
     Row("first revision, starting", resting("◇◇◇"), "", "refused: nothing before"),
     Row("pending", resting("", status=PENDING, current_revision_id=None), "", "refused: nothing before"),
@@ -183,6 +184,8 @@ def in_short(refusal: RollwayError) -> str:
         case "already_undone":
             further = refusal.detail["further"]
             return f"{refusal.detail['undone']} is undone already" + (f", to {further}" if further else "")
+        case "no_previous_revision" if "v1, which web ran before, runs the same" in refusal.message:
+            return "v1 ran the same before"
         case "no_previous_revision":
             return "v1 was rolled back itself" if "'rollway undo web --to v1'" in refusal.message else "nothing before"
         case _:
