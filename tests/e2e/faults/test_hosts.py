@@ -114,6 +114,26 @@ def test_a_rollout_ends_as_promised_though_a_machine_is_started_anew_in_the_midd
     assert {route["status_reason"] for route in lost} == {"its process ended while its host west was away"}
 
 
+def test_a_rollout_ends_as_promised_though_the_only_machine_is_started_anew_and_its_beat_is_late(fleet: Fleet) -> None:
+    fleet.start_workers("worker")
+    fleet.start_beat()
+    fleet.deploy_first(replicas=4, policy={"strategy": "rolling_update", "spec": {"max_surge": 4}})
+    fleet.add_revision("web", "v2", STARTUP_SECONDS="1")
+    fleet.activate("web", "v2")
+    eventually(lambda: len(fleet.replica_processes("web")) == 8, what="the new replicas")
+    for name in ("beat", "worker"):
+        fleet.kill(name)
+    for process in fleet.replica_processes("web"):
+        process.kill()
+    eventually(lambda: fleet.rows("SELECT FROM hosts WHERE last_seen_at < now() - interval '2.6 s'"))
+    fleet.start_workers("worker-again")
+    eventually(lambda: fleet.rows("SELECT FROM hosts WHERE back_at < now() - interval '11 s'"), what="a late beat")
+    fleet.start_beat("beat-again")
+    fleet.wait_until_ready("web", "v2", 4)
+    (rollout,) = fleet.rollouts("web")
+    assert (rollout["outcome"], rollout["failed_routes"]) == ("completed", 0), "what a machine ended is no failure"
+
+
 def test_a_host_that_comes_back_stops_what_was_replaced_and_adopts_nothing_twice(
     two_hosts: Fleet, homes: dict[str, Path]
 ) -> None:
