@@ -2,18 +2,21 @@
 
 import json
 import re
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
+from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from reference.metrics import metrics
 from stack.home.folder import project_root
 from tests.support.faults import faults_at_rest, faults_at_work
-from tests.support.faults.prometheus import MISSING, RULES, rules
+from tests.support.faults.prometheus import MISSING, RULES, program, rules
 from tests.support.faults.watched import Watched
 from tests.support.stack.waiting import eventually
 
@@ -81,6 +84,23 @@ def test_each_fault_makes_its_alert_fire_until_it_is_put_right(watched: Watched,
         assert [summary for summary in summaries if "error" in summary or "no value" in summary] == []
     for alert, of in labels.items():
         eventually(partial(prometheus.is_over, alert, of), 60, f"{alert} to be over: {of}")
+
+
+def test_a_full_disk_is_told_on_when_the_process_that_told_of_it_has_died(tmp_path: Path) -> None:
+    promtool = program("promtool")
+    if promtool is None:
+        pytest.skip(MISSING)
+    told = {"rollway_home_free_bytes": "5x9 stale", "rollway_home_size_bytes": "100x9 stale"}
+    series = [{"series": f'{name}{{instance="vm"}}', "values": values} for name, values in told.items()]
+    (rule,) = (each for each in rules() if each["alert"] == "RollwayDiskFull")
+    said = {"summary": "the disk of ROLLWAY_HOME at vm has 5% left", "runbook": rule["annotations"]["runbook"]}
+    fires = {"exp_labels": {"instance": "vm", **rule["labels"]}, "exp_annotations": said}
+    expected = {"eval_time": "50m", "alertname": rule["alert"], "exp_alerts": [fires]}
+    tried = {"interval": "1m", "input_series": series, "alert_rule_test": [expected]}
+    file = tmp_path / "disk.yml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "tests": [tried]}), encoding="utf-8")
+    ended = subprocess.run([promtool, "test", "rules", file], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 DASHBOARD = project_root() / "monitoring/rollway.dashboard.json"
