@@ -42,7 +42,7 @@ class ForgetHost(Command):
 
     task = "rollway.forget_host"
     answer = HostForgotten
-    door = Door("POST", "/v1/hosts/{host}/forget", Role.ADMIN, is_of_fleet=True, label="Forget a host …")
+    door = Door("POST", "/v1/hosts/{host}/forget", Role.ADMIN, is_of_fleet=True, label="Forget …")
 
     host: str = Field(min_length=1, max_length=63)
     """The name of the host."""
@@ -64,7 +64,7 @@ class DrainHost(Command):
 
     task = "rollway.drain_host"
     answer = HostDrained
-    door = Door("POST", "/v1/hosts/{host}/drain", Role.ADMIN, is_of_fleet=True, label="Empty a host …")
+    door = Door("POST", "/v1/hosts/{host}/drain", Role.ADMIN, is_of_fleet=True, label="Empty …")
 
     host: str = Field(min_length=1, max_length=63)
     """The name of the host."""
@@ -82,7 +82,7 @@ class UndrainHost(Command):
 
     task = "rollway.undrain_host"
     answer = HostUndrained
-    door = Door("POST", "/v1/hosts/{host}/undrain", Role.ADMIN, is_of_fleet=True, label="Use a host again …")
+    door = Door("POST", "/v1/hosts/{host}/undrain", Role.ADMIN, is_of_fleet=True, label="Use again …")
 
     host: str = Field(min_length=1, max_length=63)
     """The name of the host."""

@@ -1,7 +1,7 @@
 """Hosts on the live page: whether each is seen, what runs there, and what is wrong with it."""
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from domain.installation.tokens import Role
 from tests.support.people.browser import fits, log_in, serious
@@ -54,3 +54,69 @@ def test_who_may_see_some_deployments_alone_sees_no_hosts(
     page.goto(f"{people.server.url}/hosts")
     expect(page.locator("#hosts .why")).to_be_visible()
     expect(page.locator(".host")).to_have_count(0)
+
+
+def test_a_host_is_emptied_used_again_and_forgotten_beside_its_name_and_a_refusal_is_told(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    running_fleet.start_workers("spare", host="spare")
+    running_fleet.start_workers("gone", host="gone")
+    page = log_in(context, people.server.url, people.token(Role.ADMIN, name="eve"), "/hosts")
+    spare, gone = (page.locator(".host").filter(has_text=name) for name in ("spare", "gone"))
+    expect(spare.get_by_role("button")).to_have_text(["Empty …"])
+    answer(page, spare, "Empty", "a new disk")
+    expect(spare).to_contain_text("drained by eve")
+    expect(spare.get_by_role("button")).to_have_text(["Use again …"])
+    expect(page.locator("#main")).to_be_focused()  # what was pressed is not there any more
+    answer(page, spare, "Use again", "it is back")
+    expect(spare.get_by_role("button")).to_have_text(["Empty …"])
+    expect(spare).not_to_contain_text("drained")
+
+    for name in ("spare", "gone"):
+        running_fleet.kill(name)
+    answer(page, gone, "Forget", "it was sold")
+    expect(gone).to_have_count(0)
+    spare.get_by_role("button", name="Forget").click()
+    running_fleet.ask("forget_host", host="spare")
+    dialog = page.get_by_role("dialog", name="Forget: spare, as eve")
+    dialog.get_by_label("Reason").fill("it was sold too")
+    dialog.locator("#ask-do").click()
+    expect(page.locator("#ask-wrong")).to_contain_text("there is no host spare")
+    assert serious(page) == []
+    assert fits(page)
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Deployments").click()
+    expect(page.get_by_role("button", name="Apply …")).to_be_visible()
+    expect(page.get_by_role("button", name="Empty …")).to_have_count(0)
+
+
+@pytest.mark.usefixtures("running_fleet")
+def test_who_may_not_steer_hosts_has_no_button_beside_them(people: People, context: BrowserContext) -> None:
+    page = log_in(context, people.server.url, people.token(Role.OPERATOR))
+    with page.expect_response("**/v1/offered") as offered:
+        page.get_by_role("link", name="Hosts").click()
+    assert offered.value.ok
+    expect(page.locator(".host").filter(has_text="here")).to_be_visible()
+    expect(page.locator(".host").get_by_role("button")).to_have_count(0)
+
+
+@pytest.mark.usefixtures("running_fleet")
+def test_on_a_telephone_the_head_of_the_page_is_one_row(people: People, context: BrowserContext) -> None:
+    secret = people.token(Role.OPERATOR, name="a-machine-with-a-name-as-long-as-names-are")
+    page = log_in(context, people.server.url, secret, "/hosts")
+    for width in (390, 360):
+        page.set_viewport_size({"width": width, "height": 800})
+        parts = page.locator("header > *, header form > *:not([type=hidden])").all()
+        boxes = [box for part in parts if (box := part.bounding_box())]
+        assert max(box["y"] for box in boxes) < min(box["y"] + box["height"] for box in boxes), boxes
+        assert max(box["x"] + box["width"] for box in boxes) <= width, boxes
+    assert serious(page) == []
+    assert fits(page)
+
+
+def answer(page: Page, host: Locator, button: str, reason: str) -> None:
+    """A button beside a host, and its dialog."""
+    host.get_by_role("button", name=button).click(timeout=60_000)
+    page.get_by_role("dialog").get_by_label("Reason").fill(reason)
+    page.locator("#ask-do").click()
+    expect(page.get_by_role("dialog")).to_be_hidden()

@@ -15,20 +15,25 @@ let offer = null;
 let typed = null;
 let asking = new AbortController();
 
-/** A row of what the server offers this person now. `waitsFor`: the verb that a deployment waits for. */
-export function buttons(offered, waitsFor = "") {
+/** Whether it is about one host, so that it stands beside that host. */
+export const isOfHost = ({ fields }) => fields.some(({ name }) => name === "host");
+
+/** A row of what the server offers this person now. `waitsFor`: the verb that a deployment waits for; `whose`: the host it is beside. */
+export function buttons(offered, waitsFor = "", whose = "") {
   if (!offered.length) return null;
   const made = offered.map(({ verb, label }) =>
     h("button", { "data-ask": verb, "data-key": verb, class: verb === waitsFor ? "primary" : null, type: "button" }, label));
-  return h("div", { class: "buttons", role: "group", "aria-label": "What you can do", "data-key": "buttons" }, made);
+  return h("div", { class: "buttons", role: "group", "aria-label": whose ? `What you can do with ${whose}` : "What you can do", "data-key": "buttons" }, made);
 }
 
-/** Opens the dialog when a button is pressed. `shown()`: what the page knows; `refresh()`: read it anew. */
+/** Opens the dialog when a button is pressed. `shown(button)`: what the page knows; `refresh()`: read it anew. */
 export function offerButtons(shown, refresh) {
   document.addEventListener("click", (event) => {
-    const name = event.target.closest("[data-ask]")?.dataset.ask;
-    const found = shown().offered.find(({ verb }) => verb === name);
-    if (found) open(found, shown());
+    const button = event.target.closest("[data-ask]");
+    if (!button) return;
+    const known = shown(button);
+    const found = known.offered.find(({ verb }) => verb === button.dataset.ask);
+    if (found) open(found, known);
   });
   form.addEventListener("input", (event) => {
     if (event.target.name === "reason") return;
@@ -38,23 +43,29 @@ export function offerButtons(shown, refresh) {
   form.addEventListener("change", (event) => event.target.name === "reason" || showPlan());
   document.getElementById("ask-no").addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", leavePlan);
-  dialog.addEventListener("close", () => document.activeElement === document.body && document.getElementById("main").focus());
+  dialog.addEventListener("close", keepFocus);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     press(refresh);
   });
 }
 
-async function open(found, { deployment, document: whole }) {
+/** Who uses a keyboard stays in the page when what was pressed is gone. */
+function keepFocus() {
+  if (document.activeElement === document.body) document.getElementById("main").focus();
+}
+
+async function open(found, { deployment, document: whole, host }) {
   const title = found.label.replace(" …", "");
-  const name = deployment?.name;
-  offer = { ...found, place: name ? `/deployments/${encodeURIComponent(name)}/${found.verb}` : `/fleet/${found.verb}` };
+  const name = deployment?.name ?? host;
+  const fields = found.fields.filter((field) => !host || field.name !== "host");
+  offer = { ...found, fields, place: deployment ? `/deployments/${encodeURIComponent(name)}/${found.verb}` : `/fleet/${found.verb}` };
   document.getElementById("ask-head").textContent = `${name ? `${title}: ${name}` : title}, as ${document.body.dataset.token}`;
   document.getElementById("ask-what").textContent = found.what;
   document.getElementById("ask-do").textContent = title;
   const known = await knownOf(found, deployment, whole);
   const revision = (whole?.revisions ?? []).map((each) => each.name).filter((each) => each !== deployment.current_revision);
-  document.getElementById("ask-fields").replaceChildren(h("div", {}, inputs(found.fields, known, { revision })));
+  document.getElementById("ask-fields").replaceChildren(h("div", {}, inputs(fields, known, { revision }), host ? h("input", { type: "hidden", name: "host", value: host }) : null));
   form.elements.reason.value = "";
   // pressed twice, or sent again after a break, it is done once
   form.elements.request_id.value = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -146,6 +157,7 @@ async function press(refresh) {
     dialog.close();
     say(`${button.textContent}: done`);
     await refresh();
+    keepFocus();
   } catch (error) {
     wrong.textContent = error.detail ?? "The server did not answer. Press it again: it is done once, however often it is sent.";
   } finally {

@@ -1,5 +1,5 @@
 // The list of deployments: what waits for a person on top, then what is in trouble, the others by name.
-import { buttons, offerButtons } from "./ask.js";
+import { buttons, isOfHost, offerButtons } from "./ask.js";
 import { h, morph } from "./dom.js";
 import { drawCounts, kindOf } from "./sections/counts.js";
 import { ask, follow, insist } from "./stream.js";
@@ -174,7 +174,7 @@ function readUnproven() {
 
 offerButtons(() => shown, refresh);
 insist(async () => {
-  shown.offered = (await ask("/v1/offered")).items;
+  shown.offered = (await ask("/v1/offered")).items.filter((button) => !isOfHost(button));
   document.getElementById("offered").replaceChildren(...[buttons(shown.offered)].filter(Boolean));
 });
 filter.addEventListener("input", sift);

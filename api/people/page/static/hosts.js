@@ -1,10 +1,12 @@
 // The hosts that replicas run on: whether each is seen, what runs there, and what is wrong with it, which stands on top.
+import { buttons, isOfHost, offerButtons } from "./ask.js";
 import { h, morphChildren } from "./dom.js";
-import { ask, isFinal, watch } from "./stream.js";
+import { ask, insist, isFinal, watch } from "./stream.js";
 import { say, setClock, since, tenths, tick } from "./words.js";
 
 const TONES = { down: "bad", deaf: "bad", silent: "warn", up: "good" };
 const known = new Map();
+let offered = [];
 
 function draw(made) {
   morphChildren(document.getElementById("hosts"), h("div", {}, made));
@@ -45,8 +47,14 @@ function row(host) {
     h("span", { class: "dim" }, "seen ", since(seen, "ago")),
     clock(host),
     h("span", { class: "dim" }, `contract ${contract}`),
+    buttons(offered.filter(({ verb }) => suits(verb, host)), "", name),
     Object.keys(host.stays).length ? h("ul", { class: "stays" }, Object.entries(host.stays).sort().map(stay)) : null,
   );
+}
+
+/** Whether it would change something now; the server decides whether it is done. */
+function suits(verb, { state, drained_at: drained }) {
+  return { drain: !drained, undrain: drained, forget: state === "down" }[verb];
 }
 
 function clock({ clock_offset_seconds: offset, is_clock_off: isOff }) {
@@ -59,5 +67,9 @@ function stay([deployment, until]) {
   return h("li", {}, link, ` is here until ${until || "its replicas are up elsewhere"}`);
 }
 
+offerButtons((button) => ({ offered, host: button.closest(".host").dataset.key }), refresh);
+insist(async () => {
+  offered = (await ask("/v1/offered")).items.filter(isOfHost);
+}).then(() => insist(refresh));
 setInterval(() => document.visibilityState === "visible" && tick(), 1000);
 watch(refresh);
