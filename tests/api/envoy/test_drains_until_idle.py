@@ -1,10 +1,13 @@
 """Draining replicas behind a real Envoy: no new request, the answers under way told until the last has ended."""
 
 import os
+import socket
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from threading import Thread
 from uuid import UUID
 
 import httpx
@@ -62,6 +65,55 @@ def test_an_answer_under_way_is_told_until_it_ends_and_no_new_request_comes(
         assert answer.result().json()["replica"] == "leaves"
         eventually(lambda: is_idle(edge, made.routes[0]))
         assert leaves.served["GET"] == asked
+
+
+_HEAD = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+
+@pytest.fixture
+def echo() -> Iterator[str]:
+    """The address of a replica that turns to a WebSocket whatever it is asked, and says again what it hears."""
+
+    class Echo(StreamRequestHandler):
+        def handle(self) -> None:
+            while self.rfile.readline().strip():
+                pass
+            self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\n" + _HEAD)
+            while heard := self.connection.recv(100):
+                self.wfile.write(heard)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Echo) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield "{}:{}".format(*server.server_address)
+        server.shutdown()
+
+
+def test_a_websocket_on_a_replica_that_leaves_carries_on_until_its_caller_ends_it(edge: Edge, echo: str) -> None:
+    made = edge.make("■", echo, n=0)
+    route = made.routes[0]
+
+    def opened() -> tuple[socket.socket, bytes]:
+        client = socket.create_connection(("127.0.0.1", edge.envoy.port), timeout=10)
+        client.sendall(f"GET /{made.name}/ HTTP/1.1\r\nHost: a\r\n".encode() + _HEAD)
+        return client, client.recv(4096)
+
+    def is_open() -> bool:
+        client, said = opened()
+        client.close()
+        return said.startswith(b"HTTP/1.1 101")
+
+    eventually(is_open)
+    client, said = opened()
+    with client:
+        assert said.startswith(b"HTTP/1.1 101")
+        edge.routes.drain(route)
+        eventually(lambda: edge.routes.released(route))
+        eventually(lambda: told(edge, route) == (1, 0))
+        for word in (b"one", b"two"):
+            client.sendall(word)
+            assert client.recv(100) == word
+    eventually(lambda: is_idle(edge, route))
 
 
 def test_beside_a_sick_replica_none_that_leaves_gets_a_request(edge: Edge) -> None:
