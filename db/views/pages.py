@@ -1,5 +1,6 @@
 """The reads for people, a page at a time: so much of a list, and from where the next page goes on."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +11,7 @@ from psycopg import Connection
 from psycopg.rows import class_row, dict_row, scalar_row
 
 from db.views.deployments import DeploymentView, existing_deployments
-from db.views.rollouts import RolloutView, rollouts_by_id
+from db.views.rollouts import KeptRollout, RolloutView, rollouts_by_id
 from db.views.timeline import HistoryView, RevisionView, shown
 from domain.words.errors import InvalidInputError
 
@@ -36,12 +37,27 @@ _ROLLOUTS = """
      ORDER BY id DESC LIMIT %(limit)s
 """
 
+# the text of those of the page alone is read as JSON
+_KEPT = """
+    SELECT page.rollout_id AS id, told."from" AS from_revision, told."to" AS to_revision, told.outcome,
+           told.started_at, told.ended_at, told.actor, told.reason, page.number
+      FROM (SELECT r.rollout_id, r.number, r.text FROM receipts r
+             WHERE r.deployment_id = %(deployment)s AND (%(before)s::bigint IS NULL OR r.number < %(before)s)
+               AND NOT EXISTS (SELECT FROM rollouts o WHERE o.id = r.rollout_id)
+             ORDER BY r.number DESC LIMIT %(limit)s) page,
+           json_to_record(page.text::json) AS told("from" text, "to" text, outcome text, started_at timestamptz,
+                                                   ended_at timestamptz, actor text, reason text)
+     ORDER BY page.number DESC
+"""
+
 _HISTORY = """
     SELECT id, phase, result, error_code, target, actor, message, attempts, rollout_id, created_at, updated_at
       FROM deployment_history
      WHERE deployment_id = %(deployment)s AND (%(at)s::timestamptz IS NULL OR (updated_at, id) < (%(at)s, %(before)s))
      ORDER BY updated_at DESC, id DESC LIMIT %(limit)s
 """
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +94,16 @@ def rollouts_page(connection: Connection[Any], deployment: UUID, cursor: str, li
     found: list[UUID] = ids.execute(_ROLLOUTS, _asked(deployment, cursor, limit)).fetchall()
     views = rollouts_by_id(connection, found[:limit])
     return Page([views[rollout] for rollout in found[:limit]], str(found[limit - 1]) if len(found) > limit else None)
+
+
+def kept_page(connection: Connection[Any], deployment: UUID, cursor: str, limit: int) -> Page[KeptRollout]:
+    """Read the rollouts that only their receipts keep, the newest first."""
+    if cursor and not _NUMBER.fullmatch(cursor):
+        raise _no_cursor()
+    asked = {"deployment": deployment, "before": int(cursor) if cursor else None, "limit": limit + 1}
+    rows = connection.cursor(row_factory=dict_row).execute(_KEPT, asked).fetchall()
+    numbers = [row.pop("number") for row in rows]
+    return Page([KeptRollout(**row) for row in rows[:limit]], str(numbers[limit - 1]) if len(rows) > limit else None)
 
 
 def history_page(connection: Connection[Any], deployment: UUID, cursor: str, limit: int) -> Page[HistoryView]:

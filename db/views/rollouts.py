@@ -73,6 +73,20 @@ class RolloutView:
         return Rollout(policy=policy, canary=canary, **shared_fields(self, Rollout))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRollout:
+    """An ended rollout whose rows are cut, as its receipt keeps it."""
+
+    id: UUID
+    from_revision: str
+    to_revision: str
+    actor: str
+    reason: str
+    started_at: datetime
+    ended_at: datetime
+    outcome: str
+
+
 def rollouts_by_id(connection: Connection[Any], ids: Iterable[UUID]) -> dict[UUID, RolloutView]:
     """Rollouts, running or ended, by their ids."""
     cursor = connection.cursor(row_factory=class_row(RolloutView))

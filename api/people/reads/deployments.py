@@ -20,8 +20,8 @@ from api.people.reads.table import Shape
 from db.views.deployments import DeploymentView, deployment_by_id, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document
 from db.views.fleet.entrances import ReachedView
-from db.views.pages import Page, deployments_page, history_page, revisions_page, rollouts_page
-from db.views.rollouts import RolloutView
+from db.views.pages import Page, deployments_page, history_page, kept_page, revisions_page, rollouts_page
+from db.views.rollouts import KeptRollout, RolloutView
 from db.views.routes import RouteView, all_routes, last_failed_route, routes_abbreviated
 from db.views.timeline import HistoryView, Progress, RevisionView, hidden_differences, progress_of, revision_shown
 from domain.cycle.standing import Tone
@@ -66,6 +66,14 @@ def rollouts(
     """The rollouts of a deployment."""
     view = named(connection, asked)
     return page_of(rollouts_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
+
+
+def receipts(
+    connection: Connection, asked: Asked[PageParameters]
+) -> Annotated[Document, Shape((KeptRollout,), "page")]:
+    """Show rollouts of a deployment that are forgotten but for their receipts, the newest first."""
+    view = named(connection, asked)
+    return page_of(kept_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
 
 
 def history(connection: Connection, asked: Asked[PageParameters]) -> Annotated[Document, Shape((HistoryView,), "page")]:

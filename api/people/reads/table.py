@@ -91,6 +91,7 @@ ON_THE_PAGE = frozenset(
             for part in (
                 "history",
                 "rollouts",
+                "receipts",
                 "routes",
                 "revisions",
                 "offered",
@@ -114,6 +115,7 @@ READS: Sequence[Read] = (
     Read("GET", _REVISION, _VIEWER, f"{_HERE}.deployments.revision"),
     Read("GET", f"{_REVISION}/difference", _VIEWER, f"{_HERE}.deployments.revision_difference"),
     Read("GET", f"{DEPLOYMENT}/rollouts", _VIEWER, f"{_HERE}.deployments.rollouts"),
+    Read("GET", f"{DEPLOYMENT}/receipts", _VIEWER, f"{_HERE}.deployments.receipts"),
     Read("GET", f"{DEPLOYMENT}/history", _VIEWER, f"{_HERE}.deployments.history"),
     Read("GET", f"{DEPLOYMENT}/routes", _VIEWER, f"{_HERE}.deployments.routes"),
     Read("POST", f"{DEPLOYMENT}/logs", _OPERATOR, f"{_LOGS}.logs", afterwards=f"{_LOGS}.as_hosts_say"),

@@ -1,5 +1,6 @@
 """Reads over HTTP that no command line makes alike: what PUT sets is got again, and nobody sees what is not theirs."""
 
+import json
 from typing import Any
 from uuid import uuid4
 
@@ -9,7 +10,7 @@ import pytest
 from domain.installation.tokens import Role
 from tests.support.people.people_api import People
 from tests.support.pictures.pictures import PROVISIONING, READY
-from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, start_all
+from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, start_all, write
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
 POLICY = {"strategy": "rolling_update", "spec": {"max_surge": 2, "max_unavailable": 0}}
@@ -130,6 +131,34 @@ def test_the_table_is_that_of_the_deployments_that_the_token_is_for(people: Peop
     assert [service["name"] for service in limited_to["services"]] == [web]
     assert "secret" in {service["name"] for service in all_of_it["services"]}
     assert "secret" not in str(limited_to)
+
+
+def test_rollouts_that_only_receipts_keep_are_listed_a_page_at_a_time_without_those_that_have_rows(
+    people: People,
+) -> None:
+    made = make_deployment(people.engine, "■|■", n=1, name=f"kept-{uuid4().hex[:6]}", status=PROVISIONING)
+    ((known,),) = (
+        row.values() for row in read(people.engine, "SELECT id FROM rollouts WHERE deployment_id = %s", made.id)
+    )
+    at, ids = "2026-01-02T03:04:05+00:00", [uuid4() for _ in range(3)]
+    told = {"from": "v1", "to": "v2", "outcome": "completed", "started_at": at, "ended_at": at, "actor": "ann"}
+    for number, rollout in enumerate([*ids, known], 1):
+        text = json.dumps({**told, "reason": f"ticket {number}"})
+        write(people.engine, "INSERT INTO receipts VALUES (%s, %s, %s, %s, '')", rollout, made.id, number, text)
+    path = f"/v1/deployments/{made.name}/receipts"
+    with people.client(Role.VIEWER, made.name) as mine, people.client(Role.VIEWER, "shop") as foreign:
+        first = mine.get(path, params={"limit": 2}).json()
+        rest = mine.get(path, params={"limit": 2, "cursor": first["next"]}).json()
+        assert [item["id"] for item in first["items"] + rest["items"]] == [str(rollout) for rollout in ids[::-1]]
+        assert (rest["next"], rest["items"][0]["reason"]) == (None, "ticket 1")
+        assert {name: rest["items"][0][name] for name in ("from_revision", "to_revision", "outcome", "actor")} == {
+            "from_revision": "v1",
+            "to_revision": "v2",
+            "outcome": "completed",
+            "actor": "ann",
+        }
+        assert mine.get(path, params={"cursor": "x"}).json()["field"] == "cursor"
+        assert foreign.get(path).json()["code"] == "not_allowed"
 
 
 def test_a_receipt_is_shown_to_whom_its_deployment_is_and_to_nobody_else(people: People) -> None:

@@ -32,6 +32,21 @@ def newest(people: People, name: str) -> str:
     return str(read(people.engine, LAST, name)[0]["id"])
 
 
+def seal_now(people: People, rollout: str) -> None:
+    """As a worker does within a minute."""
+    of = "SELECT deployment_id FROM rollouts WHERE id = %s"
+    (deployment,) = (row["deployment_id"] for row in read(people.engine, of, rollout))
+    in_transaction(people.engine, lambda connection: seal(connection, deployment, UUID(rollout)))
+
+
+def forget(people: People, rollout: str) -> None:
+    """As retention cuts its rows."""
+    for table in ("routes", "deployment_history"):
+        write(people.engine, f"UPDATE {table} SET rollout_id = NULL WHERE rollout_id = %s", rollout)
+    write(people.engine, "DELETE FROM rollout_steps WHERE rollout_id = %s", rollout)
+    write(people.engine, "DELETE FROM rollouts WHERE id = %s", rollout)
+
+
 def rows(page: Page) -> list[str]:
     return page.get_by_role("region", name="Rollouts").locator(".past > li .revision").all_inner_texts()
 
@@ -75,17 +90,12 @@ def test_a_rollout_that_is_forgotten_is_shown_as_its_receipt_keeps_it(
 ) -> None:
     rolled(running_fleet, "forgotten", "v2", reason="ticket 7")
     rollout = newest(people, "forgotten")
-    of = "SELECT deployment_id FROM rollouts WHERE id = %s"
-    (deployment,) = (row["deployment_id"] for row in read(people.engine, of, rollout))
-    in_transaction(people.engine, lambda connection: seal(connection, deployment, UUID(rollout)))
+    seal_now(people, rollout)
     page = log_in(context, people.server.url, people.token(Role.VIEWER), f"/deployments/forgotten/rollouts/{rollout}")
     receipt = page.get_by_role("region", name="Receipt")
     expect(receipt).to_contain_text(re.compile("sha256 [0-9a-f]{64}"))
     waves = page.locator(".wave .did").all_inner_texts()
-    for table in ("routes", "deployment_history"):
-        write(people.engine, f"UPDATE {table} SET rollout_id = NULL WHERE rollout_id = %s", rollout)
-    write(people.engine, "DELETE FROM rollout_steps WHERE rollout_id = %s", rollout)
-    write(people.engine, "DELETE FROM rollouts WHERE id = %s", rollout)
+    forget(people, rollout)
 
     page.reload()
     card = page.get_by_role("region", name=re.compile("Rollout: v1 → v2"))
@@ -93,6 +103,33 @@ def test_a_rollout_that_is_forgotten_is_shown_as_its_receipt_keeps_it(
     kept = card.locator(".wave .did").all_inner_texts()
     assert kept[0] == waves[0]
     assert serious(page) == []
+
+
+def test_rollouts_that_only_receipts_keep_are_listed_after_those_that_have_rows(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    rolled(running_fleet, "kept", "v2", "v3", reason="ticket 8")
+    last, first = (str(row["id"]) for row in read(people.engine, LAST, "kept"))
+    for rollout in (first, last):
+        seal_now(people, rollout)
+    copies = """
+        INSERT INTO receipts SELECT uuidv7(interval '-1 day' * s), deployment_id, 100 - s, text, sha256
+          FROM receipts, generate_series(1, 25) s WHERE rollout_id = %s
+    """
+    write(people.engine, copies, first)
+    forget(people, first)
+    page = log_in(context, people.server.url, people.token(Role.VIEWER), "/deployments/kept")
+    section = page.get_by_role("region", name="Rollouts")
+    listed = section.locator(".past > li")
+    expect(listed).to_have_count(11)
+    assert rows(page)[:2] == ["v2 → v3", "v1 → v2"]
+    expect(listed.nth(1)).to_contain_text("ann: “ticket 8”")
+    section.get_by_role("button", name="Earlier rollouts").click()
+    expect(listed).to_have_count(27)
+    expect(section.get_by_role("button", name="Earlier rollouts")).to_have_count(0)
+    assert fits(page)
+    page.locator(f".past a[href$='{first}']").click()
+    expect(page.get_by_role("region", name=re.compile("Rollout: v1 → v2"))).to_contain_text("ticket 8")
 
 
 def test_a_rollout_under_way_goes_on_on_its_page_and_a_new_one_is_listed_at_once(

@@ -1,21 +1,22 @@
 // The rollouts of a deployment, the newest first: when, from what to what, how it went. Each leads to its own page.
+// Those whose rows are cut follow as their receipts keep them.
 import { h } from "../dom.js";
 import { ask, insist } from "../stream.js";
 import { clock, duration, now } from "../words.js";
 import { outcomeBadge } from "./rollout.js";
 
 const PLACE = encodeURIComponent(document.body.dataset.deployment);
-const PATH = `/v1/deployments/${PLACE}/rollouts`;
+const PATH = `/v1/deployments/${PLACE}`;
 const FIRST = 10;
 const REST = 50;
 let known = new Map();
-let next = null;
+let next = null; // list and cursor of the next page
 
 /** Listens to the button for earlier ones. `draw()`: what is known has changed. */
 export function offerRollouts(draw) {
   document.addEventListener("click", async ({ target }) => {
     if (target.id !== "earlier") return;
-    const found = await insist(() => ask(`${PATH}?limit=${REST}&cursor=${encodeURIComponent(next)}`));
+    const found = await insist(() => read(REST, ...next));
     if (found) take(found);
     draw();
   });
@@ -23,13 +24,19 @@ export function offerRollouts(draw) {
 
 /** Reads the newest ones. Returns the last that has begun, if there is one. */
 export async function readRollouts() {
-  const found = await ask(`${PATH}?limit=${FIRST}`);
-  if (found.items.some(({ id }) => known.has(id))) for (const rollout of found.items) known.set(rollout.id, rollout);
-  else {
-    known = new Map(); // nothing joins them to those that were known
-    take(found);
-  }
-  return found.items[0] ?? null;
+  const found = await read(FIRST, "rollouts");
+  const isJoined = found.items.some(({ id }) => known.has(id));
+  if (!isJoined) known = new Map();
+  take(isJoined ? { ...found, next } : found);
+  return found.newest;
+}
+
+/** A page; after the last one with rows comes the first of those that receipts keep. */
+async function read(limit, list, cursor = "") {
+  const { items, next: place } = await ask(`${PATH}/${list}?limit=${limit}&cursor=${encodeURIComponent(cursor)}`);
+  const isLast = !place && list === "rollouts";
+  const kept = isLast ? await read(limit, "receipts") : { items: [], next: place && [list, place] };
+  return { newest: items[0] ?? null, items: [...items, ...kept.items], next: kept.next };
 }
 
 function take(found) {
