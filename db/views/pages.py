@@ -12,7 +12,7 @@ from psycopg.rows import class_row, dict_row, scalar_row
 
 from db.views.deployments import DeploymentView, existing_deployments
 from db.views.rollouts import KeptRollout, RolloutView, rollouts_by_id
-from db.views.timeline import HistoryView, RevisionView, shown
+from db.views.timeline import REVISIONS, HistoryView, RevisionView, shown
 from domain.words.errors import InvalidInputError
 
 T = TypeVar("T")
@@ -24,11 +24,11 @@ _NAMES = """
      ORDER BY name LIMIT %(limit)s
 """
 
-_REVISIONS = """
-    SELECT id, name, spec, created_at FROM revisions
-     WHERE deployment_id = %(deployment)s AND (%(before)s::uuid IS NULL OR id < %(before)s)
-       AND starts_with(name, %(prefix)s)
-     ORDER BY id DESC LIMIT %(limit)s
+_REVISIONS = f"""
+    {REVISIONS}
+     WHERE v.deployment_id = %(deployment)s AND (%(before)s::uuid IS NULL OR v.id < %(before)s)
+       AND starts_with(v.name, %(prefix)s)
+     ORDER BY v.id DESC LIMIT %(limit)s
 """
 
 _ROLLOUTS = """

@@ -45,9 +45,14 @@ _ABBREVIATED = f"""
 
 
 _CAME_UP = """
-    SELECT EXISTS (SELECT FROM routes WHERE revision_id = %(id)s AND healthy_at IS NOT NULL)
-        OR EXISTS (SELECT FROM rollouts WHERE to_revision_id = %(id)s AND outcome = 'completed')
+    (EXISTS (SELECT FROM routes WHERE revision_id = v.id AND healthy_at IS NOT NULL)
+     OR EXISTS (SELECT FROM rollouts WHERE to_revision_id = v.id AND outcome = 'completed'))
 """
+
+ONLY_FAILED = f"""
+    NOT {_CAME_UP} AND EXISTS (SELECT FROM routes WHERE revision_id = v.id AND status = 'failed')
+"""
+"""Whether replicas of the revision `v` have failed, and none has ever come up."""
 
 _FAILED_LAST = """
     SELECT status_reason, log_tail FROM routes
@@ -116,7 +121,7 @@ def why_it_only_failed(connection: Connection[Any], revision_id: UUID) -> str:
 
 
 def _has_come_up(connection: Connection[Any], revision_id: UUID) -> bool:
-    ((came_up,),) = connection.execute(_CAME_UP, {"id": revision_id})
+    ((came_up,),) = connection.execute(f"SELECT {_CAME_UP} FROM revisions v WHERE v.id = %s", (revision_id,))
     return bool(came_up)
 
 

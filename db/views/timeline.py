@@ -12,11 +12,13 @@ from psycopg.rows import class_row
 from db.views.deployments import DeploymentView, deployment_by_id
 from db.views.fleet.signs import SignsOfLife, signs_of_life
 from db.views.rollouts import RolloutView, rollouts_by_id
-from db.views.routes import FailingStart, failing_start
+from db.views.routes import ONLY_FAILED, FailingStart, failing_start
 from domain.cycle.chain import Chain
 from domain.revisions.secrets import differ_unseen, masked
 
-_REVISIONS = "SELECT id, name, spec, created_at FROM revisions WHERE deployment_id = %s ORDER BY id DESC LIMIT %s"
+REVISIONS = f"SELECT v.id, v.name, v.spec, v.created_at, {ONLY_FAILED} AS only_failed FROM revisions v"
+_NEWEST = f"{REVISIONS} WHERE v.deployment_id = %s ORDER BY v.id DESC LIMIT %s"
+_OF_NAME = f"{REVISIONS} WHERE v.deployment_id = %s AND v.name = %s"
 
 # with those before it that the first one builds on
 _STEPS = """
@@ -32,12 +34,13 @@ _STEPS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionView:
-    """A revision and what it runs, as JSON."""
+    """A revision and what it runs, as JSON. `only_failed`: replicas of it have failed, and none has ever come up."""
 
     id: UUID
     name: str
     spec: dict[str, Any]
     created_at: datetime
+    only_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,7 @@ class StepView:
 def revisions_of(connection: Connection[Any], deployment_id: UUID, limit: int) -> list[RevisionView]:
     """The newest revisions of a deployment, newest first, the values of their variables masked."""
     cursor = connection.cursor(row_factory=class_row(RevisionView))
-    found = cursor.execute(_REVISIONS, (deployment_id, limit)).fetchall()
+    found = cursor.execute(_NEWEST, (deployment_id, limit)).fetchall()
     return [shown(revision) for revision in found]
 
 
@@ -82,8 +85,7 @@ def shown(revision: RevisionView) -> RevisionView:
 
 def revision_named(connection: Connection[Any], deployment_id: UUID, name: str) -> RevisionView | None:
     """The revision of that name, with what it runs as it is: to be compared, and shown to nobody."""
-    query = "SELECT id, name, spec, created_at FROM revisions WHERE deployment_id = %s AND name = %s"
-    return connection.cursor(row_factory=class_row(RevisionView)).execute(query, (deployment_id, name)).fetchone()
+    return connection.cursor(row_factory=class_row(RevisionView)).execute(_OF_NAME, (deployment_id, name)).fetchone()
 
 
 def revision_shown(connection: Connection[Any], deployment_id: UUID, name: str) -> RevisionView | None:

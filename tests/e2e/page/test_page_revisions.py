@@ -1,5 +1,7 @@
 """Revisions on the live page: what each runs, no value of a variable, and what differs from the one that runs."""
 
+import re
+
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
@@ -38,5 +40,27 @@ def test_revisions_show_what_they_run_and_what_differs_from_what_runs_and_no_val
     rows.nth(0).locator("summary").click()
     expect(rows.nth(0).locator(".difference li")).to_have_text(["- env.TOKEN: ***", "+ env.TOKEN: *** (another value)"])
     assert all(value not in page.content() for value in ("tiger", "lion", "<b>fast", "&lt;b&gt;fast"))
+    assert serious(page) == []
+    assert fits(page)
+
+
+def test_a_revision_that_has_only_failed_is_marked_where_it_is_listed_and_where_it_is_chosen(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("broken", 1)
+    page = log_in(context, people.server.url, people.token(Role.OPERATOR), "/deployments/broken")
+    running_fleet.add_revision("broken", "v2")
+    running_fleet.ask("add_revision", deployment="broken", name="v3", spec={"command": ["sh", "-c", "sleep 3; exit 1"]})
+    running_fleet.activate("broken", "v3")
+    expect(page.locator(".head")).to_contain_text("v1 → v3")
+    rows = page.get_by_role("region", name="Revisions").locator(".revisions > li")
+    expect(page.get_by_role("region", name=re.compile("Rollout: v1 → v3"))).to_contain_text("rolled back")
+    expect(rows.nth(0)).to_contain_text("has only failed")
+    for place in (1, 2):
+        expect(rows.nth(place)).not_to_contain_text("failed")
+    page.get_by_role("button", name="Roll out").click()
+    choice = page.get_by_role("dialog").get_by_label("Revision")
+    expect(choice.locator("option")).to_have_text(["v3, has only failed", "v2"])
+    assert choice.locator("option").first.get_attribute("value") == "v3"
     assert serious(page) == []
     assert fits(page)

@@ -55,7 +55,7 @@ function keepFocus() {
   if (document.activeElement === document.body) document.getElementById("main").focus();
 }
 
-async function open(found, { deployment, document: whole, host }) {
+async function open(found, { deployment, document: whole, host, choices = {} }) {
   const title = found.label.replace(" …", "");
   const name = deployment?.name ?? host;
   const fields = found.fields.filter((field) => !host || field.name !== "host");
@@ -64,8 +64,7 @@ async function open(found, { deployment, document: whole, host }) {
   document.getElementById("ask-what").textContent = found.what;
   document.getElementById("ask-do").textContent = title;
   const known = await knownOf(found, deployment, whole);
-  const revision = (whole?.revisions ?? []).map((each) => each.name).filter((each) => each !== deployment.current_revision);
-  document.getElementById("ask-fields").replaceChildren(h("div", {}, inputs(fields, known, { revision }), host ? h("input", { type: "hidden", name: "host", value: host }) : null));
+  document.getElementById("ask-fields").replaceChildren(h("div", {}, inputs(fields, known, choices), host ? h("input", { type: "hidden", name: "host", value: host }) : null));
   form.elements.reason.value = "";
   // pressed twice, or sent again after a break, it is done once
   form.elements.request_id.value = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");

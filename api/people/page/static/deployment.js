@@ -7,7 +7,7 @@ import { head, reached, sentence } from "./sections/head.js";
 import { history } from "./sections/history.js";
 import { keepEnd, offerLogs } from "./sections/logs.js";
 import { endedReplicas, offerEnded, readEnded, replicas } from "./sections/replicas.js";
-import { offerRevisions, revisions } from "./sections/revisions.js";
+import { choices, offerRevisions, revisions } from "./sections/revisions.js";
 import { rollout } from "./sections/rollout.js";
 import { offerRollouts, readRollouts, rollouts } from "./sections/rollouts.js";
 import { ask, follow, insist, isFinal } from "./stream.js";
@@ -74,7 +74,10 @@ function take(deployment) {
   const before = shown.rollout;
   if (begun) showRollout(begun);
   const hasEnded = !begun && before && !before.outcome;
-  if (hasEnded) insist(() => readRollout(before.id));
+  if (hasEnded) {
+    insist(() => readRollout(before.id));
+    readDocument();
+  }
   if (hasEnded || (begun && begun.id !== before?.id)) insist(readRollouts).then(soon);
   if (begun && begun.steps !== shown.cycles.at(-1)?.step_no) insist(() => readCycles(begun.id));
   soon();
@@ -198,7 +201,7 @@ async function readCallers() {
   soon();
 }
 
-offerButtons(() => shown, refresh);
+offerButtons(() => ({ ...shown, choices: { revision: choices(shown.document?.revisions ?? [], shown.deployment) } }), refresh);
 offerRevisions(soon);
 offerRollouts(soon);
 offerEnded(soon);

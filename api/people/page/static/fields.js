@@ -1,7 +1,7 @@
 // The inputs of a dialog: one for each field of a command, as the server says what it takes.
 import { h } from "./dom.js";
 
-/** Everything that is asked: what must be said, and the rest folded, open where nothing must be. */
+/** Everything that is asked: what must be said, and the rest folded, open where nothing must be. `choices`: names of things with their words. */
 export function inputs(fields, known, choices) {
   const [needed, others] = [fields.filter((field) => field.is_needed), fields.filter((field) => !field.is_needed)];
   const drawn = (field) => asked(field, known, choices);
@@ -28,7 +28,9 @@ function labelOf({ name, unit }) {
 
 function made(field, attributes, known, choices) {
   const value = known[field.name] ?? "";
-  const list = field.choices.length ? field.choices : choices[field.names] ?? [];
+  const offered = choices[field.names] ?? new Map();
+  const list = field.choices.length ? field.choices : [...offered.keys()];
+  const option = (name) => h("option", { value: name, selected: name === value }, offered.get(name) ?? name);
   switch (field.kind) {
     case "boolean":
       return h("input", { ...attributes, type: "checkbox", value: "true", required: null, checked: known[field.name] ?? field.default });
@@ -45,12 +47,11 @@ function made(field, attributes, known, choices) {
       return h("input", { ...attributes, autocomplete: "off", placeholder: hint(field), value: Array.isArray(value) ? value.map(quoted).join(" ") : "" });
   }
   if (list.length && (field.is_needed || field.choices.length)) {
-    const options = list.map((name) => h("option", { value: name, selected: name === value }, name));
-    return h("select", attributes, field.is_needed ? null : h("option", { value: "" }, field.default ?? ""), options);
+    return h("select", attributes, field.is_needed ? null : h("option", { value: "" }, field.default ?? ""), list.map(option));
   }
   const attached = list.length ? { list: `${attributes.id}-list` } : {};
   const input = h("input", { ...attributes, ...attached, maxlength: field.most, autocomplete: "off", placeholder: hint(field), value });
-  return list.length ? h("span", {}, input, h("datalist", { id: attached.list }, list.map((name) => h("option", { value: name })))) : input;
+  return list.length ? h("span", {}, input, h("datalist", { id: attached.list }, list.map(option))) : input;
 }
 
 function hint({ example, default: usual }) {

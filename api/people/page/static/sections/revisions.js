@@ -6,6 +6,7 @@ import { clock, since } from "../words.js";
 const PATH = `/v1/deployments/${encodeURIComponent(document.body.dataset.deployment)}/revisions`;
 const FIRST = 20; // so many come with the deployment
 const MOST = 500;
+const ONLY_FAILED = "has only failed";
 const opened = new Set();
 const compared = new Map();
 let all = [];
@@ -26,6 +27,12 @@ export function offerRevisions(draw) {
     all = (await insist(() => ask(`${PATH}?limit=${MOST}`)))?.items ?? all;
     draw();
   });
+}
+
+/** Those that could be rolled out, as they are offered. */
+export function choices(found, { current_revision: current }) {
+  const others = found.filter(({ name }) => name !== current);
+  return new Map(others.map(({ name, only_failed: isBad }) => [name, isBad ? `${name}, ${ONLY_FAILED}` : name]));
 }
 
 /** The section. `newest`: those that came with the deployment, values of variables masked, as the server shows them. */
@@ -57,6 +64,7 @@ function item(revision, place, current) {
         {},
         h("span", { class: "revision" }, name), " ",
         place ? h("span", { class: `badge ${place === "current" ? "good" : "moves"}` }, place) : null, " ",
+        revision.only_failed ? h("span", { class: "badge bad" }, ONLY_FAILED) : null, " ",
         since(revision.created_at, "ago"), " ",
         h("span", { class: "runs" }, runs(revision.spec)),
       ),
