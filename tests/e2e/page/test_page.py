@@ -39,6 +39,9 @@ def test_a_rollout_is_begun_paused_resumed_and_undone_and_the_page_shows_each(
     for reason in ("ticket 7", "looking at the logs", "it is slow"):
         expect(history.get_by_text(reason)).to_be_visible()
     expect(history.get_by_text("ann").first).to_be_visible()
+    expect(history.locator(".record time:visible").first).to_have_text(re.compile(r"\d:\d\d"))
+    expect(history.locator(".phase").get_by_text("rollout", exact=True).first).to_be_visible()
+    expect(history.locator(".phase").get_by_text("deploying")).to_have_count(0)
 
 
 def test_what_waits_for_a_person_stands_on_top_and_is_promoted_and_the_next_one_aborted(

@@ -1,8 +1,13 @@
 // What has happened, the newest first; failures that are over are folded.
 import { h } from "../dom.js";
-import { since } from "../words.js";
+import { clock, since } from "../words.js";
 
 const FAILED = new Set(["error", "expired", "give_up"]);
+/** Handlers, as people call what they do. */
+const WORDS = {
+  check_pending: "first revision", check_replica: "check of replicas", reconcile: "check of replicas",
+  deploying_provisioning: "rollout", deploying_rolling_back: "way back",
+};
 
 /** The section. `records`: as `/v1/deployments/NAME/history` has them, the newest first. */
 export function history(records) {
@@ -41,8 +46,9 @@ function line(record) {
   return h(
     "li",
     { "data-key": `${record.created_at} ${record.phase} ${record.result} ${record.target}`, class: `record ${kind}` },
+    clock(record.updated_at),
     since(record.updated_at, "ago"),
-    h("span", { class: "phase" }, record.phase.replaceAll("_", " ")),
+    h("span", { class: "phase" }, WORDS[record.phase] ?? record.phase.replaceAll("_", " ")),
     h("span", { class: "who" }, who),
     h("span", { class: "message" }, record.message, record.attempts > 1 ? h("span", { class: "dim" }, ` (${record.attempts} times)`) : null),
   );
