@@ -65,14 +65,17 @@ async function open(found, { deployment, document: whole, host, choices = {} }) 
   document.getElementById("ask-do").textContent = title;
   const known = await knownOf(found, deployment, whole);
   document.getElementById("ask-fields").replaceChildren(h("div", {}, inputs(fields, known, choices), host ? h("input", { type: "hidden", name: "host", value: host }) : null));
-  form.elements.reason.value = "";
+  const { reason } = form.elements;
+  reason.value = "";
+  reason.required = !host; // no history keeps one of a host
+  reason.closest(".field").hidden = Boolean(host);
   // pressed twice, or sent again after a break, it is done once
   form.elements.request_id.value = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   wrong.textContent = "";
   plan.replaceChildren();
   showPlan();
   dialog.showModal();
-  (form.querySelector("#ask-fields > div > .field :is(select, input, textarea)") ?? form.elements.reason).focus();
+  (form.querySelector("#ask-fields > div > .field :is(select, input, textarea)") ?? (host ? document.getElementById("ask-no") : reason)).focus();
 }
 
 /** What there is now: of what a command replaces all of it, else of what must be said. */
