@@ -7,7 +7,7 @@ n = desired. Those that a cycle would drain as the last old ones are parked, as 
     another old one stays                               -> drained
     otherwise                                           -> ceiling - n of the healthy ones are parked, the rest drained
 
-So a way back begins with replicas that run. They are parked for unanswered_within_seconds, until the first answer.
+They are parked for unanswered_within_seconds, until the first answer.
 
 rolling update, surge 1:   ■|■■  →  □|■■■ done    blue-green:   ■■|□□  →  □□|■■ done    recreate: ceiling n, none
 """

@@ -1,7 +1,7 @@
 """Converge: bring one revision (the target) to n replicas and drain all others (foreign), within a budget.
 
-Scaling, rolling back and activation without a policy use it. If line 1 does not apply, one cycle does
-all of lines 2 to 4. "Sick too long" means unhealthy or degraded for 30 s. Misplaced ones in traffic are foreign too.
+If line 1 does not apply, one cycle does all of lines 2 to 4. "Sick too long" means unhealthy or degraded for 30 s.
+Misplaced ones in traffic are foreign too.
 
     1  nothing foreign is left, all n of the target are ready   -> converged
     2  a replica of the target is out of traffic                -> bring it into traffic

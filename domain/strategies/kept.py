@@ -1,6 +1,6 @@
-"""A rollout that is held or paused goes nowhere, but what dies is replaced, and a new size is followed.
+"""A held or paused rollout goes nowhere, but what dies is replaced, and a new size followed.
 
-n = desired; "new" are live replicas of the deploying revision, "old" the others.
+n = desired; "new" are live replicas of the deploying revision, "old" others. Those parked on a way back are neither.
 
     1  no new one                                 -> converge to the old revision, as at rest; to n, where it has grown
     2  no old one                                 -> converge to the new revision, as at rest
@@ -11,7 +11,7 @@ n = desired; "new" are live replicas of the deploying revision, "old" the others
        more than n serve, some misplaced          -> drain those, but no last old one
     5  otherwise                                  -> wait
 
-n=3 surge=1, paused:   ■■|■  →  ■|■ two of them died  →  ■◇|■  →  ■■|■
+n=3 surge=1, paused:   ■■|■  →  ■|■ one died  →  ■◇|■  →  ■■|■
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from uuid import UUID
 
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route
-from domain.model.states import Verdict
+from domain.model.states import ROLLING_BACK, Verdict
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.buckets import Buckets, ids, next_replaceable_at, sick_too_long, worst_first
 from domain.strategies.budget import Budget
@@ -30,11 +30,13 @@ from domain.strategies.sentences import creating, draining, steps
 
 
 def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: datetime) -> Decision:
-    """One cycle of the ladder above. `before`: the budget for the size from before the rollout."""
+    """One cycle of this ladder. `before`: the budget for the size before the rollout."""
     current, target = deployment.current_revision_id, deployment.deploying_revision_id
     if current is None or target is None:
         raise ValueError(f"{deployment.name} is deploying without two revisions")
-    buckets = Buckets.of(deployment.routes, target, now)
+    going_back = deployment.status == ROLLING_BACK
+    parked = Buckets.of(deployment.routes, current, now).parked if going_back else ()
+    buckets = Buckets.of((route for route in deployment.routes if route not in parked), target, now)
     if not buckets.target:
         return converge(deployment, current, _resting(budget if len(buckets.foreign) > before.desired else before), now)
     if not buckets.foreign:
@@ -66,7 +68,7 @@ def _resting(budget: Budget) -> Budget:
 
 
 def meanwhile(wait: Decision, kept: Decision) -> Decision:
-    """Return the wait with what keeps the replicas whole, or what gives up: that leads out."""
+    """Return the wait with what keeps replicas whole, or what gives up."""
     if kept.verdict is Verdict.GIVE_UP:
         return kept
     recheck_at = min((at for at in (wait.recheck_at, kept.recheck_at) if at is not None), default=None)
@@ -77,7 +79,7 @@ def meanwhile(wait: Decision, kept: Decision) -> Decision:
 
 
 def _above(live: Iterable[Route], target: UUID, budget: Budget) -> list[Route]:
-    """Choose those above the ceiling: who serves goes last, new before old, within the floor."""
+    """Choose those above the ceiling: who serves last, new before old, within the floor."""
     ordered = sorted(worst_first(live), key=lambda route: (route.is_serving, route.revision_id != target))
     serving = sum(route.is_serving for route in ordered)
     spare = max(0, serving - budget.keep)

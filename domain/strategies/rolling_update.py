@@ -1,4 +1,4 @@
-"""Rolling update: a few new replicas start and a few old ones stop in each cycle, within one budget.
+"""Rolling update: a few new replicas start and a few old ones stop each cycle, within one budget.
 
 n = desired, keep = n - max_unavailable. "new" are the live routes of the deploying revision (`target` in the code),
 "old" those of any other revision (`foreign`), "new ready" the new ones that are healthy for min_ready_seconds.
@@ -12,12 +12,12 @@ A cycle does the first line that applies. Pacing "wave":
                                                -> create and drain in this one cycle
     5  nothing to create or to drain           -> wait
 
-Pacing "continuous" has no line 2: a replica that is starting uses up surge, and the cycle goes on. In line 4:
+Pacing "continuous" has no line 2; starting replicas use up surge. In line 4:
 
     create = min(n + surge - old - new, n - new)
     drain  = all old ones that do not serve, and min(old that serve, new ready + old that serve - keep)
 
-With count_stopping, replicas that are stopping use up surge too: n + surge - old - new - stopping.
+With count_stopping, stopping replicas use up surge too: n + surge - old - new - stopping.
 
 n=3 surge=1 unavailable=1, wave:   ■■■|  →  ■■|◇  →  ■■|■  →  ■|■◇  →  ■|■■  →  |■■◇  →  |■■■ completed
 """
@@ -46,13 +46,15 @@ class RollingUpdateSpec(StrategySpec):
     """Settings of a rolling update."""
 
     max_surge: Amount = 1
-    """How many more replicas than desired may be live; a percent of desired rounds up."""
+    """How many replicas above desired may be live; a percent rounds up."""
     max_unavailable: Amount = 0
-    """How many fewer replicas than desired Rollway may leave serving; a percent rounds down. Not both may be 0."""
+    """How many below desired Rollway may leave serving; a percent rounds down. Not both may be 0."""
     pacing: Literal["wave", "continuous"] = "wave"
-    """wave: a step waits until all new replicas are ready; continuous: it does not wait, starting ones use up surge."""
+    """wave: a step waits until all new replicas are ready; continuous: starting ones use up surge."""
     min_ready_seconds: float = Field(default=0, ge=0, le=86400)
-    """How long a new replica must be healthy before it replaces an old one."""
+    """How long a new replica must be healthy before it replaces an old one; not in an undo."""
+    undo_max_surge: Amount | None = None
+    """max_surge of an undo, such as "100%". Left out: max_surge."""
 
     @property
     def may_surge(self) -> bool:

@@ -8,6 +8,7 @@ def test_what_a_policy_leaves_out_is_careful() -> None:
     assert spec["rolling_update"] == {
         "max_surge": 1,
         "max_unavailable": 0,
+        "undo_max_surge": None,
         "pacing": "wave",
         "min_ready_seconds": 0,
         "count_stopping": False,

@@ -43,6 +43,7 @@ REVISIONS = {
     "v3": KnownRevision(V3, "v3", "d"),
 }
 ROLLING = rolling_update()
+HURRIED = rolling_update(1, 0, min_ready_seconds=60, undo_max_surge="100%")
 MANUAL = blue_green(auto_promote=False, scale_down_delay_seconds=60)
 DELAYED = blue_green(auto_promote=True, promote_delay_seconds=600, scale_down_delay_seconds=60)
 COMPLETED, ROLLED_BACK = RolloutOutcome.COMPLETED, RolloutOutcome.ROLLED_BACK
@@ -100,6 +101,7 @@ ROWS = [
     Row("rolling back, paused", rolling_back("■■|■", **PAUSED), "", "turns back: create 1, drain ■"),
     # rolling update, at rest with v2
     Row("completed", at_rest(), "v1→v2", "to v1: create 1, drain ■"),
+    Row("completed, undone with a surge of its own", at_rest(), "v1→v2", "to v1: create 3", HURRIED),
     Row("completed, replicas sick", at_rest("▲▲▲"), "v1→v2", "to v1: create 1, drain ▲"),
     Row("completed, and scaling", resting("■◇◇"), "v1→v2", "to v1: create 1, drain ◇"),
     Row("degraded", at_rest("▲▲", degraded_reason="starts fail", retry_at=NOW), "v1→v2", "to v1: create 2"),
@@ -158,6 +160,18 @@ ROWS = [
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.state)
 def test_an_undo_does_what_a_person_in_a_panic_expects(row: Row) -> None:
     assert undone(row) == row.happens
+
+
+def test_an_undo_moves_all_traffic_once_what_it_goes_back_to_is_healthy() -> None:
+    rollout = undo(at_rest(), request(at_rest(), V1, HURRIED), asking(at_rest(), NOW)).deployment.rollout
+    assert rollout is not None
+    for picture, expected in (("■■■|■■◇", "wait"), ("■■■|■■■", "drain ■■■")):
+        undone = undoing(picture, rollout.policy)
+        next_one = cycle(undone, NOW)
+        assert (
+            happens(undone, Decision(next_one.found, next_one.reason, next_one.changes, waits=next_one.waits))
+            == expected
+        )
 
 
 def undone(row: Row) -> str:

@@ -160,3 +160,8 @@ def test_a_rollback_ends_without_ever_needing_the_tick(picture: str, n: int, s: 
     world.run(seconds=300)
     assert world.deployment.status == READY
     assert [(r.revision_id, r.status) for r in world.deployment.routes] == [(V1, RouteStatus.HEALTHY)] * n
+
+
+def test_what_is_parked_stays_while_the_way_back_from_it_is_paused() -> None:
+    paused = rolling_back("■■■|▫▫", paused_at=NOW)
+    assert happens(paused, DeployingRollingBackHandler().decide(paused, NOW)) == "wait"

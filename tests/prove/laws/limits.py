@@ -1,10 +1,13 @@
 """When a rollout turns back: as docs/reference/file.md says of its limits, with sums of its own."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from domain.cycle.transitions import ClassifiedDecision
 from domain.model.deployment import Rollout
+from domain.model.policy import DeploymentPolicy
 from domain.model.states import Verdict
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
@@ -46,3 +49,12 @@ def _ends(rollout: Rollout, now: datetime) -> list[datetime]:
 def failures_allowed(rollout: Rollout, n: int) -> int:
     """failure_budget. Left out: min(200, max(3, ceil(n / 2)))."""
     return rollout.policy.limits.failure_budget or min(200, max(3, (n + 1) // 2))
+
+
+def of_undo(policy: DeploymentPolicy) -> DeploymentPolicy:
+    """What it goes back to replaces the rest once it is healthy, with as many beside it as undo_max_surge says."""
+    if policy.strategy in ("blue_green", "recreate"):
+        return policy
+    spec: dict[str, Any] = policy.spec.model_dump()
+    surge = spec["max_surge"] if spec["undo_max_surge"] is None else spec["undo_max_surge"]
+    return replace(policy, spec=policy.spec.model_copy(update={"max_surge": surge, "min_ready_seconds": 0}))

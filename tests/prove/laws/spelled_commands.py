@@ -10,7 +10,7 @@ from uuid import UUID
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import Lifecycle
-from tests.prove.laws.limits import failures_allowed
+from tests.prove.laws.limits import failures_allowed, of_undo
 from tests.prove.laws.spelled import left_to_the_new, returning, with_weight
 from tests.prove.state import State
 from tests.support.people.people import asking
@@ -187,7 +187,7 @@ def _begun(state: State, revision: UUID, size: int | None, *, undo: bool) -> Dep
         id=asking(before, now).rollout_id,
         from_revision_id=before.current_revision_id,
         to_revision_id=revision,
-        policy=policy,
+        policy=of_undo(policy) if undo else policy,
         started_at=now,
         last_progress_at=now,
         deadline=now + timedelta(seconds=policy.limits.timeout_seconds),

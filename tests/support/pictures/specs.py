@@ -40,6 +40,7 @@ SPECS: dict[str, Specs] = {
                 "pacing": st.sampled_from(["wave", "continuous"]),
                 "min_ready_seconds": st.sampled_from([0, 0, 10]),
                 "count_stopping": st.booleans(),
+                "undo_max_surge": st.none() | AMOUNTS,
             }
         ).filter(_can_move),
         told=(
@@ -55,7 +56,7 @@ SPECS: dict[str, Specs] = {
         ]
         + [
             {"max_surge": "50%", "max_unavailable": "50%"},
-            {"max_surge": 1, "max_unavailable": 0, "min_ready_seconds": 10},
+            {"max_surge": 1, "max_unavailable": 0, "min_ready_seconds": 10, "undo_max_surge": "100%"},
             {"max_surge": 1, "max_unavailable": 1, "min_ready_seconds": 10, "pacing": "continuous"},
         ],
     ),
