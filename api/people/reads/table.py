@@ -85,7 +85,7 @@ _LOGS, _EXAMINED = f"{_HERE}.logs", f"{_HERE}.examined"
 
 ON_THE_PAGE = frozenset(
     {
-        *("/v1/deployments", DEPLOYMENT, "/v1/offered", _ROLLOUT, "/v1/hosts"),
+        *("/v1/deployments", DEPLOYMENT, "/v1/offered", _ROLLOUT, "/v1/hosts", "/v1/freezes", "/v1/groups"),
         *(
             f"{DEPLOYMENT}/{part}"
             for part in (

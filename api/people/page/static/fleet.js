@@ -2,6 +2,7 @@
 import { buttons, isOfHost, offerButtons } from "./ask.js";
 import { h, morph } from "./dom.js";
 import { drawCounts, kindOf } from "./sections/counts.js";
+import { readSettings } from "./sections/settings.js";
 import { ask, follow, insist } from "./stream.js";
 import { isOlder, legend, picture, revisionWords, say, serving, setClock, since, tick } from "./words.js";
 
@@ -11,6 +12,7 @@ const deployments = new Map();
 const rows = new Map();
 const changedNames = new Set();
 const FRAME = 8; // milliseconds of drawing, so that what is pressed meanwhile is answered at once
+const SETTINGS_PAUSE = 30_000;
 let isDrawing = false;
 const filter = document.getElementById("filter");
 let only = new URLSearchParams(location.search).get("only") ?? "";
@@ -147,6 +149,7 @@ function take(deployment) {
 }
 
 async function refresh() {
+  readSettings();
   const seen = new Set();
   const before = [...deployments.values()];
   for (let path = `/v1/deployments?limit=${FIRST}`; path; ) {
@@ -190,4 +193,5 @@ setInterval(() => {
   tick();
   readUnproven();
 }, 5000);
+setInterval(() => document.visibilityState === "visible" && readSettings(), SETTINGS_PAUSE); // no event tells of them
 follow((kind, document) => kind === "deployment" && take(document), refresh);

@@ -16,6 +16,7 @@ const MOST_SHAPES = 32;
 const CALENDAR = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
+const YEAR = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 let ahead = 0;
 
 /** The server's clock counts: `now` is what it said just now. */
@@ -103,11 +104,12 @@ function told(at, words) {
   return `${words ? roughly(span) : duration(span)}${words ? ` ${words}` : ""}`;
 }
 
-/** What the clock showed, with the day where that is not today. */
+/** What the clock shows then, with the day where that is not today, or the day alone where that is in another year. */
 export function clock(at) {
-  const date = new Date(at);
-  const isToday = date.toDateString() === new Date(now()).toDateString();
-  return h("time", { class: "clock", datetime: at, title: CALENDAR.format(date) }, (isToday ? CLOCK : DAY).format(date));
+  const [date, today] = [new Date(at), new Date(now())];
+  const isOfYear = date.getFullYear() === today.getFullYear();
+  const format = date.toDateString() === today.toDateString() ? CLOCK : isOfYear ? DAY : YEAR;
+  return h("time", { class: "clock", datetime: at, title: CALENDAR.format(date) }, format.format(date));
 }
 
 /** Brings what counts time up to date, of what is in view. */
