@@ -22,7 +22,9 @@ appendonly yes
 appendfsync everysec
 save ""
 maxmemory-policy noeviction
+hz 4
 """
+"""`hz`: four times a second it wakes by itself, for waits that end and for SIGTERM; ten times cost a fifth more."""
 
 
 def redis_url(port: int, password: str) -> str:
