@@ -11,7 +11,7 @@ from ipaddress import ip_address
 
 from domain.revisions.address import why_no_replica
 from domain.traffic.published import DeploymentInTraffic, TrafficSnapshot
-from traffic.table import read_address
+from traffic.derived import read_address
 
 _RETRY_SECONDS = 10.0
 _THREADS = 4

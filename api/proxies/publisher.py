@@ -18,9 +18,10 @@ from api.proxies.protobuf.messages import Messages, messages_of
 from db.connection.engine import transaction
 from db.proxies.table import TrafficReader
 from domain.traffic.published import TrafficSnapshot
+from traffic.derived import derive_table
 from traffic.envoy.told import envoy_resources
 from traffic.resources import Resources, Watermark
-from traffic.table import TrafficTable, derive_table
+from traffic.table import TrafficTable
 
 READ_SECONDS = 0.5
 _REST_SECONDS = 2.0

@@ -10,10 +10,11 @@ import pytest
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.published import Canary, RouteInTraffic
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
+from traffic.derived import derive_table
 from traffic.envoy.told import envoy_resources
 from traffic.prometheus import prometheus_targets
 from traffic.resources import Named, ResourceKind
-from traffic.table import TrafficTable, derive_table
+from traffic.table import TrafficTable
 from traffic.traefik import traefik_document
 
 CLUSTERS, ENDPOINTS, ROUTES, *_ = ResourceKind

@@ -6,8 +6,9 @@ from uuid import UUID
 from domain.traffic.published import Canary, RouteInTraffic
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
 from tests.traffic.test_canary import CLUSTERS, ENDPOINTS, ROUTES, new, table
+from traffic.derived import derive_table
 from traffic.envoy.told import envoy_resources
-from traffic.table import TrafficTable, derive_table
+from traffic.table import TrafficTable
 from traffic.traefik import traefik_document
 
 

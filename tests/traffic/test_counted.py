@@ -11,10 +11,10 @@ from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.callers import WAITED_MS, Requests
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
+from traffic.derived import derive_table
 from traffic.envoy.clusters import assignment_of, clusters_of
 from traffic.envoy.counted import LONGEST_MS, callers_page, counted
 from traffic.envoy.names import MIRROR_STATISTICS
-from traffic.table import derive_table
 
 OLD, NEW = UUID(int=1), UUID(int=2)
 FAST = (3, 1, *(0 for _ in FIRST_BYTE_MS[1:]))

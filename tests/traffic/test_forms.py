@@ -9,11 +9,12 @@ from domain.model.states import RouteStatus
 from domain.traffic.published import Protocol, RequestRules
 from domain.traffic.tls import ReplicaTls, TlsSettings
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
+from traffic.derived import derive_table
 from traffic.envoy.bootstrap import envoy_bootstrap
 from traffic.envoy.told import envoy_resources
 from traffic.prometheus import prometheus_targets
 from traffic.resources import ResourceKind
-from traffic.table import TrafficTable, derive_table
+from traffic.table import TrafficTable
 from traffic.traefik import traefik_document
 
 CLUSTERS, ENDPOINTS, ROUTES, *_ = ResourceKind

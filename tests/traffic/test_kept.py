@@ -11,9 +11,10 @@ from domain.traffic.published import Canary, DeploymentInTraffic, Entrance, Requ
 from domain.traffic.shown import Secured, ShownCertificate
 from domain.traffic.tls import TlsSettings
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
+from traffic.derived import derive_table
 from traffic.envoy.told import envoy_resources
 from traffic.resources import ResourceKind
-from traffic.table import TlsDoor, derive_table
+from traffic.table import TlsDoor
 
 NEW = coming(3, traffic=TrafficStatus.ACTIVE, is_current=False)
 _ROUTES = (

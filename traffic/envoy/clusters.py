@@ -188,7 +188,7 @@ def _without_seats(endpoints: tuple[Upstream, ...]) -> frozenset[Upstream]:
     return waiting if len(waiting) < len(serving) else frozenset()
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=16_384)  # more than one deployment has, or none would be found again
 def _endpoint(upstream: Upstream, counts_for: str = "", *, tls: bool) -> Resource:
     """One replica. Where callers stay, its place among the others is made from `hash_key`: whoever has a seat."""
     revision = counts_for or str(upstream.revision_id)

@@ -14,7 +14,8 @@ from db.views.fleet.entrances import reached_at
 from domain.autoscaling.state import NO_AUTOSCALING
 from domain.commands.answers import PolicySet, RulesSet
 from domain.commands.reached import TrafficSet
-from traffic.table import TrafficTable, derive_table
+from traffic.derived import derive_table
+from traffic.table import TrafficTable
 
 
 def policy(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((PolicySet,))]:

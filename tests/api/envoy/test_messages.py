@@ -5,9 +5,9 @@ from google.protobuf.json_format import ParseDict
 from api.proxies.protobuf.envoy_api import POOL
 from api.proxies.protobuf.messages import _TYPES, messages_of
 from tests.support.pictures.traffic_samples import coming, deployment, route, snapshot, whole
+from traffic.derived import derive_table
 from traffic.envoy.told import envoy_resources
 from traffic.resources import ResourceKind, Resources
-from traffic.table import derive_table
 
 
 def sample(*routes: int) -> Resources:

@@ -13,10 +13,11 @@ from domain.traffic.shown import Secured, ShownCertificate
 from domain.traffic.tls import TlsSettings
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
 from tests.traffic.test_canary import CLUSTERS, ENDPOINTS, ROUTES, new
+from traffic.derived import derive_table
 from traffic.envoy.told import envoy_resources
 from traffic.explained import AskedFor, explained
 from traffic.resources import Resources
-from traffic.table import TlsDoor, derive_table
+from traffic.table import TlsDoor
 from traffic.traefik import traefik_document
 
 COOKIE, HEADER = Sticky(cookie="mine.too"), Sticky(header="x-user")
