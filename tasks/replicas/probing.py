@@ -16,15 +16,15 @@ from db.replicas.reports import RouteReport
 from db.replicas.routes import RouteRow, running_routes
 from db.replicas.signs import back_at
 from domain.model.states import RouteStatus
-from domain.replicas.health import ProbedRoute, ProbeResult, end_in_words, judge_health, unread_status, why_not_yet
+from domain.replicas.health import ProbeResult, judge_health, why_not_yet
 from domain.replicas.silence import is_lost
-from domain.revisions.health_check import HealthCheck
 from domain.words.text import storable
 from runtime.base import Replica, Runtime
 from runtime.probing.probes import Prober
 from runtime.probing.question import ProbeAnswer
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Liveness, Silences
+from tasks.replicas.probed import check_of, end_of, probed_route, report_of_unread, runs
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.timetable import Timetable
 from tasks.settings import KEY_PREFIX
@@ -34,7 +34,6 @@ _LAST_LOOK = f"{KEY_PREFIX}probe:last"
 _TICK = timedelta(seconds=1)
 _READ_SECONDS = 1.0
 _PATIENCE_SECONDS = 0.05
-_REPORT_IN_TIME = HealthCheck()
 _STAYS_ABOVE = 25
 """Probes a second. Below this rate one look at each tick sends them all, and the thread is free in between."""
 
@@ -103,7 +102,7 @@ class ProbePass:
             self._timetable.cover([row for row in rows if row.unreadable is None])
         else:
             self._timetable.renew_starting([row for row in rows if row.unreadable is None])
-        self._write([report for row in rows if (report := _unread(row))])
+        self._write([report for row in rows if (report := report_of_unread(row))])
         return now
 
     def _since(self, now: datetime) -> datetime:
@@ -129,15 +128,15 @@ class ProbePass:
     ) -> RouteReport | None:
         """The change of status or streak that this look found; None when there is none."""
         answer = answers.get(route.id)
-        check = _check_of(route)
-        if route.id in found and not _runs(found[route.id]):
-            result = _ended(found[route.id])
+        check = check_of(route)
+        if route.id in found and not runs(found[route.id]):
+            result = end_of(found[route.id])
         elif not self._can_be_judged(route, answer, asked=route.id in found):
             return None
         else:
             detail = answer.detail if answer else self._last_details.get(route.id, "no probe was answered yet")
             result = ProbeResult(running=True, answered=answer.ok if answer else None, detail=detail)
-        verdict = judge_health(check, _probed(route), result, now)
+        verdict = judge_health(check, probed_route(route), result, now)
         if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
             return self._waits(route, answer, now)
         tail = self._log_tail(route) if verdict.status is RouteStatus.FAILED else None
@@ -151,7 +150,7 @@ class ProbePass:
 
     def _ended_with(self, route: RouteRow, now: datetime) -> str:
         """Say what took an ended replica with it; empty where it ended by itself."""
-        started_at, runtime = _probed(route).started_at, route.spec.runtime
+        started_at, runtime = probed_route(route).started_at, route.spec.runtime
         if is_lost(started_at, self._back_at, now, self._first_look_at):
             return f"its host {self.host} was away"
         if is_lost(started_at, self.silences.ended_at(runtime, now), now):
@@ -160,7 +159,7 @@ class ProbePass:
 
     def _waits(self, route: RouteRow, answer: ProbeAnswer | None, now: datetime) -> RouteReport | None:
         """Report why a replica starts for long, once for each answer that it gives."""
-        why = answer and why_not_yet(_probed(route), answer.ok, answer.detail, now)
+        why = answer and why_not_yet(probed_route(route), answer.ok, answer.detail, now)
         if not why or self._said.get(route.id) == why:
             return None
         self._said[route.id] = why
@@ -172,7 +171,7 @@ class ProbePass:
         Without a check its runtime must have been asked, and it must have an address. With one, a start deadline
         must not fail it while its runtime gives no answer.
         """
-        if _check_of(route) is None:
+        if check_of(route) is None:
             return asked and route.address is not None and route.spec.external is None
         good = answer is not None and answer.ok
         return good or route.status is not RouteStatus.PROVISIONING or not self._liveness.is_unknown(route)
@@ -186,33 +185,3 @@ class ProbePass:
         if reports:
             write_reports(self.engine, self.waker, reports)
             self._next_read = 0.0
-
-
-def _probed(route: RouteRow) -> ProbedRoute:
-    """Return what is known of a route before a probe. Raises ValueError for one that was not started."""
-    if route.started_at is None:
-        raise ValueError(f"route {route.id} is probed before it was started")
-    return ProbedRoute(route.status, route.started_at, route.probe_streak)
-
-
-def _check_of(route: RouteRow) -> HealthCheck | None:
-    """An external replica without a check is as it was reported; it is waited for as long as one with a check."""
-    waits_for_report = route.spec.external is not None and route.status is RouteStatus.PROVISIONING
-    return route.spec.health_check or (_REPORT_IN_TIME if waits_for_report else None)
-
-
-def _unread(route: RouteRow) -> RouteReport | None:
-    """Return what a route becomes whose revision this release cannot read."""
-    status = route.status if route.unreadable is None else unread_status(route.status)
-    if status is route.status:
-        return None
-    return RouteReport(route.id, route.deployment_id, route.status, status, reason=route.unreadable)
-
-
-def _runs(replica: Replica | None) -> bool:
-    return replica is not None and replica.running
-
-
-def _ended(replica: Replica | None) -> ProbeResult:
-    detail = "its process is gone" if replica is None else end_in_words(replica.exit_code)
-    return ProbeResult(running=False, answered=None, detail=detail)
