@@ -55,8 +55,8 @@ class Budget:
     alone: bool = False
 
 
-def is_zero(amount: int | str) -> bool:
-    """Whether the setting is written as 0 or 0 %, and so is zero for any desired count."""
+def is_zero(amount: int | str | None) -> bool:
+    """Whether the setting is 0 or 0 %, so zero for any count."""
     return amount == 0 or (isinstance(amount, str) and int(amount[:-1]) == 0)
 
 

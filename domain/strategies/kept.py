@@ -34,8 +34,7 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
     current, target = deployment.current_revision_id, deployment.deploying_revision_id
     if current is None or target is None:
         raise ValueError(f"{deployment.name} is deploying without two revisions")
-    going_back = deployment.status == ROLLING_BACK
-    parked = Buckets.of(deployment.routes, current, now).parked if going_back else ()
+    parked = Buckets.of(deployment.routes, current, now).parked if deployment.status == ROLLING_BACK else ()
     buckets = Buckets.of((route for route in deployment.routes if route not in parked), target, now)
     if not buckets.target:
         return converge(deployment, current, _resting(budget if len(buckets.foreign) > before.desired else before), now)

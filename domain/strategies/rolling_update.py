@@ -54,7 +54,7 @@ class RollingUpdateSpec(StrategySpec):
     min_ready_seconds: float = Field(default=0, ge=0, le=86400)
     """How long a new replica must be healthy before it replaces an old one; not in an undo."""
     undo_max_surge: Amount | None = None
-    """max_surge of an undo, such as "100%". Left out: max_surge."""
+    """max_surge of an undo, such as "100%". Left out: the same."""
 
     @property
     def may_surge(self) -> bool:
@@ -68,10 +68,11 @@ class RollingUpdateSpec(StrategySpec):
 
     @model_validator(mode="after")
     def _can_move(self) -> Self:
-        if is_zero(self.max_surge) and is_zero(self.max_unavailable):
-            raise ValueError(
-                "max_surge and max_unavailable cannot both be 0: nothing could ever move; set one of them to 1"
-            )
+        for surge in ("max_surge", "undo_max_surge"):
+            if is_zero(getattr(self, surge)) and is_zero(self.max_unavailable):
+                raise ValueError(
+                    f"{surge} and max_unavailable cannot both be 0: nothing could ever move; set one of them to 1"
+                )
         return self
 
 

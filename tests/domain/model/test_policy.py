@@ -50,6 +50,8 @@ def test_a_percent_that_python_itself_refuses_to_read_is_refused_in_the_same_wor
 def test_a_literal_0_and_0_is_refused(surge: int | str, unavailable: int | str) -> None:
     with pytest.raises(InvalidInputError, match=r"cannot both be 0.*set one of them to 1"):
         parse_policy(with_spec(max_surge=surge, max_unavailable=unavailable))
+    with pytest.raises(InvalidInputError, match=r"undo_max_surge and max_unavailable cannot both be 0"):
+        parse_policy(with_spec(max_surge=1, undo_max_surge=surge, max_unavailable=unavailable))
 
 
 @pytest.mark.parametrize(

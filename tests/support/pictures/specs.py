@@ -28,7 +28,9 @@ class Specs:
 
 
 def _can_move(spec: dict[str, Any]) -> bool:
-    return not {spec["max_surge"], spec["max_unavailable"]} <= {0, "0%"}
+    """Neither a rollout nor an undo without room to move."""
+    zero = {0, "0%"}
+    return spec["max_unavailable"] not in zero or not {spec["max_surge"], spec.get("undo_max_surge")} & zero
 
 
 SPECS: dict[str, Specs] = {
