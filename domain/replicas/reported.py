@@ -84,8 +84,8 @@ def news_of(became: Iterable[Became]) -> tuple[News, ...]:
 
 
 def failures_after(before: StartFailures | None, news: Sequence[News], now: datetime) -> StartFailures | None:
-    """A deployment remembers the failing starts of one revision: of the one that fails most just now."""
-    worst = max(news, key=lambda item: item.failed)
+    """A deployment remembers the failing starts of one revision: of the one that fails most just now, or the newer."""
+    worst = max(news, key=lambda item: (item.failed, item.revision_id))
     if worst.failed:
         if before is None or before.revision_id != worst.revision_id or is_proven(before, now):
             return StartFailures(worst.revision_id, worst.failed, now)

@@ -42,6 +42,7 @@ def drawn(deployment: Deployment) -> str:
         ("■■|◇◇", {0: FAILED}, "■|◇◇", 0, NOW, StartFailures(V1, 1, LATER)),
         ("▲■|◇◇", {0: HEALTHY}, "■■|◇◇", 0, NOW, None),
         ("■■|◇◇", {0: FAILED, 2: FAILED, 3: FAILED}, "■|", 2, NOW, StartFailures(V2, 2, LATER)),
+        ("■■|◇◇", {0: FAILED, 2: FAILED}, "■|◇", 1, NOW, StartFailures(V2, 1, LATER)),
         ("■■|◇◇", {0: FAILED, 1: FAILED, 2: FAILED}, "|◇", 1, NOW, StartFailures(V1, 2, LATER)),
     ],
 )

@@ -45,8 +45,9 @@ def test_what_has_answered_nobody_yet_is_told_of_until_it_is_measured_no_longer(
     for shown in (page, row):
         expect(shown.get_by_text("not proven yet")).to_have_count(0)
     certified = """
-        INSERT INTO certificates (deployment_id, kind, name, names, not_after, fault)
-        SELECT id, 'acme', 'proof.example.com', '{proof.example.com}', '2031-02-03', 'the authority is away'
+        INSERT INTO certificates (deployment_id, kind, name, names, not_after, fault, due_at)
+        SELECT id, 'acme', 'proof.example.com', '{proof.example.com}', '2031-02-03', 'the authority is away',
+               '2031-01-01'
           FROM deployments WHERE name = 'proof'
     """
     write(people.engine, certified)
