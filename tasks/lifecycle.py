@@ -1,19 +1,13 @@
 """The two event tasks: run a handler over what is off, or over what is marked. With them the alarm and the audit."""
 
-from typing import NamedTuple
-
 import structlog
 from psycopg import Connection
 
 from db.audit.impossible import impossible_combinations
-from db.beat import note_tick
-from db.commands.autoscaling import has_rules
+from db.beat import OpenWork, note_tick, open_work
 from db.commands.execute import heed
-from db.commands.heard.wishes import is_wished
 from db.connection.engine import engine, in_transaction
 from db.locking.statuses import due_statuses
-from db.outbox.delivery import has_due
-from db.replicas.hosts import has_unplaced
 from domain.model.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.model.states import DeploymentLifecycleStatus
 from domain.replicas.events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
@@ -58,17 +52,17 @@ def wake_what_is_due(interval: float) -> None:
     """
     if not waker().first_of_interval(ALARM_TASK, interval):
         return
-    seen = in_transaction(engine(), _look)
+    seen, due, keys = in_transaction(engine(), _look)
     if seen.is_wished:
         waker().after_change(heed(engine()))
-    if seen.due:
-        waker().deployments(seen.due)
+    if due:
+        waker().deployments(due)
     elif not seen.is_wished:
         waker().note_rest()
     if seen.is_unplaced:
         ask_hosts(engine(), waker(), *WHILE_THERE_IS_WORK)
     else:
-        waker().send(seen.hosts)
+        waker().send(keys)
     if _is_time_for(RouteLifecycleType.HOSTS) and look_at_hosts(engine(), waker(), settings().host_silence_seconds):
         waker().routes(RouteLifecycleType.HOSTS)
     if seen.has_events:
@@ -77,28 +71,13 @@ def wake_what_is_due(interval: float) -> None:
         waker().routes(RouteLifecycleType.METRICS)
 
 
-class _Seen(NamedTuple):
-    """What an alarm finds to do. `hosts`: the keys of looks that hosts have work for."""
+def _look(connection: Connection) -> tuple[OpenWork, frozenset[DeploymentLifecycleStatus], list[str]]:
+    """All that there may be to do, in one transaction: at rest that is all that an alarm costs Postgres.
 
-    is_wished: bool
-    due: frozenset[DeploymentLifecycleStatus]
-    is_unplaced: bool
-    hosts: list[str]
-    has_events: bool
-    has_rules: bool
-
-
-def _look(connection: Connection) -> _Seen:
-    """All that there may be to do, in one transaction: at rest that is all that an alarm costs Postgres."""
+    With it the statuses that are due, and the keys of looks that hosts have work for.
+    """
     note_tick(connection)
-    return _Seen(
-        is_wished(connection),
-        due_statuses(connection),
-        has_unplaced(connection),
-        keys_of_work(connection, WHILE_THERE_IS_WORK),
-        has_due(connection),
-        has_rules(connection),
-    )
+    return open_work(connection), due_statuses(connection), keys_of_work(connection, WHILE_THERE_IS_WORK)
 
 
 def _is_time_for(kind: RouteLifecycleType) -> bool:

@@ -59,11 +59,6 @@ class WatchedDeployment:
         return evaluate_rules(self.rules, metrics, self.desired_replicas, self.last_autoscaled_at, now) is not None
 
 
-def has_rules(connection: Connection) -> bool:
-    """Whether there is any rule at all, so that there may be metrics to read."""
-    return connection.execute("SELECT FROM autoscaling_rules LIMIT 1").fetchone() is not None
-
-
 def watched_deployments(connection: Connection) -> tuple[list[WatchedDeployment], datetime]:
     """Every deployment that a rule may move, and the database's time before any replica was asked."""
     rows = connection.cursor(binary=True).execute(_WATCHED).fetchall()

@@ -69,12 +69,6 @@ _FORGET = """
 """
 
 
-def has_due(connection: Connection) -> bool:
-    """Whether an event may have to be sent; one that stands behind another may be among them."""
-    query = "SELECT FROM outbox WHERE given_up_at IS NULL AND due_at <= statement_timestamp() LIMIT 1"
-    return connection.execute(query).fetchone() is not None
-
-
 def claim_events(
     connection: Connection, lease: timedelta, each: int, under_way: Mapping[str, int] | None = None
 ) -> list[Pending]:

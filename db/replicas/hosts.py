@@ -1,6 +1,6 @@
 """Worker hosts: which of them gets a route that has none, and which have work."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from psycopg import Connection
@@ -43,10 +43,7 @@ _WITH_WORK: dict[RouteLifecycleType, str] = {
 }
 """Which routes make a look at their host worth while. A host is swept whatever its routes are."""
 
-
-def has_unplaced(connection: Connection) -> bool:
-    """Whether any route has no host."""
-    return connection.execute(f"SELECT {_UNPLACED} LIMIT 1").fetchone() is not None
+_EVERY_HOST = "SELECT name FROM hosts WHERE down_since IS NULL"
 
 
 def place_routes(connection: Connection, limit: int) -> int:
@@ -67,9 +64,15 @@ def place_routes(connection: Connection, limit: int) -> int:
     return len(placed)
 
 
-def hosts_with_work(connection: Connection, kind: RouteLifecycleType) -> list[str]:
-    """The hosts that are up and have something for this look; EXTERNAL among them when it has."""
-    return values(connection, _WITH_WORK.get(kind, "SELECT name FROM hosts WHERE down_since IS NULL"))
+def hosts_with_work(
+    connection: Connection, kinds: Iterable[RouteLifecycleType]
+) -> list[tuple[RouteLifecycleType, str]]:
+    """Each look with the hosts that are up and have something for it; EXTERNAL among them when it has.
+
+    All is asked before the first answer is read.
+    """
+    asked = {kind: connection.execute(_WITH_WORK.get(kind, _EVERY_HOST)) for kind in kinds}
+    return [(kind, host) for kind, found in asked.items() for (host,) in found]
 
 
 def values(connection: Connection, query: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:

@@ -24,7 +24,7 @@ TAKEN_SECONDS = 3.0
 """Within so long a worker takes a question, where one runs."""
 _KEPT_SECONDS = 10
 _MOST_WAITING = 100
-_LOOK_SECONDS = 1
+_LOOK_SECONDS = 2
 _log = structlog.get_logger(__name__)
 
 Reply = Callable[[UUID, bytes], None]
@@ -64,7 +64,7 @@ def ask(
 class HostAnswers:
     """The answers of one worker, for its host. `answers`: what answers questions about a matter, by its name.
 
-    `heard`: called each time that Redis has answered, once a second at least.
+    `heard`: called each time that Redis has answered, every other second at least.
     """
 
     client: redis.Redis
@@ -73,7 +73,7 @@ class HostAnswers:
     heard: Callable[[], object] = bool
 
     def look(self) -> None:
-        """Answer a question, or wait a second for one. Raises RedisError."""
+        """Answer a question, or wait two seconds for one. Raises RedisError."""
         matters = {_questions(about, self.host): about for about in self.answers}
         asked: Any = self.client.blpop([*matters], timeout=_LOOK_SECONDS)
         self.heard()

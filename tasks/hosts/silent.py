@@ -36,7 +36,7 @@ def ask_hosts(engine: Engine, waker: Waker, *kinds: RouteLifecycleType) -> None:
 
 def keys_of_work(connection: Connection, kinds: Iterable[RouteLifecycleType]) -> list[str]:
     """The keys of these looks on the hosts that are up and have work for them."""
-    return [route_key(kind, host) for kind in kinds for host in hosts_with_work(connection, kind)]
+    return [route_key(kind, host) for kind, host in hosts_with_work(connection, kinds)]
 
 
 def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:

@@ -15,6 +15,8 @@ from tasks.settings import TaskSettings, settings
 _CLIENT_SECONDS = 2.0
 """How long one client may take for its question and our answer; meanwhile the next one waits."""
 _TRY_AGAIN_SECONDS = 5.0
+_LOOK_SECONDS = 60.0
+"""How often it looks whether somebody has asked it to end, which nobody does."""
 _log = structlog.get_logger(__name__)
 _counts: list[TaskCounts] = []
 """Celery forgets the receivers of its signals that nobody keeps."""
@@ -84,7 +86,7 @@ def _serve(address: tuple[str, int]) -> None:
             is_told = True
             time.sleep(_TRY_AGAIN_SECONDS)
         else:
-            server.serve_forever()
+            server.serve_forever(poll_interval=_LOOK_SECONDS)
 
 
 def show_metrics(hostname: str) -> TaskCounts:

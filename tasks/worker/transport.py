@@ -142,3 +142,5 @@ class Transport(kombu_redis.Transport):
     """Redis, with that channel."""
 
     Channel = Channel
+    brpop_timeout = 2
+    """Seconds for which a worker waits for a message before it asks for one again."""

@@ -20,6 +20,8 @@ from traffic.envoy.counted import REQUESTS_PAGE, counted
 from traffic.envoy.under_way import clusters_page, under_way
 
 EVERY_SECONDS = 2.0
+_REST_SECONDS = 5.0
+"""While no rule reads it."""
 _log = structlog.get_logger(__name__)
 _Looks = Mapping[UUID, tuple[DemandLook, ...]]
 
@@ -39,18 +41,21 @@ class DemandReader:
         """Read until cancelled; without a rule that needs it nobody is asked."""
         async with asking() as proxies:
             while True:
+                is_read = True
                 try:
-                    await self._read(proxies)
+                    is_read = await self._read(proxies)
                 except POSTGRES_ERRORS as error:
                     _log.warning("demand not read or not written", error=str(error).partition("\n")[0])
-                await asyncio.sleep(EVERY_SECONDS)
+                await asyncio.sleep(EVERY_SECONDS if is_read else _REST_SECONDS)
 
-    async def _read(self, proxies: ProxyPages) -> None:
+    async def _read(self, proxies: ProxyPages) -> bool:
+        """Read and write what rules want to know; whether any does."""
         found = await asyncio.to_thread(in_transaction, self._engine, demanded)
         self._looks = await self._looked(proxies, found) if found else {}
         if found:
             values = _values(found, self._looks)
             await asyncio.to_thread(in_transaction, self._engine, partial(store_values, values=values))
+        return bool(found)
 
     async def _looked(self, proxies: ProxyPages, found: Demanded) -> _Looks:
         """The looks of each deployment, this one among them."""

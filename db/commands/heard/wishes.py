@@ -72,11 +72,6 @@ def wishes_of(connection: Connection, name: str) -> list[Wish]:
     return asked.execute(f"{_WISHES} WHERE d.name = %s ORDER BY w.number", (name,)).fetchall()
 
 
-def is_wished(connection: Connection) -> bool:
-    """Whether any wish stands."""
-    return connection.execute("SELECT FROM wishes LIMIT 1").fetchone() is not None
-
-
 def next_wish(connection: Connection, after: int) -> Wish | None:
     """The first of the later ones whose deployment nobody holds."""
     asked = connection.cursor(row_factory=class_row(Wish))

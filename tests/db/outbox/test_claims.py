@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
+from db.beat import open_work
 from db.connection.engine import in_transaction
-from db.outbox.delivery import claim_events, forget_given_up, has_due, record_delivered, record_failed
+from db.outbox.delivery import claim_events, forget_given_up, record_delivered, record_failed
 from domain.outbox.delivery import Failure, Pending
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import ask, make_deployment, read, write
@@ -42,7 +43,7 @@ def _six_events(engine: Engine) -> None:
 
 
 def test_of_each_line_the_first_is_claimed_and_once(engine: Engine, other: Engine) -> None:
-    assert in_transaction(engine, has_due)
+    assert in_transaction(engine, open_work).has_events
     first = claim(engine)
     heads = [("ci", "api", 2, 1), ("ci", "web", 2, 1), ("pager", "api", 2, 1), ("pager", "web", 2, 1)]
     assert shown(first) == heads
@@ -51,7 +52,7 @@ def test_of_each_line_the_first_is_claimed_and_once(engine: Engine, other: Engin
         in_transaction(engine, lambda connection, pending=pending: record_delivered(connection, pending))  # type: ignore[misc]
     assert shown(claim(other)) == [("ci", "web", 3, 1), ("pager", "web", 3, 1)]
     write(engine, "DELETE FROM outbox")
-    assert not in_transaction(engine, has_due)
+    assert not in_transaction(engine, open_work).has_events
 
 
 def test_a_subscription_has_so_many_at_once_less_what_is_under_way_to_it(engine: Engine) -> None:

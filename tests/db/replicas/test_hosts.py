@@ -58,7 +58,8 @@ def test_only_hosts_with_work_are_asked(engine: Engine) -> None:
     make_deployment(engine, "◇■", n=2, status=SCALING)
 
     def asked(kind: RouteLifecycleType) -> list[str]:
-        return sorted(in_transaction(engine, lambda connection: hosts_with_work(connection, kind)))
+        found = in_transaction(engine, lambda connection: hosts_with_work(connection, [kind]))
+        return sorted(host for _, host in found)
 
     assert asked(RouteLifecycleType.START) == [HERE]
     assert asked(RouteLifecycleType.PROBE) == [HERE]

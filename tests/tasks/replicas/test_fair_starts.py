@@ -66,7 +66,7 @@ def test_sixty_replicas_without_an_engine_starve_nobody_and_are_told_of_once(
     assert {row["start_tries"] for row in waiting} >= {2}
     assert all("no Docker engine" in row["status_reason"] for row in waiting)
     with transaction(engine) as connection:
-        assert hosts_with_work(connection, RouteLifecycleType.START) == [], "each has a time of its own"
+        assert hosts_with_work(connection, [RouteLifecycleType.START]) == [], "each has a time of its own"
 
 
 def test_a_webhook_that_drips_holds_up_no_other(engine: Engine, host: HostReplicas) -> None:

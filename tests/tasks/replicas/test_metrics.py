@@ -11,7 +11,7 @@ import redis
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from sqlalchemy import Engine
 
-from db.commands.autoscaling import has_rules
+from db.beat import open_work
 from db.connection.engine import in_transaction
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
@@ -189,7 +189,7 @@ def test_two_deployments_are_told_apart(engine: Engine, waker: Waker, serve: Ser
 
 
 def test_metrics_are_asked_for_every_five_seconds_where_there_is_a_rule(engine: Engine) -> None:
-    assert in_transaction(engine, has_rules) is False
+    assert in_transaction(engine, open_work).has_rules is False
     ruled(engine, UP)
-    assert in_transaction(engine, has_rules) is True
+    assert in_transaction(engine, open_work).has_rules is True
     assert ROUTE_CADENCES[RouteLifecycleType.METRICS] == 5

@@ -1,0 +1,30 @@
+"""What an alarm finds to do: all of it is asked for at once."""
+
+from sqlalchemy import Engine
+
+from db.beat import OpenWork, open_work
+from db.connection.engine import in_transaction
+from tests.support.pictures.pictures import SCALING
+from tests.support.rows.deployments import ask, make_deployment, write
+
+
+def test_an_alarm_finds_wishes_routes_without_a_host_and_events(engine: Engine) -> None:
+    def found() -> OpenWork:
+        return in_transaction(engine, open_work)
+
+    nothing = OpenWork(is_wished=False, is_unplaced=False, has_events=False, has_rules=False)
+    made = make_deployment(engine, "◇", n=1, status=SCALING)
+    assert found() == nothing
+    write(engine, "UPDATE routes SET host = NULL")
+    assert found() == nothing._replace(is_unplaced=True)
+    write(engine, "UPDATE routes SET stopped_at = now()")
+    assert found() == nothing, "it needs no host any more"
+    write(engine, "INSERT INTO wishes (deployment_id, request_id, task, payload) VALUES (%s, 'r', 't', '{}')", made.id)
+    assert found() == nothing._replace(is_wished=True)
+    write(engine, "DELETE FROM wishes")
+    ask(engine, "set_subscription", subscription="ci", webhook="ci")
+    make_deployment(engine, name="told")
+    ask(engine, "scale", deployment="told", desired_replicas=4)
+    assert found() == nothing._replace(has_events=True)
+    write(engine, "UPDATE outbox SET due_at = now() + interval '1 hour'")
+    assert found() == nothing
