@@ -19,9 +19,10 @@ from tasks.worker.connections import waker
 from tasks.worker.installation import is_ours
 
 PAUSE_SECONDS = 0.1
-"""How long a task waits before it looks again, while something is on its way."""
+"""How long a start or a stop waits before it looks again, while something is on its way."""
 
-Look = Callable[[], bool]
+Look = Callable[[], float | None]
+"""Returns how many seconds later it is worth looking again, while something is still on its way."""
 
 
 @app.task(name=DO_ROUTE_TASK)
@@ -44,8 +45,12 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None,
         if slot is None:
             return
         look, ends_at = LOOKS[kind](host or settings().host), monotonic() + settings().work_seconds
-        while look() and monotonic() < ends_at and slot.is_held and not stopping.wait(PAUSE_SECONDS):
+        while (pause := look()) and monotonic() < ends_at and slot.is_held and not stopping.wait(pause):
             pass
+
+
+def _again(look: Callable[[], bool]) -> Look:
+    return lambda: PAUSE_SECONDS if look() else None
 
 
 def _check_host(kind: RouteLifecycleType, host: str | None) -> None:
@@ -56,11 +61,12 @@ def _check_host(kind: RouteLifecycleType, host: str | None) -> None:
 
 
 LOOKS: dict[RouteLifecycleType, Callable[[str], Look]] = {
-    RouteLifecycleType.START: lambda host: replicas_of(host).start,
+    RouteLifecycleType.START: lambda host: _again(replicas_of(host).start),
     RouteLifecycleType.PROBE: lambda host: probe_pass(host).look,
-    RouteLifecycleType.STOP: lambda host: replicas_of(host).stop,
-    RouteLifecycleType.SWEEP: lambda host: lambda: is_ours() and replicas_of(host).sweep(),
-    RouteLifecycleType.METRICS: lambda _: lambda: look_at_metrics(engine(), waker()),
-    RouteLifecycleType.HOSTS: lambda _: lambda: settle_routes(engine(), waker(), settings().host_silence_seconds),
+    RouteLifecycleType.STOP: lambda host: _again(replicas_of(host).stop),
+    RouteLifecycleType.SWEEP: lambda host: _again(lambda: is_ours() and replicas_of(host).sweep()),
+    RouteLifecycleType.METRICS: lambda _: _again(lambda: look_at_metrics(engine(), waker())),
+    RouteLifecycleType.HOSTS: lambda _: _again(
+        lambda: settle_routes(engine(), waker(), settings().host_silence_seconds)
+    ),
 }
-"""Each look says whether something is still on its way, so that it is worth looking again at once."""

@@ -17,6 +17,10 @@ from domain.revisions.health_check import HealthCheck
 _LONG_START = timedelta(seconds=3)
 """After which a start has a reason: a wrong path is told long before the deadline, and most starts write nothing."""
 
+_LEAST_PAUSE, _MOST_PAUSE = timedelta(seconds=0.02), timedelta(seconds=0.25)
+_PAUSES_IN_A_START = 40
+_PAUSE_AFTER_SUCCESS = timedelta(seconds=0.1)
+
 RUNS_WELL = timedelta(seconds=3)
 """A replica without a check counts after so long: most that cannot run have ended by then, and replace none."""
 
@@ -61,6 +65,17 @@ def end_in_words(exit_code: int | None) -> str:
 def probe_is_due(check: HealthCheck, started_at: datetime, now: datetime) -> bool:
     """The initial delay counts from the replica's start, not from the route's creation."""
     return now >= started_at + timedelta(seconds=check.initial_delay_seconds)
+
+
+def pause_while_starting(route: ProbedRoute, now: datetime) -> timedelta:
+    """How soon a replica that starts is asked again: after a fortieth of the time for which it has been starting.
+
+    So what it waits to be seen is a fortieth of its start at most, and who starts for minutes is asked seldom.
+    Between successes lies a time that is no shorter for the young: a threshold of several says how long it holds.
+    """
+    if route.streak:
+        return _PAUSE_AFTER_SUCCESS
+    return min(max((now - route.started_at) / _PAUSES_IN_A_START, _LEAST_PAUSE), _MOST_PAUSE)
 
 
 def judge_health(check: HealthCheck | None, route: ProbedRoute, result: ProbeResult, now: datetime) -> HealthVerdict:

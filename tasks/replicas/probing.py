@@ -26,7 +26,7 @@ from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Liveness, Silences
 from tasks.replicas.probed import check_of, end_of, probed_route, report_of_unread, runs
 from tasks.replicas.reporting import write_reports
-from tasks.replicas.timetable import Timetable
+from tasks.replicas.timetable import MOST_PAUSE, Timetable
 from tasks.settings import KEY_PREFIX
 
 LOG_TAIL_LINES = 20
@@ -42,9 +42,9 @@ _STAYS_ABOVE = 25
 class ProbePass:
     """Looks at the running routes of one host, again and again while it is worth it. For one thread.
 
-    What runs is read once a second, what is starting at each look. A probe that is in flight when the pass ends stays
-    so in `prober`, which the next pass goes on with: so a replica may hang for longer than any pass lasts. So may a
-    runtime, by `silences`.
+    What runs is read once a second, what is starting ten times at most, however often it is asked. A probe that is in
+    flight when the pass ends stays so in `prober`, which the next pass goes on with: so a replica may hang for longer
+    than any pass lasts. So may a runtime, by `silences`.
     """
 
     engine: Engine
@@ -56,6 +56,7 @@ class ProbePass:
     silences: Silences
     _timetable: Timetable = field(default_factory=Timetable)
     _next_read: float = 0.0
+    _next_full_read: float = 0.0
     _looked_at: datetime | None = None
     _back_at: datetime | None = None
     _first_look_at: datetime | None = None
@@ -66,29 +67,40 @@ class ProbePass:
     def __post_init__(self) -> None:
         self._liveness = Liveness(self.runtimes, self.silences)
 
-    def look(self) -> bool:
+    def look(self) -> float | None:
         """Send the probes that are due, judge what was answered since the last look, write what changed.
 
-        True while it is worth looking again at once: something starts, is unanswered, or is due every moment.
+        Returns the seconds to the next look while it is worth it: something starts, is unanswered, or is due every
+        moment.
         """
-        now = self._read()
-        since = self._since(now)
+        now, since = self._times()
         self.prober.submit(self._timetable.due(since, now))
         answers = self.prober.answers(_PATIENCE_SECONDS)
         self._note(answers)
         found = self._liveness.ask(self._timetable.routes.values())
         seen = found.keys() | answers.keys() | self._timetable.starting
         routes = [route for route_id in seen if (route := self._timetable.routes.get(route_id))]
-        self._write([report for route in routes if (report := self._report(route, found, answers, now))])
-        return (
-            bool(self._timetable.starting)
+        reports = [report for route in routes if (report := self._report(route, found, answers, now))]
+        self._write(reports)
+        goes_on = (
+            self._timetable.starting - {report.route_id for report in reports if report.status is not report.was}
             or self._timetable.per_second > _STAYS_ABOVE
             or self.prober.is_busy
             or self._liveness.is_behind
         )
+        return self._timetable.pause.total_seconds() if goes_on else None
+
+    def _times(self) -> tuple[datetime, datetime]:
+        """The database's time, and since when probes may be due: between two reads only those of who starts are."""
+        until_read = timedelta(seconds=self._next_read - monotonic())
+        if self._looked_at and self._timetable.starting and until_read > timedelta(0):
+            now = self._looked_at + MOST_PAUSE - until_read
+            return now, now
+        now = self._read()
+        return now, self._since(now)
 
     def _read(self) -> datetime:
-        everything = monotonic() >= self._next_read
+        everything = monotonic() >= self._next_full_read
         rows, self._back_at, now = in_transaction(
             self.engine,
             lambda connection: (
@@ -97,8 +109,9 @@ class ProbePass:
                 database_now(connection),
             ),
         )
+        self._next_read = monotonic() + MOST_PAUSE.total_seconds()
         if everything:
-            self._next_read = monotonic() + _READ_SECONDS
+            self._next_full_read = monotonic() + _READ_SECONDS
             self._timetable.cover([row for row in rows if row.unreadable is None])
         else:
             self._timetable.renew_starting([row for row in rows if row.unreadable is None])
@@ -184,4 +197,4 @@ class ProbePass:
     def _write(self, reports: Sequence[RouteReport]) -> None:
         if reports:
             write_reports(self.engine, self.waker, reports)
-            self._next_read = 0.0
+            self._next_read = self._next_full_read = 0.0

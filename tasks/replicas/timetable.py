@@ -1,15 +1,21 @@
-"""Times the probes of replicas: one that starts at every look, one that runs once in each of its intervals."""
+"""Times the probes of replicas: one that starts by how long it has been starting, one that runs by its interval."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from db.replicas.routes import RouteRow
 from domain.model.states import RouteStatus
-from domain.replicas.health import probe_is_due
+from domain.replicas.health import pause_while_starting, probe_is_due
 from runtime.probing.probes import ProbeTarget
+from tasks.replicas.probed import probed_route
 
+MOST_PAUSE = timedelta(seconds=0.1)
+"""From one look to the next: how late a pass may see that another replica starts."""
 _STARTING_AT_ONCE = 50
+_A_STARTING = MOST_PAUSE / _STARTING_AT_ONCE
+"""Replicas that start must not starve those that serve, so a look that asked many of them is followed later."""
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Timetable:
@@ -19,7 +25,9 @@ class Timetable:
         self.routes: dict[UUID, RouteRow] = {}
         self._starting: Sequence[RouteRow] = ()
         self._running: Sequence[tuple[RouteRow, float, float]] = ()
-        self._turn = 0
+        self._asked: dict[UUID, datetime] = {}
+        self.pause = MOST_PAUSE
+        """Until the look after the one for which `due` was called last."""
 
     @property
     def starting(self) -> set[UUID]:
@@ -56,11 +64,20 @@ class Timetable:
         return [target for route in [*passed, *self._some_starting(now)] if (target := _target(route, now))]
 
     def _some_starting(self, now: datetime) -> list[RouteRow]:
-        """Replicas that start must not starve those that serve, so they take turns."""
-        ready = [route for route in self._starting if _target(route, now)]
-        first = self._turn % len(ready) if len(ready) > _STARTING_AT_ONCE else 0
-        self._turn = first + _STARTING_AT_ONCE
-        return [*ready[first:], *ready[:first]][:_STARTING_AT_ONCE]
+        """Replicas for which this look is nearer to the time of their next probe than the next look will be.
+
+        Who was not asked for longest comes first.
+        """
+        pauses = {
+            route.id: pause_while_starting(probed_route(route), now) for route in self._starting if _target(route, now)
+        }
+        shortest = min([MOST_PAUSE, *pauses.values()])
+        self._asked = {route_id: self._asked.get(route_id, _NEVER) for route_id in pauses}
+        due = [route_id for route_id, pause in pauses.items() if self._asked[route_id] + pause <= now + shortest / 2]
+        asked = sorted(due, key=self._asked.__getitem__)[:_STARTING_AT_ONCE]
+        self._asked.update(dict.fromkeys(asked, now))
+        self.pause = max(shortest, len(asked) * _A_STARTING)
+        return [self.routes[route_id] for route_id in asked]
 
 
 def _target(route: RouteRow, now: datetime) -> ProbeTarget | None:

@@ -78,4 +78,5 @@ def secrets(folder: Path) -> HostSecrets:
 @pytest.fixture
 def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) -> Iterator[Callable[[], bool]]:
     with closing(Prober()) as prober:
-        yield ProbePass(engine, runtimes, waker, client, HERE, prober, Silences()).look
+        probing = ProbePass(engine, runtimes, waker, client, HERE, prober, Silences())
+        yield lambda: probing.look() is not None

@@ -9,6 +9,7 @@ from domain.replicas.health import (
     ProbeResult,
     end_in_words,
     judge_health,
+    pause_while_starting,
     probe_is_due,
     unread_status,
     why_not_yet,
@@ -111,6 +112,29 @@ def test_a_change_of_status_has_a_reason_and_a_fresh_streak(
 @pytest.mark.parametrize(("second", "due"), [(0, False), (0.99, False), (1, True), (60, True)])
 def test_trap_a_start_delay_counts_from_the_start_of_the_replica_and_not_from_its_row(second: float, due: bool) -> None:  # noqa: FBT001
     assert probe_is_due(CHECK, STARTED, STARTED + timedelta(seconds=second)) is due
+
+
+@pytest.mark.parametrize(
+    ("streak", "started_for", "pause"),
+    [
+        (0, -0.001, 0.02),
+        (0, 0, 0.02),
+        (0, 0.8, 0.02),
+        (0, 1, 0.025),
+        (0, 4, 0.1),
+        (0, 9, 0.225),
+        (0, 10, 0.25),
+        (0, 600, 0.25),
+        (1, 0, 0.1),
+        (1, 1, 0.1),
+        (2, 600, 0.1),
+    ],
+)
+def test_a_replica_that_starts_is_asked_again_after_a_fortieth_of_its_time_and_after_a_success_always_alike(
+    streak: int, started_for: float, pause: float
+) -> None:
+    route = ProbedRoute(P, STARTED, streak)
+    assert pause_while_starting(route, STARTED + timedelta(seconds=started_for)) == timedelta(seconds=pause)
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,14 @@ def route(engine: Engine, route_id: UUID) -> dict[str, Any]:
     return row
 
 
-def until(engine: Engine, route_id: UUID, status: str, look: Callable[[], bool]) -> dict[str, Any]:
+def until(engine: Engine, route_id: UUID, status: str, look: Callable[[], object]) -> dict[str, Any]:
     """Look again and again until the route has this status."""
-    eventually(lambda: look() is not None and route(engine, route_id)["status"] == status)
+
+    def looked() -> bool:
+        look()
+        return bool(route(engine, route_id)["status"] == status)
+
+    eventually(looked)
     return route(engine, route_id)
 
 

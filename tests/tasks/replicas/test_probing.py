@@ -3,6 +3,7 @@
 import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import redis
 from sqlalchemy import Engine
@@ -138,10 +139,12 @@ def test_a_replica_that_starts_during_a_pass_is_seen_at_its_next_look(
     engine: Engine, service: Service, begin: Looks
 ) -> None:
     probing = begin()
-    assert probing.look() is False
+    assert not probing.look()
+    service.reply = BROKEN
     route_id = replica(engine, service.address, "◇")
-    assert probing.look() is True
+    assert probing.look()
     eventually(lambda: service.connections)
+    service.reply = OK
     until(probing, lambda: status(engine, route_id) == "healthy")
 
 
@@ -163,5 +166,23 @@ def test_many_that_start_take_turns(engine: Engine) -> None:
     now, timetable = datetime.now(UTC) + timedelta(seconds=1), Timetable()
     timetable.renew_starting(routes)
     looks = [{target.route_id for target in timetable.due(now, now)} for _ in range(3)]
-    assert [len(targets) for targets in looks] == [50, 50, 50]
+    assert [len(targets) for targets in looks] == [50, 50, 20]
     assert set().union(*looks) == {route.id for route in routes}
+
+
+def test_who_starts_for_long_is_asked_seldom_beside_one_that_has_just_begun(engine: Engine) -> None:
+    spec = {"command": ["serve"], "health_check": {"start_deadline_seconds": 600}}
+    old, young = make_deployment(engine, "◇◇", n=2, status=SCALING, spec=spec).routes
+    write(engine, "UPDATE routes SET started_at = clock_timestamp(), address = '127.0.0.1:1'")
+    write(engine, "UPDATE routes SET started_at = started_at - interval '1 minute' WHERE id = %s", old)
+    timetable = Timetable()
+    timetable.renew_starting(
+        in_transaction(engine, lambda connection: running_routes(connection, HERE, only_starting=True))
+    )
+    (began,) = {route.started_at for route in timetable.routes.values() if route.id == young}
+    assert began
+    asked, now = list[UUID](), began
+    while now < began + timedelta(seconds=0.8):
+        asked += [target.route_id for target in timetable.due(now, now)]
+        now += timetable.pause
+    assert (asked.count(young), asked.count(old)) == (40, 4)
