@@ -15,7 +15,7 @@ from tasks.seen.log import configure_logging
 from tasks.seen.tracing import spans
 from tasks.settings import log_limits, retention, settings
 from tasks.wire.keys import command_keys, webhook_targets
-from tasks.wire.queues import beat_schedule, celery_settings
+from tasks.wire.queues import celery_settings
 from tasks.wire.threads import WakeWhenFree
 
 TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.asked.commands", "tasks.retention")
@@ -24,7 +24,7 @@ TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.asked.command
 def _defaults() -> Mapping[str, object]:
     """Celery's settings. Workers, beat and Flower end with one sentence where a variable is wrong."""
     try:
-        return {**celery_settings(settings()), "beat_schedule": beat_schedule()}
+        return celery_settings(settings())
     except InvalidInputError as error:
         print(f"Rollway does not begin: {error.message}", file=sys.stderr)  # noqa: T201  (logging is not set up yet)
         raise SystemExit(WRONG_INSTALLATION) from None

@@ -9,18 +9,9 @@ from uuid import uuid4
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from domain.commands.base import QUERIES
-from domain.commands.registry import COMMANDS
 from domain.words.errors import InvalidInputError, TooLargeError
 from domain.words.text import storable
-from tasks.wire.queues import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, RETENTION_TASK
 from tasks.wire.shown import notes_for_flower
-
-ANSWERED = frozenset((*COMMANDS, *QUERIES))
-"""Tasks whose senders wait for an answer."""
-
-TASKS = frozenset((*ANSWERED, DO_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, ALARM_TASK, AUDIT_TASK, RETENTION_TASK))
-"""What a worker does. Celery brings tasks of its own, which nobody here has a use for."""
 
 MOST_MESSAGE_BYTES = 2**20
 """A larger message is not read. The largest command is a quarter of it; base64 and a signature make it longer."""
@@ -31,6 +22,8 @@ class UnfitMessageError(Exception):
 
 
 def _known(task: str) -> str:
+    from tasks.wire.known import TASKS  # noqa: PLC0415 -- beat and Flower read no tasks, and load no commands
+
     if task not in TASKS:
         raise ValueError("is no task of Rollway's")
     return task
@@ -121,6 +114,8 @@ def refusal(raw: bytes, queue: str, why: str) -> dict[str, Any] | None:
         envelope = _envelope(_BODY_TEXT.sub(b'"body": ""', raw, count=1))
     except UnfitMessageError:
         return None
+    from tasks.wire.known import ANSWERED  # noqa: PLC0415
+
     if envelope.headers.task not in ANSWERED:
         return None
     code = TooLargeError.code if len(raw) > MOST_MESSAGE_BYTES else InvalidInputError.code

@@ -1,14 +1,10 @@
-"""The queues, beat's schedule, and how Celery is set up; the reasons: docs/decisions/0004-celery-on-redis.md."""
+"""The queues, and how Celery is set up; the reasons: docs/decisions/0004-celery-on-redis.md."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from kombu.entity import Exchange, Queue
 
-from domain.commands.base import QUERIES
-from domain.commands.registry import COMMANDS
-from domain.handlers import HANDLERS
-from domain.model.events import DoDeploymentLifecycleEvent
-from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.settings import KEY_PREFIX, TaskSettings
 
 LIFECYCLE_QUEUE = "lifecycle"
@@ -32,7 +28,7 @@ def celery_settings(given: TaskSettings) -> dict[str, Any]:
         "task_default_queue": LIFECYCLE_QUEUE,
         "task_create_missing_queues": False,
         "task_queues": [queue(name) for name in (*SHARED_QUEUES, host_queue(given.host))],
-        "task_routes": {task: {"queue": COMMANDS_QUEUE} for task in (*COMMANDS, *QUERIES)},
+        "task_routes": (route,),
         "task_acks_late": False,
         "worker_prefetch_multiplier": 1,
         "worker_disable_prefetch": True,
@@ -53,6 +49,15 @@ def celery_settings(given: TaskSettings) -> dict[str, Any]:
         "beat_scheduler": "tasks.worker.beat:MemoryScheduler",
         "beat_max_loop_interval": 1,
     }
+
+
+def route(name: str, args: object, kwargs: object, options: Mapping[str, Any], **_: object) -> Mapping[str, str] | None:  # noqa: ARG001 -- Celery's
+    """Where a command goes whose sender names no queue. Beat and Flower send none, and start faster without them."""
+    if options.get("queue"):
+        return None
+    from tasks.wire.known import ANSWERED  # noqa: PLC0415
+
+    return {"queue": COMMANDS_QUEUE} if name in ANSWERED else None
 
 
 def host_queue(host: str) -> str:
@@ -79,29 +84,3 @@ AUDIT_TASK = "rollway.audit"
 AUDIT_SECONDS = 60.0
 RETENTION_TASK = "rollway.cut_the_past"
 RETENTION_SECONDS = 60.0
-
-
-def beat_schedule() -> dict[str, dict[str, Any]]:
-    """Two entries for each handler, the alarm, the sweep, the audit and the cut. A tick counts once in its interval."""
-    entries: dict[str, dict[str, Any]] = {}
-    for event, handler in HANDLERS.items():
-        if handler.cadence.short is not None:
-            entries[f"{event} if needed"] = _entry(DO_IF_NEEDED_TASK, event, handler.cadence.short)
-        entries[str(event)] = _entry(DO_TASK, event, handler.cadence.long)
-    sweep, seconds = RouteLifecycleType.SWEEP, ROUTE_CADENCES[RouteLifecycleType.SWEEP]
-    arguments = {"route_lifecycle_type": sweep.value, "interval": seconds}
-    entries[f"routes/{sweep}"] = _tick(DO_ROUTE_TASK, arguments, seconds, ROUTES_QUEUE)
-    entries["alarm"] = _tick(ALARM_TASK, {"interval": ALARM_SECONDS}, ALARM_SECONDS, LIFECYCLE_QUEUE)
-    entries["audit"] = _tick(AUDIT_TASK, {"interval": AUDIT_SECONDS}, AUDIT_SECONDS, LIFECYCLE_QUEUE)
-    entries["retention"] = _tick(RETENTION_TASK, {"interval": RETENTION_SECONDS}, RETENTION_SECONDS, LIFECYCLE_QUEUE)
-    return entries
-
-
-def _entry(task: str, event: DoDeploymentLifecycleEvent, seconds: float) -> dict[str, Any]:
-    sub_step = event.sub_step.value if event.sub_step else None
-    arguments = {"lifecycle_type": event.lifecycle_type.value, "sub_step": sub_step, "interval": seconds}
-    return _tick(task, arguments, seconds, LIFECYCLE_QUEUE)
-
-
-def _tick(task: str, arguments: dict[str, Any], seconds: float, queue: str) -> dict[str, Any]:
-    return {"task": task, "schedule": seconds, "kwargs": arguments, "options": {"queue": queue, "ignore_result": True}}

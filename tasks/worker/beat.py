@@ -18,7 +18,9 @@ from tasks.seen.exposition import show_metrics
 from tasks.seen.observed import TICKS_SKIPPED
 from tasks.settings import settings
 from tasks.wire.queues import DO_IF_NEEDED_TASK
+from tasks.wire.schedule import beat_schedule
 from tasks.worker.connections import redis_client, waker
+from tasks.worker.garbage import collect_seldom
 from tasks.worker.owners import owner_of_home, owner_of_redis, refuse_to_begin
 
 _log = structlog.get_logger(__name__)
@@ -36,7 +38,7 @@ class MemoryScheduler(Scheduler):
     def setup_schedule(self) -> None:
         """Take the app's schedule without Celery's own entries: results expire in Redis by themselves."""
         _refuse_wrong_redis()
-        entries = self.app.conf.beat_schedule
+        entries = self.app.conf.beat_schedule or beat_schedule()
         self.merge_inplace({name: {**entry, "schedule": _steady(entry["schedule"])} for name, entry in entries.items()})
 
     def adjust(self, n: float | None, drift: float = 0.001) -> float | None:
@@ -60,6 +62,11 @@ class MemoryScheduler(Scheduler):
             _log.debug("sent", entry=entry.name, task=entry.task)
         except Exception as error:  # noqa: BLE001  (whatever it is, the next tick may go through)
             _log.warning("tick not sent", entry=entry.name, task=entry.task, error=str(error))
+
+
+@beat_init.connect
+def _collect_seldom(**_: object) -> None:
+    collect_seldom()
 
 
 @beat_init.connect

@@ -8,8 +8,8 @@ from sqlalchemy import Engine
 
 from tasks.app import app
 from tasks.settings import retention
-from tasks.wire import envelope
-from tasks.wire.queues import beat_schedule
+from tasks.wire.known import TASKS
+from tasks.wire.schedule import beat_schedule
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment, read, write
 from tests.support.workers.queues import waiting
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.usefixtures("this_process_is_a_worker")
 
 
 def test_no_message_to_a_task_that_workers_have_or_that_beat_sends_is_put_aside() -> None:
-    assert {name for name in app.tasks if name.startswith("rollway.")} == envelope.TASKS
-    assert {entry["task"] for entry in beat_schedule().values()} <= envelope.TASKS
+    assert {name for name in app.tasks if name.startswith("rollway.")} == TASKS
+    assert {entry["task"] for entry in beat_schedule().values()} <= TASKS
 
 
 def test_the_past_of_every_deployment_is_cut_and_one_that_fell_due_meanwhile_is_woken(

@@ -37,7 +37,8 @@ from domain.words.errors import RollwayError
 from domain.words.names import named_in
 from tasks import retention
 from tasks.app import app
-from tasks.wire.queues import DO_ROUTE_TASK, beat_schedule
+from tasks.wire.queues import DO_ROUTE_TASK
+from tasks.wire.schedule import beat_schedule
 from tests.support.rows.databases import copy_of, engine_on
 from tests.support.rows.deployments import ask, write
 from tests.support.stack.servers import EmbeddedServer

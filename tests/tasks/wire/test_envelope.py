@@ -20,7 +20,8 @@ from domain.commands.registry import COMMANDS
 from tasks.app import TASK_MODULES, app
 from tasks.settings import TaskSettings
 from tasks.wire.broadcast import checked_broadcast
-from tasks.wire.envelope import MOST_MESSAGE_BYTES, TASKS, UnfitMessageError, checked, refusal
+from tasks.wire.envelope import MOST_MESSAGE_BYTES, UnfitMessageError, checked, refusal
+from tasks.wire.known import TASKS
 from tasks.wire.queues import celery_settings, takes_tasks
 from tests.support.rows.deployments import NOBODY
 from tests.support.workers.envelopes import BROADCASTS, LIMIT, MALFORMED, body_of, envelope, raw, scale_nobody

@@ -10,7 +10,8 @@ from celery import Celery
 from tasks.redis.wake import MOST_WAITING
 from tasks.seen.log import configure_logging
 from tasks.settings import KEY_PREFIX, TaskSettings, settings
-from tasks.wire.queues import ALARM_TASK, DO_IF_NEEDED_TASK, LIFECYCLE_QUEUE, beat_schedule, celery_settings
+from tasks.wire.queues import ALARM_TASK, DO_IF_NEEDED_TASK, LIFECYCLE_QUEUE, celery_settings
+from tasks.wire.schedule import beat_schedule
 from tasks.worker import connections
 from tasks.worker.beat import MemoryScheduler
 from tests.support.stack.waiting import eventually

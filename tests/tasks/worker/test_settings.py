@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from celery import Celery
 from kombu.entity import Exchange
 
 from domain.handlers import HANDLERS
@@ -10,7 +11,8 @@ from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from domain.words.errors import InvalidInputError
 from tasks.app import TASK_MODULES, app
 from tasks.settings import TaskSettings
-from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, beat_schedule, celery_settings
+from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, celery_settings
+from tasks.wire.schedule import beat_schedule
 from tests.support.rows.deployments import NOBODY
 
 ENVIRONMENT = {"REDIS_URL": NOBODY}
@@ -125,6 +127,15 @@ def test_each_queue_has_an_exchange_and_a_key_of_its_own() -> None:
     for queue in queues:
         assert (queue.exchange, queue.routing_key) == (Exchange(queue.name), queue.name)  # type: ignore[no-untyped-call]
     assert celery_settings(TaskSettings(redis_url=NOBODY))["task_create_missing_queues"] is False
+
+
+def test_a_command_without_a_queue_goes_to_the_one_of_commands() -> None:
+    sender = Celery(set_as_current=False)
+    sender.conf.update(celery_settings(TaskSettings(redis_url=NOBODY)))
+    router = sender.amqp.Router()
+    sent = {name: router.route({}, name)["queue"].name for name in ("rollway.scale", "rollway.get_rollout", DO_TASK)}
+    assert sent == {"rollway.scale": "commands", "rollway.get_rollout": "commands", DO_TASK: "lifecycle"}
+    assert router.route({"queue": "routes"}, "rollway.scale")["queue"].name == "routes"
 
 
 def test_nothing_but_json_is_spoken_and_nothing_is_kept_unacknowledged() -> None:
