@@ -136,11 +136,10 @@ def _part(  # noqa: PLR0913 -- the list above shall read as a list
     )
 
 
-_CELERY = (sys.executable, "-m", "celery", "-A", "tasks.app")
-MIGRATE = (sys.executable, "-m", "cli.main", "migrate")
+MIGRATE = (sys.executable, "-m", "stack.parts.migrated")
 API = (sys.executable, "-m", "api")
 PEOPLE = (sys.executable, "-m", "api.people")
-BEAT = (*_CELERY, "beat", "--pidfile=", "--loglevel", "INFO")
+BEAT = (sys.executable, "-m", "tasks", "beat", "--pidfile=", "--loglevel", "INFO")
 FLOWER_OPTIONS = (
     "--max_tasks=5000",
     "--purge_offline_workers=60",
@@ -154,9 +153,10 @@ def worker(name: str) -> tuple[str, ...]:
     Without -Q it takes from all queues of tasks/wire/queues.py, among them the one of the host that it finds itself on.
     """
     options = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n {name}@%h --loglevel INFO"
-    return (*_CELERY, *options.split())
+    return (sys.executable, "-m", "tasks", *options.split())
 
 
 def flower(address: str, port: int) -> tuple[str, ...]:
     """Flower, which listens there."""
-    return (*_CELERY, "flower", f"--address={address}", f"--port={port}", *FLOWER_OPTIONS)
+    command = (sys.executable, "-m", "celery", "-A", "tasks.app", "flower")
+    return (*command, f"--address={address}", f"--port={port}", *FLOWER_OPTIONS)

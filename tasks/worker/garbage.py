@@ -11,3 +11,4 @@ def collect_seldom() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG)
+    gc.enable()  # a start goes without

@@ -93,11 +93,12 @@ def test_a_home_that_others_may_write_in_is_no_home_for_a_worker(
         compare(engine, client, tmp_path)
 
 
+@pytest.mark.parametrize("started", [("celery", "-A", "tasks.app"), ("tasks",)])
 def test_a_worker_whose_tasks_would_not_share_one_process_does_not_begin(
-    database: str, redis_url: str, tmp_path: Path
+    database: str, redis_url: str, tmp_path: Path, started: tuple[str, ...]
 ) -> None:
     own = {"DATABASE_URL": database, "REDIS_URL": redis_url, "ROLLWAY_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "celery", "-A", "tasks.app", "worker"]
+    command = [sys.executable, "-m", *started, "worker"]
     done = subprocess.run(command, env=os.environ | own, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == WRONG_INSTALLATION
     assert "this worker has the pool prefork: start it with -P threads" in done.stderr
