@@ -1,33 +1,13 @@
 """Says where a deployment is reached, as something to click on when this machine's stack runs an Envoy."""
 
-import os
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from cli.remote import remote
 from db.views.fleet.entrances import ReachedView
-from domain.installation.tokens import PAGE_HOST
 from domain.traffic.published import EntranceKind
 from domain.traffic.worded import entrances_in_words, rules_in_words
-from stack.home.folder import find_home
-from stack.status import stack_status
 
 _LOOPBACK = ".localhost"
-
-
-def envoy_address() -> str:
-    """http://127.0.0.1:port of the Envoy of the stack that runs here; empty when none does, or another is asked."""
-    if remote() is not None:
-        return ""
-    parts = stack_status(find_home(os.environ)).parts
-    return next((part.address for part in parts if part.name == "envoy" and part.pid is not None), "")
-
-
-def page_address() -> str:
-    """http://rollway.localhost:port of the page of the stack that runs here; empty when none does."""
-    parts = stack_status(find_home(os.environ)).parts
-    people = next((part.address for part in parts if part.name == "people"), "")
-    return f"http://{PAGE_HOST}:{urlsplit(people).port}" if people else ""
 
 
 def urls_of(reached: ReachedView, envoy: str) -> list[str]:

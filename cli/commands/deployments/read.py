@@ -16,8 +16,9 @@ from cli.options import AsJson, DeploymentName
 from cli.reads import deployment_named, existing_deployments, failure_to_show, signs_of_life
 from cli.remote import remote
 from cli.servers import Reader, made
+from cli.show.addresses import envoy_address, page_address
 from cli.show.callers import callers_words, losing_words
-from cli.show.reached import certificates_in_words, envoy_address, page_address, reached_in_words, urls_of
+from cli.show.reached import certificates_in_words, reached_in_words, urls_of
 from cli.show.signs import silent_parts
 from cli.show.status import deployment_page, deployments_table, routes_table
 from cli.terminal.exits import UsageError
