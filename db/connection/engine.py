@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
 
+import db.connection.arrays  # noqa: F401  (an engine copies what psycopg knows of types when it is made)
 from db.connection.server import refuse_unfit
 from db.connection.settings import DatabaseSettings
 from db.silence import AWAY, KEEPALIVE, AnsweredConnection, AnsweredCursor

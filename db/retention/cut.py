@@ -56,10 +56,11 @@ _CUTS: Mapping[str, str] = {
 }
 
 _COUNT = " UNION ALL ".join(f"SELECT '{table}', count(*) FROM ({past}) past" for table, past in _PASTS.items())
-_COUNT_COMMANDS = f"SELECT count(*) FROM ({COMMANDS}) past"
+_COUNT_COMMANDS = f"SELECT count(*) FROM ({COMMANDS} LIMIT %(limit)s) past"
 _MOST_COUNTED = 100_000
 
-_CUT_COMMANDS = f"DELETE FROM commands WHERE request_id IN ({COMMANDS} FOR UPDATE SKIP LOCKED)"
+# an array, and a limit that is no parameter: a plan for any number of them reads the whole table
+_CUT_COMMANDS = f"DELETE FROM commands WHERE request_id = ANY(ARRAY({COMMANDS} LIMIT {ROWS} FOR UPDATE SKIP LOCKED))"
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ DESTROYED = f"""
 """
 
 COMMANDS = f"""
-    SELECT request_id FROM commands WHERE {_older("created_at", "commands_days")} ORDER BY created_at LIMIT %(limit)s
+    SELECT request_id FROM commands WHERE {_older("created_at", "commands_days")} ORDER BY created_at
 """
 
 

@@ -50,11 +50,9 @@ _UNPROVEN = f"""
        AND (o.id = d.rollout_id OR {IS_COUNTED_ON})
 """
 
-_EXISTING = f"""
-    {_DEPLOYMENTS}
-     WHERE d.lifecycle <> 'destroyed' AND (%(names)s::text[] IS NULL OR d.name = ANY(%(names)s))
-     ORDER BY d.name
-"""
+# two statements: one that may leave its names out reads all deployments for those of a few
+_EXISTING = f"{_DEPLOYMENTS} WHERE d.lifecycle <> 'destroyed' ORDER BY d.name"
+_EXISTING_OF = f"{_DEPLOYMENTS} WHERE d.lifecycle <> 'destroyed' AND d.name = ANY(%s) ORDER BY d.name"
 
 _NEWEST = f"""
     {_DEPLOYMENTS}
@@ -154,7 +152,8 @@ class DeploymentView:
 
 def existing_deployments(connection: Connection[Any], names: Sequence[str] | None = None) -> list[DeploymentView]:
     """Deployments of these names, or all, not destroyed; by name. Left out: what only a newer release can read."""
-    return _deployments(connection, _rows(connection, _EXISTING, {"names": names and list(names)}))
+    query, asked = (_EXISTING, ()) if names is None else (_EXISTING_OF, (list(names),))
+    return _deployments(connection, _rows(connection, query, asked))
 
 
 def deployment_named(connection: Connection[Any], name: str) -> DeploymentView:

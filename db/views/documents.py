@@ -19,7 +19,7 @@ from domain.commands.base import GetDeployment, GetRollout, Query
 _REVISIONS = 20
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
-_PLANNED_ANEW = "SET LOCAL plan_cache_mode = auto"
+_PLANNED_ANEW = "SET LOCAL plan_cache_mode = force_custom_plan"
 
 
 def deployment_summary(view: DeploymentView) -> dict[str, Any]:

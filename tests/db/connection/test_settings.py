@@ -48,7 +48,7 @@ def test_statements_are_planned_once_but_those_of_reads_for_people(engine: Engin
         assert connection.execute(mode).fetchall() == [("force_generic_plan",)]
     with transaction(engine) as connection:
         begin_reading(connection)
-        assert connection.execute(mode).fetchall() == [("auto",)]
+        assert connection.execute(mode).fetchall() == [("force_custom_plan",)]
     with transaction(engine) as connection:
         assert connection.execute(mode).fetchall() == [("force_generic_plan",)]
 

@@ -6,6 +6,8 @@ from traceback import walk_stack
 from typing import Any, ClassVar, Self
 
 import psycopg
+from psycopg._queries import PostgresQuery
+from psycopg.adapt import Transformer
 from psycopg.sql import SQL, Composable
 from sqlalchemy import Engine, event
 
@@ -27,10 +29,29 @@ class ExplainingCursor(AnsweredCursor):
     def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
         text = query.as_string(self) if isinstance(query, Composable) else query
         if text.lstrip().startswith(_EXPLAINED):
-            found = psycopg.Cursor(self.connection).execute(SQL("EXPLAIN (FORMAT JSON) ") + SQL(text), params)
-            ((((explained,)),),) = found.fetchall()
-            self._judge(_name_of(text), explained["Plan"])
+            self._judge(_name_of(text), self._plan(text, params))
         return super().execute(query, params, **options)
+
+    def _plan(self, text: str, params: Any) -> dict[str, Any]:
+        """As Postgres makes it here: for these values, or once for all where the session asks for that."""
+        plain = psycopg.Cursor(self.connection)
+        ((is_for_all,),) = plain.execute("SELECT current_setting('plan_cache_mode') = 'force_generic_plan'").fetchall()
+        if not (is_for_all and params):
+            ((((explained,)),),) = plain.execute(SQL("EXPLAIN (FORMAT JSON) ") + SQL(text), params).fetchall()
+            return dict(explained["Plan"])
+        sent = PostgresQuery(Transformer(self.connection))
+        sent.convert(text, params)
+        types = plain.execute(
+            "SELECT CASE oid WHEN 0 THEN 'unknown' ELSE format_type(oid, NULL) END FROM unnest(%s::oid[]) oid",
+            (list(sent.types),),
+        ).fetchall()
+        names, values = (", ".join(each) for each in zip(*((name, "NULL") for (name,) in types), strict=True))
+        plain.execute(b"PREPARE explained (%s) AS %s" % (names.encode(), sent.query), prepare=False)
+        ((((explained,)),),) = plain.execute(
+            f"EXPLAIN (FORMAT JSON) EXECUTE explained ({values})", prepare=False
+        ).fetchall()
+        plain.execute("DEALLOCATE explained", prepare=False)
+        return dict(explained["Plan"])
 
     def _judge(self, name: str, plan: dict[str, Any]) -> None:
         scanned = {node["Relation Name"] for node in _nodes(plan) if node["Node Type"] == "Seq Scan"} & GROWING

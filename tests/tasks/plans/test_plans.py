@@ -171,6 +171,13 @@ def test_no_tick_reads_the_whole(
 
 
 DAY = timedelta(days=1)
+
+
+def _missed_of_one(connection: Connection) -> object:
+    begin_reading(connection)
+    return caught_up(connection, ["shop-7"], datetime.now(UTC) - DAY)
+
+
 LOOKS: Mapping[str, Callable[[Connection], object]] = {
     "a scrape": read_fleet,
     "a seal": lambda connection: seal(connection, UUID(int=(1 << 96) + 7), UUID(int=(3 << 96) + 50_007)),
@@ -185,7 +192,7 @@ LOOKS: Mapping[str, Callable[[Connection], object]] = {
     "proxies": list_proxies,
     "listeners": lambda connection: still_valid(connection, ["ann"]),
     "what changed": lambda connection: changes_since(connection, {}, None),
-    "what was missed of one": lambda connection: caught_up(connection, ["shop-7"], datetime.now(UTC) - DAY),
+    "what was missed of one": _missed_of_one,
     "replicas of a host": lambda connection: (
         running_routes(connection, "rack-7"),
         running_routes(connection, "rack-7", only_starting=True),
