@@ -9,6 +9,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from db.connection.arrays import UUIDS, Array
 from db.locking.rows import named_row
 from db.locking.statuses import ACTIVE, REFERENCES
 from domain.replicas.placement import HostUp, PlacingGrounds, Unplaced
@@ -88,20 +89,26 @@ class Placing:
             return PlacingGrounds()
         now = wanted[:MOST_AT_ONCE]
         needs = connection.cursor(binary=True, row_factory=named_row(_Needs))
-        needs.execute(_NEEDS, ([*{want.revision_id for want in now}],))
+        needs.execute(_NEEDS, (_each_once(want.revision_id for want in now),))
         hosts = connection.execute(_HOSTS_UP)  # fetched with the others, so that all of them take one way to Postgres
-        of_deployment = connection.execute(_OF_DEPLOYMENT, ([*leaving], [*{want.deployment_id for want in now}]))
+        of_deployment = connection.execute(
+            _OF_DEPLOYMENT, (UUIDS([*leaving]), _each_once(want.deployment_id for want in now))
+        )
         if monotonic() - self._counted_at > _COUNTED_SECONDS:
             self._of_all = Counter(dict(connection.execute(_OF_ALL).fetchall()))
             self._counted_at = monotonic()
-        known = {revision.id: revision for revision in needs.fetchall()}
-        unplaced = [_unplaced(want, known.get(want.revision_id, _Needs(want.revision_id))) for want in now]
+        known = {revision.id.int: revision for revision in needs.fetchall()}  # numbers are found faster than ids
+        unplaced = [_unplaced(want, known.get(want.revision_id.int, _Needs(want.revision_id))) for want in now]
         own = {(deployment, host): count for deployment, host, count in of_deployment.fetchall()}
         return PlacingGrounds(unplaced, _by_name(hosts.fetchall()), own, self._of_all, len(wanted) - len(now))
 
     def add(self, chosen: Iterable[str | None]) -> None:
         """Count these hosts of new replicas."""
         self._of_all.update(host for host in chosen if host)
+
+
+def _each_once(ids: Iterable[UUID]) -> Array:
+    return UUIDS([*{each.int: each for each in ids}.values()])
 
 
 def _unplaced(want: Wanted, needs: _Needs) -> Unplaced:

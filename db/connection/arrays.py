@@ -1,7 +1,9 @@
 """Columns of values as arrays in Postgres' binary form. psycopg would look for the type in the values of each list."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import repeat
+from operator import add, attrgetter
 from struct import Struct
 from typing import Any, ClassVar
 from uuid import UUID
@@ -9,14 +11,16 @@ from uuid import UUID
 import psycopg
 from psycopg import pq
 from psycopg.adapt import Dumper, PyFormat, Transformer
-from psycopg.types.json import Jsonb
 
 _HEAD = Struct("!iiIii")
 _LENGTH = Struct("!i")
 _NULL = _LENGTH.pack(-1)
+_JSONB = b"\1"
+"""The version of the binary form, before the text."""
 
-Packed = Callable[[Sequence[Any]], list[bytes]]
-"""Values in binary form, the length before each. All at once: a call for each of thousands would take the most time."""
+Packed = Callable[[Sequence[Any]], Iterable[bytes]]
+"""Values in binary form, the length before each; none of them is None. All at once, by functions that are written in C:
+a Python call or two for each of thousands would take the most time."""
 
 
 class Array:
@@ -37,8 +41,14 @@ class _ArrayDumper(Dumper):
 
     def dump(self, obj: Array) -> bytes:
         """As `array_recv` of Postgres reads it: dimensions, nulls or none, type, length, first index; the values."""
-        packed = type(obj).packed(obj.values)
-        return _HEAD.pack(1, _NULL in packed, obj.element, len(packed), 1) + b"".join(packed)
+        values = obj.values
+        known = [value for value in values if value is not None]
+        packed = type(obj).packed(known)
+        has_nulls = len(known) < len(values)
+        if has_nulls:
+            following = iter(packed)
+            packed = [_NULL if value is None else next(following) for value in values]
+        return _HEAD.pack(1, has_nulls, obj.element, len(values), 1) + b"".join(packed)
 
 
 def _array(name: str, packed: Packed) -> type[Array]:
@@ -51,20 +61,19 @@ def _array(name: str, packed: Packed) -> type[Array]:
 
 def _fixed(size: int, form: str) -> Packed:
     pack = Struct(f"!i{form}").pack
-    return lambda values: [_NULL if value is None else pack(size, value) for value in values]
+    return lambda values: map(pack, repeat(size), values)
 
 
 def _sized(dump: Callable[[Any], Any]) -> Packed:
-    def packed(values: Sequence[object]) -> list[bytes]:
-        dumped = [None if value is None else dump(value) for value in values]
-        return [_NULL if each is None else length(len(each)) + each for each in dumped]
+    def packed(values: Sequence[object]) -> Iterable[bytes]:
+        dumped = [dump(value) for value in values]
+        return map(add, map(_LENGTH.pack, map(len, dumped)), dumped)
 
-    length = _LENGTH.pack
     return packed
 
 
-def _uuids(values: Sequence[UUID | None]) -> list[bytes]:
-    return [_NULL if value is None else b"\0\0\0\x10" + value.int.to_bytes(16) for value in values]
+def _uuids(values: Sequence[UUID]) -> Iterable[bytes]:
+    return map(_LENGTH.pack(16).__add__, map(int.to_bytes, map(attrgetter("int"), values), repeat(16)))
 
 
 def _as_psycopg(example: object) -> Packed:
@@ -78,9 +87,11 @@ ARRAYS: Mapping[str, type[Array]] = {
     "int4": _array("int4", _fixed(4, "i")),
     "int8": _array("int8", _fixed(8, "q")),
     "interval": _array("interval", _as_psycopg(timedelta())),
-    "jsonb": _array("jsonb", _as_psycopg(Jsonb(None))),
+    "jsonb": _array("jsonb", _sized(_JSONB.__add__)),
     "text": _array("text", _sized(str.encode)),
     "timestamptz": _array("timestamptz", _as_psycopg(datetime.now().astimezone())),
     "uuid": _array("uuid", _uuids),
 }
-"""By the name of the type."""
+"""By the name of the type. Values of jsonb are JSON already, as bytes."""
+UUIDS = ARRAYS["uuid"]
+"""For `= ANY(%b)`: psycopg takes thrice as long for a list."""

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from db.connection.arrays import UUIDS
 from db.connection.engine import database_now
 from db.cycle.holds import GoingForward, read_gates
 from db.cycle.snapshots import (
@@ -154,7 +155,8 @@ def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Cl
     ((now, is_heard, next_id, is_wished),) = beside.fetchall()
     asked = connection.cursor(binary=True, row_factory=named_row(RolloutRow))
     ids = [row.rollout_id for row in rows if row.rollout_id]
-    rollouts = asked.execute(ROLLOUTS, {"ids": ids}).fetchall() if ids else []  # at once: row by row takes longer
+    # all of them at once: row by row takes longer
+    rollouts = asked.execute(ROLLOUTS, {"ids": UUIDS(ids)}).fetchall() if ids else []
     found = {row.id.int: row for row in rollouts}  # numbers are found faster than ids
     holds: Mapping[UUID, Hold] = {}
     if any(row.may_be_held for row in found.values()):

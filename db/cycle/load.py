@@ -7,6 +7,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from db.connection.arrays import UUIDS
 from db.cycle.claim import Claimed
 from db.cycle.rules import rules_of
 from db.evidence import evidence_of
@@ -38,7 +39,7 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
     """
     if not claimed:
         return ()
-    asked = connection.cursor(binary=True).execute(_ROUTES, {"ids": [each.row.id for each in claimed]})
+    asked = connection.cursor(binary=True).execute(_ROUTES, {"ids": UUIDS([each.row.id for each in claimed])})
     ready = [each.row.id for each in claimed if each.row.lifecycle == Lifecycle.READY]
     rules = rules_of(connection, ready) if ready else {}
     routes = _routes(asked.fetchall())
@@ -50,7 +51,7 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
 
 def load_routes(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
     """The snapshots with their routes, without rules and evidence: what people steer by. Raises UnreadableError too."""
-    asked = connection.cursor(binary=True).execute(_ROUTES, {"ids": [each.row.id for each in claimed]})
+    asked = connection.cursor(binary=True).execute(_ROUTES, {"ids": UUIDS([each.row.id for each in claimed])})
     routes = _routes(asked.fetchall())
     return tuple(each.deployment(routes.get(each.row.id.int, ())) for each in claimed)
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from psycopg import Connection, Cursor
 
+from db.connection.arrays import UUIDS
 from db.locking.rows import columns
 from db.locking.statuses import ACTIVE
 from domain.cycle.foretold import NewRoute
@@ -97,8 +98,8 @@ def record_routes(
         ]
         _CREATED.add(connection, "routes", created)
     if promoted:
-        connection.execute(_PROMOTE_ROUTES, {"ids": promoted})
+        connection.execute(_PROMOTE_ROUTES, {"ids": UUIDS(promoted)})
     if parked:
         connection.execute(_PARK_ROUTES, _PARKED.arrays(parked))
-    drains = connection.execute(_DRAIN_ROUTES, {"ids": drained, "at": at}) if drained else None
+    drains = connection.execute(_DRAIN_ROUTES, {"ids": UUIDS(drained), "at": at}) if drained else None
     return RecordedRoutes([host for _, host in placed], len(promoted), len(drained), drains)

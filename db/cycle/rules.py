@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
-from psycopg.types.json import Jsonb
+from pydantic_core import to_json
 
 from db.locking.rows import columns
 from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, MetricSource
@@ -66,7 +66,7 @@ def replace_rules(connection: Connection, deployment_id: UUID, rules: Sequence[A
 def store_values(connection: Connection, values: Iterable[tuple[UUID, MetricValue]]) -> int:
     """Keep the values that some rule reads and that are newer than the ones known; returns how many. One statement."""
     rows = [
-        (deployment_id, found.series, found.value, found.at, found.missing, found.proxies, Jsonb(found.silent))
+        (deployment_id, found.series, found.value, found.at, found.missing, found.proxies, to_json(found.silent))
         for deployment_id, found in values
     ]
     return connection.execute(_STORE_VALUES, _VALUES.arrays(rows)).rowcount if rows else 0
@@ -100,5 +100,5 @@ def _rule(row: DictRow) -> AutoscalingRule:
 def _row(deployment_id: UUID, position: int, rule: AutoscalingRule) -> list[object]:
     """The values of _RULE."""
     beside = {"deployment_id": deployment_id, "position": position, "series": rule.series}
-    values = {**rule.model_dump(mode="json"), "labels": Jsonb(rule.labels), **beside}
+    values = {**rule.model_dump(mode="json"), "labels": to_json(rule.labels), **beside}
     return [values[name] for name in _RULE.types]

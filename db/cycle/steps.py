@@ -5,7 +5,6 @@ from datetime import datetime
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.types.json import Jsonb
 
 from db.locking.rows import columns, named_row
 from domain.cycle.chain import KeptStep
@@ -44,19 +43,11 @@ def record_steps(connection: Connection, phase: str, steps: Iterable[StepRecord]
             phase,
             at,
             step.verdict.value,
-            _jsonb(step.inputs),
-            _jsonb(step.decision),
+            step.inputs,
+            step.decision,
             step.whole_step,
         )
         for step in steps
     ]
     if rows:
         _STEP.add(connection, "rollout_steps", rows)
-
-
-def _jsonb(text: bytes) -> Jsonb:
-    return Jsonb(text, _json_already)
-
-
-def _json_already(text: bytes) -> bytes:
-    return text

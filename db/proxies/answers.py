@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.types.json import Jsonb
+from pydantic_core import to_json
 
 from db.evidence import fold
 from db.locking.rows import columns
@@ -97,7 +97,7 @@ def record_interval(
             [(rollout_id, interval.id, revision, *_counts(its)) for revision, its in interval.of.items()],
         )
     rows = [
-        (node, its.uptime, its.refused, its.copies.done, its.copies.failed, Jsonb(_to_json(its)))
+        (node, its.uptime, its.refused, its.copies.done, its.copies.failed, to_json(_to_json(its)))
         for node, its in counted.items()
     ]
     if rows:

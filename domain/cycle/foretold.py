@@ -84,8 +84,8 @@ def steps_to_build_on(decisions: Iterable[ClassifiedDecision]) -> list[tuple[UUI
     return [
         (rollout.id, rollout.steps)
         for decision in decisions
-        if decision.is_step and (rollout := decision.deployment.rollout) and rollout.steps
-        if len(decision.deployment.routes) > SMALL
+        if len(decision.deployment.routes) > SMALL and decision.is_step
+        if (rollout := decision.deployment.rollout) and rollout.steps
     ]
 
 

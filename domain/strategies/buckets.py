@@ -27,7 +27,7 @@ _HEALTHY, _STARTING, _STOPPING = RouteStatus.HEALTHY, RouteStatus.PROVISIONING, 
 _IN_TRAFFIC = TrafficStatus.ACTIVE
 _WELL = (_HEALTHY, _STARTING)
 
-_age = attrgetter("created_at", "id")
+_age = attrgetter("created_at", "id.int")
 _WORST = {RouteStatus.UNHEALTHY: 0, RouteStatus.DEGRADED: 1, _STARTING: 2, _HEALTHY: 3}
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from psycopg.types.json import Jsonb
+from pydantic_core import to_json
 from sqlalchemy import Engine
 
 from db.connection.arrays import ARRAYS
@@ -26,7 +26,7 @@ VALUES: dict[str, list[object]] = {
 
 @pytest.mark.parametrize("kind", ARRAYS)
 def test_what_is_sent_is_what_arrives(engine: Engine, kind: str) -> None:
-    sent = [Jsonb(value) if kind == "jsonb" else value for value in VALUES[kind]]
+    sent = [to_json(value) if kind == "jsonb" else value for value in VALUES[kind]]
     for values, expected in ((sent, VALUES[kind]), ([None, *sent], [None, *VALUES[kind]]), ([None], [None]), ([], [])):
         with transaction(engine) as connection:
             query = f"SELECT value FROM unnest(%(values)b::{kind}[]) WITH ORDINALITY AS u (value, n) ORDER BY n"
