@@ -1,72 +1,21 @@
 """Redis locks that save work: a worker that runs a handler holds one of its slots. Only Postgres keeps it right."""
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
 
 import redis
-from redis.exceptions import LockError, RedisError
+from redis.exceptions import RedisError
 from redis.lock import Lock
 
+from tasks.redis.slot import Renewals, Slot
 from tasks.redis.slot_count import SlotCount
-from tasks.seen.observed import LOCKS_CONTENDED, LOCKS_LOST
+from tasks.seen.observed import LOCKS_CONTENDED
 from tasks.settings import KEY_PREFIX
 
 RENEWALS_IN_A_LIFE = 3
 
 _NOTE_SECONDS = 60
 """When a note "run this once more" ends by itself: its reader was killed. No holder goes on for so long."""
-
-
-class Slot:
-    """A slot that this worker holds and renews while the work goes on.
-
-    So a slot can be short-lived: when its worker is killed, the others wait for seconds only. Only its owner can
-    release it, by a token in Redis.
-    """
-
-    def __init__(self, lock: Lock | None, seconds: float) -> None:
-        self._lock = lock
-        self._pause = seconds / RENEWALS_IN_A_LIFE
-        self._done = threading.Event()
-        self._taken_away = threading.Event()
-        self._renewing = threading.Thread(target=self._renew, args=(lock,), name="lock renewal", daemon=True)
-
-    @property
-    def is_held(self) -> bool:
-        """False when it ran out, so that another worker may hold it: stop claiming."""
-        return not self._taken_away.is_set()
-
-    def __enter__(self) -> Self:
-        if self._lock is not None:
-            self._renewing.start()
-        return self
-
-    def let_go(self) -> None:
-        """Leave it to other workers now, though the work has not ended."""
-        self._taken_away.set()
-        self._done.set()
-        if self._lock is not None:
-            _release(self._lock)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._done.set()
-        if self._lock is not None:
-            self._renewing.join()  # or a renewal under way finds the lock released, and counts it as lost
-            _release(self._lock)
-
-    def _renew(self, lock: Lock) -> None:
-        while not self._done.wait(self._pause):
-            try:
-                lock.reacquire()
-            except LockError:
-                LOCKS_LOST.inc()
-                self._taken_away.set()
-                return
-            except RedisError:
-                continue  # Redis is away: once it is back, the next renewal finds out
 
 
 class Slots:
@@ -86,7 +35,7 @@ class Slots:
         self._seconds = seconds
         self._send_events = send_events
         self._mine: set[str] = set()
-        self._held: set[Slot] = set()
+        self._renewals = Renewals(seconds / RENEWALS_IN_A_LIFE)
 
     @contextmanager
     def hold(self, lock_id: str | None, key: str, *, single: bool = False) -> Iterator[Slot | None]:
@@ -95,7 +44,7 @@ class Slots:
         `single`: the handler has one slot only, whatever `count` says. Without a lock id every event gets a slot.
         """
         if lock_id is None:
-            yield Slot(None, self._seconds)
+            yield Slot(None)
             return
         count = 1 if single else self._count()
         lock = self._first_free(lock_id, count) or self._leave_note_and_retry(lock_id, key, count)
@@ -103,20 +52,19 @@ class Slots:
             LOCKS_CONTENDED.labels(lock_id.partition("@")[0]).inc()
             yield None
             return
+        slot = Slot(lock)
         try:
-            with Slot(lock, self._seconds) as slot:
-                self._held.add(slot)
-                try:
-                    yield slot
-                finally:
-                    self._held.discard(slot)
+            self._renewals.add(slot)
+            yield slot
         finally:
+            self._renewals.drop(slot)
+            slot.end()
             self._mine.discard(lock_id)
             self._send_events(self._take_notes(lock_id))
 
     def let_go(self) -> None:
         """Leave all slots that this worker holds to others, though it has not ended its work."""
-        for slot in list(self._held):
+        for slot in self._renewals.held:
             slot.let_go()
 
     def is_one_free(self, lock_id: str | None) -> bool:
@@ -170,11 +118,3 @@ def _name(lock_id: str | None, number: int) -> str:
 
 def _notes(lock_id: str) -> str:
     return f"{KEY_PREFIX}again:{lock_id}"
-
-
-def _release(lock: Lock) -> None:
-    try:
-        lock.release()
-    except (LockError, RedisError):
-        # It ran out, or Redis is away: the lock ends by itself, and the work it saved is safe without it.
-        return

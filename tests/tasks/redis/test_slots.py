@@ -155,6 +155,16 @@ def test_a_lock_lives_on_while_its_holder_works_and_no_longer(client: redis.Redi
     eventually(lambda: "lock renewal" not in {thread.name for thread in threading.enumerate()})
 
 
+def test_all_that_a_worker_holds_is_renewed_by_one_thread(client: redis.Redis, sent: Sent) -> None:
+    worker = slots(client, sent, seconds=3)
+    keys = (KEY, KEY.replace("x", "y"))
+    with worker.hold("x", "x"), worker.hold("y", "y"):
+        for key in keys:
+            client.pexpire(key, 2500)
+        eventually(lambda: all(client.pttl(key) > 2500 for key in keys))
+        assert [thread.name for thread in threading.enumerate()].count("lock renewal") == 1
+
+
 def test_a_renewal_that_is_under_way_when_the_work_ends_has_lost_nothing(
     client: redis.Redis, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
