@@ -19,6 +19,7 @@ from tasks.settings import settings
 from tasks.wire.queues import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK
 from tasks.worker.composition import coordinator, courier
 from tasks.worker.connections import waker
+from tasks.worker.looks import look_at
 
 _log = structlog.get_logger(__name__)
 
@@ -48,11 +49,14 @@ def do_deployment_lifecycle_if_needed(
 def wake_what_is_due(interval: float) -> None:
     """The alarm: back-offs and deadlines end within a second, hosts are asked for their work, and events are sent.
 
-    So a quiet fleet has one message a second here, and not one for each of the things that might have been to do.
+    So a quiet fleet has one message a second here, and not one for each of the things that might have been to do. At
+    rest not even the worker's own host is sent one: its replicas are probed here.
     """
     if not waker().first_of_interval(ALARM_TASK, interval):
         return
     seen, due, keys = in_transaction(engine(), _look)
+    here = route_key(RouteLifecycleType.PROBE, settings().host)
+    probes_here = here in keys and not (due or seen.is_wished or seen.is_unplaced or seen.has_events)
     if seen.is_wished:
         waker().after_change(heed(engine()))
     if due:
@@ -62,13 +66,15 @@ def wake_what_is_due(interval: float) -> None:
     if seen.is_unplaced:
         ask_hosts(engine(), waker(), *WHILE_THERE_IS_WORK)
     else:
-        waker().send(keys)
+        waker().send(key for key in keys if not (probes_here and key == here))
     if _is_time_for(RouteLifecycleType.HOSTS) and look_at_hosts(engine(), waker(), settings().host_silence_seconds):
         waker().routes(RouteLifecycleType.HOSTS)
     if seen.has_events:
         courier().look()
     if seen.has_rules and _is_time_for(RouteLifecycleType.METRICS):
         waker().routes(RouteLifecycleType.METRICS)
+    if probes_here:
+        look_at(RouteLifecycleType.PROBE, settings().host)
 
 
 def _look(connection: Connection) -> tuple[OpenWork, frozenset[DeploymentLifecycleStatus], list[str]]:

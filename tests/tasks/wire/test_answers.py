@@ -16,9 +16,12 @@ from domain.commands.registry import COMMANDS
 from domain.words.errors import InvalidInputError
 from tasks.app import app
 from tasks.asked.commands import MAX_RETRIES, TASKS, answer_message
+from tasks.settings import settings
+from tasks.wire.queues import host_queue
 from tasks.worker.connections import redis_client, waker
 from tests.support.pictures.pictures import PENDING, PROVISIONING
 from tests.support.rows.deployments import make_deployment, read, snapshot, write
+from tests.support.rows.hosts import up
 from tests.support.rows.refused_writes import TRANSACTION_TIMEOUT, refused_writes
 from tests.support.stack.servers import EmbeddedServer
 from tests.support.workers.queues import drop_all, waiting
@@ -184,6 +187,24 @@ def test_an_alarm_at_rest_takes_one_connection_and_one_more_to_look_at_hosts(eng
     redis_client().flushdb()
     app.tasks["rollway.wake_what_is_due"](interval=60.0)
     assert not waker().is_at_rest()
+
+
+def test_at_rest_a_worker_probes_its_own_host_and_sends_it_nothing(engine: Engine, client: redis.Redis) -> None:
+    host = settings().host
+    make_deployment(engine, "■■", n=2)
+    up(engine, host)
+    write(engine, "UPDATE routes SET host = %s", host)
+
+    def alarm() -> list[tuple[str, dict[str, object]]]:
+        client.flushdb()
+        app.tasks["rollway.wake_what_is_due"](interval=60.0)
+        return waiting(client, host_queue(host))
+
+    write(engine, "UPDATE deployments SET due_at = now()")
+    assert [arguments["route_lifecycle_type"] for _, arguments in alarm()] == ["probe"], "others have work as well"
+    write(engine, "UPDATE deployments SET due_at = NULL")
+    assert alarm() == []
+    assert [row["status"] for row in read(engine, "SELECT status FROM routes")] == ["failed"] * 2, "nothing runs there"
 
 
 @pytest.mark.parametrize(
