@@ -16,7 +16,7 @@ from tasks.hosts.silent import ask_hosts, keys_of_work, look_at_hosts
 from tasks.redis.wake import route_key
 from tasks.seen.observed import IMPOSSIBLE_STATES
 from tasks.settings import settings
-from tasks.wire.queues import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK
+from tasks.wire.queues import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK, host_queue
 from tasks.worker.composition import coordinator, courier
 from tasks.worker.connections import waker
 from tasks.worker.looks import look_at
@@ -56,7 +56,8 @@ def wake_what_is_due(interval: float) -> None:
         return
     seen, due, keys = in_transaction(engine(), _look)
     here = route_key(RouteLifecycleType.PROBE, settings().host)
-    probes_here = here in keys and not (due or seen.is_wished or seen.is_unplaced or seen.has_events)
+    is_at_rest = not (due or seen.is_wished or seen.is_unplaced or seen.has_events)
+    probes_here = is_at_rest and here in keys and host_queue(settings().host) in app.amqp.queues.consume_from
     if seen.is_wished:
         waker().after_change(heed(engine()))
     if due:

@@ -17,7 +17,7 @@ from domain.words.errors import InvalidInputError
 from tasks.app import app
 from tasks.asked.commands import MAX_RETRIES, TASKS, answer_message
 from tasks.settings import settings
-from tasks.wire.queues import host_queue
+from tasks.wire.queues import SHARED_QUEUES, host_queue, queue
 from tasks.worker.connections import redis_client, waker
 from tests.support.pictures.pictures import PENDING, PROVISIONING
 from tests.support.rows.deployments import make_deployment, read, snapshot, write
@@ -203,6 +203,9 @@ def test_at_rest_a_worker_probes_its_own_host_and_sends_it_nothing(engine: Engin
     write(engine, "UPDATE deployments SET due_at = now()")
     assert [arguments["route_lifecycle_type"] for _, arguments in alarm()] == ["probe"], "others have work as well"
     write(engine, "UPDATE deployments SET due_at = NULL")
+    app.amqp.queues.select(SHARED_QUEUES)
+    assert [arguments["route_lifecycle_type"] for _, arguments in alarm()] == ["probe"], "another worker takes looks"
+    app.amqp.queues.select_add(queue(host_queue(host)))
     assert alarm() == []
     assert [row["status"] for row in read(engine, "SELECT status FROM routes")] == ["failed"] * 2, "nothing runs there"
 
