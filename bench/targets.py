@@ -41,8 +41,16 @@ class Judgement:
 
 
 _CYCLES = tuple(
-    Target("cycle", f"mutating over floor, {size}", f"mutating cycles over the floor, N = {size:,}", 1.7)
+    target
     for size in (100, 1_000, 10_000)
+    for target in (
+        Target("cycle", f"mutating over floor, {size}", f"mutating cycles over the floor, N = {size:,}", 1.7),
+        Target("cycle", f"processor over floor, {size}", f"the same in processor time, N = {size:,}", 1.4),
+    )
+)
+_DECISIONS = tuple(
+    Target("decide", f"µs, {routes}", f"a decision of {routes} routes, µs", limit)
+    for routes, limit in ((3, 6), (10, 9), (100, 30))
 )
 _WAITING = tuple(
     Target("cycle", f"waiting a second, {size}", f"waiting cycles a second, N = {size:,}", 20_000, at_least=True)
@@ -54,10 +62,10 @@ _GROWTH = tuple(
 )
 _ROLLOUTS = tuple(
     target
-    for case in ("10 replicas", "100 replicas, 10% more, 25% fewer", "10 processes")
+    for case, limit in (("10 replicas", 1.10), ("100 replicas, 10% more, 25% fewer", 1.10), ("10 processes", 1.05))
     for target in (
-        Target("rollouts", f"over the ideal, {case}", f"rollout over the ideal, {case}", 1.10),
-        Target("rollouts", f"wave p50 ms, {case}", f"from a wave's health to the next one's start, p50 ms, {case}", 30),
+        Target("rollouts", f"over the ideal, {case}", f"rollout over the ideal, {case}", limit),
+        Target("rollouts", f"wave p50 ms, {case}", f"from a wave's health to the next one's start, p50 ms, {case}", 10),
     )
 )
 _TOGETHER = tuple(
@@ -79,6 +87,7 @@ TARGETS: tuple[Target, ...] = (
     Target("commands", "seconds, status", "processor seconds of rollway status", 0.35),
     Target("foresight", "within the band, %", "rollouts within their band of nine in ten, %", 85, at_least=True),
     Target("foresight", "beside the band, %", "rollouts beside it, %: it is no wider than it says", 5, at_least=True),
+    *_DECISIONS,
     *_CYCLES,
     *_WAITING,
     *_GROWTH,

@@ -1,4 +1,4 @@
-"""The tasks as a worker runs them, short of the worker: answers that survive JSON, wakes, and the alarm."""
+"""The tasks as a worker runs them, short of the worker: answers that survive JSON, and wakes."""
 
 import json
 from typing import Any
@@ -6,22 +6,17 @@ from typing import Any
 import pytest
 import redis
 from celery.app.trace import trace_task
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine
 
 import tasks.worker.composition
 import tasks.worker.connections
-from db.connection.engine import engine as worker_engine
 from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
 from domain.words.errors import InvalidInputError
 from tasks.app import app
 from tasks.asked.commands import MAX_RETRIES, TASKS, answer_message
-from tasks.settings import settings
-from tasks.wire.queues import SHARED_QUEUES, host_queue, queue
-from tasks.worker.connections import redis_client, waker
-from tests.support.pictures.pictures import PENDING, PROVISIONING
+from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import make_deployment, read, snapshot, write
-from tests.support.rows.hosts import up
 from tests.support.rows.refused_writes import TRANSACTION_TIMEOUT, refused_writes
 from tests.support.stack.servers import EmbeddedServer
 from tests.support.workers.queues import drop_all, waiting
@@ -161,53 +156,6 @@ def test_of_two_beats_that_send_the_same_tick_one_does_the_work(engine: Engine, 
         write(engine, "UPDATE deployments SET due_at = now()")
         write(engine, "UPDATE routes SET status = 'healthy', started_at = now() WHERE status = 'provisioning'")
     assert len(read(engine, "SELECT 1 FROM rollout_steps")) == 1
-
-
-def test_the_alarm_wakes_for_what_falls_due_and_for_nothing_else(engine: Engine, client: redis.Redis) -> None:
-    make_deployment(engine, "■■■|", name="due", status=PROVISIONING)
-    make_deployment(engine, "", name="later", status=PENDING)
-    write(engine, "UPDATE deployments SET due_at = now() + interval '1 minute' WHERE name = 'later'")
-    app.tasks["rollway.wake_what_is_due"](interval=60.0)
-    assert [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")] == ["deploying"]
-    drop_all(client, "lifecycle")
-    client.delete("rollway:queued:deploying/provisioning")
-    app.tasks["rollway.wake_what_is_due"](interval=60.0)
-    assert (drop_all(client, "lifecycle"), len(read(engine, "SELECT FROM beat"))) == (0, 1), "the second beat's"
-
-
-def test_an_alarm_at_rest_takes_one_connection_and_one_more_to_look_at_hosts(engine: Engine) -> None:
-    make_deployment(engine, "■■■")
-    write(engine, "UPDATE deployments SET due_at = NULL")
-    taken: list[object] = []
-    event.listen(worker_engine(), "checkout", lambda *_: taken.append(None))
-    app.tasks["rollway.wake_what_is_due"](interval=60.0)
-    assert len(taken) == 2
-    assert waker().is_at_rest()
-    write(engine, "UPDATE deployments SET due_at = now()")
-    redis_client().flushdb()
-    app.tasks["rollway.wake_what_is_due"](interval=60.0)
-    assert not waker().is_at_rest()
-
-
-def test_at_rest_a_worker_probes_its_own_host_and_sends_it_nothing(engine: Engine, client: redis.Redis) -> None:
-    host = settings().host
-    make_deployment(engine, "■■", n=2)
-    up(engine, host)
-    write(engine, "UPDATE routes SET host = %s", host)
-
-    def alarm() -> list[tuple[str, dict[str, object]]]:
-        client.flushdb()
-        app.tasks["rollway.wake_what_is_due"](interval=60.0)
-        return waiting(client, host_queue(host))
-
-    write(engine, "UPDATE deployments SET due_at = now()")
-    assert [arguments["route_lifecycle_type"] for _, arguments in alarm()] == ["probe"], "others have work as well"
-    write(engine, "UPDATE deployments SET due_at = NULL")
-    app.amqp.queues.select(SHARED_QUEUES)
-    assert [arguments["route_lifecycle_type"] for _, arguments in alarm()] == ["probe"], "another worker takes looks"
-    app.amqp.queues.select_add(queue(host_queue(host)))
-    assert alarm() == []
-    assert [row["status"] for row in read(engine, "SELECT status FROM routes")] == ["failed"] * 2, "nothing runs there"
 
 
 @pytest.mark.parametrize(
