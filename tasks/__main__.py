@@ -3,16 +3,17 @@
 `celery -A tasks.app` does the same, but loads all of Celery's commands and Flower first: a third of a start.
 """
 
-import gc
 import sys
 from importlib import import_module
+
+from tasks.worker.garbage import collect_hardly
 
 _COMMANDS = {"worker": "celery.bin.worker", "beat": "celery.bin.beat"}
 
 
 def main() -> None:
-    """Run it. What is loaded stays for good, so garbage is looked for only when all is: by `collect_seldom`."""
-    gc.disable()
+    """Run it."""
+    collect_hardly()
     name, *options = sys.argv[1:]
     command = getattr(import_module(_COMMANDS[name]), name)
     context = import_module("celery.bin.base").CLIContext

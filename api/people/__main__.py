@@ -1,8 +1,8 @@
 """`python -m api.people`: the server for people and other services, until SIGTERM or Ctrl-C."""
 
-import gc
+from tasks.worker.garbage import collect_hardly
 
-gc.disable()  # until `collect_seldom`: what is loaded stays for good, and to look through it takes a tenth of a start
+collect_hardly()
 
 import os
 import socket

@@ -1,9 +1,18 @@
-"""How garbage is collected in a process that is up: what it has imported stays for good."""
+"""How garbage is collected in what runs long: what it has imported stays for good."""
 
 import gc
 
 _YOUNG = 10_000
 """So many new objects are looked through at once. What a chunk or a table makes is freed at its end without a look."""
+_WHILE_LOADING = 200_000
+
+
+def collect_hardly() -> None:
+    """Look through new objects hardly ever, until `collect_seldom`: at a start nearly all of them stay for good.
+
+    A start that waits for its servers may take days, so it is not never. Call this before anything else is loaded.
+    """
+    gc.set_threshold(_WHILE_LOADING)
 
 
 def collect_seldom() -> None:
@@ -11,4 +20,3 @@ def collect_seldom() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG)
-    gc.enable()  # a start goes without
