@@ -1,6 +1,6 @@
 """`python -m tasks worker` and `python -m tasks beat`, with the options of Celery's commands of these names.
 
-`celery -A tasks.app` does the same, but loads all of Celery's commands and Flower first: a third of a start.
+`celery -A tasks.app` does the same, but loads all of Celery's commands and Flower first, for up to half a second.
 """
 
 import sys

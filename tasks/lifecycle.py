@@ -3,8 +3,9 @@
 import structlog
 from psycopg import Connection
 
+from db.alarm import OpenWork, open_work
 from db.audit.impossible import impossible_combinations
-from db.beat import OpenWork, note_tick, open_work
+from db.beat import note_tick
 from db.commands.execute import heed
 from db.connection.engine import engine, in_transaction
 from db.locking.statuses import due_statuses
@@ -56,8 +57,8 @@ def wake_what_is_due(interval: float) -> None:
         return
     seen, due, keys = in_transaction(engine(), _look)
     here = route_key(RouteLifecycleType.PROBE, settings().host)
-    is_at_rest = not (due or seen.is_wished or seen.is_unplaced or seen.has_events)
-    probes_here = is_at_rest and here in keys and host_queue(settings().host) in app.amqp.queues.consume_from
+    has_more = due or seen.is_wished or seen.is_unplaced or seen.has_events
+    probes_here = here in keys and not has_more and host_queue(settings().host) in app.amqp.queues.consume_from
     if seen.is_wished:
         waker().after_change(heed(engine()))
     if due:
@@ -67,7 +68,7 @@ def wake_what_is_due(interval: float) -> None:
     if seen.is_unplaced:
         ask_hosts(engine(), waker(), *WHILE_THERE_IS_WORK)
     else:
-        waker().send(key for key in keys if not (probes_here and key == here))
+        waker().send(key for key in keys if key != here or not probes_here)
     if _is_time_for(RouteLifecycleType.HOSTS) and look_at_hosts(engine(), waker(), settings().host_silence_seconds):
         waker().routes(RouteLifecycleType.HOSTS)
     if seen.has_events:

@@ -44,6 +44,8 @@ GONE = f"status IN ({words(_GONE)})"
 DRAINED = f"status IN ({words(_DRAINED)})"
 TO_STOP = f"status IN ({words(_TO_STOP)})"
 
+IS_UNPLACED = "host IS NULL AND stopped_at IS NULL"
+"""Which routes have no host, and need one."""
 
 _STATUSES = {
     (lifecycle.value, sub_step.value if sub_step else None): DeploymentLifecycleStatus(lifecycle, sub_step)

@@ -8,14 +8,14 @@ from psycopg.rows import scalar_row
 
 from db.locking.locked import changed, lock
 from db.locking.rows import columns
-from db.locking.statuses import ACTIVE, TO_STOP
+from db.locking.statuses import ACTIVE, IS_UNPLACED, TO_STOP
 from db.placing import Placing, Wanted
 from db.replicas.routes import IS_TO_START
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL, hosts_by
 
 # two statements, since each is planned once: together they would be planned for neither
-_UNPLACED = "FROM routes WHERE host IS NULL AND stopped_at IS NULL"
+_UNPLACED = f"FROM routes WHERE {IS_UNPLACED}"
 
 _OLDEST_UNPLACED = f"SELECT deployment_id {_UNPLACED} ORDER BY id LIMIT %s"
 
@@ -28,7 +28,8 @@ _PLACED = columns("id uuid, host text")
 _PLACE = f"UPDATE routes r SET host = u.host FROM {_PLACED} WHERE r.id = u.id AND r.host IS NULL"
 
 _IS_THERE = "r.stopped_at IS NULL"
-_UP = f"SELECT up.name FROM (SELECT name FROM hosts WHERE down_since IS NULL UNION ALL SELECT '{EXTERNAL}') up"
+_EVERY_HOST = "SELECT name FROM hosts WHERE down_since IS NULL"
+_UP = f"SELECT up.name FROM ({_EVERY_HOST} UNION ALL SELECT '{EXTERNAL}') up"
 
 # all that runs is probed, so one of each host is enough to know; EXISTS would be made a join that reads every route
 _WITH_REPLICAS = f"""
@@ -42,8 +43,6 @@ _WITH_WORK: dict[RouteLifecycleType, str] = {
     RouteLifecycleType.PROBE: _WITH_REPLICAS,
 }
 """Which routes make a look at their host worth while. A host is swept whatever its routes are."""
-
-_EVERY_HOST = "SELECT name FROM hosts WHERE down_since IS NULL"
 
 
 def place_routes(connection: Connection, limit: int) -> int:

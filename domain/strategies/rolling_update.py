@@ -54,7 +54,7 @@ class RollingUpdateSpec(StrategySpec):
     min_ready_seconds: float = Field(default=0, ge=0, le=86400)
     """How long a new replica must be healthy before it replaces an old one; not in an undo."""
     undo_max_surge: Amount | None = None
-    """max_surge of an undo, such as "100%". Left out: the same."""
+    """max_surge of an undo, such as "100%". Left out: max_surge."""
 
     @property
     def may_surge(self) -> bool:

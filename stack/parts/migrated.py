@@ -1,6 +1,6 @@
 """`python -m stack.parts.migrated`: `rollway migrate`, unless there is nothing to migrate, as at nearly every start.
 
-To look takes a fifth of the time that loading all that can migrate takes.
+To look takes less time than to load all that can migrate.
 """
 
 import os

@@ -9,7 +9,7 @@ _DEAF_AFTER_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Hearing:
-    """One worker's hearing: who asks Redis something each second notes here that an answer came."""
+    """One worker's hearing: who asks Redis something every other second notes here that an answer came."""
 
     _last: float = field(default_factory=monotonic)
 

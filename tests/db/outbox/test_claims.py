@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
-from db.beat import open_work
+from db.alarm import open_work
 from db.connection.engine import in_transaction
 from db.outbox.delivery import claim_events, forget_given_up, record_delivered, record_failed
 from domain.outbox.delivery import Failure, Pending

@@ -11,7 +11,7 @@ import redis
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from sqlalchemy import Engine
 
-from db.beat import open_work
+from db.alarm import open_work
 from db.connection.engine import in_transaction
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType

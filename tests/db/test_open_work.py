@@ -2,7 +2,7 @@
 
 from sqlalchemy import Engine
 
-from db.beat import OpenWork, open_work
+from db.alarm import OpenWork, open_work
 from db.connection.engine import in_transaction
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import ask, make_deployment, write
