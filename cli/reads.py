@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from cli.servers import Reader, made
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from db.views.fleet.signs import SignsOfLife
 from db.views.routes import RouteView
 from db.views.timeline import RevisionView

@@ -18,7 +18,7 @@ from cli.show.signs import warn_of_doubts, warn_of_hosts_passed_over, warn_of_mi
 from cli.show.waiting import Goal, wait_until
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from domain.commands.base import Command
 from domain.commands.messages import parse_command
 from domain.commands.rollout import ActivateRevision, Restart, RollingUpdate

@@ -16,7 +16,7 @@ from cli.show.film import Film
 from cli.show.signs import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.show.waiting import rollout_completed, wait_until
 from cli.terminal.output import print_json, printer
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from domain.commands.apply.document import Apply, Document
 
 AppliedTo = dict[str, Any]

@@ -14,7 +14,7 @@ from cli.servers import Reader, send
 from cli.show.film import Film
 from cli.show.waiting import Goal, settled, wait_until
 from db.views.ahead.cycles import Cycle
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from db.views.rollouts import RolloutView
 from db.views.timeline import Progress
 from domain.commands.base import Command

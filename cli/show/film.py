@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cli.show.signs import waits_for_person
 from db.views.ahead.cycles import Cycle, cycle_of, cycles
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from db.views.timeline import Progress
 from domain.model.states import RouteStatus
 

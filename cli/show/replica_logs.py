@@ -15,7 +15,7 @@ from cli.remote import remote
 from cli.servers import Reader, made
 from cli.show.status import short_id
 from cli.terminal.output import printer
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from db.views.routes import RouteView
 from domain.commands.base import DEPLOYMENT
 from domain.model.states import Lifecycle

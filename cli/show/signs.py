@@ -10,7 +10,7 @@ from rich.console import Console
 from cli.reads import deployment_named, signs_of_life
 from cli.servers import Reader
 from cli.terminal.output import printer
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from db.views.fleet.signs import SignsOfLife
 from domain.replicas.silence import BEAT_MISSED_AFTER, MISSED_AFTER
 from domain.words.numbers import duration

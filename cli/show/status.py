@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.terminal.output import ago, columns, roughly
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from db.views.routes import RouteView
 from db.views.timeline import RevisionView
 from domain.model.picture import symbol

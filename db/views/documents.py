@@ -10,7 +10,8 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.views.deployments import DeploymentView, deployment_named
+from db.views.deployment_view import DeploymentView
+from db.views.deployments import deployment_named
 from db.views.fleet.entrances import reached_at
 from db.views.rollouts import rollout_of_id
 from db.views.timeline import revisions_of

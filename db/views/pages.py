@@ -10,7 +10,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row, scalar_row
 
-from db.views.deployments import DeploymentView, existing_deployments
+from db.views.deployment_view import DeploymentView
+from db.views.deployments import existing_deployments
 from db.views.rollouts import KeptRollout, RolloutView, rollouts_by_id
 from db.views.timeline import REVISIONS, HistoryView, RevisionView, shown
 from domain.words.errors import InvalidInputError

@@ -6,7 +6,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.freezes import frozen_now
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from domain.model.states import RolloutOutcome
 from domain.steering.past import EndedRollout, KnownRevision, Past
 from domain.strategies import stored_policy

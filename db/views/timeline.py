@@ -9,7 +9,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from db.views.deployments import DeploymentView, deployment_by_id
+from db.views.deployment_view import DeploymentView
+from db.views.deployments import deployment_by_id
 from db.views.fleet.signs import SignsOfLife, signs_of_life
 from db.views.rollouts import RolloutView, rollouts_by_id
 from db.views.routes import ONLY_FAILED, FailingStart, failing_start

@@ -17,7 +17,8 @@ from api.people.asking.asked import (
     RouteParameters,
 )
 from api.people.reads.table import Shape
-from db.views.deployments import DeploymentView, deployment_by_id, deployment_named
+from db.views.deployment_view import DeploymentView
+from db.views.deployments import deployment_by_id, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document
 from db.views.fleet.entrances import ReachedView
 from db.views.pages import Page, deployments_page, history_page, kept_page, revisions_page, rollouts_page

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from cli.sending import OfAll, Result, Verb
 from cli.show.waiting import destroyed, gone_back, rollout_completed, settled
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from domain.commands.deployment import Destroy, Scale
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
 from domain.steering.activation import Activation

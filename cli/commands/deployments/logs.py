@@ -19,7 +19,7 @@ from cli.show.replica_logs import ReplicaLogs, follow_deployment
 from cli.show.status import short_id
 from cli.terminal.exits import ElsewhereError, UsageError
 from cli.terminal.output import print_json, printer
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from db.views.routes import RouteView
 from domain.words.errors import DeploymentNotFoundError, InvalidInputError, RouteNotFoundError
 from domain.words.text import storable

@@ -24,7 +24,7 @@ from cli.show.status import deployment_page, deployments_table, routes_table
 from cli.terminal.exits import UsageError
 from cli.terminal.output import ago, print_json, printer
 from db.views.callers import CallersView, LosingView
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from db.views.fleet.entrances import ReachedView
 from db.views.rollouts import RolloutView
 from db.views.routes import RouteView

@@ -16,7 +16,7 @@ from cli.reads import deployment_named, revision_shown
 from cli.servers import Reader
 from cli.terminal.exits import ExitCode, UsageError
 from cli.terminal.output import ago, columns, print_diff, print_json, printer
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from db.views.timeline import RevisionView
 from domain.commands.base import DEPLOYMENT
 from domain.revisions.secrets import MASK

@@ -14,7 +14,7 @@ from cli.sending import Asker, asking, carry_out
 from cli.servers import Reader
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from domain.commands.rollout import RollingUpdate
 from domain.steering.past import AlreadyUndoneError
 from domain.words.errors import WrongStateError

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.views.deployments import DeploymentView, existing_deployments
+from db.views.deployment_view import DeploymentView
+from db.views.deployments import existing_deployments
 from db.views.fleet.entrances import owners_of, reached_at
 from db.views.timeline import revision_named
 from domain.commands.apply.document import Apply, Document

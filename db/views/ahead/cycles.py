@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from db.views.deployments import DeploymentView
+from db.views.deployment_view import DeploymentView
 from db.views.timeline import StepView
 from domain.cycle.after import routes_after
 from domain.cycle.recording import changes_from_json, inputs_from_json

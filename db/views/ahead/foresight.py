@@ -10,7 +10,8 @@ from psycopg import Connection
 from db.evidence import evidence_of
 from db.failures import start_failures
 from db.locking.rows import named_row
-from db.views.deployments import DeploymentView, deployment_named
+from db.views.deployment_view import DeploymentView
+from db.views.deployments import deployment_named
 from db.views.rollouts import RolloutView, rollouts_by_id
 from db.views.timeline import RevisionView
 from domain.cycle.rollout import is_judged, with_evidence

@@ -9,7 +9,8 @@ from psycopg import Connection
 from db.freezes import gates_of
 from db.locking.statuses import lifecycle_status
 from db.views.ahead.foresight import foreseeable
-from db.views.deployments import DeploymentView, deployment_named
+from db.views.deployment_view import DeploymentView
+from db.views.deployments import deployment_named
 from db.views.fleet.signs import SignsOfLife, signs_of_life
 from db.views.routes import failing_start
 from domain.foresight.plan.around import Around

@@ -9,7 +9,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import dict_row, scalar_row
 
-from db.views.deployments import DeploymentView, deployments_by_id, existing_deployments
+from db.views.deployment_view import DeploymentView
+from db.views.deployments import deployments_by_id, existing_deployments
 from db.views.timeline import HistoryView
 from domain.cycle.late import LATE
 
