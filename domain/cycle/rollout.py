@@ -43,7 +43,7 @@ def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
     if deployment.current_revision_id is None:
         raise ValueError(f"{deployment.name} has no revision that a rollout could begin from")
     before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
-    policy = _hurried(begin.policy) if begin.is_undo else begin.policy
+    policy = EVALUATOR.strategy_of(begin.policy).undoing(begin.policy) if begin.is_undo else begin.policy
     rollout = Rollout(
         id=begin.rollout_id,
         from_revision_id=deployment.current_revision_id,
@@ -71,14 +71,6 @@ def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
     )
     canary = None if begin.is_undo else EVALUATOR.strategy_of(begin.policy).begins_with(begins, begin.policy.spec)
     return replace(begins, rollout=replace(rollout, canary=canary))
-
-
-def _hurried(policy: DeploymentPolicy) -> DeploymentPolicy:
-    """Return the policy of an undo: it has a surge of its own, and what ran before need not prove itself again."""
-    spec = policy.spec
-    hurried = {"max_surge": getattr(spec, "undo_max_surge", None), "min_ready_seconds": 0.0}
-    known = {name: value for name, value in hurried.items() if name in type(spec).model_fields and value is not None}
-    return replace(policy, spec=spec.model_copy(update=known))
 
 
 def turned_back(deployment: Deployment, now: datetime, *, at_once: bool = False) -> Deployment:

@@ -9,7 +9,7 @@ from uuid import UUID
 from domain.model.bounds import RouteCounts
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment
-from domain.model.policy import StrategySpec
+from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
 from domain.strategies.kept import kept_whole
@@ -27,6 +27,10 @@ class AbstractDeploymentStrategy(TwoSided[SpecT], ABC):
     """What a person's `promote` comes to, in words; None where it means nothing."""
     weighs: ClassVar[bool] = False
     """Whether its new revision gets a share of the requests by weight, stage by stage."""
+
+    def undoing(self, policy: DeploymentPolicy) -> DeploymentPolicy:
+        """Return the policy of an undo, for a deployment whose policy is this; every release reads it back as it is."""
+        return policy
 
     @abstractmethod
     def budget(self, spec: SpecT, desired: int, before: int) -> Budget:

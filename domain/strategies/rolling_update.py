@@ -23,6 +23,7 @@ n=3 surge=1 unavailable=1, wave:   ■■■|  →  ■■|◇  →  ■■|■ 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import ClassVar, Literal, Self
@@ -32,7 +33,7 @@ from pydantic import Field, model_validator
 from domain.model.bounds import RouteCounts
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route
-from domain.model.policy import StrategySpec
+from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
@@ -84,6 +85,13 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
     def budget(self, spec: RollingUpdateSpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (one size for all)
         """At most n + surge are live, at least n - unavailable serve."""
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
+
+    def undoing(self, policy: DeploymentPolicy) -> DeploymentPolicy:
+        """Return a surge of its own, and no time to prove itself for what ran before."""
+        given = policy.spec.model_dump(include=set(RollingUpdateSpec.model_fields))
+        surge = given["max_surge"] if given["undo_max_surge"] is None else given["undo_max_surge"]
+        spec = RollingUpdateSpec.model_validate({**given, "max_surge": surge, "min_ready_seconds": 0})
+        return replace(policy, strategy="rolling_update", spec=spec)
 
     def evaluate_cycle(self, deployment: Deployment, spec: RollingUpdateSpec, now: datetime) -> Decision:
         """Decide one cycle by the ladder above."""

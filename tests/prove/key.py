@@ -117,6 +117,7 @@ def _forward(state: State, rollout: Rollout) -> tuple[int, ...]:
     return (
         min(MOST_FAILED, rollout.failed_routes),
         bool(rollout.unanswered),
+        rollout.in_use and rollout.unanswered is not None,
         rollout.promote_requested,
         0 if canary_of(rollout).weight is None else 1 + canary_of(rollout).stage,
         0 if canary_of(rollout).weight is None else _known(state, rollout),

@@ -15,8 +15,9 @@ from time import process_time
 from tests.prove.key import key_of
 from tests.prove.laws.every_state import rests
 from tests.prove.laws.people import helper, people
+from tests.prove.proxies import proxies
 from tests.prove.state import Left, Move, State
-from tests.prove.world import freezes, proxies, replicas, time, workers
+from tests.prove.world import freezes, replicas, time, workers
 
 Path = tuple[int, ...]
 """The numbers of the moves that lead to a state, each among all moves of the state before."""

@@ -1,7 +1,7 @@
 """Where the search starts from: small rollouts by every strategy."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Any
 
@@ -17,7 +17,7 @@ FAILURE_BUDGET = 2
 """As many as there are misfortunes, so that a rollout can be given up."""
 
 MOST_HELD = 2
-"""Replicas of a start in a freeze, so that every command is tried in one."""
+"""Replicas of a start in a freeze or in use, so that every command is tried in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Start:
     """A rollout of v2 over `n` replicas of v1 that begins now.
 
     `size`: the one that comes with v2. `progress`: the seconds that it may take without progress. `held`: a freeze that
-    pauses rollouts is on.
+    pauses rollouts is on. `in_use`: the old revision has answered somebody, and the new one nobody yet.
     """
 
     strategy: str
@@ -34,6 +34,7 @@ class Start:
     size: int | None = None
     progress: int | None = None
     held: bool = False
+    in_use: bool = False
 
     @property
     def name(self) -> str:
@@ -41,8 +42,8 @@ class Start:
         said = ", ".join(_said(name, value) for name, value in self.spec if value is not False)
         size = f" → {self.size}" if self.size is not None else ""
         progress = f", progress within {self.progress} s" if self.progress else ""
-        held = ", held" if self.held else ""
-        return f"{self.strategy} n={self.n}{size}" + (f", {said}" if said else "") + progress + held
+        held, in_use = ", held" if self.held else "", ", in use" if self.in_use else ""
+        return f"{self.strategy} n={self.n}{size}" + (f", {said}" if said else "") + progress + held + in_use
 
     def state(self, left: Left) -> State:
         """Right after the activation."""
@@ -57,11 +58,14 @@ class Start:
             may_surge=policy.spec.may_surge,
         )
         steered = activate_revision(ready, V2, policy, NOW, desired=self.size)
-        return State(steered.deployment, NOW, NOW, policy, left, frozen=self.held)
+        deployment = steered.deployment
+        assert deployment.rollout is not None
+        begun = replace(deployment, rollout=replace(deployment.rollout, in_use=self.in_use))
+        return State(begun, NOW, NOW, policy, left, frozen=self.held)
 
 
 def starts(most: int) -> Iterator[Start]:
-    """Every spec with 1 to `most` replicas; the defaults with a size for v2, a clock for progress, or held too."""
+    """Every spec with 1 to `most` replicas; the defaults with a size for v2, a progress clock, held or in use too."""
     for strategy, specs in SEARCHED.items():
         for n, spec in product(range(1, most + 1), specs):
             yield Start(strategy, tuple(spec.items()), n)
@@ -69,6 +73,7 @@ def starts(most: int) -> Iterator[Start]:
             yield Start(strategy, (), n, size)
         yield Start(strategy, (), most, progress=PROGRESS_SECONDS)
         yield Start(strategy, (), min(most, MOST_HELD), held=True)
+        yield Start(strategy, (), min(most, MOST_HELD), in_use=True)
 
 
 def _said(name: str, value: object) -> str:

@@ -5,17 +5,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from domain.cycle.after import after, routes_after
-from domain.cycle.rollout import is_judged, weight_known
+from domain.cycle.rollout import is_judged
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
 from domain.handlers.scaling import TIMEOUT_MINUTES
-from domain.model.answers import Answers
-from domain.model.canary import Evidence
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.states import RouteStatus
 from domain.strategies.canary.judge import EVERY_SECONDS
-from tests.prove.clocks import HARM, NOTHING, begin, ends, is_asked, told
+from tests.prove.clocks import begin, ends
 from tests.prove.key import FAR
 from tests.prove.laws.decisions import broken_by_decision
 from tests.prove.laws.every_state import broken_by_waiting
@@ -23,11 +21,8 @@ from tests.prove.laws.requests import broken_by_requests
 from tests.prove.laws.spelled import after_look, after_news, unlike
 from tests.prove.state import LONG, Move, State, changed, still_held
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING, SCALING
-from tests.support.pictures.values_within import canary_of, with_canary
 
 _COMING_OR_GOING = (RouteStatus.PROVISIONING, RouteStatus.TERMINATING)
-MANY = 1000
-"""Answers that are enough for any judge."""
 
 
 def workers(state: State) -> Iterator[Move]:
@@ -106,42 +101,6 @@ def _drained(state: State, there: Route) -> Move:
 def _without(state: State, gone: Route) -> State:
     left = tuple(route for route in state.deployment.routes if route.id != gone.id)
     return changed(state, replace(state.deployment, routes=left, version=state.deployment.version + 1))
-
-
-def proxies(state: State) -> Iterator[Move]:
-    """The last live one acknowledges the weight of a canary; or they tell its judge what was answered.
-
-    On the way back nothing reads who knows that it has no weight any more, and of its answers failures alone count.
-    """
-    acknowledged = weight_known(state.deployment, state.now)
-    weighs = bool(acknowledged.rollout and canary_of(acknowledged.rollout).weight)
-    if acknowledged is not state.deployment and (acknowledged.status == PROVISIONING or weighs):
-        after = replace(acknowledged, version=acknowledged.version + 1)
-        yield Move("every proxy knows the weight", changed(state, after), kind=True)
-    rollout = state.deployment.rollout
-    if rollout is None:
-        return
-    forward = state.deployment.status == PROVISIONING
-    if forward and state.left.misfortunes and not rollout.unanswered:
-        nobody = replace(state.deployment, rollout=replace(rollout, unanswered=rollout.policy.limits.unanswered))
-        yield Move("nobody is answered", changed(state, nobody, misfortune=True))
-    if not is_asked(rollout, state.now):
-        return
-    known = told(rollout, state.now)
-    if known == NOTHING and forward:
-        yield _told("proxies tell of good answers", state, failed=0)
-    if state.left.misfortunes and known != HARM:
-        harmed = _told("proxies tell of failures", state, failed=MANY)
-        yield harmed._replace(kind=False, state=replace(harmed.state, left=state.left.after_misfortune()))
-
-
-def _told(event: str, state: State, failed: int) -> Move:
-    """No row of the deployment changes by it, and nobody is woken."""
-    new, old = Answers(MANY, failed, begun=MANY), Answers(MANY, begun=MANY)
-    seen = Evidence(state.now, new, old, 1, 1)
-    assert state.deployment.rollout is not None
-    rollout = with_canary(state.deployment.rollout, evidence=(seen,))
-    return Move(event, replace(state, deployment=replace(state.deployment, rollout=rollout)), kind=True)
 
 
 def freezes(state: State) -> Iterator[Move]:

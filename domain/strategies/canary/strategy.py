@@ -47,6 +47,7 @@ from domain.judge.judging import Judging
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, Route
+from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import deploying_revision
@@ -82,6 +83,10 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
     def budget(self, spec: CanarySpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (one size for all)
         """That of a rolling update."""
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
+
+    def undoing(self, policy: DeploymentPolicy) -> DeploymentPolicy:
+        """Have no steps: an undo of a canary is a rolling update."""
+        return _REST.undoing(policy)
 
     def judging(self, spec: CanarySpec) -> Judging | None:
         """Judge by its settings, and copies as its mirror has them."""

@@ -18,10 +18,12 @@ from tests.support.pictures.pictures import (
     READY,
     RECREATE,
     ROLLING_BACK,
+    V3,
     blue_green,
     deploying,
     happens,
     rolling_update,
+    route_id,
 )
 from tests.support.pictures.policies import canary
 
@@ -125,6 +127,25 @@ def test_nobody_is_parked_where_nobody_would_lead_back(changed: dict[str, Any]) 
 
 def test_what_stops_counts_so_a_place_is_needed() -> None:
     assert step(unproven("■|■■■", 3, rolling_update(1, 0, count_stopping=True))) == "drain ■"
+
+
+@pytest.mark.parametrize("policy", [ONE_MORE, GREEN, canary(steps=["5%"])], ids=lambda policy: policy.strategy)
+@pytest.mark.parametrize("picture", ["■■|", "▫|", "▫■|"])
+def test_at_size_0_nobody_is_parked_and_whoever_was_goes(picture: str, policy: DeploymentPolicy) -> None:
+    nobody = unproven(
+        picture, 0, policy, desired_at_start=0, stage=0, weight=0 if policy.strategy == "canary" else None
+    )
+    decision = cycle(nobody, NOW)
+    assert not decision.changes.park_route_ids
+    following = cycle(after(decision, NOW), NOW)
+    assert following.changes != decision.changes or not decision.changes
+
+
+def test_those_to_whom_a_way_back_leads_are_parked_and_not_what_another_rollout_left() -> None:
+    left = unproven("■■|■■■", 3, rolling_update(1, 1))
+    both = replace(left, routes=(left.routes[0], replace(left.routes[1], revision_id=V3), *left.routes[2:]))
+    changes = EVALUATOR.evaluate_one(both, NOW).changes
+    assert (changes.park_route_ids, changes.drain_route_ids) == ((route_id(0),), (route_id(1),))
 
 
 def test_what_is_parked_holds_nothing_up_and_is_back_at_once() -> None:

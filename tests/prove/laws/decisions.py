@@ -7,6 +7,7 @@ from domain.cycle.after import routes_after
 from domain.cycle.foretold import outcome_of
 from domain.cycle.rollout import guard_of, is_judged
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import Lifecycle, RouteStatus, Verdict
 from domain.strategies.canary.judge import EVERY_SECONDS
@@ -138,6 +139,9 @@ def _by_next_look(state: State, after: State, decision: ClassifiedDecision) -> I
     due_at, rollout = decision.due_at, after.deployment.rollout
     if decision.verdict is Verdict.SKIPPED and due_at is not None and due_at <= state.now:
         yield "what waits is not looked at again at once"
+    goes_on = decision.verdict is Verdict.NEED_RETRY and after.is_due
+    if goes_on and decision.changes and cycle(after.seen, after.now).changes == decision.changes:
+        yield "the same step is not taken twice in a row"
     runs = rollout is not None and (rollout.clock_stopped_at is None or due_at == rollout.deadline > state.now)
     if decision.clock_stopped and runs:
         yield "no clock runs while a person is waited for"

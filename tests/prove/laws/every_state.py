@@ -1,11 +1,15 @@
 """What must hold in every state, after every command and in the end. Each law is the sentence that is printed."""
 
+import json
 from datetime import datetime
+from functools import cache
 
 from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Rollout
+from domain.model.policy import DeploymentPolicy
 from domain.model.states import Lifecycle, RolloutOutcome, TrafficStatus
 from domain.steering.steered import Steered
+from domain.strategies import stored_policy
 from tests.prove.laws.requests import broken_by_requests
 from tests.prove.laws.wishes import broken_by_word
 from tests.prove.state import State
@@ -44,6 +48,8 @@ def _broken_by_rollout(deployment: Deployment, rollout: Rollout, now: datetime) 
     past = (rollout.started_at, rollout.last_progress_at, rollout.clock_stopped_at, known_at, deployment.paused_at)
     if any(at is not None and at > now for at in past):
         return "nothing that has happened lies in the future: no progress, no pause, no weight that proxies know"
+    if not _is_read_back(rollout.policy):
+        return "what is begun can be read back as it is"
     if rollout.from_revision_id != deployment.current_revision_id:
         return "a rollout leads away from the current revision"
     if rollout.to_revision_id != deployment.deploying_revision_id or rollout.to_revision_id == rollout.from_revision_id:
@@ -51,6 +57,12 @@ def _broken_by_rollout(deployment: Deployment, rollout: Rollout, now: datetime) 
     if deployment.status == ROLLING_BACK and deployment.desired_replicas != rollout.desired_at_start:
         return "the way back leads to the size from before"
     return None
+
+
+@cache
+def _is_read_back(policy: DeploymentPolicy) -> bool:
+    """By whoever loads the rollout: what is stored of its policy is JSON."""
+    return stored_policy(json.loads(json.dumps(policy.as_json()))) == policy
 
 
 def broken_by_command(state: State, name: str, steered: Steered) -> str | None:

@@ -9,6 +9,7 @@ from domain.cycle.transitions import ClassifiedDecision
 from domain.model.deployment import Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import Verdict
+from domain.strategies import parse_policy
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 
@@ -52,9 +53,14 @@ def failures_allowed(rollout: Rollout, n: int) -> int:
 
 
 def of_undo(policy: DeploymentPolicy) -> DeploymentPolicy:
-    """What it goes back to replaces the rest once it is healthy, with as many beside it as undo_max_surge says."""
+    """What it goes back to replaces the rest once it is healthy, with as many beside it as undo_max_surge says.
+
+    The undo of a canary has no steps: it is a rolling update.
+    """
     if policy.strategy in ("blue_green", "recreate"):
         return policy
     spec: dict[str, Any] = policy.spec.model_dump()
+    rolled = ("max_unavailable", "pacing", "count_stopping", "undo_max_surge")
     surge = spec["max_surge"] if spec["undo_max_surge"] is None else spec["undo_max_surge"]
-    return replace(policy, spec=policy.spec.model_copy(update={"max_surge": surge, "min_ready_seconds": 0}))
+    its = {**{name: spec[name] for name in rolled}, "max_surge": surge}
+    return replace(parse_policy({"strategy": "rolling_update", "spec": its}), limits=policy.limits)

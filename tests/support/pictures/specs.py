@@ -92,8 +92,9 @@ SPECS: dict[str, Specs] = {
                 "max_unavailable": AMOUNTS,
                 "min_ready_seconds": st.sampled_from([0, 0, 10]),
                 "count_stopping": st.booleans(),
+                "undo_max_surge": st.none() | AMOUNTS,
             }
-        )
+        ).filter(_can_move)
         | st.fixed_dictionaries(
             {
                 "steps": st.sampled_from([["5%"], ["5%", "50%"], ["1%", "30%", "49.9%"]]),
@@ -101,9 +102,10 @@ SPECS: dict[str, Specs] = {
                 "max_surge": st.sampled_from([2, 2, 3, 12]),
                 "max_unavailable": AMOUNTS,
                 "count_stopping": st.booleans(),
+                "undo_max_surge": st.none() | AMOUNTS,
                 "judge": st.sampled_from([{"baseline": "fresh", "if_undecided": then} for then in ("hold", "promote")]),
             }
-        ),
+        ).filter(_can_move),
         told=(
             {},
             {"steps": [{"weight": "5%", "seconds": 20}, "50%"], "min_ready_seconds": 10},
@@ -121,6 +123,6 @@ SPECS: dict[str, Specs] = {
             for undecided in ("hold", "promote", "abort")
         ]
         + [{"steps": ["60%"], "judge": {**QUICK_JUDGE, "if_undecided": "abort"}}]
-        + [{"steps": ["50%"], "max_surge": 2, "judge": {**QUICK_JUDGE, "baseline": "fresh"}}],
+        + [{"steps": ["50%"], "max_surge": 2, "undo_max_surge": 1, "judge": {**QUICK_JUDGE, "baseline": "fresh"}}],
     ),
 }

@@ -1,0 +1,53 @@
+"""Rollouts in which two features meet, through real Postgres: what is stored decides, and what is decided is stored."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import ask, drawn, make_deployment, read, start_all, write
+from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
+
+CANARY = {"strategy": "canary", "spec": {"steps": ["5%"]}}
+
+
+def test_a_canary_in_use_that_is_scaled_to_0_leaves_and_waits(engine: Engine) -> None:
+    made = make_deployment(engine, policy=CANARY)
+    ask(engine, "activate_revision", deployment="web", revision="v2")
+    coordinator = coordinator_without_redis(engine)
+    run_until_quiet(coordinator)
+    start_all(engine)
+    run_until_quiet(coordinator)
+    # as proxies leave it: they know the first weight, and the old revision has answered somebody
+    write(engine, "UPDATE rollouts SET stage = 1, weight = 500, weight_known_at = clock_timestamp(), in_use = true")
+    ask(engine, "scale", deployment="web", desired_replicas=0)
+    looks = [coordinator.process_chunk(handler_for(PROVISIONING)).seen for _ in range(20)]
+    assert sum(looks) < 5
+    assert drawn(engine, made.id) == "|"
+    (row,) = read(engine, "SELECT due_at, reason FROM deployments")
+    assert row["due_at"] is None
+    assert row["reason"] == "waiting: the canary has 5 % of the requests; 'rollway promote web' goes on"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"undo_max_surge": "100%", "judge": {"baseline": "fresh"}},
+        {"undo_max_surge": 1, "judge": {"baseline": "fresh"}},
+        {"undo_max_surge": 0, "max_unavailable": 1},
+    ],
+)
+def test_an_undo_of_a_canary_with_a_surge_of_its_own_goes_through(engine: Engine, spec: dict[str, Any]) -> None:
+    policy = {"strategy": "canary", "spec": {"steps": ["5%"], "max_surge": 2, **spec}}
+    made = make_deployment(engine, policy=policy)
+    ask(engine, "undo", deployment="web", revision="v2", anyway=True)
+    coordinator = coordinator_without_redis(engine)
+    for _ in range(4):
+        run_until_quiet(coordinator)
+        start_all(engine)
+    run_until_quiet(coordinator)
+    (rollout,) = read(engine, "SELECT outcome, strategy, spec ->> 'max_surge' AS surge FROM rollouts")
+    assert rollout == {"outcome": "completed", "strategy": "rolling_update", "surge": str(spec["undo_max_surge"])}
+    (row,) = read(engine, "SELECT current_revision_id FROM deployments")
+    assert row["current_revision_id"] == made.v2
