@@ -37,6 +37,7 @@ def config(app: Starlette, host: str, port: int, most: int, *, is_forwarded: boo
         log_config=None,
         access_log=False,
         server_header=False,
+        headers=[("x-content-type-options", "nosniff")],
         proxy_headers=is_forwarded,
         timeout_graceful_shutdown=1,
         timeout_keep_alive=10,

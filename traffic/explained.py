@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
-from domain.installation.tokens import PAGE_HOST
+from domain.installation.tokens import PAGE_HOST, is_of_the_page
 from domain.model.states import RouteStatus
 from domain.traffic.shown import ANY_HOST
 from domain.words.errors import InvalidInputError
@@ -61,8 +61,9 @@ def explained(table: TrafficTable, asked: AskedFor) -> Explanation:
     host names first      web.example.com before *.example.com, the longest of those first
     then path prefixes    the longest first, only where the host name is nobody's
     """
-    if asked.host == PAGE_HOST:
-        return Explanation(None, (Said("host", f"{PAGE_HOST} is the page's alone: a proxy answers 421"),))
+    if is_of_the_page(asked.host):
+        below = "" if asked.host == PAGE_HOST else f", and so is {asked.host}"
+        return Explanation(None, (Said("host", f"{PAGE_HOST} is the page's alone{below}: a proxy answers 421"),))
     by_host = _by_host(table, asked.host)
     if by_host is not None:
         return _by_its_host(*by_host, asked)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from domain.installation.tokens import PAGE_HOST
+from domain.installation.tokens import is_of_the_page
 from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX
 from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind
 from domain.traffic.shown import ANY_HOST
@@ -31,7 +31,7 @@ class Ways:
 
 def ways_to(deployments: Sequence[DeploymentInTraffic], faults: list[str]) -> list[Ways]:
     """The ways to each. What must be left out, since it makes no sense or belongs to another, becomes a fault."""
-    hosts = _Owners("host name", faults, {PAGE_HOST: "the page"})
+    hosts = _Owners("host name", faults)
     prefixes = _Owners("path prefix", faults)
     taken = [(tuple(_hosts(each, hosts, faults)), tuple(_prefixes(each, prefixes, faults))) for each in deployments]
     found = []
@@ -66,6 +66,8 @@ def _hosts(deployment: DeploymentInTraffic, owners: _Owners, faults: list[str]) 
     for value in dict.fromkeys(entrance.value.lower() for entrance in _of_kind(deployment, EntranceKind.HOST)):
         if not HOST_NAME.fullmatch(value):
             faults.append(f"{deployment.name}: {value!r} is no host name, so it is left out")
+        elif is_of_the_page(value):
+            faults.append(f"{deployment.name}: host name {value!r} is the page's alone, so it is left out")
         elif owners.take(value, deployment.name):
             yield value
 

@@ -23,6 +23,10 @@ class NoSuchResourceError(RollwayError):
     """Nothing has this path."""
 
 
+class TwoSessionsError(RollwayError):
+    """The request shows two sessions."""
+
+
 class MethodNotAllowedError(RollwayError):
     """The path is known, but not with this method."""
 
@@ -38,6 +42,7 @@ class InternalError(RollwayError):
 
 
 STATUS: Mapping[type[RollwayError], int] = {
+    TwoSessionsError: 400,
     NoTokenError: 401,
     NotAllowedError: 403,
     NoSuchResourceError: 404,

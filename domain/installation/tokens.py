@@ -12,13 +12,22 @@ from domain.words.names import DeploymentName, Name
 SECRET_BYTES = 32
 SECRET_PREFIX = "rollway_"  # noqa: S105  (it begins every secret and is none)
 """Every token begins so, that one that lies in a log or in a repository is found."""
-SESSION_COOKIE = "rollway_session"
-"""What the browser of who has logged in to the page shows. No proxy of ours passes it on to a replica, or back."""
+SESSION_COOKIE = "__Host-rollway_session"
+"""What the browser of who has logged in to the page shows. No proxy of ours passes it on to a replica, or back.
+
+By the beginning of its name browsers take it from the page's own host alone: no other name's cookies count for it.
+"""
 PAGE_HOST = "rollway.localhost"
 """The page's own host name on its own machine, which every browser finds there: no proxy of ours answers by it."""
 _DAYS = 3650
 USUAL_DAYS = 90.0
 """After so many days a token ends that is made for less than everything, unless its maker says otherwise."""
+
+
+def is_of_the_page(host: str) -> bool:
+    """Whether a host name is the page's own, or below it, where a script may set cookies for the page's own."""
+    bare = host.removesuffix(".")
+    return bare == PAGE_HOST or bare.endswith(f".{PAGE_HOST}")
 
 
 class Role(StrEnum):

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from domain.installation.tokens import PAGE_HOST
+from domain.installation.tokens import PAGE_HOST, is_of_the_page
 from domain.traffic.chosen import Sticky
 from domain.traffic.maintenance import FailurePages
 from domain.traffic.published import Entrance, EntranceKind, Protocol, RequestRules
@@ -57,8 +57,8 @@ def _checked_host(value: str) -> str:
             f"{value!r} must not be localhost or an IP address, by which every path prefix is reached; "
             "path_prefix: / takes the requests that no other deployment takes"
         )
-    if value == PAGE_HOST:
-        raise ValueError(f"{value!r} is the page's alone")
+    if is_of_the_page(value):
+        raise ValueError(f"{value!r} must not be {PAGE_HOST} or below it, which is the page's alone")
     if value.removeprefix("*.").startswith(PREVIEW_PREFIX):
         raise ValueError(f"{value!r} must not begin with {PREVIEW_PREFIX!r}, where new revisions are looked at")
     return value

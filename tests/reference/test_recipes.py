@@ -44,7 +44,7 @@ served = httpx.ASGITransport(app=make_app(engine, os.environ["REDIS_URL"], 100.0
 PLACE = "/deployments/web/extend"
 
 async def asked():
-    async with httpx.AsyncClient(transport=served, base_url="http://rollway", timeout=60) as client:
+    async with httpx.AsyncClient(transport=served, base_url="https://rollway", timeout=60) as client:
         bearer = {"authorization": "Bearer s3cret"}
         offered = (await client.get("/v1/deployments/web/offered", headers=bearer)).json()["items"]
         planned = await client.post(f"/v1{PLACE}/plan", json={"seconds": 60}, headers=bearer)

@@ -69,7 +69,7 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         held_page=page_key("503"),
         html=_HTML,
         held_round=f"{held.ROUND_SECONDS:g}s",
-        session_cookie=SESSION_COOKIE,
+        session_cookie=SESSION_COOKIE.removeprefix("__Host-"),
         failure_pages=json.dumps([_page_for(status) for status in (502, 503, 504)]),
         types="type.googleapis.com/envoy.extensions",
     )

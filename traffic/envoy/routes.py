@@ -132,5 +132,9 @@ def _preview(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -
 
 
 _NOT_HERE = f"Rollway: {PAGE_HOST} is the page's alone, at the port of the server for people.\n"
-_OF_THE_PAGE = {"name": "page", "domains": [PAGE_HOST], "routes": [answer({"prefix": "/"}, 421, _NOT_HERE)]}
-"""A script of a service that answered by the page's host name could replace the session of who is logged in."""
+_OF_THE_PAGE = {
+    "name": "page",
+    "domains": [PAGE_HOST, f"*.{PAGE_HOST}", f"{PAGE_HOST}.", f"*.{PAGE_HOST}."],
+    "routes": [answer({"prefix": "/"}, 421, _NOT_HERE)],
+}
+"""A script of a service that answered by one of these names could set cookies that the page is shown."""

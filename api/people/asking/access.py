@@ -17,6 +17,7 @@ from starlette.requests import Request
 from api.people.asking.observed import ObservedAsking
 from api.people.asking.rates import Rates
 from api.people.asking.work import Work
+from api.people.problems import TwoSessionsError
 from db.connection.engine import database_now, in_transaction
 from db.tokens import hash_of, note_use, session_shown, token_shown
 from domain.installation.tokens import SESSION_COOKIE, NoTokenError, Token
@@ -68,7 +69,7 @@ class Access:
 
     def session_of(self, request: Request) -> bytes | None:
         """The hash of the session that the page was logged in with; None where a token is shown."""
-        return None if _is_shown(request) else hash_of(request.cookies.get(SESSION_COOKIE, ""))
+        return None if _is_shown(request) else hash_of(secret_of_session(request))
 
     async def known(self, request: Request, secret: str) -> Token:
         """The token of this secret. Raises NoTokenError and TooManyRequestsError."""
@@ -76,7 +77,7 @@ class Access:
 
     async def of_session(self, request: Request) -> Token:
         """The token that the page was logged in with. Raises NoTokenError and TooManyRequestsError."""
-        return await self._known(request, request.cookies.get(SESSION_COOKIE, ""), session_shown, _NO_SESSION)
+        return await self._known(request, secret_of_session(request), session_shown, _NO_SESSION)
 
     async def _known(self, request: Request, secret: str, shown: _Shown, wrong: str) -> Token:
         address = request.client.host if request.client else ""
@@ -145,6 +146,20 @@ def names_withheld(token: Token) -> Iterator[None]:
         if token.sees(str(error.detail["owner"])):
             raise
         raise error.unnamed() from None
+
+
+def secret_of_session(request: Request) -> str:
+    """Return what the browser shows; empty where nobody has logged in.
+
+    Raises TwoSessionsError: browsers keep one for each host name, so somebody else has put another beside it.
+    """
+    pairs = [cookie.partition("=") for line in request.headers.getlist("cookie") for cookie in line.split(";")]
+    match [value.strip() for name, _, value in pairs if name.strip() == SESSION_COOKIE]:
+        case []:
+            return ""
+        case [secret]:
+            return secret
+    raise TwoSessionsError(f"the cookie {SESSION_COOKIE} came twice; clear the cookies of this page, then log in again")
 
 
 def _is_shown(request: Request) -> bool:

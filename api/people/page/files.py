@@ -19,10 +19,9 @@ _POLICY = (
 HEADERS: Mapping[str, str] = {
     "content-security-policy": _POLICY,
     "referrer-policy": "same-origin",
-    "x-content-type-options": "nosniff",
     "cross-origin-opener-policy": "same-origin",
 }
-"""Every answer has them: no script, style or picture but those of this server, in no frame."""
+"""Every answer of the page has them: no script, style or picture but those of this server, in no frame."""
 
 
 @dataclass(frozen=True, slots=True)

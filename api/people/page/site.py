@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from api.people.asking.access import Access
+from api.people.asking.access import Access, secret_of_session
 from api.people.page.files import HEADERS, LIVE, file, page
 from api.people.page.forms import body_of, fields_of_stranger, form_fields, form_token
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
@@ -24,12 +24,16 @@ from db.connection.engine import in_transaction
 from db.tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of
 from domain.commands.base import DEPLOYMENT, Command
 from domain.commands.registry import BUTTONS
-from domain.installation.tokens import SECRET_BYTES, SESSION_COOKIE, NoTokenError, Token
+from domain.installation.tokens import PAGE_HOST, SECRET_BYTES, SESSION_COOKIE, NoTokenError, Token
 from domain.words.names import named_in
 
 _LOGS = BY_PATH[f"{DEPLOYMENT}/logs"]
 _LINES = 200
 """The last lines of a log are so many, when it is opened."""
+_NOT_KEPT = (
+    "your browser keeps no session of this address: open the page by https, or on its own machine "
+    f"as http://{PAGE_HOST}:{{port}}; 'ssh -L {{port}}:127.0.0.1:{{port}} MACHINE' makes yours that machine"
+)
 
 
 class Site:
@@ -50,6 +54,7 @@ class Site:
                 for asks, answer in (("", self._press), ("/plan", self._plan))
             ),
             Route("/login", Methods({"GET": self._ask_for_token, "POST": self._log_in})),
+            Route("/login/kept", Methods({"GET": self._see_whether_kept})),
             Route("/logout", Methods({"POST": self._log_out})),
             Route("/sessions", Methods({"GET": self._sessions, "POST": self._end_sessions})),
             Route("/static/{file:path}", Methods({"GET": file})),
@@ -57,7 +62,7 @@ class Site:
 
     async def _live(self, name: str, request: Request) -> Response:
         """One of the live pages, for who has logged in."""
-        secret = request.cookies.get(SESSION_COOKIE, "")
+        secret = secret_of_session(request)
         if not secret and request.headers.get("sec-fetch-site") == "cross-site":
             return page("again")  # a browser keeps a strict cookie back where a link on another site was followed
         try:
@@ -98,7 +103,7 @@ class Site:
     async def _logs(self, request: Request) -> Response:
         """Show what a replica has printed: by a form, as hosts are asked, and a session alone makes nobody work."""
         token = await self._access.of_session(request)
-        form = await form_fields(request, request.cookies.get(SESSION_COOKIE, ""))
+        form = await form_fields(request, secret_of_session(request))
         place = {"route": form.get("route", ""), "place": form.get("place")}
         body = json.dumps({"lines": _LINES, "places": [place]}).encode()
         return await answered(self._access.engine, _LOGS, token, request, body)
@@ -106,7 +111,7 @@ class Site:
     async def _form(self, request: Request) -> tuple[Token, Mapping[str, str], type[Command]]:
         """Return who presses which button, and what its dialog says."""
         token = await self._access.of_session(request)
-        form = await form_fields(request, request.cookies.get(SESSION_COOKIE, ""))
+        form = await form_fields(request, secret_of_session(request))
         button = request.path_params["button"]
         command = BUTTONS.get(button)
         if command is None or ("deployment" in request.path_params) is not (
@@ -130,14 +135,23 @@ class Site:
         session, engine = secrets.token_urlsafe(SECRET_BYTES), self._access.engine
         await run_in_threadpool(in_transaction, engine, lambda connection: begin_session(connection, session, token))
         self._access.keep(session)
-        answer = RedirectResponse(then, 303, HEADERS)
-        lasts, is_secure = int(SESSION_LASTS.total_seconds()), request.url.scheme == "https"
-        answer.set_cookie(SESSION_COOKIE, session, lasts, httponly=True, samesite="strict", secure=is_secure)
+        answer = RedirectResponse(f"/login/kept?then={quote(then)}", 303, HEADERS)
+        lasts = int(SESSION_LASTS.total_seconds())
+        answer.set_cookie(SESSION_COOKIE, session, lasts, httponly=True, samesite="strict", secure=True)
         return answer
+
+    async def _see_whether_kept(self, request: Request) -> Response:
+        """Go on, or say why the browser shows no session: else its user would just be asked for the token again."""
+        then = _path(request.query_params.get("then", "/"))
+        try:
+            await self._access.of_session(request)
+        except NoTokenError:
+            return page("login", 401, then=then, wrong=_NOT_KEPT.format(port=request.url.port or 80))
+        return RedirectResponse(then, 303, HEADERS)
 
     async def _sessions(self, request: Request) -> Response:
         """Show where the page is logged in with this token."""
-        secret = request.cookies.get(SESSION_COOKIE, "")
+        secret = secret_of_session(request)
         try:
             token = await self._access.of_session(request)
         except NoTokenError:
@@ -154,17 +168,17 @@ class Site:
     async def _end_sessions(self, request: Request) -> Response:
         """End those whose ids begin so; with nothing said all of this token."""
         token = await self._access.of_session(request)
-        form = await form_fields(request, request.cookies.get(SESSION_COOKIE, ""))
+        form = await form_fields(request, secret_of_session(request))
         engine, chosen = self._access.engine, form.get("session", "").strip()
         await run_in_threadpool(in_transaction, engine, lambda connection: end_sessions(connection, token.name, chosen))
         return RedirectResponse("/sessions", 303, HEADERS)
 
     async def _log_out(self, request: Request) -> Response:
-        session, engine = request.cookies.get(SESSION_COOKIE, ""), self._access.engine
+        session, engine = secret_of_session(request), self._access.engine
         await form_fields(request, session)
         await run_in_threadpool(in_transaction, engine, lambda connection: end_session(connection, session))
         answer = RedirectResponse("/login", 303, HEADERS)
-        answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict")
+        answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict", secure=True)
         return answer
 
 

@@ -57,10 +57,12 @@ def test_no_service_answers_by_the_host_name_of_the_page(edge: Edge) -> None:
     """A script of one could replace the session of who is logged in: nothing of it is sent from there."""
     with replicas("here") as (here,):
         made = edge.make("■", here)
-        write(edge.routes.engine, "INSERT INTO entrances VALUES ('host', 'rollway.localhost', %s)", made.id)
+        for taken in ("rollway.localhost", "old.rollway.localhost"):
+            write(edge.routes.engine, "INSERT INTO entrances VALUES ('host', %s, %s)", taken, made.id)
         edge.routes.tell()
         eventually(lambda: edge.ask(f"/{made.name}/").status_code == 200)
-        for host in ("rollway.localhost", "rollway.localhost:8080", "Rollway.LOCALHOST"):
+        names = "rollway.localhost", "Rollway.LOCALHOST:80", "a.Evil.rollway.localhost:80", "evil.rollway.localhost.:80"
+        for host in (*names, "rollway.localhost.", "old.rollway.localhost", "preview.old.rollway.localhost"):
             for path in (f"/{made.name}/", "/"):
                 refused = edge.ask(path, host=host)
                 assert (refused.status_code, "the page's alone" in refused.text) == (421, True)

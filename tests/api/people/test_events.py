@@ -11,7 +11,7 @@ import redis
 
 from db.connection.engine import in_transaction
 from db.tokens import hash_of, revoke_token
-from domain.installation.tokens import Role
+from domain.installation.tokens import SESSION_COOKIE, Role
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support.people.event_stream import listening
 from tests.support.people.people_api import People, people_process
@@ -115,7 +115,7 @@ def test_the_streams_of_a_session_end_with_it_and_those_of_its_token_go_on(peopl
             assert browser.post("/login", data={"token": secret}).status_code == 303
         program.headers.update(shown)
         with listening(page) as ends, listening(other) as stays, listening(program) as goes_on:
-            this = hash_of(page.cookies["rollway_session"])
+            this = hash_of(page.cookies[SESSION_COOKIE])
             write(people.engine, "DELETE FROM sessions WHERE hash = %s", this)
             eventually(lambda: ends.is_over)
             assert not stays.is_over

@@ -57,8 +57,16 @@ class People:
         return httpx.Client(base_url=self.server.url, headers=shown, trust_env=False, timeout=20)
 
     def stranger(self) -> httpx.Client:
-        """Who shows none."""
-        return httpx.Client(base_url=self.server.url, trust_env=False, timeout=20)
+        """Who shows none, and cookies as a browser does: on its own machine those too that are for TLS alone."""
+        client = httpx.Client(base_url=self.server.url, trust_env=False, timeout=20)
+
+        def show_cookies(request: httpx.Request) -> None:
+            cookies = {cookie.name: cookie.value for cookie in client.cookies.jar}
+            if cookies and "cookie" not in request.headers:
+                request.headers["cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
+
+        client.event_hooks = {"request": [show_cookies]}
+        return client
 
 
 @contextmanager

@@ -40,7 +40,6 @@ export function follow(changed, refresh) {
     }
     if (ending) return;
     const own = (ending = new AbortController());
-    if (!navigator.locks) return poll(refresh, own.signal); // a page that came by plain HTTP from another machine
     const lead = (lock) => {
       own.leads = lock !== null;
       if (own.leads) return listen(own.signal, () => last, tell, refresh);
@@ -101,14 +100,6 @@ export async function insist(work) {
       if (isFinal(error)) return undefined;
       await pause(PAUSE);
     }
-  }
-}
-
-async function poll(refresh, signal) {
-  while (!signal.aborted) {
-    await refreshAgain(refresh, signal);
-    show("live");
-    await pause(UNTOLD_PAUSE);
   }
 }
 

@@ -25,6 +25,9 @@ URLS = {
     "http://elsewhere.org/oneself": None,
     "http://elsewhere.org/": None,
     "http://rollway.localhost/one/": None,
+    "http://evil.rollway.localhost/one/": None,
+    "http://rollway.localhost./one/": None,
+    "http://unrollway.localhost/one/x": "one",
     "http://any.example.com/one/": "any",
 }
 """By whom each is answered."""
