@@ -2,6 +2,7 @@
 
 n = desired, the size of green; b = the size before the rollout, which blue keeps until the promotion:
 
+    0  more than n greens                                 -> the worst of those out of traffic go, whatever else follows
     1  no green is live, and every one failed             -> give up: back at once
     2  n greens healthy and none of them sick too long or
        starting; promote asked, or auto_promote and its
@@ -20,7 +21,7 @@ n=2, b=2:   ■■|  →  ■■|◌◌  →  ■■|□□  →  |■■ promot
 n=3, b=2:   ■■|  →  ■■|◌◌◌  →  ■■|□□□  →  |■■■ promoted
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import ClassVar
@@ -28,9 +29,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment
+from domain.model.deployment import Deployment, Route
 from domain.model.policy import StrategySpec
-from domain.model.states import TrafficStatus, Verdict
+from domain.model.states import RouteStatus, TrafficStatus, Verdict
 from domain.model.waits import Waits, WaitsFor, too_short
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
@@ -69,32 +70,59 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
 
     def evaluate_cycle(self, deployment: Deployment, spec: BlueGreenSpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""
-        buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now)
         budget = self.budget_of(deployment, spec)
+        every, surplus, buckets = _green(deployment, budget, now)
         failed = deployment.rollout.failed_routes if deployment.rollout else 0
         if not buckets.target and failed >= budget.desired > 0:
             return Decision.give_up(f"{all_of(failed, 'green replica')} failed")
         complete = not buckets.starting and not buckets.replaceable(now) and len(buckets.ready) >= budget.desired
         promote_at = _promote_at(buckets, spec, now)
         if complete and (_asked(deployment) or (spec.auto_promote and now >= promote_at)):
-            return _promoted(buckets, spec, now)
-        blue = _keep_blue(deployment, buckets, budget, now)
+            return _promoted(buckets, surplus, spec, now)
+        blue = _keep_blue(deployment, every, budget, now)
         if complete:
-            return _together(blue, _wait_to_promote(spec, promote_at, now), buckets, now)
-        room = max(0, buckets.room(budget) - blue.changes.created)
-        return _together(blue, _complete_green(deployment, buckets, budget, room, now), buckets, now)
+            return _together(blue, _less(_wait_to_promote(spec, promote_at, now), surplus, now), buckets, now)
+        room = max(0, every.room(budget) - blue.changes.created)
+        green = _complete_green(deployment, buckets, budget, room, now)
+        return _together(blue, _less(green, surplus, now), buckets, now)
 
     def keep_whole(self, deployment: Deployment, spec: BlueGreenSpec, now: datetime) -> Decision:
-        """Blue by itself, and green once there is one and the rollout goes forward."""
-        buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now)
+        """Blue by itself, and green once there is one and the rollout goes forward; more greens than n on no way."""
         budget = self.budget_of(deployment, spec)
-        blue = _keep_blue(deployment, buckets, budget, now)
+        every, surplus, buckets = _green(deployment, budget, now)
+        blue = _keep_blue(deployment, every, budget, now)
         has_green = buckets.target and deployment.status.goes_forward
         if not has_green or len(buckets.ready) >= budget.desired:
             times = (blue.recheck_at, buckets.next_change_at(now))
-            return replace(blue, recheck_at=min((at for at in times if at is not None), default=None))
-        room = max(0, buckets.room(budget) - blue.changes.created)
-        return _together(blue, _complete_green(deployment, buckets, budget, room, now), buckets, now)
+            blue = replace(blue, recheck_at=min((at for at in times if at is not None), default=None))
+            return _less(blue, surplus, now)
+        room = max(0, every.room(budget) - blue.changes.created)
+        green = _complete_green(deployment, buckets, budget, room, now)
+        return _together(blue, _less(green, surplus, now), buckets, now)
+
+
+def _green(deployment: Deployment, budget: Budget, now: datetime) -> tuple[Buckets, list[Route], Buckets]:
+    """Return all, the greens that are too many since somebody scaled down, the sick first, and all without these."""
+    target = deploying_revision(deployment)
+    every = Buckets.of(deployment.routes, target, now)
+    idle = worst_first(route for route in every.target if not route.is_serving)
+    surplus = sorted(idle, key=_is_healthy)[: max(0, len(every.target) - budget.desired)]
+    if not surplus:
+        return every, surplus, every
+    return every, surplus, Buckets.of((route for route in deployment.routes if route not in surplus), target, now)
+
+
+def _is_healthy(route: Route) -> bool:
+    return route.status is RouteStatus.HEALTHY
+
+
+def _less(decision: Decision, surplus: Sequence[Route], now: datetime) -> Decision:
+    """Return the decision with the greens drained that are too many. A wait for a person stays one: no clock runs."""
+    if not surplus:
+        return decision
+    said = f"{counted('draining', len(surplus), 'green')} too many; {decision.reason}"
+    changes = RouteChanges.drain(ids(surplus)) + decision.changes
+    return replace(decision, verdict=Verdict.NEED_RETRY, reason=said, changes=changes, recheck_at=now)
 
 
 def _asked(deployment: Deployment) -> bool:
@@ -108,11 +136,11 @@ def _promote_at(buckets: Buckets, spec: BlueGreenSpec, now: datetime) -> datetim
     return max(route.status_changed_at for route in buckets.ready) + timedelta(seconds=spec.promote_delay_seconds)
 
 
-def _promoted(buckets: Buckets, spec: BlueGreenSpec, now: datetime) -> Decision:
+def _promoted(buckets: Buckets, surplus: Sequence[Route], spec: BlueGreenSpec, now: datetime) -> Decision:
     blue, delay = worst_first(buckets.foreign), spec.scale_down_delay_seconds
     parked = ids(route for route in blue if delay and not route.is_misplaced)
     leave = RouteChanges.park(parked, now + timedelta(seconds=delay))
-    leave += RouteChanges.drain(route_id for route_id in ids(blue) if route_id not in parked)
+    leave += RouteChanges.drain(route_id for route_id in ids([*surplus, *blue]) if route_id not in parked)
     return Decision.success(
         f"promoted: {len(buckets.ready)} green in, {len(blue)} blue out",
         RouteChanges.promote(ids(buckets.idle())) + leave,

@@ -1,12 +1,13 @@
 """Rollouts in which two features meet, through real Postgres: what is stored decides, and what is decided is stored."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import Engine
 
 from tests.support.pictures.pictures import PROVISIONING
-from tests.support.rows.deployments import ask, drawn, make_deployment, read, start_all, write
+from tests.support.rows.deployments import Made, ask, drawn, make_deployment, mark, read, snapshot, start_all, write
 from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
 
 CANARY = {"strategy": "canary", "spec": {"steps": ["5%"]}}
@@ -51,3 +52,29 @@ def test_an_undo_of_a_canary_with_a_surge_of_its_own_goes_through(engine: Engine
     assert rollout == {"outcome": "completed", "strategy": "rolling_update", "surge": str(spec["undo_max_surge"])}
     (row,) = read(engine, "SELECT current_revision_id FROM deployments")
     assert row["current_revision_id"] == made.v2
+
+
+def lost(engine: Engine, made: Made, revision: UUID) -> None:
+    """Leave what runs of it as a host leaves it that is lost: no failure of the revision."""
+    ids = [r.id for r in snapshot(engine, made.id).active_routes if r.revision_id == revision]
+    query = "UPDATE routes SET status = 'failed', traffic_status = 'inactive', stopped_at = now() WHERE id = ANY(%s)"
+    write(engine, query, ids)
+    mark(engine, made.id)
+
+
+def test_blue_is_kept_at_its_size_after_a_scale_down_while_green_waits(engine: Engine) -> None:
+    made = make_deployment(engine, "■■■■", n=4, policy={"strategy": "blue_green", "spec": {}})
+    ask(engine, "activate_revision", deployment="web", revision="v2")
+    coordinator = coordinator_without_redis(engine)
+    run_until_quiet(coordinator)
+    start_all(engine)
+    run_until_quiet(coordinator)
+    assert drawn(engine, made.id) == "■■■■|□□□□"
+    ask(engine, "scale", deployment="web", desired_replicas=2)
+    run_until_quiet(coordinator)
+    assert drawn(engine, made.id) == "■■|□□"
+    lost(engine, made, made.v1)
+    run_until_quiet(coordinator)
+    start_all(engine)
+    serving = [route.revision_id for route in snapshot(engine, made.id).routes if route.is_serving]
+    assert serving == [made.v1, made.v1]

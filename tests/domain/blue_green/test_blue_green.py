@@ -46,9 +46,10 @@ from tests.support.pictures.simulation import world_of
         ("■■■|◌◌◌", 5, "create 2"),
         ("■■■■■|", 3, "create 1, drain ■■"),
         ("■■■■■|", 2, "drain ■■■"),
-        ("■■■■■|◌◌◌◌◌", 2, "drain ■■■"),
-        ("■■■■■|□□□□□", 2, "completed: promote □□□□□, drain ■■■■■"),
-        ("■■|□□□", 2, "completed: promote □□□, drain ■■"),
+        ("■■■■■|◌◌◌◌◌", 2, "drain ◇◇◇■■■"),
+        ("■■■■■|□□□□□", 2, "completed: promote □□, drain □□□■■■■■"),
+        ("■■|□□□", 2, "completed: promote □□, drain □■■"),
+        ("■■|□□◌", 2, "completed: promote □□, drain ◇■■"),
         # new ones that are in traffic already, from a rolling update that was superseded by the same revision
         ("■■|■", 3, "create 3"),
         ("■■■|■□□", 3, "completed: promote □□, drain ■■■"),
@@ -136,7 +137,7 @@ def test_only_what_happens_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("picture", "expected"),
-    [("■■■|□□▲", "wait"), ("■■■|□□□▲", "completed: promote □□□, drain ■■■"), ("■▲■|◌◌◌", "wait")],
+    [("■■■|□□▲", "wait"), ("■■■|□□□▲", "completed: promote □□□, drain ▲■■■"), ("■▲■|◌◌◌", "wait")],
 )
 def test_a_sick_replica_has_a_grace(picture: str, expected: str) -> None:
     deployment = deploying(picture, policy=AUTO, status_for=IN_GRACE)

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from domain.cycle.after import after
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
@@ -12,7 +14,18 @@ from domain.model.deployment import StartFailures
 from domain.model.policy import RolloutLimits
 from domain.model.states import RouteStatus, Verdict
 from tests.support.pictures.blue_green import AUTO, IN_GRACE, MANUAL, PAST_GRACE, of_v3, step
-from tests.support.pictures.pictures import NOW, READY, ROLLING_BACK, V1, V2, deploying, happens, rolling_back, route_id
+from tests.support.pictures.pictures import (
+    NOW,
+    READY,
+    ROLLING_BACK,
+    V1,
+    V2,
+    deploying,
+    drawn_changes,
+    happens,
+    rolling_back,
+    route_id,
+)
 from tests.support.pictures.simulation import all_started, applied, world_of
 
 
@@ -94,10 +107,37 @@ def test_trap_a_blue_green_rollback_never_stops_the_side_that_serves() -> None:
         assert happens(deployment, DeployingRollingBackHandler().decide(deployment, NOW)) == expected
 
 
-def test_a_sick_green_too_many_is_looked_at_when_its_grace_ends_even_while_it_waits_for_a_person() -> None:
-    deployment = deploying("■|□▲", 1, policy=MANUAL, status_for=IN_GRACE)
+@pytest.mark.parametrize("status_for", [IN_GRACE, PAST_GRACE])
+def test_a_sick_green_too_many_goes_first_and_at_once_even_while_it_waits_for_a_person(status_for: float) -> None:
+    deployment = deploying("■|□▲", 1, policy=MANUAL, status_for=status_for)
+    assert step(deployment) == "drain ▲"
+    assert cycle(deployment, NOW).clock_stopped
+
+
+def test_a_sick_green_is_looked_at_when_its_grace_ends_even_while_blue_waits_for_a_person() -> None:
+    deployment = deploying("■|▲", 1, policy=MANUAL, status_for=IN_GRACE, paused_at=NOW)
     assert cycle(deployment, NOW).due_at == NOW + timedelta(seconds=25)
-    assert step(deploying("■|□▲", 1, policy=MANUAL, status_for=PAST_GRACE)) == "drain ▲"
+
+
+@pytest.mark.parametrize(
+    ("picture", "n", "looks"),
+    [
+        # scaled down while green waits: greens too many leave, and blue is kept as any other
+        ("■■■■■■|□□□□□□", 2, ["drain □□□□■■■■", "wait"]),
+        ("|□□□□□□", 2, ["drain □□□□", "create 2"]),
+        ("■|□□□□", 2, ["drain □□", "create 1"]),
+        ("■■|□□◌◌", 2, ["drain ◇◇", "wait"]),
+        ("■■■|□□□", 0, ["drain □□□■■■", "wait"]),
+    ],
+)
+@pytest.mark.parametrize("changed", [{}, {"paused_at": NOW}, {"status": ROLLING_BACK, "paused_at": NOW}])
+def test_greens_too_many_take_no_place_of_blue(picture: str, n: int, looks: list[str], changed: dict[str, Any]) -> None:
+    deployment, seen = deploying(picture, n, policy=MANUAL, **changed), []
+    for _ in looks:
+        decision = cycle(deployment, NOW)
+        seen.append(drawn_changes(deployment, decision.changes) or "wait")
+        deployment = after(decision, NOW)
+    assert seen == looks
 
 
 def test_without_a_current_revision_there_is_no_blue_to_keep() -> None:

@@ -58,15 +58,18 @@ def _abandoned(state: State, before: Deployment) -> Iterator[str]:
         return
     rollout, current, target = before.rollout, before.current_revision_id, target_of(before)
     live = [route for route in before.active_routes if not is_parked(route, target, state.now)]
-    only_blue = rollout is not None and rollout.policy.strategy == "blue_green" and before.status == PROVISIONING
-    side = [route for route in live if route.revision_id == current] if only_blue else live
+    has_green = rollout is not None and rollout.policy.strategy == "blue_green"
+    side = [route for route in live if route.revision_id == current] if has_green else live
     well = [route for route in side if not is_sick_too_long(route, state.now)]
     if len(well) >= _wanted(before, rollout) or any(route.status is RouteStatus.PROVISIONING for route in live):
         return
     failures, budget = before.start_failures, promised(before)
     later = before.retry_at is not None or (failures is not None and failures.came_up_at is None)
     stops = [route for route in before.routes if route.status is RouteStatus.TERMINATING]
-    if not later and counted(before, state.now) < budget.ceiling and not (stops and budget.count_stopping):
+    green = [route for route in live if route.revision_id == before.deploying_revision_id and not route.is_serving]
+    too_many = max(0, len(green) - before.desired_replicas) if has_green else 0
+    taken = counted(before, state.now) - too_many
+    if not later and taken < budget.ceiling and not (stops and budget.count_stopping):
         yield "what dies is replaced, wherever it is in its life, and also while it is held or paused"
 
 

@@ -72,7 +72,7 @@ def _all_foreign(buckets: Buckets, budget: Budget) -> list[Route]:  # noqa: ARG0
 
 def _promote_at_once(self: BlueGreenStrategy, deployment: Deployment, spec: BlueGreenSpec, now: datetime) -> Decision:
     if deployment.rollout and deployment.rollout.promote_requested and deployment.deploying_revision_id:
-        return _promoted(Buckets.of(deployment.routes, deployment.deploying_revision_id, now), spec, now)
+        return _promoted(Buckets.of(deployment.routes, deployment.deploying_revision_id, now), [], spec, now)
     return _GREEN(self, deployment, spec, now)
 
 
