@@ -50,7 +50,7 @@ def make_app(engine: Engine, redis_url: str, where: ApiSettings, hooks: Hooks) -
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         parts = app.state.parts = Parts.put_together(engine, redis_url, where, hooks.on_release)
-        telling = serve(Discovery(parts.streams, parts.access), where.host, where.discovery_port, most_proxies())
+        telling = serve(Discovery(parts.streams, parts.access), where.discovery, most_proxies())
         tasks = [asyncio.ensure_future(work) for work in (*parts.work, telling)]
         for task in tasks:
             task.add_done_callback(partial(_ended, parts, hooks.on_failure))

@@ -1,6 +1,8 @@
 """Runs and ends both servers: bounded connections, work beside the requests, one installation with Redis."""
 
 import asyncio
+import os
+import socket
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,6 +14,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from api.connections import ACCEPTED_AT_ONCE, LONGEST_HEAD, BoundedProtocol, Connections
+from runtime.machine.ports import handed_socket
 from tasks.worker.garbage import collect_seldom
 from tasks.worker.installation import begin
 
@@ -45,7 +48,15 @@ def config(app: Starlette, host: str, port: int, most: int, *, is_forwarded: boo
 
 
 class QuietServer(uvicorn.Server):
-    """Looks once a second whether it should end, and at once when it is asked to: uvicorn's own looks ten times."""
+    """Looks once a second whether it should end, and at once when it is asked to: uvicorn's own looks ten times.
+
+    It serves at the socket that is kept for it, or else listens by itself.
+    """
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until it is asked to end."""
+        kept = handed_socket(os.environ)
+        super().run([kept] if kept else sockets)
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

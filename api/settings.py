@@ -1,6 +1,7 @@
 """Settings of the server for proxies: where it listens, and how it knows them."""
 
 from ipaddress import ip_address
+from pathlib import Path
 
 from pydantic import Field
 
@@ -26,6 +27,10 @@ class ApiSettings(Settings):
         DISCOVERY_PORT, ge=1, le=65_535, validation_alias="ROLLWAY_DISCOVERY_PORT", description="a port from 1 to 65535"
     )
     """Where it listens for Envoy, over gRPC."""
+    discovery_socket: Path | None = Field(
+        None, validation_alias="ROLLWAY_DISCOVERY_SOCKET", description="the path of a Unix socket"
+    )
+    """Where it listens for Envoys of this machine instead: no other user of it gets in, or takes its place."""
     proxy_key: str | None = Field(
         None,
         min_length=32,
@@ -47,6 +52,14 @@ class ApiSettings(Settings):
         None, ge=1, le=65_535, validation_alias="ROLLWAY_TLS_PUBLIC_PORT", description="a port from 1 to 65535"
     )
     """Where callers find that from outside, and are sent to; left out, the same port."""
+
+    @property
+    def discovery(self) -> str:
+        """Where it listens for Envoy, as gRPC writes it."""
+        if self.discovery_socket is not None:
+            return f"unix:{self.discovery_socket}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.discovery_port}"
 
     @property
     def tls_door(self) -> TlsDoor | None:

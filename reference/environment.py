@@ -42,6 +42,12 @@ OF_COMMANDS = (
         "from 2 to 86400",
         "For how long an Envoy that is restarted goes on with what it has under way.",
     ),
+    (
+        "`ROLLWAY_SOCKET`; `LISTEN_FDS`, `LISTEN_PID`",
+        "none",
+        "set by `rollway up`; by systemd",
+        "The listening socket that is kept for a process, so that nobody else gets its port.",
+    ),
     ("`ROLLWAY_TRACEBACKS`", "none", "anything", "A fault of Rollway's own shows where it happened."),
     (
         "`DOCKER_HOST`, `DOCKER_TLS_VERIFY`, `DOCKER_CERT_PATH`",

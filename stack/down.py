@@ -11,6 +11,7 @@ from runtime.machine.identity import is_alive
 from stack.errors import StackError, folder_errors
 from stack.home.folder import Home
 from stack.home.settings import load_settings
+from stack.home.sockets import forget_link
 from stack.home.state import PartState, StackState, read_state, write_state
 from stack.parts.envoy import forget_shared_memory
 from stack.prepare import Notice, Say
@@ -47,7 +48,7 @@ def stop_stack(home: Home, say: Say, replicas: StopReplicas | None) -> bool:
     with folder_errors(home.root):
         if state is None or replicas is not None:
             home.state_file.unlink(missing_ok=True)
-            _forget_envoy(home)
+            _forget_what_is_elsewhere(home)
         else:
             _leave_serving(home, state)
     return was_supervised or bool(running)
@@ -64,10 +65,11 @@ def end_parts(home: Home, parts: Sequence[PartState]) -> None:
     stop_in_order(home, parts, lambda _: None, lambda _: None)
 
 
-def _forget_envoy(home: Home) -> None:
+def _forget_what_is_elsewhere(home: Home) -> None:
     with suppress(StackError):  # the next `up` will say that the file makes no sense
         if settings := load_settings(home):
             forget_shared_memory(settings)
+            forget_link(home, settings.sockets)
 
 
 def _leave_serving(home: Home, state: StackState) -> None:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
+from runtime.machine.ports import Address
 from stack.home.state import PartState
 
 
@@ -29,10 +30,14 @@ class StackPart:
     """One process of the stack, started once the parts named in `after` are up. Servers are stopped last.
 
     `env` is added to the supervisor's environment, or replaces it when `inherit_env` is false. `user` is a uid, and
-    gid, to run as. `grace` is in seconds from `stop_signal` to SIGKILL. `pid_file` is a file of this part that names a
-    process, and is removed before a start when that process is not running in the file's folder. `configuration` tells
-    a part from one with the same command line whose files say something else. With `hot_restart` a new process takes
-    the sockets over from the old one, which ends by itself.
+    gid, to run as. `grace` is in seconds from `stop_signal` to SIGKILL. `pid_files` are files of this part that
+    name a process, and are removed before a start when that process does not run in the file's folder.
+    `configuration` tells a part from one with the same command line whose files say something else. With `hot_restart`
+    a new process takes the sockets over from the old one, which ends by itself.
+
+    The supervisor keeps the ports of a part from everybody else, through its crashes and restarts: `listens` is the
+    address of the one socket that it is handed (ROLLWAY_SOCKET), `shares` are addresses where it listens by itself with
+    SO_REUSEPORT.
     """
 
     name: str
@@ -48,9 +53,11 @@ class StackPart:
     stop_signal: int = signal.SIGTERM
     grace: float = 15.0
     start_timeout: float = 30.0
-    pid_file: str | None = None
+    pid_files: tuple[str, ...] = ()
     configuration: str = ""
     hot_restart: bool = False
+    listens: Address | None = None
+    shares: tuple[Address, ...] = ()
 
     @property
     def digest(self) -> str:

@@ -10,11 +10,13 @@ from domain.installation.log_limits import LogLimits
 from stack.errors import StackError
 from stack.home.folder import Home
 from stack.home.settings import Ports, ServerSettings, choose_settings, load_settings
+from stack.home.sockets import sockets_folder
 from stack.home.state import StackState
 from stack.parts.account import ServerAccount, choose_account, installed_tree
 from stack.parts.envoy import envoy_handover, envoy_host, envoys_wanted
 from stack.parts.external import check_database, check_redis
-from stack.parts.postgres import postgres_part, postgres_url, prepare_data
+from stack.parts.forwarding import forwarding_parts
+from stack.parts.postgres import admit_by_socket, postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import reset_password
 from stack.parts.processes import ProcessList, ProcessSetting, default_workers, measured_processes
 from stack.parts.valkey import redis_url, valkey_part
@@ -94,7 +96,7 @@ def make_plan(
 ) -> StackPlan:
     """Check the external servers and prepare the embedded ones. Raises StackError or InvalidInputError: one sentence.
 
-    Parts that are `running` keep their ports, and their data is left alone; `claims` keep Envoy's ports until it runs.
+    Parts that are `running` keep their ports, and their data is left alone; `claims` keep the other ports for them.
     """
     LogLimits.from_environment(request.environ)  # which the supervisor reads, where nobody is told of a mistake
     envoys = envoys_wanted(request.environ)
@@ -104,17 +106,18 @@ def make_plan(
     account = None if request.environ.get("DATABASE_URL") else _postgres_account(request.home, running)
     refuse_replica_users(request.home, request.environ, account.user if account else None)
     settings = _choose(request, workers, say, running, claims)
-    database_url = request.environ.get("DATABASE_URL") or postgres_url(
-        settings.ports.postgres, settings.postgres_password
-    )
-    broker_url = request.environ.get("REDIS_URL") or redis_url(settings.ports.valkey, settings.redis_password)
+    sockets = settings.named_sockets
+    database_url = request.environ.get("DATABASE_URL") or postgres_url(sockets.postgres, settings.postgres_password)
+    broker_url = request.environ.get("REDIS_URL") or redis_url(sockets.valkey, settings.redis_password)
     servers: list[StackPart] = []
     if account:
         if "postgres" not in running:
             _prepare_postgres(request.home, account, settings, say, lost_password=lost_password)
-        servers.append(postgres_part(request.home.postgres / "data", account, settings.ports.postgres))
+        else:
+            admit_by_socket(request.home.postgres / "data")
+        servers.append(postgres_part(request.home.postgres / "data", account))
     if not request.environ.get("REDIS_URL"):
-        servers.append(valkey_part(request.home.valkey, settings.ports.valkey, settings.redis_password))
+        servers.append(valkey_part(request.home.valkey, settings.redis_password, settings.redis_users))
     setting = ProcessSetting(
         home=request.home,
         database_url=database_url,
@@ -126,7 +129,7 @@ def make_plan(
     return StackPlan(
         database_url=database_url,
         redis_url=broker_url,
-        parts=(*servers, *processes(setting)),
+        parts=(*servers, *processes(setting), *forwarding_parts(settings, external)),
         external=tuple(external),
         workers=workers,
         environment=request.environment,
@@ -150,7 +153,7 @@ def _choose(request: UpRequest, workers: int, say: Say, running: Collection[str]
     def begun(last: ServerSettings | None) -> ServerSettings:
         known = last or ServerSettings(replica_user="")
         user = named or choose_replica_user(request.home, known.replica_user, partial(_say_replicas, say))
-        return replace(known, replica_user=user)
+        return replace(known, replica_user=user, sockets=sockets_folder(request.home, known.sockets))
 
     settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running, measured, claims, begun)
     return replace(

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from stack.down import AT_WORK, end_parts, let_go, stop_stack
 from stack.errors import StackError, folder_errors
 from stack.follow import ended_at_once, follow
 from stack.home.folder import Home, open_log, project_root
+from stack.home.settings import load_settings
 from stack.home.state import PartState, StackState, read_state, write_state
 from stack.parts.processes import ProcessList, rollway_processes
 from stack.parts.wall import advice
@@ -42,6 +43,9 @@ def up(request: UpRequest, say: Say, processes: ProcessList = rollway_processes)
     with one_at_a_time(home, lambda: say(AT_WORK)):
         state = read_state(home)
         if state is not None and is_alive(state.supervisor) and state.phase in {"starting", "running"}:
+            if _opens_or_closes(home, request.ports.forwarded):
+                let_go(state)
+                return _bring_up(request, read_state(home), say, processes, ())
             say(Notice(part="stack", text="already running"))
             if sentence := advice(home):
                 say(Notice(part="replicas", text=f"run as the workers' own user: {sentence}"))
@@ -142,6 +146,14 @@ def _bring_up(
                 write_state(home, state)
         raise
     return stack_status(home)
+
+
+def _opens_or_closes(home: Home, forwarded: Mapping[str, int]) -> bool:
+    """Whether a stack that runs has other ports for its servers on Unix sockets than these, as far as they say."""
+    settings = load_settings(home)
+    return settings is not None and any(
+        port != settings.ports.forwarded.get(name, 0) for name, port in forwarded.items()
+    )
 
 
 def _needed(parts: Sequence[StackPart], kept: Collection[str]) -> tuple[StackPart, ...]:

@@ -30,6 +30,8 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 def _redis_url(raw: str) -> str:
     parts = urlsplit(raw)
+    if parts.scheme == "unix" and parts.path != "/" and not parts.hostname:
+        return raw
     if parts.scheme not in ("redis", "rediss") or parts.port == 0:  # reading the port checks it
         raise ValueError(raw)
     if parts.scheme == "rediss" and "ssl_cert_reqs" not in parse_qs(parts.query):
@@ -71,7 +73,9 @@ class TaskSettings(Settings):
     """
 
     redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(
-        validation_alias="REDIS_URL", description="redis://:password@host:port/0, or rediss://...", repr=False
+        validation_alias="REDIS_URL",
+        description="redis://:password@host:port/0, rediss://... or unix://:password@/path?db=0",
+        repr=False,
     )
     """The broker, with locks, wakes and answers."""
     home: Annotated[Path, AfterValidator(Path.absolute)] = Field(

@@ -87,6 +87,12 @@ UPKEEP: Mapping[str, Listed] = {
         (ExitCode.USAGE,),
         "rollway scrape-config > prometheus.yml",
     ),
+    "redis-user": Listed(
+        "cli.commands.machine.redis_user",
+        "Print the REDIS_URL of a service that sends commands",
+        (ExitCode.REFUSED, ExitCode.USAGE),
+        "rollway redis-user shop\nrollway redis-user shop --remove",
+    ),
     "token": Listed("cli.commands.fleet.token", "Make, list and revoke tokens of the HTTP API"),
     "slots": Listed(
         "cli.commands.machine.slots",

@@ -1,13 +1,18 @@
 """Free TCP ports of this machine, for replicas and for servers."""
 
+import os
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 # All are below the kernel's range for outgoing connections (32768-60999 on Linux), so that none of those takes a port
 # between our test and the listen() of whoever gets it.
 SERVER_PORTS = range(10000, 20000)
 REPLICA_PORTS = range(20000, 30000)
+SOCKET = "ROLLWAY_SOCKET"
+"""The descriptor of the listening socket that the supervisor of a stack keeps for a process."""
+_FIRST_OF_SYSTEMD = 3
+Address = tuple[str, int]
 
 
 def free_port(ports: range, is_reserved: Callable[[int], bool] = lambda _: False) -> int | None:
@@ -48,6 +53,37 @@ def claim(port: int, host: str) -> socket.socket | None:
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     return held
+
+
+def joined(address: Address) -> socket.socket:
+    """A socket that keeps this address beside those of our own user that share it. Raises OSError.
+
+    As long as one of them is open, no other user can have the port.
+    """
+    host, port = address
+    held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind((host, port))
+    except OSError:
+        held.close()
+        raise
+    return held
+
+
+def handed_socket(environ: Mapping[str, str]) -> socket.socket | None:
+    """The socket that whoever started this process keeps for it: the supervisor of a stack, or systemd.
+
+    None where it has to listen by itself. The socket stays open when this process ends, so nobody else gets the port.
+    """
+    descriptor = environ.get(SOCKET)
+    if descriptor is None and environ.get("LISTEN_PID") == str(os.getpid()) and environ.get("LISTEN_FDS") == "1":
+        descriptor = str(_FIRST_OF_SYSTEMD)
+    if descriptor is None:
+        return None
+    handed = socket.socket(fileno=int(descriptor))
+    handed.set_inheritable(False)
+    return handed
 
 
 def listens_at(path: str) -> bool:

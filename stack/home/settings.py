@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -12,29 +13,36 @@ import runtime.machine.ports
 from runtime.machine.ports import SERVER_PORTS, claim
 from stack.errors import StackError, folder_errors
 from stack.home.folder import Home, write_private
+from stack.home.sockets import Sockets
 
 HOST = "127.0.0.1"
 HANDOVER_SECONDS = 60
 """As long as a drain waits for a proxy that says nothing: rollouts wait for the old process of an Envoy as well."""
 _METRICS = "metrics of "
-_OPTIONS = {"valkey": "--redis-port", "envoy_tls": "--tls-port"}
-_SHARED = {"envoy", "envoy_tls"}
+_OPTIONS = {"envoy_tls": "--tls-port"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Ports of 127.0.0.1; 0 leaves the choice to Rollway."""
+    """Ports of 127.0.0.1; 0 leaves the choice to Rollway.
 
-    postgres: int = 0
-    valkey: int = 0
+    `forwarded`: the port that leads to a server which listens on a Unix socket in the home, by the server's name:
+    postgres, redis, discovery. There is none unless somebody asks for it, and 0 closes it.
+    """
+
     flower: int = 0
     api: int = 0
-    discovery: int = 0
     people: int = 0
     envoy: int = 0
     envoy_tls: int = 0
     envoy_stats: int = 0
     envoy2_stats: int = 0
+    forwarded: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def chosen(self) -> dict[str, int]:
+        """The ports that are always there, by the name of who listens."""
+        return {name: port for name, port in asdict(self).items() if name != "forwarded"}
 
 
 def _password() -> str:
@@ -62,8 +70,9 @@ class ServerSettings:
     what the tokens are made from by which the server for proxies knows them. `certificate_key`: what the keys of
     certificates are sealed with. `envoy_host`: where Envoy listens for callers. `envoy_handover_seconds`: for how long
     one that is restarted goes on with what it has under way. `metrics`: the port where a part shows its metrics, by
-    its name. `replica_user`: as whom replicas run; empty: as the workers' own user, as nothing
-    else was possible; None: so, as nobody has asked.
+    its name. `redis_users`: the password of each service that may send commands. `sockets`: the folder by which clients
+    name the Unix sockets, the home or a link to it. `replica_user`: as whom replicas run; empty: as the workers' own
+    user, as nothing else was possible; None: so, as nobody has asked.
     """
 
     ports: Ports = field(default_factory=Ports)
@@ -77,7 +86,14 @@ class ServerSettings:
     envoy_host: str = HOST
     envoy_handover_seconds: int = HANDOVER_SECONDS
     metrics: Mapping[str, int] = field(default_factory=dict)
+    redis_users: Mapping[str, str] = field(default_factory=dict)
+    sockets: str = ""
     replica_user: str | None = None
+
+    @property
+    def named_sockets(self) -> Sockets:
+        """The Unix sockets, by the names that clients can use."""
+        return Sockets(Path(self.sockets))
 
 
 _SETTINGS = TypeAdapter(ServerSettings)
@@ -108,26 +124,34 @@ def choose_settings(  # noqa: PLR0913 -- of these callers name what is not usual
 
     `begun` makes of those of the last start, if there was one, what this start begins with.
 
-    `moved` gets a sentence for each remembered port that another program uses now. `claims`: keeps Envoy's ports for
-    it until it listens, when these are closed. Raises StackError when an asked port is taken.
+    `moved` gets a sentence for each remembered port that another program uses now. `claims`: keeps the ports for those
+    that will listen, until it is closed. Raises StackError when an asked port is taken.
     """
     last = begun(load_settings(home))
-    wanted = asdict(asked) | {_METRICS + name: 0 for name in measured}
-    remembered = asdict(last.ports) | {_METRICS + name: port for name, port in last.metrics.items()}
+    wanted = asked.chosen | {_METRICS + name: 0 for name in measured}
+    remembered = last.ports.chosen | {_METRICS + name: port for name, port in last.metrics.items()}
     choice = _Choice(moved, remembered, claims)
+    forwarded = {name: port for name, port in {**last.ports.forwarded, **asked.forwarded}.items() if port}
+    for name, port in forwarded.items():
+        choice.forward(name, port, is_held=f"{name}-port" in running and last.ports.forwarded.get(name) == port)
     for name in sorted(wanted, key=lambda name: not wanted[name]):  # what is asked for first
         choice.choose(name, wanted[name], is_held=_part_of(name) in running)
-    ports = Ports(**{name: choice.chosen[name] for name in asdict(asked)})
+    ports = Ports(**{name: choice.chosen[name] for name in asked.chosen}, forwarded=forwarded)
     metrics = {name: choice.chosen[_METRICS + name] for name in measured}
     settings = replace(last, ports=ports, metrics=metrics)
+    save_settings(home, settings)
+    return settings
+
+
+def save_settings(home: Home, settings: ServerSettings) -> None:
+    """Remember them for the next start. Raises StackError."""
     with folder_errors(home.root):
         write_private(home.servers_file, _SETTINGS.dump_json(settings, indent=2).decode())
-    return settings
 
 
 def _part_of(port: str) -> str:
     """The name of the part that listens there."""
-    return "api" if port == "discovery" else port.removeprefix(_METRICS).partition("_")[0]
+    return port.removeprefix(_METRICS).partition("_")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +177,18 @@ class _Choice:
             port = free_port({*taken, *self.remembered.values()})
         if last and not asked and port != last:
             self.moved(f"port {last} of {name.replace('_', ' ')} is in use, so it moves to {port}")
-        self._keep(name, port)
+        self._claim(name, port)
         self.chosen[name] = port
 
-    def _keep(self, name: str, port: int) -> None:
-        """Take Envoy's port for it, as another stack may have chosen the same in this moment."""
-        if name in _SHARED and self.claims is not None:
+    def forward(self, name: str, port: int, *, is_held: bool) -> None:
+        """Take this very port, or fail: services know it by its number."""
+        if not is_held:
+            self._claim(name, asked_port(_option(name), port, self.chosen.values()))
+        self.chosen[f"{name} forwarded"] = port
+
+    def _claim(self, name: str, port: int) -> None:
+        """Take it now: another stack may choose the same in this moment, and a stranger may wait for it."""
+        if self.claims is not None:
             held = claim(port, HOST)
             if held is None:
                 raise _in_use(_option(name), port)

@@ -72,14 +72,15 @@ def _envoy_part(home: Home, settings: ServerSettings, number: int) -> StackPart:
 
     program, ports, name = envoy_program(), settings.ports, envoy_name(number)
     admin = home.envoy_admin(name)
+    stats = (HOST, ports.envoy_stats if number == 1 else ports.envoy2_stats)
     text = envoy_bootstrap(
         node_id=settings.envoy_node if number == 1 else f"{settings.envoy_node}-{number}",
         key=settings.proxy_key,
         listen=(settings.envoy_host, ports.envoy),
         admin=Path(admin.name),
         admin_paths=_ADMIN_PATHS,
-        stats=(HOST, ports.envoy_stats if number == 1 else ports.envoy2_stats),
-        xds=(HOST, ports.discovery),
+        stats=stats,
+        xds=settings.named_sockets.discovery,
     )
     file = home.envoy / f"{name}.yaml"
     with folder_errors(home.envoy):
@@ -98,6 +99,7 @@ def _envoy_part(home: Home, settings: ServerSettings, number: int) -> StackPart:
         grace=10.0,
         configuration=f"{sha256(text.encode()).hexdigest()} {program.stat().st_size}",
         hot_restart=True,
+        shares=((settings.envoy_host, ports.envoy), (settings.envoy_host, ports.envoy_tls), stats),
     )
 
 

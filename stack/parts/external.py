@@ -46,12 +46,13 @@ def check_redis(url: str, warn: Callable[[str], None] = lambda _: None) -> str:
 
     `warn` hears of one that may throw messages away.
     """
-    address, host, port = _parse("REDIS_URL", url, ("redis", "rediss"), 6379)
+    address, host, port = _parse("REDIS_URL", url, ("redis", "rediss", "unix"), 6379)
     import redis  # noqa: PLC0415
     from redis.backoff import NoBackoff  # noqa: PLC0415
     from redis.retry import Retry  # noqa: PLC0415
 
-    _reach("REDIS_URL", "Redis", host, port)
+    if host:
+        _reach("REDIS_URL", "Redis", host, port)
     client: redis.Redis | None = None
     try:
         client = redis.Redis.from_url(
@@ -96,11 +97,14 @@ def _parse(variable: str, url: str, schemes: tuple[str, ...], default_port: int)
         raise StackError(f"{variable}: write /, ? and # in a password as %2F, %3F and %23, as in {wanted}.")
     if host is None:
         raise StackError(f"{variable} names no host: it should look like {wanted}.")
+    if parts.scheme == "unix":
+        return host, "", port
     return f"{host}:{port}{parts.path}", "" if host.startswith("/") else host, port
 
 
 def _socket_host(parts: SplitResult) -> str | None:
-    return parse_qs(parts.query).get("host", [None])[0]
+    """The Unix socket, or for PostgreSQL its folder."""
+    return parts.path if parts.scheme == "unix" else parse_qs(parts.query).get("host", [None])[0]
 
 
 def _reach(variable: str, what: str, host: str, port: int) -> None:

@@ -7,11 +7,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 import psutil
 
 from stack.errors import StackError, folder_errors
-from stack.home.settings import HOST
+from stack.home.sockets import POSTGRES_SOCKET
 from stack.parts.account import MAJOR_VERSION, ServerAccount
 from stack.parts.postgres_role import DATABASE, ENVIRONMENT, ROLE, SUPERUSER, give_up_superuser, make_role, run_program
 from stack.plan import Ready, StackPart
@@ -20,9 +21,16 @@ _SPACE_NEEDED = 150 * 1024 * 1024
 _LAST_OF_INITDB = 5  # template1, template0 and postgres are 1, 4 and 5; a database made later has a larger number
 
 
-def postgres_url(port: int, password: str) -> str:
-    """The address of the embedded server's database, with its password."""
-    return f"postgresql://{ROLE}:{password}@{HOST}:{port}/{DATABASE}"
+_BY_SOCKET = "local all all scram-sha-256\n"
+
+
+def postgres_url(folder: Path, password: str) -> str:
+    """The address of the embedded server's database, with its password. `folder` holds its Unix socket.
+
+    A client gives nothing away to a server that asks for the password itself.
+    """
+    where = urlencode({"host": str(folder), "require_auth": "scram-sha-256"}, quote_via=quote)
+    return f"postgresql://{ROLE}:{password}@/{DATABASE}?{where}"
 
 
 def prepare_data(
@@ -51,18 +59,20 @@ def prepare_data(
             _initialise(data, account, password, durable=durable)
         _give(data, account)
     _refuse_other_version(data)
+    admit_by_socket(data)
     remove_stale_pid_file(data / "postmaster.pid")
     if give_up_superuser(data, account, password):
         say("its role is no superuser any more, and owns its database only")
     return data
 
 
-def postgres_part(data: Path, account: ServerAccount, port: int, *, fsync: bool = True) -> StackPart:
-    """The server as a part of the stack: loopback TCP only, no socket file."""
+def postgres_part(data: Path, account: ServerAccount, *, fsync: bool = True) -> StackPart:
+    """The server as a part of the stack: on a Unix socket in its data folder, and on no port."""
     settings = {
-        "listen_addresses": HOST,
-        "port": str(port),
-        "unix_socket_directories": "",
+        "listen_addresses": "",
+        "port": POSTGRES_SOCKET.rpartition(".")[2],
+        "unix_socket_directories": ".",  # where it is when it opens it; by its whole path it could not be reached
+        "unix_socket_permissions": "0700",
         "max_connections": "200",
         "log_checkpoints": "off",
         "fsync": "on" if fsync else "off",
@@ -77,11 +87,23 @@ def postgres_part(data: Path, account: ServerAccount, port: int, *, fsync: bool 
         env=ENVIRONMENT,
         inherit_env=False,
         user=account.user,
-        address=f"{HOST}:{port}/{DATABASE}",
+        address=f"{data / POSTGRES_SOCKET}",
         stop_signal=2,  # SIGINT is PostgreSQL's fast shutdown: sessions are cut, data is flushed
         grace=30.0,
-        pid_file=str(data / "postmaster.pid"),
+        pid_files=(str(data / "postmaster.pid"), str(data / f"{POSTGRES_SOCKET}.lock")),
     )
+
+
+def admit_by_socket(data: Path) -> None:
+    """Let clients in by the Unix socket, also to a cluster of a release that listened on a port alone.
+
+    A server that runs reads the rules again when it is started again. Raises StackError.
+    """
+    rules = data / "pg_hba.conf"
+    with folder_errors(data):
+        text = rules.read_text(encoding="utf-8")
+        if not text.startswith(_BY_SOCKET):  # the first rule that fits counts
+            rules.write_text(_BY_SOCKET + text, encoding="utf-8")  # in place, so that it stays its account's
 
 
 def remove_stale_pid_file(pid_file: Path) -> None:

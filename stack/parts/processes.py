@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from runtime.machine.ports import Address
 from stack.home.folder import Home, project_root
 from stack.home.settings import HOST, ServerSettings
 from stack.parts.envoy import envoy_parts
@@ -72,8 +73,9 @@ def _beat(setting: ProcessSetting) -> StackPart:
 
 def _flower(setting: ProcessSetting) -> StackPart:
     port = setting.servers.ports.flower
-    ready = Ready("port", str(port))
-    part = _part(setting, "flower", flower(HOST, port), ready, ("valkey",), address=f"http://{HOST}:{port}")
+    url = f"http://{HOST}:{port}"
+    ready = Ready("http", f"{url}/healthcheck")
+    part = _part(setting, "flower", flower(HOST, port), ready, ("valkey",), address=url, listens=(HOST, port))
     # in its environment, where no other user of this machine sees it
     return replace(part, env={**part.env, "FLOWER_BASIC_AUTH": f"rollway:{setting.servers.flower_password}"})
 
@@ -87,11 +89,12 @@ def _api(setting: ProcessSetting) -> StackPart:
         Ready("http", f"http://{HOST}:{port}/healthz"),
         ("valkey", "migrate"),
         address=f"http://{HOST}:{port}",
+        listens=(HOST, port),
     )
     own = {
         "ROLLWAY_API_HOST": HOST,
         "ROLLWAY_API_PORT": str(port),
-        "ROLLWAY_DISCOVERY_PORT": str(setting.servers.ports.discovery),
+        "ROLLWAY_DISCOVERY_SOCKET": str(setting.servers.named_sockets.discovery),
         "ROLLWAY_PROXY_KEY": setting.servers.proxy_key,
         "ROLLWAY_CERTIFICATE_KEY": setting.servers.certificate_key,
         "ROLLWAY_TLS_HOST": setting.servers.envoy_host,
@@ -103,7 +106,8 @@ def _api(setting: ProcessSetting) -> StackPart:
 def _people(setting: ProcessSetting) -> StackPart:
     port = setting.servers.ports.people
     url = f"http://{HOST}:{port}"
-    part = _part(setting, "people", PEOPLE, Ready("http", f"{url}/readyz"), ("valkey", "migrate"), address=url)
+    ready, after = Ready("http", f"{url}/readyz"), ("valkey", "migrate")
+    part = _part(setting, "people", PEOPLE, ready, after, address=url, listens=(HOST, port))
     return replace(part, env={**part.env, "ROLLWAY_PEOPLE_HOST": HOST, "ROLLWAY_PEOPLE_PORT": str(port)})
 
 
@@ -115,6 +119,7 @@ def _part(  # noqa: PLR0913 -- the list above shall read as a list
     after: tuple[str, ...],
     *,
     address: str = "",
+    listens: Address | None = None,
 ) -> StackPart:
     metrics = setting.servers.metrics.get(name)
     shown = {"ROLLWAY_METRICS_HOST": HOST, "ROLLWAY_METRICS_PORT": str(metrics)} if metrics else {}
@@ -126,6 +131,7 @@ def _part(  # noqa: PLR0913 -- the list above shall read as a list
         after=after,
         start_timeout=45,
         address=f"http://{HOST}:{metrics}/metrics" if metrics else address,
+        listens=(HOST, metrics) if metrics else listens,
         env={
             "DATABASE_URL": setting.database_url,
             "REDIS_URL": setting.redis_url,
@@ -158,5 +164,4 @@ def worker(name: str) -> tuple[str, ...]:
 
 def flower(address: str, port: int) -> tuple[str, ...]:
     """Flower, which listens there."""
-    command = (sys.executable, "-m", "celery", "-A", "tasks.app", "flower")
-    return (*command, f"--address={address}", f"--port={port}", *FLOWER_OPTIONS)
+    return (sys.executable, "-m", "tasks.seen.flower", f"--address={address}", f"--port={port}", *FLOWER_OPTIONS)

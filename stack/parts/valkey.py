@@ -2,19 +2,24 @@
 
 import json
 import platform
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import quote
 
 from stack.errors import StackError, folder_errors
 from stack.home.folder import write_private
-from stack.home.settings import HOST
+from stack.home.sockets import VALKEY_SOCKET
+from stack.parts.redis_user import sender_rules
 from stack.plan import Ready, StackPart
 
 # Messages on a broker must be refused, never evicted. The append-only file is flushed each second and on SIGTERM;
 # there is no snapshot besides, since Valkey refuses to end when it cannot write that one.
 _CONFIGURATION = """\
-bind {host}
-port {port}
+port 0
+unixsocket {socket}
+unixsocketperm 600
 requirepass {password}
 dir {folder}
 daemonize no
@@ -23,29 +28,37 @@ appendfsync everysec
 save ""
 maxmemory-policy noeviction
 hz 4
-"""
+{users}"""
 """`hz`: four times a second it wakes by itself, for waits that end and for SIGTERM; ten times cost a fifth more."""
 
 
-def redis_url(port: int, password: str) -> str:
+def redis_url(socket: Path, password: str) -> str:
     """The address of the embedded server's database 0, with its password."""
-    return f"redis://:{password}@{HOST}:{port}/0"
+    return f"unix://:{password}@{quote(str(socket))}?db=0"
 
 
-def valkey_part(folder: Path, port: int, password: str) -> StackPart:
-    """Write the server's configuration (the password stays off the command line) and describe it as a part."""
+def valkey_part(folder: Path, password: str, users: Mapping[str, str] = MappingProxyType({})) -> StackPart:
+    """Write the server's configuration (passwords stay off the command line) and describe it as a part.
+
+    `users`: the password of each service that may send commands, by its name.
+    """
     configuration = folder / "valkey.conf"
     quoted = json.dumps(str(folder), ensure_ascii=False)  # Valkey's quoting rules are the same
-    text = _CONFIGURATION.format(host=HOST, port=port, password=password, folder=quoted)
+    text = _CONFIGURATION.format(
+        socket=VALKEY_SOCKET,
+        password=password,
+        folder=quoted,
+        users="".join(f"user {' '.join(rules)}\n" for rules in map(sender_rules, users, users.values())),
+    )
     with folder_errors(folder):
         write_private(configuration, text)
     return StackPart(
         name="valkey",
         command=(str(_server()), str(configuration)),
         cwd=str(folder),
-        ready=Ready("redis", redis_url(port, password)),
+        ready=Ready("redis", redis_url(folder / VALKEY_SOCKET, password)),
         server=True,
-        address=f"{HOST}:{port}/0",
+        address=str(folder / VALKEY_SOCKET),
         grace=15.0,
     )
 

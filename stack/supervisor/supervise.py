@@ -94,6 +94,7 @@ class Supervisor:
         if child.part.hot_restart:
             self._hand_over(child)
         else:
+            child.ports.let_wait()
             stop_together([child.state()], lambda _: None)
             child.renew()
             self._start()
@@ -163,6 +164,8 @@ class Supervisor:
 
     def _stop_all(self) -> None:
         self._phase = "stopping"
+        for child in self._children:
+            child.ports.close()
         states = [*(child.state() for child in self._children), *self._leaving.states()]
         self._save()
         stop_in_order(self._home, states, self._note_stopped, self._replicas)

@@ -1,6 +1,8 @@
 """`/metrics` of a worker or a beat, on a port of its own: one scrape at a time, in a thread beside the work."""
 
+import os
 import shutil
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -9,6 +11,7 @@ from typing import Any
 import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from runtime.machine.ports import Address, handed_socket
 from tasks.seen.observed import HOME_FREE, HOME_SIZE, REGISTRY, TaskCounts
 from tasks.settings import TaskSettings, settings
 
@@ -65,17 +68,17 @@ def expose(where: TaskSettings) -> threading.Thread | None:
         return None
     HOME_FREE.set_function(lambda: shutil.disk_usage(where.home).free)
     HOME_SIZE.set_function(lambda: shutil.disk_usage(where.home).total)
-    address = (where.metrics_host, where.metrics_port)
-    thread = threading.Thread(target=_serve, args=(address,), name="metrics", daemon=True)
+    address, kept = (where.metrics_host, where.metrics_port), handed_socket(os.environ)
+    thread = threading.Thread(target=_serve, args=(address, kept), name="metrics", daemon=True)
     thread.start()
     return thread
 
 
-def _serve(address: tuple[str, int]) -> None:
+def _serve(address: Address, kept: socket.socket | None) -> None:
     is_told = False
     while True:
         try:
-            server = _MetricsServer(address, _MetricsPage)
+            server = _MetricsServer(address, _MetricsPage, bind_and_activate=kept is None)
         except OSError as error:  # perhaps the worker before this one has not gone yet
             if not is_told:
                 _log.error(
@@ -86,6 +89,10 @@ def _serve(address: tuple[str, int]) -> None:
             is_told = True
             time.sleep(_TRY_AGAIN_SECONDS)
         else:
+            if kept is not None:
+                server.socket.close()
+                server.socket = kept
+                server.server_activate()
             server.serve_forever(poll_interval=_LOOK_SECONDS)
 
 

@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from kombu.entity import Exchange, Queue
+from kombu.transport import TRANSPORT_ALIASES
 
 from tasks.settings import KEY_PREFIX, TaskSettings
 
 LIFECYCLE_QUEUE = "lifecycle"
 ROUTES_QUEUE = "routes"
 COMMANDS_QUEUE = "commands"
+# By its name, since a URL that names a Unix socket names its transport too, and Celery then asks for no other.
+TRANSPORT_ALIASES["redis"] = TRANSPORT_ALIASES["rediss"] = "tasks.worker.transport:Transport"
 SHARED_QUEUES = (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE)
 """What is for any worker of the fleet."""
 
@@ -17,9 +21,8 @@ SHARED_QUEUES = (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE)
 def celery_settings(given: TaskSettings) -> dict[str, Any]:
     """Celery's configuration: no ETA, no retry, no prefetch. Postgres remembers, the next tick repeats."""
     return {
-        "broker_url": given.redis_url,
-        "broker_transport": "tasks.worker.transport:Transport",
-        "result_backend": given.redis_url,
+        "broker_url": _as_celery_writes_it(given.redis_url),
+        "result_backend": _as_celery_writes_it(given.redis_url),
         "result_expires": 600,
         "task_ignore_result": True,
         "task_serializer": "json",
@@ -49,6 +52,15 @@ def celery_settings(given: TaskSettings) -> dict[str, Any]:
         "beat_scheduler": "tasks.worker.beat:MemoryScheduler",
         "beat_max_loop_interval": 1,
     }
+
+
+def _as_celery_writes_it(url: str) -> str:
+    """unix://:password@/path?db=0 -> redis+socket://:password@/path?virtual_host=0; others as they are."""
+    parts = urlsplit(url)
+    if parts.scheme != "unix":
+        return url
+    database = parse_qs(parts.query).get("db", ["0"])[0]
+    return f"redis+socket://{parts.netloc}{parts.path}?virtual_host={database}"
 
 
 def route(name: str, args: object, kwargs: object, options: Mapping[str, Any], **_: object) -> Mapping[str, str] | None:  # noqa: ARG001 -- Celery's

@@ -181,6 +181,7 @@ def admin_port(tmp_path: Path) -> Iterator[int]:
     assert process is not None
     child._process.kill()  # type: ignore[union-attr]
     child.reap()
+    child.ports.close()
 
 
 @pytest.mark.e2e

@@ -10,12 +10,11 @@ import pytest
 from runtime.process.accounts import POSTGRES_USER
 from stack.errors import StackError
 from stack.home.folder import Home
-from stack.home.settings import Ports, choose_settings
 from stack.parts.account import NOBODY, ServerAccount, _shared_copy, choose_account, installed_tree
 from stack.parts.external import check_database
-from stack.parts.postgres import postgres_part, postgres_url, prepare_data, remove_stale_pid_file
-from tests.support.stack.servers import EmbeddedServer, embedded_postgres
-from tests.support.stack.small_stack import made_home
+from stack.parts.postgres import postgres_part, prepare_data, remove_stale_pid_file
+from tests.support.stack.ports import free_port
+from tests.support.stack.servers import EmbeddedServer, embedded_postgres, on_port
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
 
@@ -72,8 +71,8 @@ def test_an_older_postgres_is_refused_as_a_folder_and_as_a_server(tmp_path: Path
     with pytest.raises(StackError, match="was made by PostgreSQL 16 and the embedded one is 18"):
         prepare_data(tmp_path, account, "secret")
 
-    port = choose_settings(made_home(tmp_path), Ports(), lambda _: None).ports.postgres
-    server = EmbeddedServer(postgres_part(data, older, port), postgres_url(port, "x"), tmp_path / "log")
+    port = free_port()
+    server = EmbeddedServer(on_port(postgres_part(data, older), port), "", tmp_path / "log")
     server.start()
     try:
         with pytest.raises(

@@ -31,7 +31,7 @@ from tests.support.stack.ports import free_port
 from tests.support.stack.small_stack import made_home
 from tests.support.stack.waiting import eventually
 
-SERVERS = ServerSettings(ports=Ports(flower=3, api=4, discovery=5, envoy=1), envoy_node="edge-1")
+SERVERS = ServerSettings(ports=Ports(flower=3, api=4, envoy=1), envoy_node="edge-1")
 
 
 def processes(home: Home, envoys: int) -> list[StackPart]:
@@ -191,3 +191,4 @@ def test_an_envoy_that_finds_no_server_is_not_called_ready(tmp_path: Path) -> No
         assert process is not None
         psutil.Process(process.pid).kill()
         child.reap()
+        child.ports.close()

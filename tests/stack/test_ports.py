@@ -3,7 +3,7 @@
 import json
 import socket
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,14 +19,14 @@ def test_the_settings_of_an_earlier_version_are_taken_over(tmp_path: Path) -> No
     first = choose_settings(home, Ports(), lambda _: None)
     old = json.loads(home.servers_file.read_text())
     del old["envoy_node"]
-    for name in ("api", "discovery", "envoy", "envoy_stats"):
+    for name in ("api", "envoy", "envoy_stats"):
         del old["ports"][name]
     home.servers_file.write_text(json.dumps(old))
 
     moved: list[str] = []
     chosen = choose_settings(home, Ports(), moved.append)
     assert moved == []
-    assert (chosen.ports.postgres, chosen.postgres_password) == (first.ports.postgres, first.postgres_password)
+    assert (chosen.ports.flower, chosen.postgres_password) == (first.ports.flower, first.postgres_password)
     assert len({chosen.ports.api, chosen.ports.envoy, chosen.ports.envoy_stats, 0}) == 4
     assert chosen.envoy_node.startswith(f"envoy-{socket.gethostname()}-")
     assert choose_settings(home, Ports(), moved.append) == chosen
@@ -39,19 +39,19 @@ def test_no_two_servers_get_the_same_port(tmp_path: Path, monkeypatch: pytest.Mo
     chosen = choose_settings(home, Ports(api=free_port()), moved.append, measured=["beat", "worker1"])
     assert_all_differ(chosen)
 
-    doubled = replace(chosen, ports=replace(chosen.ports, envoy=chosen.ports.postgres))
+    doubled = replace(chosen, ports=replace(chosen.ports, envoy=chosen.ports.flower))
     home.servers_file.write_bytes(TypeAdapter(ServerSettings).dump_json(doubled))
     mended = choose_settings(home, Ports(), moved.append, measured=["beat", "worker1"])
     assert_all_differ(mended)
-    assert mended.ports.postgres == chosen.ports.postgres
-    assert moved == [f"port {chosen.ports.postgres} of envoy is in use, so it moves to {mended.ports.envoy}"]
+    assert mended.ports.flower == chosen.ports.flower
+    assert moved == [f"port {chosen.ports.flower} of envoy is in use, so it moves to {mended.ports.envoy}"]
 
     with pytest.raises(StackError, match="asked for twice: choose another with --envoy-port"):
         choose_settings(home, Ports(api=chosen.ports.api, envoy=chosen.ports.api), moved.append)
 
 
 def assert_all_differ(settings: ServerSettings) -> None:
-    ports = [*asdict(settings.ports).values(), *settings.metrics.values()]
+    ports = [*settings.ports.chosen.values(), *settings.metrics.values()]
     assert len({*ports, 0}) == len(ports) + 1, ports
 
 

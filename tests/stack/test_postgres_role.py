@@ -7,7 +7,6 @@ import pytest
 from stack.parts.account import choose_account, installed_tree
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import run_program, single_user
-from tests.support.stack.ports import free_port
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres
 
 
@@ -38,8 +37,7 @@ def test_a_cluster_whose_role_was_its_superuser_keeps_all_but_that(tmp_path: Pat
         assert prepare_data(tmp_path, account, "new", say=said.append) == data
     assert said == ["its role is no superuser any more, and owns its database only"]
 
-    port = free_port()
-    server = EmbeddedServer(postgres_part(data, account, port), postgres_url(port, "new"), tmp_path / "log")
+    server = EmbeddedServer(postgres_part(data, account), postgres_url(data, "new"), tmp_path / "log")
     server.start()
     try:
         with psycopg.connect(server.url) as connection:
@@ -49,6 +47,6 @@ def test_a_cluster_whose_role_was_its_superuser_keeps_all_but_that(tmp_path: Pat
             assert connection.execute("SELECT id, colour FROM kept").fetchall() == [(1, "red"), (2, "red")]
             assert connection.execute("SELECT usesuper FROM pg_user WHERE usename = user").fetchone() == (False,)
         with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-            psycopg.connect(f"postgresql://postgres:old@127.0.0.1:{port}/rollway")
+            psycopg.connect(f"postgresql://postgres:old@/rollway?host={data}")
     finally:
         server.stop()

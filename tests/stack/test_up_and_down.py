@@ -8,7 +8,7 @@ import pytest
 
 from stack.connect import export_urls
 from stack.errors import StackError
-from stack.home.settings import Ports
+from stack.home.settings import Ports, load_settings
 from stack.status import stack_status
 from tests.support.stack.environment import NO_ACCOUNT
 from tests.support.stack.small_stack import SmallStack, alive
@@ -66,20 +66,20 @@ def test_two_ups_at_once_make_one_stack(small: SmallStack) -> None:
 
 
 def test_a_remembered_port_that_is_taken_moves_and_an_asked_one_is_refused(small: SmallStack) -> None:
-    status = small.up()
+    small.up()
     small.remember("first")
-    port = next(int(part.address.split(":")[1].split("/")[0]) for part in status.parts if part.name == "postgres")
+    settings = load_settings(small.home)
+    assert settings
+    port = settings.ports.flower
     small.down()
     with socket.create_server(("127.0.0.1", port)):
-        small.ports = Ports(postgres=port)
-        with pytest.raises(
-            StackError, match=f"Port {port} on 127.0.0.1 is in use: choose another with --postgres-port"
-        ):
+        small.ports = Ports(flower=port)
+        with pytest.raises(StackError, match=f"Port {port} on 127.0.0.1 is in use: choose another with --flower-port"):
             small.up()
         small.ports = Ports()
         small.up()
 
-    assert any(f"port {port} of postgres is in use, so it moves" in text for text in small.texts())
+    assert any(f"port {port} of flower is in use, so it moves" in text for text in small.texts())
     assert small.remembered()[0] == ["first"]
 
 

@@ -34,11 +34,11 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
     key: str | None,
     listen: tuple[str, int],
     admin: tuple[str, int] | Path,
-    xds: tuple[str, int],
+    xds: tuple[str, int] | Path,
     stats: tuple[str, int],
     admin_paths: Sequence[str] = (),
 ) -> str:
-    """The YAML for `envoy --config-path`. Addresses are (IP address or, for `xds`, host name; port).
+    """The YAML for `envoy --config-path`. Addresses are (IP address or, for `xds`, host name; port), or a Unix socket.
 
     `node_id` names this proxy: two proxies with one id could not be told apart, and a drain might miss one of them.
     `stats`: where the server for proxies reads what this proxy has counted; it knows the host from the proxy's stream.
@@ -60,8 +60,8 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         stats_host=json.dumps(stats[0]),
         stats_port=stats[1],
         first_byte_ms=json.dumps([*FIRST_BYTE_MS, LONGEST_MS]),
-        xds_host=json.dumps(xds[0]),
-        xds_port=xds[1],
+        xds=json.dumps({"pipe": {"path": str(xds)}} if isinstance(xds, Path) else _at(*xds)),
+        xds_type="STATIC" if isinstance(xds, Path) else "STRICT_DNS",
         xds_cluster=XDS_CLUSTER,
         route_configuration=ROUTE_CONFIGURATION,
         held_listener=held.LISTENER,

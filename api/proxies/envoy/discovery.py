@@ -104,15 +104,15 @@ class Discovery:
             self._wordless.pop(word, None)
 
 
-async def serve(discovery: Discovery, host: str, port: int, most_connections: int) -> None:
-    """Serve until cancelled. Raises InvalidInputError when the port cannot be had."""
+async def serve(discovery: Discovery, address: str, most_connections: int) -> None:
+    """Serve until cancelled. `address`: as gRPC writes it. Raises InvalidInputError when it cannot be had."""
     options = (*_OPTIONS, ("grpc.max_allowed_incoming_connections", most_connections))
     server = grpc.aio.server(options=options)
     server.add_generic_rpc_handlers((handler_of(discovery.tell),))
     try:
-        server.add_insecure_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+        server.add_insecure_port(address)
     except RuntimeError as error:
-        message = f"ROLLWAY_DISCOVERY_PORT: nobody can listen on port {port} of {host}; another program may do so"
+        message = f"ROLLWAY_DISCOVERY_PORT: nobody can listen at {address}; another program may do so"
         raise InvalidInputError(message, field="ROLLWAY_DISCOVERY_PORT") from error
     await server.start()
     try:
@@ -122,7 +122,12 @@ async def serve(discovery: Discovery, host: str, port: int, most_connections: in
 
 
 def stats_address(peer: str, port: int) -> str:
-    """Say where it tells what it has counted: on the host that its stream comes from, ipv4:10.0.0.7:50321 to gRPC."""
+    """Say where it tells what it has counted: on the host that its stream comes from.
+
+    gRPC writes that as ipv4:10.0.0.7:50321, and as unix: for one of this machine.
+    """
+    if peer.startswith("unix:"):
+        return f"127.0.0.1:{port}"
     host = unquote(peer).partition(":")[2].rpartition(":")[0]
     return f"{host}:{port}"
 

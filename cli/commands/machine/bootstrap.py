@@ -47,8 +47,8 @@ def envoy_bootstrap(
         str | None,
         typer.Option(
             "--xds",
-            metavar="HOST:PORT",
-            help="Rollway's server for proxies, at ROLLWAY_DISCOVERY_PORT.",
+            metavar="HOST:PORT|/PATH",
+            help="Rollway's server for proxies, at ROLLWAY_DISCOVERY_PORT or on a Unix socket.",
             show_default=f"the one of the stack that runs here, else 127.0.0.1:{DISCOVERY_PORT}",
         ),
     ] = None,
@@ -64,7 +64,7 @@ def envoy_bootstrap(
         key=_key(),
         listen=_own_address("--listen", listen),
         admin=Path(admin) if admin.startswith("/") else _own_address("--admin", admin),
-        xds=_address("--xds", xds or _running_discovery()),
+        xds=_discovery(xds),
         stats=_own_address("--stats", stats),
     )
     if not as_json:
@@ -159,10 +159,13 @@ def _running_api() -> str:
     return address.removeprefix("http://") or f"127.0.0.1:{API_PORT}"
 
 
-def _running_discovery() -> str:
+def _discovery(given: str | None) -> Path | tuple[str, int]:
+    """What is given, else where the stack that runs here listens for Envoys."""
+    if given is not None:
+        return Path(given) if given.startswith("/") else _address("--xds", given)
     home = find_home(os.environ)
     made = load_settings(home) if stack_status(home).running else None
-    return f"127.0.0.1:{made.ports.discovery if made else DISCOVERY_PORT}"
+    return made.named_sockets.discovery if made else ("127.0.0.1", DISCOVERY_PORT)
 
 
 def _address(option: str, given: str) -> tuple[str, int]:

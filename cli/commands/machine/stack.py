@@ -26,6 +26,7 @@ from stack.up import stay
 from stack.up import up as stack_up
 
 _PORT = {"min": 1, "max": 65535, "show_default": "a free one, kept for the next start"}
+_FORWARDED = {"min": 0, "max": 65535, "show_default": "as at the last start, and none at first; 0 closes it"}
 
 _GOOD = {"running", "done", "external", "kept", "restarted", "stopped", "already running", "all replicas have ended"}
 
@@ -41,8 +42,13 @@ def up(
         int | None, typer.Option(min=1, help="Number of workers.", show_default="one for each core, at most 8")
     ] = None,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay, and stop everything on Ctrl-C.")] = False,
-    postgres_port: Annotated[int | None, typer.Option(help="Port of the embedded PostgreSQL.", **_PORT)] = None,
-    redis_port: Annotated[int | None, typer.Option(help="Port of the embedded Redis.", **_PORT)] = None,
+    postgres_port: Annotated[
+        int | None, typer.Option(help="Open a port of the embedded PostgreSQL.", **_FORWARDED)
+    ] = None,
+    redis_port: Annotated[int | None, typer.Option(help="Open a port of the embedded Redis.", **_FORWARDED)] = None,
+    discovery_port: Annotated[
+        int | None, typer.Option(help="Open a port for Envoys of your own.", **_FORWARDED)
+    ] = None,
     flower_port: Annotated[int | None, typer.Option(help="Port of Flower.", **_PORT)] = None,
     api_port: Annotated[int | None, typer.Option(help="Port of the server that tells proxies.", **_PORT)] = None,
     people_port: Annotated[int | None, typer.Option(help="Port of the HTTP API.", **_PORT)] = None,
@@ -60,24 +66,19 @@ def up(
     """
     console = printer(quiet=as_json)
     say = _sayer(console)
-    request = UpRequest(
-        home=find_home(os.environ),
-        environ=os.environ,
-        workers=workers,
-        ports=Ports(
-            postgres=postgres_port or 0,
-            valkey=redis_port or 0,
-            flower=flower_port or 0,
-            api=api_port or 0,
-            people=people_port or 0,
-            envoy=envoy_port or 0,
-            envoy_tls=tls_port or 0,
-        ),
+    forwarded = {"postgres": postgres_port, "redis": redis_port, "discovery": discovery_port}
+    ports = Ports(
+        flower=flower_port or 0,
+        api=api_port or 0,
+        people=people_port or 0,
+        envoy=envoy_port or 0,
+        envoy_tls=tls_port or 0,
+        forwarded={name: port for name, port in forwarded.items() if port is not None},
     )
+    request = UpRequest(home=find_home(os.environ), environ=os.environ, workers=workers, ports=ports)
     with interruptible(_TAKEN_OVER if stack_status(request.home).phase in {"lost", "serving"} else STOPPED):
         began = time.monotonic()
-        status = stack_up(request, say)
-        seconds = time.monotonic() - began
+        status, seconds = stack_up(request, say), time.monotonic() - began
         if as_json:
             print_json({**asdict(status), "seconds": round(seconds, 2)})
         console.print(_ready(seconds, request.home, foreground=foreground))

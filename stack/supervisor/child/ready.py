@@ -4,7 +4,7 @@ import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from stack.home.folder import connected
 from stack.home.settings import HOST
@@ -33,7 +33,8 @@ def is_ready(ready: Ready, log: Path, log_start: int) -> bool:
 
 def _redis(url: str) -> bool:
     server = urlsplit(url)
-    return b"PONG" in _answer(_to(server), f"AUTH {server.password}\r\nPING\r\n", until=b"PONG")
+    connect = _to(server) if server.hostname else partial(connected, Path(unquote(server.path)), timeout=1)
+    return b"PONG" in _answer(connect, f"AUTH {server.password}\r\nPING\r\n", until=b"PONG")
 
 
 def _http(url: str, connect: Connect | None = None) -> bool:

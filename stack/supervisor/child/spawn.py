@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from runtime.machine.identity import Identity, identify, is_alive, send
+from runtime.machine.ports import SOCKET
 from stack.plan import StackPart
 
 
@@ -68,17 +69,21 @@ _GATE = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null')
 _ORPHAN_GATE = ("/bin/sh", "-c", 'exec 3<&0; { read -r go <&3 && exec "$@" </dev/null 3<&-; } >&2 & echo $!')
 
 
-def spawn(part: StackPart, epoch: int, output: int) -> tuple[Process, Identity | None, IO[bytes] | None]:
+def spawn(
+    part: StackPart, epoch: int, output: int, listening: int | None = None
+) -> tuple[Process, Identity | None, IO[bytes] | None]:
     """Start a part, which does nothing before `open_gate` of its gate, the last of the three.
 
-    `epoch`: the hot restarts before this one; `output`: a descriptor for what it prints. Raises OSError and
-    subprocess.SubprocessError.
+    `epoch`: the hot restarts before this one; `output`: a descriptor for what it prints; `listening`: of the socket
+    that is kept for it. Raises OSError and subprocess.SubprocessError.
     """
+    handed = {} if listening is None else {SOCKET: str(listening)}
     setting: Mapping[str, Any] = {
         "stdin": subprocess.PIPE,
         "stderr": output,
         "cwd": part.cwd,
-        "env": {**(os.environ if part.inherit_env else {}), **part.env},
+        "env": {**(os.environ if part.inherit_env else {}), **part.env, **handed},
+        "pass_fds": () if listening is None else (listening,),
         "user": part.user,
         "group": part.user,
         "extra_groups": None if part.user is None else [],

@@ -15,6 +15,7 @@ from stack.home.folder import open_log
 from stack.home.state import PartCondition, PartState
 from stack.parts.postgres import remove_stale_pid_file
 from stack.plan import StackPart
+from stack.supervisor.child.kept_ports import KeptPorts
 from stack.supervisor.child.ready import is_ready
 from stack.supervisor.child.spawn import AdoptedProcess, Process, open_gate, spawn
 
@@ -40,6 +41,7 @@ class Child:
         self.start_at = time.monotonic()
         self._digest = part.digest
         self._epoch = 0
+        self.ports = KeptPorts(part)
         self._process: Process | None = None
         self._identity: Identity | None = None
         self._started = 0.0
@@ -70,6 +72,8 @@ class Child:
         self._started = time.monotonic()
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         self.since, self.restarts, self._epoch, self.ready = found.since, found.restarts, found.epoch, True
+        with suppress(OSError):  # what an older release runs shares its port with nobody
+            self.ports.keep()
 
     @property
     def is_adopted(self) -> bool:
@@ -101,8 +105,9 @@ class Child:
         self.ready, self.timed_out = False, False
         self._started = time.monotonic()
         try:
-            if self.part.pid_file is not None:
-                remove_stale_pid_file(Path(self.part.pid_file))
+            for file in self.part.pid_files:
+                remove_stale_pid_file(Path(file))
+            self.ports.keep()
             self._process, self._identity, gate = self._spawn()
         except (OSError, subprocess.SubprocessError) as error:
             self._crashed(str(error))
@@ -203,6 +208,6 @@ class Child:
         output = open_log(self.log)
         try:
             self._log_start = os.fstat(output).st_size
-            return spawn(self.part, self._epoch, output)
+            return spawn(self.part, self._epoch, output, self.ports.descriptor)
         finally:
             os.close(output)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stack.parts.account import ServerAccount, choose_account, installed_tree
-from stack.parts.postgres import postgres_part, postgres_url, prepare_data
+from stack.parts.postgres import postgres_part, prepare_data
 from stack.parts.postgres_role import DATABASE, ROLE, run_program, single_user
 from stack.plan import Ready
 from tests.support.stack.ports import free_port
-from tests.support.stack.servers import EmbeddedServer
+from tests.support.stack.servers import EmbeddedServer, on_port, url_of_port
 
 _PASSWORD = "for-tests-only"
 
@@ -56,8 +56,8 @@ def _primary(folder: Path, account: ServerAccount) -> tuple[EmbeddedServer, int]
     folder.mkdir(parents=True)
     data, port = prepare_data(folder, account, _PASSWORD, durable=False), free_port()
     single_user(data, account, [f"ALTER ROLE {ROLE} REPLICATION"], DATABASE)
-    part = postgres_part(data, account, port, fsync=False)
-    return EmbeddedServer(part, postgres_url(port, _PASSWORD), folder / "postgres.log"), port
+    part = on_port(postgres_part(data, account, fsync=False), port)
+    return EmbeddedServer(part, url_of_port(port, _PASSWORD), folder / "postgres.log"), port
 
 
 def _standby(folder: Path, account: ServerAccount, primary: str) -> tuple[EmbeddedServer, Path]:
@@ -67,6 +67,6 @@ def _standby(folder: Path, account: ServerAccount, primary: str) -> tuple[Embedd
         os.chown(data, account.user, account.user)
     copied = ("-D", account.data_argument(data), "-d", primary, "-R", "-X", "stream", "-c", "fast", "--no-sync")
     run_program(data, account, account.command("pg_basebackup", *copied))
-    part = postgres_part(data, account, port, fsync=False)
+    part = on_port(postgres_part(data, account, fsync=False), port)
     part = replace(part, ready=Ready("log", "database system is ready to accept read-only connections"))
-    return EmbeddedServer(part, postgres_url(port, _PASSWORD), folder / "postgres.log"), data
+    return EmbeddedServer(part, url_of_port(port, _PASSWORD), folder / "postgres.log"), data

@@ -14,9 +14,9 @@ from runtime.machine.identity import identify, send
 from stack.errors import StackError
 from stack.home.settings import HOST
 from stack.parts.account import choose_account, installed_tree
-from stack.parts.postgres import postgres_part, postgres_url, prepare_data
+from stack.parts.postgres import postgres_part, prepare_data
 from stack.parts.postgres_role import DATABASE, ROLE, single_user
-from stack.parts.valkey import redis_url, valkey_part
+from stack.parts.valkey import valkey_part
 from stack.plan import StackPart
 from stack.supervisor.child.supervised import Child
 from stack.supervisor.stop import end_process
@@ -101,13 +101,23 @@ def embedded_postgres(
     data = prepare_data(folder, account, _PASSWORD, durable=fsync)
     single_user(data, account, _FOR_TESTS, DATABASE)
     port = free_port()
-    part = postgres_part(data, account, port, fsync=fsync)
+    part = on_port(postgres_part(data, account, fsync=fsync), port, also_at)
     part = replace(part, env={**part.env, **(environment or {})})
     if also_at:
-        part = replace(part, command=(*part.command, "-c", f"listen_addresses={HOST},{also_at}"))
         with (data / "pg_hba.conf").open("a", encoding="utf-8") as rules:
             rules.write(f"host all all {ip_network(f'{also_at}/24', strict=False)} scram-sha-256\n")
-    yield from _while_running(EmbeddedServer(part, postgres_url(port, _PASSWORD), folder / "postgres.log"))
+    yield from _while_running(EmbeddedServer(part, url_of_port(port, _PASSWORD), folder / "postgres.log"))
+
+
+def on_port(postgres: StackPart, port: int, also_at: str = "") -> StackPart:
+    """The server, listening on a port too: some tests cut a network, or put a pooler, between it and its clients."""
+    addresses = ",".join(filter(None, (HOST, also_at)))
+    return replace(postgres, command=(*postgres.command, "-c", f"listen_addresses={addresses}", "-c", f"port={port}"))
+
+
+def url_of_port(port: int, password: str) -> str:
+    """The address of the database of such a server."""
+    return f"postgresql://{ROLE}:{password}@{HOST}:{port}/{DATABASE}"
 
 
 @contextmanager
@@ -115,10 +125,11 @@ def embedded_redis(folder: Path, *, also_at: str = "") -> Iterator[EmbeddedServe
     """A Valkey with its append-only file in `folder`; stopped at the end. `also_at`: as above."""
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
-    part = valkey_part(folder, port, _PASSWORD)
-    if also_at:
-        part = replace(part, command=(*part.command, "--bind", HOST, also_at))
-    yield from _while_running(EmbeddedServer(part, redis_url(port, _PASSWORD), folder / "valkey.log"))
+    part = valkey_part(folder, _PASSWORD)
+    addresses = filter(None, (HOST, also_at))
+    part = replace(part, command=(*part.command, "--port", str(port), "--bind", *addresses))
+    url = f"redis://:{_PASSWORD}@{HOST}:{port}/0"
+    yield from _while_running(EmbeddedServer(part, url, folder / "valkey.log"))
 
 
 def _while_running(server: EmbeddedServer) -> Iterator[EmbeddedServer]:

@@ -21,6 +21,7 @@ from runtime.process.runtime import ProcessRuntime
 from stack.down import down
 from stack.home.folder import Home
 from stack.home.settings import load_settings
+from stack.home.sockets import POSTGRES_SOCKET
 from stack.home.state import read_state
 from stack.prepare import UpRequest
 from stack.status import StackStatus
@@ -58,8 +59,15 @@ def traces(pid):
     os.waitpid(pid, 0)
     libc.ptrace(17, pid, None, None)
     return True
-def talks(port, word):
-    with socket.create_connection(("127.0.0.1", port), 5) as peer:
+def connected(where):
+    if isinstance(where, int):
+        return socket.create_connection(("127.0.0.1", where), 5)
+    peer = socket.socket(socket.AF_UNIX)
+    peer.settimeout(5)
+    peer.connect(where)
+    return peer
+def talks(where, word):
+    with connected(where) as peer:
         peer.sendall(word.encode("latin-1"))
         answer = peer.recv(99)
     asks_for_a_password = answer[:1] == b"R" and answer[8] != 0
@@ -72,8 +80,8 @@ for name, pid in pids.items():
     got[f"mem of {name}"] = ["reads"] * may(open, f"/proc/{pid}/mem", "rb")  # at its first byte there is nothing
     got[f"folder of {name}"] = [enters.__name__] * (may(enters, f"/proc/{pid}/cwd") or may(enters, f"/proc/{pid}/root"))
     got[name] = [does.__name__ for does in (ends, traces) if may(does, pid)]
-for name, (port, word) in ports.items():
-    got[name] = ["talks"] * bool(may(talks, port, word))
+for name, (where, word) in ports.items():
+    got[name] = ["talks"] * bool(may(talks, where, word))
 print(json.dumps({"tried": len(got), "got": {name: does for name, does in got.items() if does}}))
 """
 
@@ -101,9 +109,11 @@ class Around:
         """The command of a thief that tries all there is; its last line is for `loot_of`."""
         settings = load_settings(self.home)
         assert settings
+        sockets = settings.named_sockets
         ports = {
-            "Valkey's port": (settings.ports.valkey, "KEYS *\r\n"),
-            "Postgres's port": (settings.ports.postgres, _TO_POSTGRES),
+            "Valkey's socket": (str(sockets.valkey), "KEYS *\r\n"),
+            "Postgres's socket": (str(sockets.postgres / POSTGRES_SOCKET), _TO_POSTGRES),
+            "the socket for proxies": (str(sockets.discovery), "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
             "people's port": (settings.ports.people, _TO_PEOPLE),
             "Flower's port": (settings.ports.flower, "GET /tasks HTTP/1.0\r\n\r\n"),
             "the fleet's metrics": (settings.ports.api, "GET /metrics/fleet HTTP/1.0\r\n\r\n"),

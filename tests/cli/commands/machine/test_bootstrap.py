@@ -12,7 +12,7 @@ import yaml
 from domain.traffic.nodes import token_of
 from runtime.machine.identity import identify
 from stack.home.folder import Home
-from stack.home.settings import Ports, choose_settings
+from stack.home.settings import Ports, ServerSettings, choose_settings
 from stack.home.state import PartState, StackState, write_state
 from stack.parts.processes import measured_processes
 from tests.cli.conftest import Rollway
@@ -93,12 +93,16 @@ def test_the_bootstrap_asks_the_server_of_the_stack_that_runs(
     assert '"port_value": 7073' in rollway("envoy-bootstrap", "--json").out
     home = Home(tmp_path)
     home.create()
-    made = choose_settings(home, Ports(), lambda _: None)
+    begun = ServerSettings(sockets=str(tmp_path))
+    made = choose_settings(home, Ports(), lambda _: None, begun=lambda _: begun)
     here = identify(os.getpid())
     assert here
     part = PartState(name="api", condition="running", process=here, address="http://127.0.0.1:4711")
     write_state(home, StackState(supervisor=here, phase="running", database_url="", redis_url="", parts=(part,)))
-    assert f'"port_value": {made.ports.discovery}' in rollway("envoy-bootstrap", "--json").out
+    printed = rollway("envoy-bootstrap", "--json").out
+    assert f'"path": "{made.named_sockets.discovery}"' in printed
+    assert '"port_value": 7073' not in printed
+    assert '"port_value": 7099' in rollway("envoy-bootstrap", "--json", "--xds", "127.0.0.1:7099").out
 
 
 @pytest.mark.parametrize(
