@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from db.connection.arrays import UUIDS, Array
 from db.locking.rows import named_row
-from db.locking.statuses import ACTIVE, REFERENCES
+from db.locking.statuses import ACTIVE, IS_LACKED
 from domain.replicas.placement import HostUp, PlacingGrounds, Unplaced
 from domain.replicas.silence import FRESH_SECONDS
 
@@ -26,8 +26,7 @@ _HOSTS_UP = f"""
 
 _NEEDS = f"""
     SELECT v.id, v.spec->>'runtime' = 'external' AS is_external,
-           ARRAY(SELECT DISTINCT s.host FROM host_secrets s
-                  WHERE s.fault IS NOT NULL AND s.reference IN ({REFERENCES})) AS lacking
+           ARRAY(SELECT DISTINCT s.host FROM host_secrets s WHERE {IS_LACKED}) AS lacking
       FROM revisions v WHERE v.id = ANY(%b)
 """
 

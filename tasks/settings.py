@@ -14,7 +14,7 @@ from domain.installation.log_limits import LogLimits
 from domain.installation.retention import Retention
 from domain.installation.settings import Settings, absolute
 from domain.replicas.placement import EXTERNAL
-from domain.revisions.secrets import reference_text
+from domain.revisions.secrets import DEPLOYMENT, filled_in, reference_text
 from domain.words.errors import InvalidInputError
 
 KEY_PREFIX = "rollway:"
@@ -50,10 +50,23 @@ def _names(raw: object) -> object:
 
 
 def _allowed(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Each is what a reference to it would be."""
-    if any(reference_text(entry).startswith("env:") for entry in entries):
+    """Each is what a reference to it would be; a folder may end with a slash."""
+    folders = tuple(entry.rstrip("/") if entry.startswith("file:") else entry for entry in entries)
+    if any(reference_text(_braced(entry)).startswith("env:") for entry in folders):
         raise ValueError(entries)
-    return entries
+    return folders
+
+
+def _braced(text: str) -> str:
+    """As it would be for a deployment. Raises ValueError for braces that hold anything else."""
+    if {"{", "}"} & set(text.replace(DEPLOYMENT, "")):
+        raise ValueError(text)
+    return filled_in(text, "web") or ""
+
+
+def _of_variables(path: object) -> object:
+    _braced(str(path))
+    return absolute(path)
 
 
 _NAMES = "names, separated by commas,"
@@ -134,11 +147,14 @@ class TaskSettings(Settings):
     secrets_allow: Annotated[Names, AfterValidator(_allowed)] = Field(
         (),
         validation_alias="ROLLWAY_SECRETS_ALLOW",
-        description="folders and commands, separated by commas, as in file:/run/secrets,command:/usr/bin/vault read",
+        description="folders and commands, separated by commas, as in file:/run/secrets/{deployment},"
+        "command:/usr/local/bin/secret-of {deployment}",
     )
     """Folders whose files, and beginnings of commands whose output, replicas may get as secrets."""
-    secrets_env_file: Annotated[Path, BeforeValidator(absolute)] | None = Field(
-        None, validation_alias="ROLLWAY_SECRETS_ENV_FILE", description="the absolute path of a file of NAME=value lines"
+    secrets_env_file: Annotated[Path, BeforeValidator(_of_variables)] | None = Field(
+        None,
+        validation_alias="ROLLWAY_SECRETS_ENV_FILE",
+        description="the absolute path of a file of NAME=value lines, as /etc/rollway/secrets/{deployment}",
     )
     """Variables that replicas may get as secrets, and that commands which print secrets are told."""
     command_keys: Annotated[Path, BeforeValidator(absolute)] | None = Field(

@@ -21,7 +21,7 @@ from db.certificates.wanted import certificate_faults
 from db.connection.engine import in_transaction
 from db.retention.late import late_cuts
 from db.views.fleet.settings import SubscriptionView, all_subscriptions
-from db.views.fleet.signs import all_hosts, signs_of_life
+from db.views.fleet.signs import all_hosts, secrets_for_all, signs_of_life
 from domain.installation.retention import Retention
 from domain.replicas.clocks import is_too_far
 from domain.words.numbers import duration
@@ -165,3 +165,12 @@ def missing_walls(engine: Engine) -> Findings:
     sentences = signs.missing_walls(in_transaction(engine, signs_of_life))
     found = [f"{sentence}. {_WITHOUT_A_WALL}" for sentence in sentences]
     return Findings(found, document={"unwalled": found})
+
+
+def secrets_of_others(engine: Engine) -> Findings:
+    """The hosts where an operator of one deployment may hand another one's secrets to a program of his own."""
+    by_host = in_transaction(engine, secrets_for_all)
+    return Findings(
+        [f"host {host} gives every deployment what is in {', '.join(given)}" for host, given in by_host.items()],
+        document={"secrets_for_all": by_host},
+    )

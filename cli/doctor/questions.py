@@ -13,6 +13,7 @@ from cli.doctor.looks import (
     renamed,
     replayed,
     retention_behind,
+    secrets_of_others,
     silent_redis,
     untold_events,
     wrong_clocks,
@@ -142,5 +143,11 @@ QUESTIONS: Sequence[DoctorQuestion] = (
         "Is what runs kept from what steers it?",
         missing_walls,
         "'rollway up' as root sees to it, or ROLLWAY_REPLICA_USER of the workers",
+    ),
+    DoctorQuestion(
+        "Are the secrets of each deployment its own?",
+        secrets_of_others,
+        "{deployment} in ROLLWAY_SECRETS_ALLOW and ROLLWAY_SECRETS_ENV_FILE of the workers divides them, as in"
+        " file:/run/secrets/{deployment}; docs/secrets.md says how",
     ),
 )

@@ -182,7 +182,7 @@ class StoredCase:
     def _checks(self, references: Sequence[str]) -> tuple[SecretCheck, ...]:
         if self.asked is not None and not set(references) <= set(self.asked):
             raise UnaskedSecretsError(self.deployment.name, references)
-        return tuple(secret_checks(self.connection, references)) if references else ()
+        return tuple(secret_checks(self.connection, self.deployment.name, references)) if references else ()
 
     def _rows(self) -> Cursor[DictRow]:
         return self.connection.cursor(row_factory=dict_row)

@@ -103,6 +103,11 @@ IS_COUNTED_ON = """
 
 REFERENCES = "SELECT jsonb_path_query(v.spec, '$.env.*.secret') #>> '{}'"
 """The secrets that the revision `v` refers to."""
+IS_LACKED = f"""
+    s.fault IS NOT NULL AND s.reference IN ({REFERENCES})
+    AND s.asked_by = (SELECT name FROM deployments WHERE id = v.deployment_id)
+"""
+"""Whether the row `s` of host_secrets says that its host cannot start replicas of the revision `v`."""
 
 # the drained hosts are asked for once in a statement, and nearly always there is none
 IS_MISPLACED = f"""
@@ -110,7 +115,7 @@ IS_MISPLACED = f"""
         SELECT FROM hosts h
          WHERE h.down_since IS NULL AND h.deaf_since IS NULL AND h.drained_at IS NULL
            AND NOT EXISTS (
-               SELECT FROM host_secrets s JOIN revisions v ON v.id = r.revision_id
-                WHERE s.host = h.name AND s.fault IS NOT NULL AND s.reference IN ({REFERENCES}))), false)
+               SELECT FROM revisions v JOIN host_secrets s ON {IS_LACKED}
+                WHERE v.id = r.revision_id AND s.host = h.name)), false)
 """
 """Whether the host of the route `r` is drained, and another one takes replicas of its revision."""

@@ -30,19 +30,24 @@ _ASK = f"""
     DO UPDATE SET asked_at = clock_timestamp(), checked_at = NULL, leased_until = NULL
 """
 
+# what a worker looks at stays: else its deployment had one more place
+_IS_UNWANTED = f"""
+    h.asked_at < clock_timestamp() - interval '1 minute' AND coalesce(h.leased_until < clock_timestamp(), true)
+    AND NOT EXISTS (
+        SELECT FROM deployments d JOIN revisions v ON v.id IN (d.current_revision_id, d.deploying_revision_id)
+         WHERE d.name = h.asked_by AND h.reference IN ({REFERENCES}))
+"""
+_FORGET_UNWANTED = f"DELETE FROM host_secrets h WHERE asked_by = %s AND {_IS_UNWANTED}"
+
 _OPEN = """
     SELECT count(DISTINCT reference) FROM host_secrets
      WHERE asked_by = %s AND reference <> ALL(%s) AND (checked_at IS NULL OR fault IS NOT NULL)
 """
 
 _CHECKS = f"""
-    SELECT u.host, u.reference, coalesce(s.is_answered, false) AS is_answered, s.fault
+    SELECT u.host, u.reference, s.checked_at IS NOT NULL AS is_answered, s.fault
       FROM {_ASKED}
-      LEFT JOIN LATERAL (
-           SELECT checked_at IS NOT NULL AS is_answered, fault FROM host_secrets h
-            WHERE h.host = u.host AND h.reference = u.reference
-              AND (%(asked_by)s::text IS NULL OR h.asked_by = %(asked_by)s)
-            ORDER BY checked_at DESC NULLS LAST LIMIT 1) s ON true
+      LEFT JOIN host_secrets s ON s.host = u.host AND s.reference = u.reference AND s.asked_by = %(asked_by)s
      ORDER BY u.host, u.reference
 """
 
@@ -69,7 +74,7 @@ _TAKE = f"""
            FOR UPDATE OF s SKIP LOCKED)
     UPDATE host_secrets s SET leased_until = clock_timestamp() + %(lease)s
       FROM taken WHERE s.host = taken.host AND s.reference = taken.reference AND s.asked_by = taken.asked_by
-    RETURNING s.reference, clock_timestamp() AS taken_at
+    RETURNING s.reference, s.asked_by, clock_timestamp() AS taken_at
 """
 """Turns by deployment: the first of each, then the second of each; no deployment has more than so many looked at."""
 
@@ -81,26 +86,31 @@ _IS_ASKED = """
                               AND checked_at NOT BETWEEN clock_timestamp() - %(again)s AND clock_timestamp()))
 """
 
-_ANSWERED = columns("reference text, taken timestamptz, fault text")
+_ANSWERED = columns("reference text, asked_by text, taken timestamptz, fault text")
 
 _ANSWER = f"""
     UPDATE host_secrets s SET checked_at = clock_timestamp(), fault = u.fault, leased_until = NULL
-      FROM {_ANSWERED} WHERE s.host = %(host)s AND s.reference = u.reference AND s.asked_at <= u.taken
+      FROM {_ANSWERED}
+     WHERE s.host = %(host)s AND s.reference = u.reference AND s.asked_by = u.asked_by AND s.asked_at <= u.taken
 """
 
 _NOTE_FAULT = """
-    INSERT INTO host_secrets (host, reference, checked_at, fault)
-    SELECT name, %s, clock_timestamp(), %s FROM hosts WHERE name = %s
+    INSERT INTO host_secrets (host, reference, asked_by, checked_at, fault)
+    SELECT name, %s, %s, clock_timestamp(), %s FROM hosts WHERE name = %s
     ON CONFLICT (host, reference, asked_by) DO UPDATE SET checked_at = clock_timestamp(), fault = excluded.fault
 """
 
-_FORGET = "DELETE FROM host_secrets WHERE host = %s AND asked_at < clock_timestamp() - interval '1 hour'"
+_FORGET = f"""
+    DELETE FROM host_secrets h
+     WHERE host = %s AND (asked_at < clock_timestamp() - interval '1 hour' OR {_IS_UNWANTED})
+"""
 
 
 class TakenSecret(NamedTuple):
-    """A reference that a worker of the host looks at, and since when."""
+    """A reference that a worker of the host looks at, for which deployment, and since when."""
 
     reference: str
+    asked_by: str
     taken_at: datetime
 
 
@@ -120,8 +130,9 @@ class UnaskedSecretsError(Exception):
 def ask_for_secrets(connection: Connection, deployment: str, references: Sequence[str]) -> None:
     """Ask every host that may get replicas whether it can have these secrets, also if it has said so before.
 
-    Raises TooManySecretsError.
+    Of what was asked before, only what a revision of its needs still counts. Raises TooManySecretsError.
     """
+    connection.execute(_FORGET_UNWANTED, (deployment,))
     ((others,),) = connection.execute(_OPEN, (deployment, list(references)))
     if others + len(references) > MOST_OPEN:
         message = (
@@ -133,10 +144,8 @@ def ask_for_secrets(connection: Connection, deployment: str, references: Sequenc
     connection.cursor().execute(_ASK, asked)
 
 
-def secret_checks(
-    connection: Connection, references: Sequence[str], deployment: str | None = None
-) -> list[SecretCheck]:
-    """Read what the hosts that may get replicas say of these secrets; to that deployment, or to whoever asked last."""
+def secret_checks(connection: Connection, deployment: str, references: Sequence[str]) -> list[SecretCheck]:
+    """Read what the hosts that may get replicas say of these secrets: they are not the same for each deployment."""
     asked = _ASKED.arrays(_of_each_host(connection, references), asked_by=deployment)
     return [SecretCheck(*row) for row in connection.cursor().execute(_CHECKS, asked).fetchall()]
 
@@ -166,18 +175,19 @@ def take_secrets(connection: Connection, host: str, again_after: timedelta, shar
     return cursor.execute(_TAKE, {"host": host, "again": again_after, **asdict(share)}).fetchall()
 
 
-def answer(connection: Connection, host: str, answers: Iterable[tuple[str, datetime, str | None]]) -> None:
-    """Write down why the host cannot have each secret, or None, for whoever has asked before it was looked at.
+def answer(connection: Connection, host: str, answers: Iterable[tuple[str, str, datetime, str | None]]) -> None:
+    """Write down why a deployment cannot have each secret on the host, or None, if it asked before that was looked at.
 
-    What nobody has asked for since an hour is forgotten: a host that was not asked is not passed over.
+    What nobody has asked for since an hour is forgotten, and since a minute where it is of no revision that runs or is
+    rolled out: a host that was not asked is not passed over.
     """
     connection.cursor().execute(_ANSWER, _ANSWERED.arrays(answers, host=host))
     connection.execute(_FORGET, (host,))
 
 
-def note_fault(connection: Connection, host: str, reference: str, fault: str) -> None:
+def note_fault(connection: Connection, host: str, deployment: str, reference: str, fault: str) -> None:
     """A replica could not be started on the host for want of this secret: until it looks again, others get them."""
-    connection.execute(_NOTE_FAULT, (reference, fault, host))
+    connection.execute(_NOTE_FAULT, (reference, deployment, fault, host))
 
 
 def _of_each_host(connection: Connection, references: Sequence[str]) -> list[tuple[str, str]]:

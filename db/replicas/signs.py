@@ -35,6 +35,10 @@ _WEBHOOKS = """
     UPDATE hosts SET webhooks = %(names)s WHERE name = %(host)s AND webhooks IS DISTINCT FROM %(names)s::text[]
 """
 
+_SECRETS = """
+    UPDATE hosts SET secrets_for_all = %(entries)s WHERE name = %(host)s AND secrets_for_all <> %(entries)s::text[]
+"""
+
 _HEARING = """
     UPDATE hosts SET unasked_since = CASE WHEN %(is_deaf)s THEN clock_timestamp() END
      WHERE name = %(host)s AND (unasked_since IS NOT NULL) <> %(is_deaf)s
@@ -98,6 +102,11 @@ def back_at(connection: Connection, host: str) -> datetime | None:
 def note_webhooks(connection: Connection, host: str, names: Sequence[str]) -> None:
     """Note which targets of webhooks the workers of a host know, by their names."""
     connection.execute(_WEBHOOKS, {"host": host, "names": list(names)})
+
+
+def note_secrets_for_all(connection: Connection, host: str, entries: Sequence[str]) -> None:
+    """Note from where a host gives secrets to every deployment."""
+    connection.execute(_SECRETS, {"host": host, "entries": list(entries)})
 
 
 def look_at_signs_of_life(connection: Connection, fresh_seconds: float, looks: int) -> HostsTurned:

@@ -1,5 +1,6 @@
 """References to secrets in a revision's `env`, whether a host can have them, and what of an environment is shown."""
 
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -10,10 +11,14 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from domain.words.errors import RollwayError
+from domain.words.names import DEPLOYMENT_NAME_PATTERN
 from domain.words.text import storable
 
 MASK = "***"
 """Stands where a value would, wherever people look."""
+
+DEPLOYMENT = "{deployment}"
+"""Stands in what a host allows for the name of the deployment whose revision refers to a secret."""
 
 MOST_CHARACTERS = 1000
 MOST_SECRETS = 100
@@ -59,6 +64,17 @@ def words_of(command: str) -> list[str]:
         return shlex.split(command) or [""]
     except ValueError:
         return [""]
+
+
+def filled_in(allowed: str, deployment: str) -> str | None:
+    """Return what a host allows for a deployment; None where that is nothing.
+
+    /run/secrets                 -> /run/secrets, for every deployment
+    /run/secrets/{deployment}    -> /run/secrets/web; a name has no slash and is not "..", so nobody gets to another's
+    """
+    if DEPLOYMENT not in allowed:
+        return allowed
+    return allowed.replace(DEPLOYMENT, deployment) if re.fullmatch(DEPLOYMENT_NAME_PATTERN, deployment) else None
 
 
 Reference = Annotated[

@@ -27,7 +27,7 @@ _UNDO: tuple[str, ...] = (
     "ALTER TABLE installation DROP COLUMN counted_at",
     """
     ALTER TABLE hosts DROP COLUMN drained_by, DROP COLUMN drained_at, DROP COLUMN deaf_since, DROP COLUMN deaf_looks,
-        DROP COLUMN unasked_since, DROP COLUMN back_at, DROP COLUMN replica_user, DROP COLUMN webhooks
+        DROP COLUMN unasked_since, DROP COLUMN back_at, DROP COLUMN replica_user, DROP COLUMN secrets_for_all, DROP COLUMN webhooks
     """,
     "ALTER TABLE metric_values DROP COLUMN silent, DROP COLUMN proxies",
     "DELETE FROM metric_values WHERE series LIKE '% of proxies'",

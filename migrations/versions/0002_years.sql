@@ -62,13 +62,13 @@ CREATE TABLE acme_accounts (
     CONSTRAINT acme_accounts_pkey PRIMARY KEY (directory)
 );
 -- what each host says of the secrets that revisions refer to; their values are nowhere here
--- asked_by: the deployment for whose revision; none: a replica could not be started for want of it
+-- asked_by: the deployment for whose revision
 -- asked_at: when it was asked last; checked_at: since then it has looked; fault: why it cannot have the secret
 -- leased_until: a worker looks at it until then, and no other one does
 CREATE TABLE host_secrets (
     host text NOT NULL,
     reference text NOT NULL,
-    asked_by text DEFAULT '' NOT NULL,
+    asked_by text NOT NULL,
     asked_at timestamptz DEFAULT clock_timestamp() NOT NULL,
     checked_at timestamptz,
     fault text,
@@ -459,6 +459,8 @@ ALTER TABLE metric_values ADD COLUMN proxies integer DEFAULT 0 NOT NULL, ADD COL
 ALTER TABLE deployments ADD COLUMN waits_for text;
 -- the names of the webhooks that its workers know; none: a worker of the version before says nothing of them
 ALTER TABLE hosts ADD COLUMN webhooks text[];
+-- folders, programs and files of variables from which it gives every deployment secrets
+ALTER TABLE hosts ADD COLUMN secrets_for_all text[] DEFAULT '{}' NOT NULL;
 -- as whom the processes of a host run whose revision names nobody; none: as the worker's own user
 ALTER TABLE hosts ADD COLUMN replica_user text;
 -- when it last showed itself after a time without a sign of life: what ended meanwhile is no fault of its revision

@@ -2,11 +2,11 @@
 
 import os
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from domain.revisions.secrets import SecretReference, references_of, words_of
+from domain.revisions.secrets import DEPLOYMENT, SecretReference, filled_in, references_of, words_of
 from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.secrets.command import CommandFaultError, printed_by
 
@@ -14,7 +14,7 @@ MOST_BYTES = 65_536
 """The most bytes of one secret. Linux takes twice as much for a variable."""
 
 COMMAND_SECONDS = 5.0
-_ALLOW = "which ROLLWAY_SECRETS_ALLOW in the environment of this host's workers does not name"
+_ALLOW = "which ROLLWAY_SECRETS_ALLOW in the environment of this host's workers does not name for"
 
 
 class SecretFaultError(Exception):
@@ -36,6 +36,7 @@ class HostSecrets:
 
     `allow`: folders, as file:/run/secrets, with all that is in them, and commands, as "command:/usr/bin/vault read",
     with whatever further arguments. `variables`: a file of NAME=value lines, all of which may be referred to.
+    In each of them `{deployment}` is the name of the deployment whose revision refers to a secret.
     `environment`: what commands are told, besides those variables; after `command_seconds` they are killed.
     """
 
@@ -45,19 +46,26 @@ class HostSecrets:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     command_seconds: float = COMMAND_SECONDS
 
-    def read(self, reference: SecretReference) -> str:
-        """The value of a secret; of one newline in its end it is freed. Raises SecretFaultError."""
+    @property
+    def for_all(self) -> Sequence[str]:
+        """What every deployment may have: folders, programs, and the file of variables."""
+        variables = () if self.variables is None else (f"env:{self.variables}",)
+        wide = (entry for entry in (*self.allow, *variables) if DEPLOYMENT not in entry)
+        return [words_of(entry)[0] if entry.startswith("command:") else entry for entry in wide]
+
+    def read(self, reference: SecretReference, deployment: str) -> str:
+        """The value of a secret for a deployment; of one newline in its end it is freed. Raises SecretFaultError."""
         match reference.kind:
             case "env":
-                return _as_text(self._variable(reference.what).encode())
+                return _as_text(self._variable(reference.what, deployment).encode())
             case "command":
-                return _as_text(self._printed(reference.what))
-        return _as_text(self._content(Path(reference.what)))
+                return _as_text(self._printed(reference.what, deployment))
+        return _as_text(self._content(Path(reference.what), deployment))
 
-    def fault_of(self, reference: SecretReference) -> str | None:
-        """Say why it cannot be had; None when it can."""
+    def fault_of(self, reference: SecretReference, deployment: str) -> str | None:
+        """Say why a deployment cannot have it; None when it can."""
         try:
-            self.read(reference)
+            self.read(reference, deployment)
         except SecretFaultError as error:
             return str(error)
         return None
@@ -70,50 +78,59 @@ class HostSecrets:
             if reference in values:
                 continue
             try:
-                values[reference] = self.read(reference)
+                values[reference] = self.read(reference, request.deployment)
             except SecretFaultError as error:
                 raise UnreadSecretError(self.host, variable, reference.secret, str(error)) from None
         return {variable: values[reference] for variable, reference in wanted.items()}
 
-    def _variable(self, name: str) -> str:
+    def _allowed(self, kind: str, deployment: str) -> list[str]:
+        entries = (entry.partition(":")[2] for entry in self.allow if entry.startswith(f"{kind}:"))
+        return [filled for entry in entries if (filled := filled_in(entry, deployment)) is not None]
+
+    def _variable(self, name: str, deployment: str) -> str:
         if self.variables is None:
             raise SecretFaultError("ROLLWAY_SECRETS_ENV_FILE is not set in the environment of this host's workers")
-        values = self._variables()
+        values = self._variables(deployment)
         if name not in values:
             raise SecretFaultError("ROLLWAY_SECRETS_ENV_FILE has no line for it")
         return values[name]
 
-    def _variables(self) -> dict[str, str]:
-        """Lines of NAME=value; what stands behind the = is the value as it is. Raises SecretFaultError."""
-        if self.variables is None:
+    def _variables(self, deployment: str) -> dict[str, str]:
+        """Lines of NAME=value; what stands behind the = is the value as it is. Raises SecretFaultError.
+
+        A deployment that has no file of its own has no variables.
+        """
+        file = None if self.variables is None else filled_in(str(self.variables), deployment)
+        if file is None:
             return {}
         try:
-            lines = self.variables.read_text(encoding="utf-8").split("\n")
+            lines = Path(file).read_text(encoding="utf-8").split("\n")
         except (OSError, UnicodeDecodeError) as error:
+            if isinstance(error, FileNotFoundError) and file != str(self.variables):
+                return {}
             why = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it is no UTF-8 text"
             raise SecretFaultError(f"the file of ROLLWAY_SECRETS_ENV_FILE cannot be read: {why}") from None
         pairs = (line.partition("=") for line in lines if "=" in line and not line.lstrip().startswith("#"))
         return {name.strip(): value for name, _, value in pairs}
 
-    def _printed(self, command: str) -> bytes:
+    def _printed(self, command: str, deployment: str) -> bytes:
         words = words_of(command)
-        allowed = [words_of(entry.partition(":")[2]) for entry in self.allow if entry.startswith("command:")]
+        allowed = map(words_of, self._allowed("command", deployment))
         if not any(words[: len(start)] == start for start in allowed):
-            raise SecretFaultError(f"it is a command, {_ALLOW}")
+            raise SecretFaultError(f"it is a command, {_ALLOW} {deployment}")
+        environment = {**self.environment, **self._variables(deployment)}
         try:
-            return printed_by(words, {**self.environment, **self._variables()}, MOST_BYTES, self.command_seconds)
+            return printed_by(words, environment, MOST_BYTES, self.command_seconds)
         except CommandFaultError as error:
             raise SecretFaultError(str(error)) from None
 
-    def _content(self, path: Path) -> bytes:
+    def _content(self, path: Path, deployment: str) -> bytes:
         """Return the file; what links lead to must be allowed too: who may write in a folder could lead anywhere."""
         try:
-            folders = [
-                Path(os.path.realpath(entry.partition(":")[2])) for entry in self.allow if entry.startswith("file:")
-            ]
+            folders = [Path(os.path.realpath(folder)) for folder in self._allowed("file", deployment)]
             file = Path(os.path.realpath(path))
             if not any(file.is_relative_to(folder) for folder in folders):
-                raise SecretFaultError(f"it is a file, {_ALLOW}")
+                raise SecretFaultError(f"it is a file, {_ALLOW} {deployment}")
             with open(file, "rb", opener=_open) as opened:
                 if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
                     raise SecretFaultError("it is no file")

@@ -83,7 +83,7 @@ class CertificateWork:
     def _read_given(self, taken: TakenCertificate) -> None:
         from certificates.facts import read_certificate  # noqa: PLC0415 -- cryptography, which few workers need
 
-        chain, key = self._read(taken.settings.certificate), self._read(taken.settings.key)
+        chain, key = self._read(taken, taken.settings.certificate), self._read(taken, taken.settings.key)
         facts = read_certificate(chain, key, datetime.now(UTC))
         if taken.is_read and taken.not_before is not None and facts.not_before < taken.not_before:
             raise UnreadCertificateError("another host has a newer one")
@@ -93,13 +93,13 @@ class CertificateWork:
     def _read_authorities(self, taken: TakenCertificate, reference: str | None) -> None:
         from certificates.facts import check_authorities  # noqa: PLC0415 -- cryptography, which few workers need
 
-        text = self._read(reference)
+        text = self._read(taken, reference)
         check_authorities(text)
         self._write(taken, NewCertificate(text, None, (), None, None))
 
-    def _read(self, reference: str | None) -> str:
+    def _read(self, taken: TakenCertificate, reference: str | None) -> str:
         try:
-            return self.secrets.read(SecretReference(secret=reference or ""))
+            return self.secrets.read(SecretReference(secret=reference or ""), taken.deployment)
         except SecretFaultError as error:
             raise UnreadCertificateError(f"host {self.secrets.host} cannot read {reference}: {error}") from None
 

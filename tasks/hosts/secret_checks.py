@@ -44,7 +44,7 @@ def ask_hosts(
     in_transaction(engine, partial(ask_for_secrets, deployment=deployment, references=references))
     ends_at = time.monotonic() + patience_seconds
     while True:
-        checks = in_transaction(engine, partial(secret_checks, references=references, deployment=deployment))
+        checks = in_transaction(engine, partial(secret_checks, deployment=deployment, references=references))
         if all(check.is_answered for check in checks) or time.monotonic() > ends_at:
             return checks
         time.sleep(_ASK_AGAIN_SECONDS)
@@ -98,13 +98,13 @@ class SecretAnswers:
         return in_transaction(self.engine, partial(take_secrets, host=host, again_after=AGAIN_AFTER, share=share))
 
     def _answer(self, taken: Sequence[TakenSecret]) -> None:
-        answers = [(*secret, self._fault(secret.reference)) for secret in taken]
+        answers = [(*secret, self._fault(secret)) for secret in taken]
         in_transaction(self.engine, partial(answer, host=self.secrets.host, answers=answers))
 
-    def _fault(self, reference: str) -> str | None:
+    def _fault(self, taken: TakenSecret) -> str | None:
         """A reference that a newer release wrote may be of a kind that this one does not know."""
         try:
-            return self.secrets.fault_of(SecretReference(secret=reference))
+            return self.secrets.fault_of(SecretReference(secret=taken.reference), taken.asked_by)
         except ValueError:
             return "this release of Rollway cannot read it"
 

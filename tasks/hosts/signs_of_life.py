@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import database_now, in_transaction, transaction
 from db.replicas.secrets import is_asked
-from db.replicas.signs import note_hearing, note_webhooks, show_sign_of_life
+from db.replicas.signs import note_hearing, note_secrets_for_all, note_webhooks, show_sign_of_life
 from db.set_back import see_it_counted
 from db.silence import answered_within
 from domain.replicas.clocks import clock_offset, is_warned_of, seconds_set_back
@@ -44,6 +44,7 @@ class _Reading:
 class SignsGiver:
     """One worker's signs of life. `webhooks`: the targets that it knows, by the names that it tells.
 
+    `secrets_for_all`: from where it gives secrets to every deployment.
     `asked`: called where somebody wants to know of secrets of this host. `is_deaf`: whether Redis, by which it is asked
     to work, does not answer it.
     """
@@ -55,6 +56,7 @@ class SignsGiver:
     told: Callable[[psycopg.Error | None], object] = bool
     """Told after each try what went wrong, or None."""
     webhooks: Callable[[], Collection[str]] = tuple
+    secrets_for_all: Sequence[str] = ()
     asked: Callable[[], object] = bool
     is_deaf: Callable[[], bool] = bool
     _last: _Reading | None = None
@@ -99,6 +101,7 @@ class SignsGiver:
         ended = time.monotonic()
         show_sign_of_life(connection, self.host, self.address, offset, self.replica_user)
         note_hearing(connection, self.host, is_deaf=self.is_deaf())
+        note_secrets_for_all(connection, self.host, self.secrets_for_all)
         with suppress(InvalidInputError):  # whoever sends to one says so
             note_webhooks(connection, self.host, sorted(self.webhooks()))
         return _Reading(now, began, ended, offset, is_asked(connection, self.host, AGAIN_AFTER))

@@ -59,8 +59,8 @@ class Starts:
         try:
             replica = self._running(request_of(route))
         except UnreadSecretError as error:  # noted first: what replaces it shall be placed elsewhere
-            fault = partial(note_fault, host=self.host, reference=error.reference, fault=error.fault)
-            in_transaction(self.engine, fault)
+            note = partial(note_fault, deployment=route.deployment, reference=error.reference, fault=error.fault)
+            in_transaction(self.engine, partial(note, host=self.host))
             return failed(reason=str(error))
         except ReplicaStartError as error:
             return failed(reason=str(error))

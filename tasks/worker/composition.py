@@ -75,6 +75,7 @@ def _show_signs_of_life(sender: Consumer, **_: object) -> None:
         known.replica_user,
         told=rest.heed,
         webhooks=webhook_targets,
+        secrets_for_all=secrets().for_all,
         asked=asked,
         is_deaf=hearing().is_deaf,
     )

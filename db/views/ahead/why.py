@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import Connection
 
 from db.freezes import gates_of
-from db.locking.statuses import lifecycle_status
+from db.locking.statuses import IS_LACKED, lifecycle_status
 from db.views.ahead.foresight import foreseeable
 from db.views.deployment_view import DeploymentView
 from db.views.deployments import deployment_named
@@ -20,13 +20,9 @@ from domain.steering.holds import OpenRollout
 
 _HOSTS = "SELECT name, down_since IS NOT NULL AS is_down FROM hosts"
 
-# of a value of `env`, {"secret": "file:/run/secrets/db"}
-_LACKING = """
-    SELECT host, string_agg(DISTINCT reference || ': ' || fault, '; ')
-      FROM host_secrets
-     WHERE fault IS NOT NULL
-       AND reference IN (SELECT jsonb_path_query(spec, '$.env.*.secret') #>> '{}' FROM revisions WHERE id = %s)
-     GROUP BY host
+_LACKING = f"""
+    SELECT s.host, string_agg(DISTINCT s.reference || ': ' || s.fault, '; ')
+      FROM revisions v JOIN host_secrets s ON {IS_LACKED} WHERE v.id = %s GROUP BY s.host
 """
 
 

@@ -1,6 +1,6 @@
 """The reads for people: when those who do the work were last heard of, and what runs on each host."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -67,6 +67,19 @@ class SignsOfLife:
         if self.telling < self.proxies:
             return f"only {self.telling} of {self.proxies} live proxies tell what they answer: its judge sees no more"
         return ""
+
+
+_FOR_ALL = """
+    SELECT name, secrets_for_all FROM hosts
+     WHERE down_since IS NULL AND secrets_for_all <> '{}'
+       AND (SELECT count(*) > 1 FROM deployments WHERE lifecycle <> 'destroyed')
+     ORDER BY name
+"""
+
+
+def secrets_for_all(connection: Connection[Any]) -> Mapping[str, Sequence[str]]:
+    """By host, from where every deployment gets secrets; nothing where there is one deployment at most."""
+    return dict(connection.execute(_FOR_ALL).fetchall())
 
 
 def signs_of_life(connection: Connection[Any]) -> SignsOfLife:

@@ -11,8 +11,9 @@ from cli.doctor.questions import QUESTIONS
 from cli.listed import COMMANDS
 from cli.terminal.exits import ExitCode
 from domain.installation.retention import Retention
+from tasks.hosts.signs_of_life import SignsGiver
 from tests.cli.conftest import Rollway
-from tests.support.rows.deployments import ask, make_deployment, write
+from tests.support.rows.deployments import HERE, ask, make_deployment, write
 from tests.support.rows.past import cut, gone_routes, how_many, records
 
 pytestmark = pytest.mark.usefixtures("servers")
@@ -94,3 +95,20 @@ def test_doctor_says_what_will_be_cut_of_each_table_as_it_then_is(rollway: Rollw
     assert [line.split()[0] for line in shown.splitlines() if line.split()[-1] == "60"] == ["deployment_history"]
     cut(engine, Retention())
     assert (how_many(engine, "deployment_history"), how_many(engine, "routes")) == (200, 53)
+
+
+@pytest.mark.usefixtures("host")
+def test_a_host_whose_secrets_are_for_every_deployment_is_named_where_there_are_several(
+    rollway: Rollway, engine: Engine
+) -> None:
+    wide = ["file:/run/secrets", "command:/usr/bin/vault"]
+    SignsGiver(engine, HERE, "127.0.0.1", "nobody", secrets_for_all=wide).show()
+    make_deployment(engine, "■", name="web")
+    assert json.loads(rollway("doctor", "--json").out)["secrets_for_all"] == {}
+    make_deployment(engine, "■", name="shop")
+    said = rollway("doctor")
+    told = f"host {HERE} gives every deployment what is in file:/run/secrets, command:/usr/bin/vault"
+    assert told in said.out.splitlines()
+    assert "file:/run/secrets/{deployment}" in said.out
+    SignsGiver(engine, HERE, "127.0.0.1", "nobody").show()
+    assert told not in rollway("doctor").out

@@ -69,7 +69,11 @@ def test_a_secret_that_a_host_lacks_is_named(rollway: Rollway, engine: Engine) -
     spec = {"command": ["sleep", "60"], "env": {"KEY": {"secret": "env:KEY"}}}
     make_deployment(engine, "■■|◇", status=PROVISIONING, spec=spec)
     write(engine, UP, HERE)
-    write(engine, "INSERT INTO host_secrets (host, reference, fault) VALUES (%s, 'env:KEY', 'it is not set')", HERE)
+    write(
+        engine,
+        "INSERT INTO host_secrets (host, reference, asked_by, fault) VALUES (%s, 'env:KEY', 'web', 'it is not set')",
+        HERE,
+    )
     document = told(rollway, engine)
     assert (document["waits_for"], document["name"]) == ("secret", HERE)
     assert "env:KEY: it is not set" in document["sentence"]

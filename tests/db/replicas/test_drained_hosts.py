@@ -121,7 +121,8 @@ def test_a_host_that_is_deaf_drained_or_lacks_a_secret_takes_nothing(engine: Eng
         case "drained":
             drain(engine, HERE)
         case _:
-            in_transaction(engine, partial(note_fault, host=HERE, reference="env:DB", fault="there is none"))
+            note = partial(note_fault, deployment="web", reference="env:DB", fault="there is none")
+            in_transaction(engine, partial(note, host=HERE))
     assert drain(engine, EMPTIED).result["stay"] == ["web"]
     assert works_on(engine, made) == ["■■■"]
     write(engine, DIES, made.routes[0])

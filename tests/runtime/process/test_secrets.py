@@ -8,7 +8,6 @@ from uuid import uuid4
 import pytest
 
 from domain.revisions.revision import RevisionSpec
-from domain.revisions.secrets import SecretReference
 from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.docker.runtime import DockerRuntime
 from runtime.process.runtime import ProcessRuntime
@@ -92,9 +91,51 @@ def test_links_within_what_is_allowed_are_followed_and_so_is_one_to_it(secrets: 
     (folder / "now").symlink_to(folder / "db")
     assert read(secrets, f"file:{folder}/now") == VALUE
     (folder.parent / "run").symlink_to(folder)
-    assert (
-        HostSecrets(allow=(f"file:{folder.parent}/run",)).fault_of(SecretReference(secret=f"file:{folder}/db")) is None
-    )
+    assert read(HostSecrets(allow=(f"file:{folder.parent}/run",)), f"file:{folder}/db") == VALUE
+
+
+# --- by deployment
+
+
+@pytest.fixture
+def divided(tmp_path: Path) -> HostSecrets:
+    """A host with a folder, variables and a program for each deployment."""
+    for deployment in ("web", "web.eu", "spy"):
+        (tmp_path / "by" / deployment).mkdir(parents=True)
+        (tmp_path / "by" / deployment / "db").write_text(f"of {deployment}")
+        (tmp_path / f"{deployment}.env").write_text(f"DB=of {deployment}\n")
+    program = tmp_path / "secret-of"
+    program.write_text('#!/bin/sh\necho "$2 of $1, $DB"\n')
+    program.chmod(0o755)
+    allow = f"file:{tmp_path}/by/{{deployment}}", f"command:{program} {{deployment}}"
+    return HostSecrets("here", allow, tmp_path / "{deployment}.env")
+
+
+def test_what_is_allowed_by_deployment_is_for_that_one_alone(divided: HostSecrets, tmp_path: Path) -> None:
+    for deployment in ("web", "web.eu", "spy"):
+        assert read(divided, f"file:{tmp_path}/by/{deployment}/db", deployment) == f"of {deployment}"
+        assert read(divided, "env:DB", deployment) == f"of {deployment}"
+        printed = read(divided, f"command:{tmp_path}/secret-of {deployment} key", deployment)
+        assert printed == f"key of {deployment}, of {deployment}"
+    for other in ("spy", "web.eu", "we", "nobody"):
+        assert fault(divided, f"file:{tmp_path}/by/web/db", other).endswith(f"workers does not name for {other}")
+        assert fault(divided, f"command:{tmp_path}/secret-of web key", other).endswith(f"does not name for {other}")
+    assert fault(divided, "env:DB", "nobody") == "ROLLWAY_SECRETS_ENV_FILE has no line for it"
+    assert divided.for_all == []
+    assert HostSecrets("here", ("file:/run/a", "command:/bin/x y"), Path("/v")).for_all == [
+        "file:/run/a",
+        "command:/bin/x",
+        "env:/v",
+    ]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../by/web", "web/../spy", "x/../web", "web\n", "*"])
+def test_no_name_leads_to_what_is_anothers(divided: HostSecrets, tmp_path: Path, name: str) -> None:
+    """Names are not such as these; who asks by one has none of what is divided."""
+    for path in ("web", "spy", "by/web"):
+        assert "does not name for" in fault(divided, f"file:{tmp_path}/by/{path}/db", name)
+    assert fault(divided, "env:DB", name) == "ROLLWAY_SECRETS_ENV_FILE has no line for it"
+    assert "does not name for" in fault(divided, f"command:{tmp_path}/secret-of web key", name)
 
 
 # --- variables

@@ -19,14 +19,14 @@ VALUE = "hunter2"
 NONE = "it cannot be read: No such file or directory"
 
 
-def read(secrets: HostSecrets, reference: str) -> str:
+def read(secrets: HostSecrets, reference: str, deployment: str = "web") -> str:
     """The value."""
-    return secrets.read(SecretReference(secret=reference))
+    return secrets.read(SecretReference(secret=reference), deployment)
 
 
-def fault(secrets: HostSecrets, reference: str) -> str:
+def fault(secrets: HostSecrets, reference: str, deployment: str = "web") -> str:
     """Why there is none, which never tells anything of what was read."""
-    told = secrets.fault_of(SecretReference(secret=reference))
+    told = secrets.fault_of(SecretReference(secret=reference), deployment)
     assert told is not None
     assert VALUE not in told
     return told

@@ -99,7 +99,7 @@ def test_what_nobody_asks_for_is_forgotten_and_so_is_what_a_forgotten_host_said(
     engine: Engine, secrets: HostSecrets, folder: Path
 ) -> None:
     up(engine, HERE, "other")
-    in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{folder}/old"]))
+    in_transaction(engine, partial(ask_for_secrets, deployment="shop", references=[f"file:{folder}/old"]))
     write(engine, "UPDATE host_secrets SET asked_at = asked_at - interval '61 minutes'")
     in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{folder}/new"]))
     SecretAnswers(engine, secrets).look()

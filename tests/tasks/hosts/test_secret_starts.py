@@ -51,7 +51,9 @@ def test_a_start_without_its_secret_says_which_on_which_host_and_the_next_one_go
 
 def test_what_a_host_lacks_keeps_only_those_away_that_refer_to_it(engine: Engine, folder: Path) -> None:
     up(engine, HERE, "other")
-    in_transaction(engine, partial(note_fault, host="other", reference=f"file:{folder}/db", fault=NONE))
+    for deployment in ("needs", "stranger"):
+        note = partial(note_fault, deployment=deployment, reference=f"file:{folder}/db", fault=NONE)
+        in_transaction(engine, partial(note, host="other" if deployment == "needs" else HERE))
     needs = make_deployment(engine, "◇◇", name="needs", n=2, status=SCALING, spec=referring(folder))
     plain = make_deployment(engine, "◇◇", name="plain", n=2, status=SCALING, spec=SERVICE)
     write(engine, "UPDATE routes SET host = NULL")

@@ -9,12 +9,15 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction, transaction
+from db.replicas.hosts import place_routes
 from db.replicas.secrets import MOST_OPEN, Share, TakenSecret, TooManySecretsError, ask_for_secrets, take_secrets
 from runtime.secrets.host_secrets import HostSecrets
-from tasks.hosts.secret_checks import ask_hosts
-from tests.support.rows.deployments import HERE, read, write
+from tasks.hosts.secret_checks import SecretAnswers, ask_hosts
+from tests.support.pictures.pictures import SCALING
+from tests.support.rows.deployments import HERE, make_deployment, read, write
 from tests.support.rows.hosts import up
 from tests.support.stack.waiting import eventually
+from tests.support.workers.replicas import SERVICE, route
 from tests.support.workers.secrets import VALUE, answering
 
 
@@ -97,6 +100,52 @@ def test_a_deployment_waits_for_so_many_secrets_and_no_more(engine: Engine) -> N
     with pytest.raises(TooManySecretsError, match="greedy waits for 200 secrets that hosts have not looked at yet"):
         wanted(engine, "greedy", "env:MORE")
     wanted(engine, "web", "env:MORE")
+
+
+def test_what_no_revision_needs_any_more_is_in_nobodys_way_after_a_minute(engine: Engine) -> None:
+    """Only what runs, or is rolled out, counts on: the deployment has refused everything else."""
+    make_deployment(engine, "■", name="greedy", n=1, spec={**SERVICE, "env": {"A": {"secret": "env:A9"}}})
+    up(engine, HERE)
+    wanted(engine, "greedy", *(f"env:A{number}" for number in range(MOST_OPEN)))
+    wanted(engine, "web", "env:A1")
+    (held,) = taken(engine, limit=1)
+    asked_before = "UPDATE host_secrets SET asked_at = asked_at - interval '61 seconds' WHERE asked_by = 'greedy'"
+    with pytest.raises(TooManySecretsError):
+        wanted(engine, "greedy", "env:MORE")
+    write(engine, asked_before)
+    wanted(engine, "greedy", *(f"env:MORE{number}" for number in range(100)))
+    left = {tuple(row.values()) for row in read(engine, "SELECT asked_by, right(reference, 2) FROM host_secrets")}
+    assert {("greedy", held.reference[-2:]), ("greedy", "A9"), ("web", "A1")} < left
+    assert len(left) == 3 + 100
+
+
+def test_what_no_revision_needs_is_not_looked_at_again_and_again(engine: Engine, secrets: HostSecrets) -> None:
+    up(engine, HERE)
+    wanted(engine, "greedy", *(f"env:A{number}" for number in range(MOST_OPEN)))
+    write(engine, "UPDATE host_secrets SET asked_at = asked_at - interval '61 seconds'")
+    wanted(engine, "web", "env:DB")
+    SecretAnswers(engine, secrets).look()
+    assert [row["asked_by"] for row in read(engine, "SELECT asked_by FROM host_secrets")] == ["web"]
+
+
+def test_a_host_answers_each_deployment_for_itself(engine: Engine, folder: Path) -> None:
+    """What one may not have keeps no replica of another away."""
+    (folder / "web").mkdir()
+    (folder / "web" / "db").write_text(VALUE)
+    reference = f"file:{folder}/web/db"
+    needs = {**SERVICE, "env": {"DB": {"secret": reference}}}
+    made = {name: make_deployment(engine, "◇◇", name=name, status=SCALING, spec=needs) for name in ("web", "spy")}
+    up(engine, HERE, "other")
+    divided, open_ = f"file:{folder}/{{deployment}}", f"file:{folder}"
+    with answering(engine, HostSecrets(HERE, (divided,))), answering(engine, HostSecrets("other", (open_,))):
+        told = {name: ask_hosts(engine, name, [reference]) for name in ("web", "spy")}
+    assert [check.fault for check in told["web"]] == [None, None]
+    (fault,) = (check.fault for check in told["spy"] if check.fault is not None)
+    assert fault.endswith("does not name for spy")
+    write(engine, "UPDATE routes SET host = NULL")
+    in_transaction(engine, partial(place_routes, limit=10))
+    placed = {name: {route(engine, route_id)["host"] for route_id in its.routes} for name, its in made.items()}
+    assert placed == {"web": {HERE, "other"}, "spy": {"other"}}
 
 
 def test_who_asks_for_slow_programs_without_end_holds_up_nobody_else(engine: Engine, folder: Path) -> None:

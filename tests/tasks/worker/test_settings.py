@@ -116,7 +116,15 @@ def test_what_replicas_may_have_as_secrets_is_named_and_by_default_nothing() -> 
     )
     assert asked.secrets_allow == ("file:/run/secrets", "command:/usr/bin/vault read")
     assert asked.secrets_env_file == Path("/etc/rollway/secrets")
-    for wrong in ("/run/secrets", "file:secrets", "file:/", "env:DB", "command:vault"):
+    by_deployment = "file:/run/secrets/{deployment}/,command:/usr/local/bin/secret-of {deployment}"
+    divided = TaskSettings.from_environment(
+        {**ENVIRONMENT, "ROLLWAY_SECRETS_ALLOW": by_deployment, "ROLLWAY_SECRETS_ENV_FILE": "/etc/s/{deployment}"}
+    )
+    assert divided.secrets_allow[0] == "file:/run/secrets/{deployment}"
+    assert divided.secrets_env_file == Path("/etc/s/{deployment}")
+    with pytest.raises(InvalidInputError, match="ROLLWAY_SECRETS_ENV_FILE must be the absolute path"):
+        TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_SECRETS_ENV_FILE": "/etc/s/{name}"})
+    for wrong in ("/run/secrets", "file:secrets", "file:/", "env:DB", "command:vault", "file:/run/{name}", "file:/{"):
         with pytest.raises(InvalidInputError, match="ROLLWAY_SECRETS_ALLOW must be folders and commands, separated"):
             TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_SECRETS_ALLOW": wrong})
 
