@@ -13,7 +13,7 @@ from stack.home.folder import Home
 from stack.home.settings import load_settings
 from stack.home.sockets import forget_link
 from stack.home.state import PartState, StackState, read_state, write_state
-from stack.parts.envoy import forget_shared_memory
+from stack.parts.envoy import forget_handover
 from stack.prepare import Notice, Say
 from stack.supervisor.lock import one_at_a_time
 from stack.supervisor.stop import end_process, stop_in_order, stop_replicas
@@ -68,7 +68,7 @@ def end_parts(home: Home, parts: Sequence[PartState]) -> None:
 def _forget_what_is_elsewhere(home: Home) -> None:
     with suppress(StackError):  # the next `up` will say that the file makes no sense
         if settings := load_settings(home):
-            forget_shared_memory(settings)
+            forget_handover(home, settings)
             forget_link(home, settings.sockets)
 
 

@@ -32,8 +32,10 @@ class StackPart:
     `env` is added to the supervisor's environment, or replaces it when `inherit_env` is false. `user` is a uid, and
     gid, to run as. `grace` is in seconds from `stop_signal` to SIGKILL. `pid_files` are files of this part that
     name a process, and are removed before a start when that process does not run in the file's folder.
-    `configuration` tells a part from one with the same command line whose files say something else. With `hot_restart`
-    a new process takes the sockets over from the old one, which ends by itself.
+    `configuration` tells a part from one with the same command line whose files say something else. With `hot_restart`,
+    the name by which two processes of it reach each other, a new one takes the sockets over from the old one, which
+    ends by itself. At the `watched_port` each of its threads answers; where one does not for some seconds, the process
+    is replaced.
 
     The supervisor keeps the ports of a part from everybody else, through its crashes and restarts: `listens` is the
     address of the one socket that it is handed (ROLLWAY_SOCKET), `shares` are addresses where it listens by itself with
@@ -55,9 +57,10 @@ class StackPart:
     start_timeout: float = 30.0
     pid_files: tuple[str, ...] = ()
     configuration: str = ""
-    hot_restart: bool = False
+    hot_restart: str = ""
     listens: Address | None = None
     shares: tuple[Address, ...] = ()
+    watched_port: int = 0
 
     @property
     def digest(self) -> str:

@@ -17,7 +17,8 @@ PartCondition = Literal["starting", "running", "restarting", "crashing", "draini
 class PartState:
     """One part as its supervisor last saw it. `since`: when it got into this condition, in Unix seconds.
 
-    `digest` is that of the part in the plan it was started from; `epoch` counts the hot restarts since the first start.
+    `digest` and `hot_restart` are those of the part in the plan it was started from; `epoch` counts the hot restarts
+    since the first start.
     """
 
     name: str
@@ -32,6 +33,7 @@ class PartState:
     error: str = ""
     digest: str = ""
     epoch: int = 0
+    hot_restart: str = ""
 
     @property
     def is_leaving(self) -> bool:

@@ -21,6 +21,10 @@ _OPTIONS = (
     *("--concurrency", "2", "--log-level", "warn"),
     *("--drain-strategy", "immediate", "--drain-time-s", str(DRAIN_SECONDS)),
 )
+# Without a path of its own this socket has a name that every user of the machine may send to, and whoever does is given
+# the sockets that Envoy listens at. The path is relative to where it runs: it may have 107 characters, and a home may
+# lie deeper.
+_HANDOVER_SOCKET = "handover"
 _HANDOVER = "ROLLWAY_ENVOY_HANDOVER_SECONDS"
 _LONGEST_HANDOVER = 86_400
 
@@ -90,6 +94,7 @@ def _envoy_part(home: Home, settings: ServerSettings, number: int) -> StackPart:
         command=(
             *(str(program), "--config-path", str(file), "--base-id", str(_base_id(settings, number)), *_OPTIONS),
             *("--parent-shutdown-time-s", str(settings.envoy_handover_seconds)),
+            *("--socket-path", _HANDOVER_SOCKET, "--socket-mode", "600"),
         ),
         cwd=str(home.envoy),
         ready=Ready("unix", f"{admin}:/ready"),
@@ -98,8 +103,9 @@ def _envoy_part(home: Home, settings: ServerSettings, number: int) -> StackPart:
         address=f"http://{HOST}:{ports.envoy}",
         grace=10.0,
         configuration=f"{sha256(text.encode()).hexdigest()} {program.stat().st_size}",
-        hot_restart=True,
+        hot_restart=_HANDOVER_SOCKET,
         shares=((settings.envoy_host, ports.envoy), (settings.envoy_host, ports.envoy_tls), stats),
+        watched_port=stats[1],
     )
 
 
@@ -112,11 +118,13 @@ def _base_id(settings: ServerSettings, number: int) -> int:
     return settings.envoy_base_id + number - 1
 
 
-def forget_shared_memory(settings: ServerSettings) -> None:
+def forget_handover(home: Home, settings: ServerSettings) -> None:
     """Remove what an Envoy that has ended leaves for one that could have come after it."""
     for number in range(1, MOST_ENVOYS + 1):
         shared = Path(f"/dev/shm/envoy_shared_memory_{_base_id(settings, number)}0")  # noqa: S108 -- Envoy's name
         shared.unlink(missing_ok=True)
+    for socket in home.envoy.glob(f"{_HANDOVER_SOCKET}_*"):
+        socket.unlink(missing_ok=True)
 
 
 def envoy_program() -> Path:

@@ -13,6 +13,7 @@ from stack.home.folder import Home
 from stack.home.state import PartState, StackState, write_state
 from stack.plan import StackPlan
 from stack.supervisor.child.supervised import Child
+from stack.supervisor.child.watch import LOOK_SECONDS
 from stack.supervisor.leaving import Leaving
 from stack.supervisor.logs import Logs
 from stack.supervisor.seen import part_states, without_secrets
@@ -91,7 +92,7 @@ class Supervisor:
         """Stop a part and start it again, while the others run; whoever needs it waits for it."""
         if self._stop_asked:
             return
-        if child.part.hot_restart:
+        if child.hands_over:
             self._hand_over(child)
         else:
             child.ports.let_wait()
@@ -159,7 +160,8 @@ class Supervisor:
             return _POLL_STARTING
         dues = [child.waiting_until for child in self._children if child.waiting_until is not None]
         unseen = any(child.is_adopted and child.end is None for child in self._children)
-        longest = _POLL_ADOPTED if unseen else _POLL_RUNNING
+        watched = any(child.is_watched for child in self._children)
+        longest = _POLL_ADOPTED if unseen else LOOK_SECONDS if watched else _POLL_RUNNING
         return max(0.0, min([longest, *(due - now for due in dues)]))
 
     def _stop_all(self) -> None:

@@ -149,11 +149,13 @@ def test_of_the_two_proxies_of_a_whole_stack_one_answers_while_a_killed_one_come
         assert sum("no deployment" not in answer for answer in answers) <= 5, "what was in flight while it died"
         eventually(lambda: _envoy(home) not in (None, envoy.pid))
         eventually(lambda: "no deployment" in _said_by(envoy.address))
+        assert any(home.envoy.glob("handover_*"))
     finally:
         down(home, said.append, lambda _: None)
     stopped = [notice.part for notice in said if notice.text == "stopped"]
     assert stopped[-4:] == ["envoy2", "envoy", "valkey", "postgres"]
     assert read_state(home) is None
+    assert not any(home.envoy.glob("handover_*"))
 
 
 def _envoy(home: Home) -> int | None:

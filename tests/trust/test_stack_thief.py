@@ -80,11 +80,18 @@ def test_a_thief_without_a_wall_gets_it_all(stack: Around, shared: Path) -> None
     whole = {f"{what}{name}" for what in ("", "environ of ", "mem of ") for name in stack.pids}
     assert whole <= got.keys(), "as doctor says where there is no wall"
     assert str(stack.home.servers_file) in got
+    assert {f"socket {path}" for path in stack.sockets()} <= got.keys()
 
 
 def test_another_user_of_the_machine_gets_nothing(stack: Around, shared: Path) -> None:
     said = subprocess.check_output(stack.thief(shared), user=STRANGER, group=STRANGER, extra_groups=(), cwd="/")
     assert stack.loot_of(said.decode().splitlines()[-1]) == {}
+
+
+def test_no_part_has_a_socket_whose_name_is_everybodys(stack: Around) -> None:
+    names = stack.sockets()
+    assert any(Path(name).is_relative_to(stack.home.envoy) for name in names)
+    assert [name for name in names if name.startswith("@")] == []
 
 
 def test_what_is_open_to_every_user_of_the_machine_tells_no_password(stack: Around) -> None:

@@ -1,5 +1,6 @@
 """One supervised process: started, checked for its end and for being ready, started again after a crash."""
 
+import logging
 import os
 import subprocess
 import time
@@ -16,9 +17,12 @@ from stack.home.state import PartCondition, PartState
 from stack.parts.postgres import remove_stale_pid_file
 from stack.plan import StackPart
 from stack.supervisor.child.kept_ports import KeptPorts
+from stack.supervisor.child.last_words import last_words
 from stack.supervisor.child.ready import is_ready
 from stack.supervisor.child.spawn import AdoptedProcess, Process, open_gate, spawn
+from stack.supervisor.child.watch import STUCK, Watch
 
+_LOG = logging.getLogger("stack.supervisor")
 # Seconds before the next start, by the number of crashes in a row.
 DELAYS = (0.0, 0.5, 2.0, 5.0, 10.0, 30.0)
 CRASHING_FROM = 4
@@ -39,7 +43,8 @@ class Child:
         self.ready = False
         self.since = time.time()
         self.start_at = time.monotonic()
-        self._digest = part.digest
+        self._digest, self._hot_restart = part.digest, part.hot_restart
+        self._watch = Watch(part.watched_port)
         self._epoch = 0
         self.ports = KeptPorts(part)
         self._process: Process | None = None
@@ -64,11 +69,22 @@ class Child:
         """Whether what is started next takes nothing over from a process that runs."""
         return self._epoch == 0
 
+    @property
+    def hands_over(self) -> bool:
+        """Whether what runs leaves its sockets to the process that is started next: they must share a name."""
+        return bool(self.part.hot_restart) and self._hot_restart == self.part.hot_restart
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody has to look often that it still answers."""
+        return self.ready and self.part.watched_port > 0
+
     def adopt(self, found: PartState) -> None:
         """Take over the process of an earlier supervisor, which was up when it was last seen."""
         if found.process is None:
             return
-        self._process, self._identity, self._digest = AdoptedProcess(found.process), found.process, found.digest
+        self._process, self._identity = AdoptedProcess(found.process), found.process
+        self._digest, self._hot_restart = found.digest, found.hot_restart
         self._started = time.monotonic()
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         self.since, self.restarts, self._epoch, self.ready = found.since, found.restarts, found.epoch, True
@@ -103,6 +119,7 @@ class Child:
     def start(self, written_down: Callable[[], None]) -> None:
         """Start the process and call `written_down` before it does anything."""
         self.ready, self.timed_out = False, False
+        self._watch.forget()
         self._started = time.monotonic()
         try:
             for file in self.part.pid_files:
@@ -112,7 +129,7 @@ class Child:
         except (OSError, subprocess.SubprocessError) as error:
             self._crashed(str(error))
             return
-        self._digest = self.part.digest
+        self._digest, self._hot_restart = self.part.digest, self.part.hot_restart
         self.since = time.time()
         written_down()
         open_gate(gate)
@@ -131,6 +148,9 @@ class Child:
         elif not self.ready and time.monotonic() - self._started > self._patience:
             self.timed_out = True
             self._process.kill()
+        elif self.is_watched and self._watch.look():
+            _LOG.warning("%s: %s; it is replaced", self.part.name, STUCK)
+            self._process.kill()
 
     def reap(self) -> None:
         """Note that somebody stopped it."""
@@ -138,18 +158,6 @@ class Child:
             with suppress(subprocess.TimeoutExpired):  # it is dying, but the kernel may take a moment to say so
                 self._process.wait(timeout=5)
         self._process, self._identity, self.ready = None, None, False
-
-    def _last_words(self) -> str:
-        """The last line of this run's log that names an error, else the last line; empty when there is none."""
-        try:
-            with self.log.open("rb") as file:
-                file.seek(max(self._log_start, self.log.stat().st_size - 65536))
-                lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-        except OSError:
-            return ""
-        full = [line for line in lines if "No space left" in line]
-        telling = [line for line in lines if "FATAL" in line or "Error" in line]
-        return (full or telling or lines or [""])[-1][:300]
 
     def keep_log_small(self, limits: LogLimits) -> None:
         """Begin its log anew when it is too big; while it starts, its log is read for that from where it began."""
@@ -171,6 +179,7 @@ class Child:
             error=self.error,
             digest=self._digest,
             epoch=self._epoch,
+            hot_restart=self._hot_restart,
         )
 
     def _condition(self) -> PartCondition:
@@ -185,9 +194,11 @@ class Child:
     def _why(self, code: int) -> str:
         if self.timed_out:
             return f"it was not ready after {self._patience:.0f} s"
+        if self._watch.is_stuck:
+            return STUCK
         if code < 0:
             return f"it was ended by signal {-code}"
-        return self._last_words() or f"it ended with code {code}"
+        return last_words(self.log, self._log_start) or f"it ended with code {code}"
 
     def _crashed(self, reason: str) -> None:
         if self.timed_out:  # on a machine that has too much to do it would never be up

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import httpx
+import psutil
 
 from db.connection.engine import in_transaction
 from db.tokens import create_token
@@ -37,7 +38,7 @@ Loot = Mapping[str, Sequence[str]]
 
 THIEF = """
 import ctypes, json, os, socket, sys
-files, pids, ports = json.load(open(sys.argv[1]))
+files, pids, ports, sockets = json.load(open(sys.argv[1]))
 libc = ctypes.CDLL(None)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 def may(do, *arguments):
@@ -66,6 +67,15 @@ def connected(where):
     peer.settimeout(5)
     peer.connect(where)
     return peer
+def connects(path):
+    name = path.replace("@", "\\0")  # abstract ones are filled up to their end
+    if path[0] != "@":
+        folder, _, name = path.rpartition("/")
+        os.chdir(folder)
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):
+        with socket.socket(socket.AF_UNIX, kind) as peer:
+            if may(lambda: peer.connect(name) is None):
+                return True
 def talks(where, word):
     with connected(where) as peer:
         peer.sendall(word.encode("latin-1"))
@@ -82,6 +92,8 @@ for name, pid in pids.items():
     got[name] = [does.__name__ for does in (ends, traces) if may(does, pid)]
 for name, (where, word) in ports.items():
     got[name] = ["talks"] * bool(may(talks, where, word))
+for path in sockets:
+    got[f"socket {path}"] = ["connects"] * bool(may(connects, path))
 print(json.dumps({"tried": len(got), "got": {name: does for name, does in got.items() if does}}))
 """
 
@@ -119,8 +131,16 @@ class Around:
             "the fleet's metrics": (settings.ports.api, "GET /metrics/fleet HTTP/1.0\r\n\r\n"),
         }
         things = folder / f"things-{uuid4().hex[:6]}"
-        things.write_text(json.dumps([self._found(), self.pids, ports]))
+        things.write_text(json.dumps([self._found(), self.pids, ports, self.sockets()]))
         return ("python3", "-c", THIEF, str(things))
+
+    def sockets(self) -> list[str]:
+        """The Unix sockets of what runs here: paths, and names that begin with @ where there is no file."""
+        found = set()
+        for process in map(psutil.Process, self.pids.values()):
+            names = (str(connection.laddr) for connection in process.net_connections("unix") if connection.laddr)
+            found |= {name if name[0] in "@/" else f"{process.cwd()}/{name}" for name in names}
+        return sorted(found)
 
     def loot_of(self, line: str) -> Loot:
         """What a thief says that it got."""
