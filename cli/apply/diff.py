@@ -3,12 +3,11 @@
 import difflib
 from collections.abc import Mapping
 from typing import Annotated, Any
-from uuid import uuid4
 
 import typer
 import yaml
 
-from cli.apply.file import read_file
+from cli.apply.file import to_apply
 from cli.options import AsJson, Supersede
 from cli.servers import Reader
 from cli.terminal.exits import ExitCode
@@ -33,7 +32,7 @@ def diff(
     variables are masked, unless --values asks for those that differ; secrets are references, and are shown as such.
     Exit code 5 when there is a difference, 0 when there is none.
     """
-    asked = Apply(documents=read_file(file), request_id=str(uuid4()), activate=activate, supersede=supersede)
+    asked = to_apply(file, activate=activate, supersede=supersede)
     tell_differences(asked, as_json=as_json, in_words=False, values=values)
 
 

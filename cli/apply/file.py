@@ -2,11 +2,12 @@
 
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 from pydantic import ValidationError
 
 from api.people.asking.strict_yaml import MOST_YAML_BYTES, TOO_LONG, documents_of
-from domain.commands.apply.document import Document, disagreement
+from domain.commands.apply.document import MOST_DOCUMENTS, Apply, Document, disagreement
 from domain.words.errors import InvalidInputError
 from domain.words.text import unstorable
 
@@ -15,6 +16,15 @@ def read_file(name: str) -> list[Document]:
     """The documents of a YAML file, `-` for standard input. Raises InvalidInputError naming file and field."""
     shown = "standard input" if name == "-" else name
     return documents_in(_text(name, shown), shown, Path.cwd() if name == "-" else Path(name).resolve().parent)
+
+
+def to_apply(name: str, *, activate: bool = True, supersede: bool = False) -> Apply:
+    """The command that applies a YAML file, for who asks what it would do. Raises InvalidInputError naming the file."""
+    documents = read_file(name)
+    try:
+        return Apply(documents=documents, request_id=str(uuid4()), activate=activate, supersede=supersede)
+    except ValidationError as error:
+        raise _fault(name, InvalidInputError.of(error, model=Apply).message) from None
 
 
 def documents_in(text: str, shown: str, folder: Path) -> list[Document]:
@@ -34,6 +44,11 @@ def _yaml(shown: str, text: str) -> list[object]:
         raise _fault(shown, str(error)) from None
     if not parts:
         raise _fault(shown, "holds no deployment; 'rollway apply --help' shows what belongs in it")
+    if len(parts) > MOST_DOCUMENTS:
+        why = (
+            f"holds {len(parts):,} deployments, and {MOST_DOCUMENTS} are the most at once; divide it into several files"
+        )
+        raise _fault(shown, why)
     return parts
 
 

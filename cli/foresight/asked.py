@@ -4,18 +4,16 @@ import random
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any, Self
-from uuid import uuid4
 
 import typer
 import yaml
 
 from cli.apply.diff import documents_asked
-from cli.apply.file import read_file
+from cli.apply.file import to_apply
 from cli.reads import deployment_named, revision_shown
 from cli.servers import Reader, made
 from cli.terminal.exits import UsageError
 from db.views.ahead.foresight import Foreseeable, LearnedView, planned_activation, planned_rest
-from domain.commands.apply.document import Apply
 from domain.commands.base import DEPLOYMENT
 from domain.cycle.recording import inputs_from_json
 from domain.foresight.plan.drawn import Draw
@@ -91,7 +89,7 @@ def _as_it_is(reader: Reader, deployment: str | None, revision: str | None, file
     if file is not None:
         if deployment is not None:
             raise UsageError("give either --file, or the name of a deployment and of a revision: not both")
-        asked = Apply(documents=read_file(file), request_id=str(uuid4()))
+        asked = to_apply(file)
         return [_of_file(found) for found in reader.ask("/v1/apply/ahead", **documents_asked(asked))["items"]]
     if deployment is None:
         raise UsageError("name a deployment and a revision, or a file with --file")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from cli.terminal.exits import ExitCode
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import read
 
@@ -114,3 +115,16 @@ def test_a_malformed_file_is_refused_before_anything_is_compared(rollway: Rollwa
     refused = rollway("diff", "-f", file(("replicas: 3", "replicas: many")))
     assert refused.code == 2
     assert "replicas" in refused.err
+
+
+@pytest.mark.parametrize(
+    "command", ["apply", "apply --dry-run", "diff", "plan", "rehearse"], ids=lambda command: command.replace(" ", "")
+)
+def test_a_file_of_more_deployments_than_one_command_takes_is_refused_in_a_sentence(
+    rollway: Rollway, tmp_path: Path, command: str
+) -> None:
+    path = tmp_path / "all.yaml"
+    path.write_text("".join(f"---\ndeployment: web-{number}\n" for number in range(3_000)))
+    said = rollway(*command.split(), "-f", str(path))
+    assert said.code == ExitCode.USAGE
+    assert "all.yaml: holds 3,000 deployments, and 500 are the most at once" in " ".join(said.err.split())
