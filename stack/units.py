@@ -8,7 +8,7 @@ from stack.home.settings import HOST
 from stack.parts.processes import API, BEAT, PEOPLE, flower, worker
 
 _INSTANCE = "INSTANCE"
-_FLOWER_PORT = 5555
+_API_PORT, _PEOPLE_PORT, _FLOWER_PORT = 7070, 7072, 5555
 
 _UNIT = """\
 [Unit]
@@ -83,6 +83,18 @@ OOMPolicy=continue
 TasksMax=infinity
 """
 
+_SOCKET = """\
+[Unit]
+Description={description}: its port, which nobody else gets while it is started again
+PartOf=rollway.target
+
+[Socket]
+ListenStream={address}
+
+[Install]
+WantedBy=sockets.target
+"""
+
 _TARGET = """\
 [Unit]
 Description=Rollway
@@ -99,8 +111,9 @@ REDIS_URL=redis://:PASSWORD@redis.internal:6379/0
 # Where proxies reach the replicas of this host; its name is ROLLWAY_HOST, the host name if left out.
 ROLLWAY_HOST_ADDRESS=10.0.0.1
 
-# Where the server for proxies listens, the second port for Envoy; and the secret (32 characters or more) that tokens
-# of proxies are made from.
+# Where the server for proxies listens, the second port for Envoy, and the server for people. Where their socket units
+# are enabled, the address of ROLLWAY_API_PORT and of ROLLWAY_PEOPLE_PORT stands there.
+# ROLLWAY_PROXY_KEY: the secret (32 characters or more) that tokens of proxies are made from.
 ROLLWAY_API_HOST=127.0.0.1
 ROLLWAY_API_PORT=7070
 ROLLWAY_DISCOVERY_PORT=7073
@@ -121,11 +134,15 @@ FLOWER_BASIC_AUTH=rollway:PASSWORD
 
 @dataclass(frozen=True, slots=True)
 class SystemdService:
-    """One unit: its description, its command line, and what only this one has in its section [Service]."""
+    """One unit: its description, its command line, and what only this one has in its section [Service].
+
+    `address`: where it listens, if systemd keeps that for it.
+    """
 
     description: str
     command: Sequence[str]
     more: str = ""
+    address: str = ""
 
 
 _SERVICES: Mapping[str, SystemdService] = {
@@ -133,16 +150,27 @@ _SERVICES: Mapping[str, SystemdService] = {
         f"Rollway worker {_INSTANCE}", worker(f"worker{_INSTANCE}"), _WATCHED + _WORKER
     ),
     "rollway-beat.service": SystemdService("Rollway beat", BEAT, _WATCHED + _CONFINED),
-    "rollway-api.service": SystemdService("Rollway server for proxies", API, _WATCHED + _CONFINED),
-    "rollway-people.service": SystemdService("Rollway server for people", PEOPLE, _WATCHED + _CONFINED),
-    "rollway-flower.service": SystemdService("Flower for Rollway", flower(HOST, _FLOWER_PORT), _CONFINED),
+    "rollway-api.service": SystemdService(
+        "Rollway server for proxies", API, _WATCHED + _CONFINED, f"{HOST}:{_API_PORT}"
+    ),
+    "rollway-people.service": SystemdService(
+        "Rollway server for people", PEOPLE, _WATCHED + _CONFINED, f"{HOST}:{_PEOPLE_PORT}"
+    ),
+    "rollway-flower.service": SystemdService(
+        "Flower for Rollway", flower(HOST, _FLOWER_PORT), _CONFINED, f"{HOST}:{_FLOWER_PORT}"
+    ),
 }
 
 
 def files(user: str, environment_file: str) -> dict[str, str]:
     """Each file's text by its name. `user`: as whom all of it runs, and who owns /var/lib/rollway."""
     units = {name: _unit(service, user, environment_file) for name, service in _SERVICES.items()}
-    return {**units, "rollway.target": _TARGET, "rollway.environment": _ENVIRONMENT}
+    sockets = {
+        name.replace(".service", ".socket"): _SOCKET.format(description=service.description, address=service.address)
+        for name, service in _SERVICES.items()
+        if service.address
+    }
+    return {**units, **sockets, "rollway.target": _TARGET, "rollway.environment": _ENVIRONMENT}
 
 
 def _unit(service: SystemdService, user: str, environment_file: str) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from api.people.settings import PeopleSettings
-from api.settings import ApiSettings
+from api.people.settings import PEOPLE_PORT, PeopleSettings
+from api.settings import API_PORT, ApiSettings
 from db.connection.settings import DatabaseSettings
 from domain.installation.contract import WRONG_INSTALLATION
 from stack.home.folder import project_root
@@ -27,6 +27,7 @@ SERVICES = {
     "rollway-people.service",
     "rollway-flower.service",
 }
+SOCKETS = {"rollway-api.socket", "rollway-people.socket", "rollway-flower.socket"}
 
 
 @pytest.fixture
@@ -47,7 +48,8 @@ def section(unit: Path, name: str = "Service") -> dict[str, str]:
 def test_every_service_reads_the_file_runs_as_the_user_and_is_not_started_again_where_that_changes_nothing(
     folder: Path,
 ) -> None:
-    assert {file.name for file in folder.iterdir()} == {*SERVICES, "rollway.target", "rollway.environment"}
+    files = {*SERVICES, *SOCKETS, "rollway.target", "rollway.environment"}
+    assert {file.name for file in folder.iterdir()} == files
     for name in SERVICES:
         service = section(folder / name)
         assert (service["User"], service["Group"], service["EnvironmentFile"]) == ("web", "web", "/etc/web")
@@ -55,6 +57,13 @@ def test_every_service_reads_the_file_runs_as_the_user_and_is_not_started_again_
         assert (service["StateDirectoryMode"], service["UMask"]) == ("0700", "0077")
         assert int(service["LogRateLimitBurst"]) > 0
         assert section(folder / name, "Unit")["PartOf"] == section(folder / name, "Install")["WantedBy"]
+
+
+def test_the_ports_of_servers_are_kept_by_sockets_of_the_same_name(folder: Path) -> None:
+    addresses = {name: section(folder / name, "Socket")["ListenStream"] for name in SOCKETS}
+    assert addresses == dict(
+        zip(sorted(SOCKETS), (f"127.0.0.1:{port}" for port in (API_PORT, 5555, PEOPLE_PORT)), strict=True)
+    )
 
 
 def test_of_a_worker_alone_only_the_main_process_is_ended(folder: Path) -> None:
