@@ -23,8 +23,8 @@ from tests.compose.steps import OF_OUR_OWN_ENGINE, STEPS
 from tests.support.docker.docker_engine import NoEngineError
 
 STAND_INS = """\
-STAND-INS, NOT THE REAL IMAGES: postgres:18, valkey/valkey:8, envoyproxy/envoy and python:3.12-slim are made of this
-machine's programs and the servers of the wheels. The engine is our own, in a network that leads nowhere."""
+STAND-INS, NOT THE REAL IMAGES: those of Postgres, Valkey, Envoy and Python are made of this machine's programs and the
+servers of the wheels. The engine is our own, in a network that leads nowhere."""
 
 
 def main() -> int:

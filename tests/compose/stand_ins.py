@@ -18,8 +18,8 @@ import docker
 SITE = Path(sysconfig.get_path("purelib"))
 IMAGES = Path(__file__).parent / "images"
 NAMES = {
-    "postgres": "postgres:18",
-    "valkey": "valkey/valkey:8",
+    "postgres": "postgres:18.4",
+    "valkey": "valkey/valkey:9.1.2",
     "envoy": "envoyproxy/envoy:v1.40.0",
     "python": "python:3.12-slim",
 }

@@ -10,13 +10,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+import redis
 import yaml
 
 from cli.main import main
 from stack.home.folder import project_root
 from stack.home.settings import Ports, ServerSettings
+from stack.parts.account import installed_tree
 from stack.parts.envoy import envoy_parts
+from stack.parts.valkey import valkey_part
 from stack.plan import Ready
 from stack.supervisor.child.ready import is_ready
 from stack.supervisor.child.supervised import Child
@@ -59,6 +63,45 @@ def test_docker_compose_takes_the_files_with_passwords_only(docker_compose: str,
 
     assert (taken(PASSWORDS).returncode, taken(PASSWORDS).stderr) == (0, "")
     assert 'is missing, run "make env" once' in taken({}).stderr
+
+
+def test_the_stores_are_the_versions_that_everything_here_is_tested_with(compose: Any, tmp_path: Path) -> None:
+    def version(*command: str | Path) -> str:
+        said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
+        return str(re.findall(r"\d+\.\d+(?:\.\d+)?", said)[0])
+
+    images = {name: compose["services"][name]["image"] for name in ("postgres", "redis")}
+    assert images == {
+        "postgres": f"postgres:{version(installed_tree() / 'bin/postgres')}",
+        "redis": f"valkey/valkey:{version(valkey_part(tmp_path, '').command[0])}",
+    }
+
+
+def test_redis_has_its_password_and_no_command_line_shows_it(compose: Any, tmp_path: Path) -> None:
+    service, port, password = compose["services"]["redis"], free_port(), PASSWORDS["REDIS_PASSWORD"]
+    program = Path(valkey_part(tmp_path, "").command[0])
+    for name, text in (("docker-entrypoint.sh", 'exec "$@"'), ("valkey-server", f'exec {program} "$@"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    *shell, script = service["command"]
+    given = script.replace("$$", "$").replace("valkey-server ", f"valkey-server --port {port} ")
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "REDISCLI_AUTH": password}
+    server = subprocess.Popen([*shell, given], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        with redis.Redis(port=port, password=password) as known, redis.Redis(port=port) as stranger:
+            eventually(lambda: answers(known), what="Valkey answers")
+            assert known.config_get("appendonly", "maxmemory-policy") == {
+                "appendonly": "yes",
+                "maxmemory-policy": "noeviction",
+            }
+            with pytest.raises(redis.AuthenticationError):
+                stranger.ping()
+        process = psutil.Process(server.pid)
+        assert process.name() == "valkey-server"
+        assert password not in " ".join([*service["command"], *process.cmdline()])
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_make_env_makes_passwords_once_and_keeps_what_is_there(tmp_path: Path) -> None:
@@ -118,6 +161,13 @@ def test_a_first_start_has_a_minute_before_its_health_counts_and_migrations_wait
     seconds = {name: _patience(compose["services"][name]["healthcheck"]) for name in {*waited_for, "envoy", "people"}}
     assert {name: patience for name, patience in seconds.items() if patience < 60} == {}
     assert compose["services"]["migrate"]["restart"] == "on-failure:5"
+
+
+def answers(server: redis.Redis) -> bool:
+    try:
+        return bool(server.ping())
+    except redis.ConnectionError:
+        return False
 
 
 def _patience(check: Mapping[str, Any]) -> int:
