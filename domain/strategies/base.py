@@ -12,7 +12,7 @@ from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
-from domain.strategies.kept import kept_whole
+from domain.strategies.kept import kept_whole, sized_as_kept
 from domain.strategies.two_sided import SpecT, TwoSided
 
 StrategyCycleResult = Decision
@@ -42,9 +42,10 @@ class AbstractDeploymentStrategy(TwoSided[SpecT], ABC):
 
     def keep_whole(self, deployment: Deployment, spec: SpecT, now: datetime) -> StrategyCycleResult:
         """Replace what dies while the rollout is held or paused; nothing goes forward."""
+        kept = sized_as_kept(deployment)
         before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
         at_start = replace(deployment, desired_replicas=before)
-        return kept_whole(deployment, self.budget_of(deployment, spec), self.budget_of(at_start, spec), now)
+        return kept_whole(kept, self.budget_of(kept, spec), self.budget_of(at_start, spec), now)
 
     def go_back(self, deployment: Deployment, spec: SpecT, target: UUID, now: datetime) -> StrategyCycleResult:
         """Take the next step of the way back to the revision `target`, within the same budget."""

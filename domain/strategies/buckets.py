@@ -133,6 +133,13 @@ def sick_too_long(routes: Iterable[Route], now: datetime) -> tuple[Route, ...]:
     return tuple([route for route in routes if route.status not in _WELL and grace_ends_at(route) <= now])
 
 
+def well_placed(routes: Iterable[Route], now: datetime) -> tuple[Route, ...]:
+    """Leave out those that others come for: who is sick for too long, or on a drained host."""
+    every = tuple(routes)
+    replaced = sick_too_long(every, now)
+    return tuple([route for route in every if not route.is_misplaced and route not in replaced])
+
+
 def next_replaceable_at(routes: Iterable[Route], now: datetime) -> datetime | None:
     """Return when the first of them will have been sick for too long; None: never."""
     ends = (grace_ends_at(route) for route in routes if route.status not in _WELL)

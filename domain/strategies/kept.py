@@ -1,9 +1,11 @@
 """A held or paused rollout goes nowhere, but what dies is replaced, and a new size followed.
 
-n = desired; "new" are live replicas of the deploying revision, "old" others. Those parked on a way back are neither.
+n = desired, and before the first step the size from before; "new" are live replicas of the deploying revision, "old"
+others. Those parked on a way back are neither.
 
-    1  no new one                                 -> converge to the old revision, as at rest; to n, where it has grown
-    2  no old one                                 -> converge to the new revision, as at rest
+    1  no new one                                 -> converge to the old revision, as at rest; to n where that is less,
+                                                     or where old ones have grown beyond the size from before
+    2  no old one, on the way there               -> converge to the new revision, as at rest
     3  more live than the ceiling                 -> drain those above it, the sick first, then new ones
     4  fewer than n, without the sick and (where
        it stands still) the misplaced             -> create old ones, as far as the ceiling leaves room
@@ -23,7 +25,7 @@ from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route
 from domain.model.states import ROLLING_BACK, Verdict
 from domain.model.waits import Waits, WaitsFor
-from domain.strategies.buckets import Buckets, ids, next_replaceable_at, sick_too_long, worst_first
+from domain.strategies.buckets import Buckets, ids, next_replaceable_at, sick_too_long, well_placed, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
 from domain.strategies.sentences import creating, draining, steps
@@ -31,14 +33,15 @@ from domain.strategies.sentences import creating, draining, steps
 
 def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: datetime) -> Decision:
     """One cycle of this ladder. `before`: the budget for the size before the rollout."""
-    current, target = deployment.current_revision_id, deployment.deploying_revision_id
-    if current is None or target is None:
+    current, target, rollout = deployment.current_revision_id, deployment.deploying_revision_id, deployment.rollout
+    if current is None or target is None or rollout is None:
         raise ValueError(f"{deployment.name} is deploying without two revisions")
     parked = Buckets.of(deployment.routes, current, now).parked if deployment.status == ROLLING_BACK else ()
     buckets = Buckets.of((route for route in deployment.routes if route not in parked), target, now)
     if not buckets.target:
-        return converge(deployment, current, _resting(budget if len(buckets.foreign) > before.desired else before), now)
-    if not buckets.foreign:
+        well = len(well_placed(buckets.foreign, now))
+        return converge(deployment, current, _resting(budget if well > before.desired else _less(budget, before)), now)
+    if not buckets.foreign and deployment.status.goes_forward and _has_begun(deployment):
         return converge(deployment, target, _resting(budget), now)
     live = (*buckets.target, *buckets.foreign)
     sick = sick_too_long(live, now)
@@ -58,6 +61,21 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
         return Decision.wait(Waits(WaitsFor.NOTHING, "what stands still is whole"), recheck_at)
     said = steps(creating(create, buckets, budget, "old"), draining(len(drained), budget))
     return Decision.moved(said, changes, now if drained else recheck_at)
+
+
+def sized_as_kept(deployment: Deployment) -> Deployment:
+    """Return the deployment with the size that is kept: until its rollout's first step the one from before."""
+    if deployment.rollout is None or _has_begun(deployment):
+        return deployment
+    return replace(deployment, desired_replicas=deployment.rollout.desired_at_start)
+
+
+def _has_begun(deployment: Deployment) -> bool:
+    return not deployment.stands_still or (deployment.rollout is not None and deployment.rollout.steps > 0)
+
+
+def _less(budget: Budget, before: Budget) -> Budget:
+    return budget if budget.desired < before.desired else before
 
 
 def _resting(budget: Budget) -> Budget:

@@ -6,6 +6,8 @@ from itertools import permutations, product
 from typing import Any
 
 from domain.strategies import parse_policy
+from tests.prove.laws.people import COMMANDS, asked
+from tests.prove.search import moves
 from tests.prove.state import Left, State
 from tests.support.people.people import activate_revision
 from tests.support.pictures.pictures import NOW, READY, V1, V2, resting
@@ -25,7 +27,8 @@ class Start:
     """A rollout of v2 over `n` replicas of v1 that begins now.
 
     `size`: the one that comes with v2. `progress`: the seconds that it may take without progress. `held`: a freeze that
-    pauses rollouts is on. `in_use`: the old revision has answered somebody, and the new one nobody yet.
+    pauses rollouts is on. `in_use`: the old revision has answered somebody, and the new one nobody yet. `moved`:
+    so many moves of a kind world have happened, as far as it comes, and then it was `paused`.
     """
 
     strategy: str
@@ -35,6 +38,8 @@ class Start:
     progress: int | None = None
     held: bool = False
     in_use: bool = False
+    moved: int = 0
+    paused: bool = False
 
     @property
     def name(self) -> str:
@@ -43,10 +48,11 @@ class Start:
         size = f" → {self.size}" if self.size is not None else ""
         progress = f", progress within {self.progress} s" if self.progress else ""
         held, in_use = ", held" if self.held else "", ", in use" if self.in_use else ""
-        return f"{self.strategy} n={self.n}{size}" + (f", {said}" if said else "") + progress + held + in_use
+        moved = f", {'paused ' if self.paused else ''}after {self.moved} moves" if self.moved else ""
+        return f"{self.strategy} n={self.n}{size}" + (f", {said}" if said else "") + progress + held + in_use + moved
 
     def state(self, left: Left) -> State:
-        """Right after the activation."""
+        """Right after the activation, or so many moves later."""
         limits = {"failure_budget": FAILURE_BUDGET, "progress_timeout_seconds": self.progress}
         policy = parse_policy({"strategy": self.strategy, "spec": dict(self.spec), "limits": limits})
         ready = resting(
@@ -61,7 +67,16 @@ class Start:
         deployment = steered.deployment
         assert deployment.rollout is not None
         begun = replace(deployment, rollout=replace(deployment.rollout, in_use=self.in_use))
-        return State(begun, NOW, NOW, policy, left, frozen=self.held)
+        return self._moved(State(begun, NOW, NOW, policy, left, frozen=self.held))
+
+    def _moved(self, state: State) -> State:
+        for _ in range(self.moved):
+            state = next((move.state for move in moves(state) if move.kind), state)
+        if not self.paused:
+            return state
+        pause = asked(state, "pause", COMMANDS["pause"])
+        assert pause is not None
+        return pause.state
 
 
 def starts(most: int) -> Iterator[Start]:
@@ -73,6 +88,7 @@ def starts(most: int) -> Iterator[Start]:
             yield Start(strategy, (), n, size)
         yield Start(strategy, (), most, progress=PROGRESS_SECONDS)
         yield Start(strategy, (), min(most, MOST_HELD), held=True)
+        yield from (Start(strategy, (), n, size, held=True) for n, size in ((1, 2), (2, 1)) if most >= MOST_HELD)
         yield Start(strategy, (), min(most, MOST_HELD), in_use=True)
 
 

@@ -27,6 +27,28 @@ def test_misfortunes_and_commands_at_the_same_time_break_none_either(strategy: s
     assert found.states > 500
 
 
+ROOMY = (("steps", ("5%",)), ("max_surge", 3))
+WIDE = (("steps", ("50%",)), ("max_unavailable", 2), ("replicas", 2))
+
+
+@pytest.mark.parametrize(
+    ("start", "misfortunes"),
+    [
+        (Start("canary", ROOMY, 1, moved=4, paused=True), 2),
+        (Start("canary", WIDE, 2, moved=1, paused=True), 1),
+        (Start("canary", WIDE, 2, held=True), 1),
+        (Start("rolling_update", (("max_surge", 2),), 2, moved=2, paused=True), 2),
+        (Start("blue_green", (), 2, moved=3, paused=True), 2),
+        (Start("recreate", (), 2, moved=3, paused=True), 2),
+    ],
+    ids=lambda start: start.name if isinstance(start, Start) else str(start),
+)
+def test_nor_does_what_befalls_a_rollout_that_stands(start: Start, misfortunes: int) -> None:
+    state = start.state(Left(misfortunes, 0, misfortunes))
+    found = Search(state).run()
+    assert found.law is None, film(state, found.path, found.law or "")
+
+
 @pytest.mark.parametrize(
     ("leads_to", "circle"),
     [([(1,), (2,), ()], None), ([(1, 2), (3,), (3,), ()], None), ([(1,), (2,), (1,)], 1), ([(0,)], 0)],

@@ -23,6 +23,7 @@ from domain.strategies.buckets import Buckets, next_replaceable_at
 from domain.strategies.budget import Budget
 from domain.strategies.canary.sides import above_floor
 from domain.strategies.canary.waiting import for_proxies, soonest
+from domain.strategies.kept import sized_as_kept
 from domain.strategies.two_sided import SpecT
 from domain.strategies.waiting import for_replicas
 from domain.words.numbers import WHOLE, number_of, percent
@@ -42,6 +43,7 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
 
     def keep_whole(self, deployment: Deployment, spec: SpecT, now: datetime) -> Decision:
         """Replace what dies; who is needed for a weight stays, and loses its requests first."""
+        deployment = sized_as_kept(deployment)
         kept = super().keep_whole(deployment, spec, now)
         canary = deployment.rollout.canary if deployment.rollout else None
         if canary is None or canary.weight is None:

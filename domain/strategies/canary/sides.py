@@ -18,7 +18,7 @@ from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route
 from domain.model.states import RouteStatus
 from domain.strategies.base import deploying_revision
-from domain.strategies.buckets import Buckets, ids, worst_first
+from domain.strategies.buckets import Buckets, ids, well_placed, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.canary.steps import CanarySpec, baseline, is_rising, size_at, weight_at
 from domain.strategies.converge import converge
@@ -56,22 +56,26 @@ def sizes_at(spec: CanarySpec, canary: CanaryState, stage: int, budget: Budget) 
     return Sizes(size, size if spec.has_baseline else 0, elder, reached)
 
 
-def sizes_kept(
-    deployment: Deployment, spec: CanarySpec, canary: CanaryState, buckets: Buckets, budget: Budget
+def sizes_kept(  # noqa: PLR0913  (all of one look)
+    deployment: Deployment, spec: CanarySpec, canary: CanaryState, buckets: Buckets, budget: Budget, now: datetime
 ) -> Sizes:
     """The sizes while the rollout stands still: those of its stage, and nobody leaves who came for the next one.
 
-    A weight that is on its way to that of its stage keeps the replicas that it needs by now.
+    A weight that is on its way to that of its stage keeps the replicas that it needs by now. A replica that another one
+    comes for, as it is sick or on a drained host, makes no side larger. A canary that has not begun takes no place of
+    old ones but its own.
     """
     sizes = sizes_at(spec, canary, canary.stage, budget)
     if buckets.live > budget.ceiling or not budget.desired:
         return sizes
-    given, new = canary.weight or 0, len(buckets.target)
+    given, new = canary.weight or 0, len(well_placed(buckets.target, now))
     wanted = needed(budget.keep, given) if is_rising(canary, spec) else sizes.canary
     kept = max(new, wanted if canary.stage else 0)
     young = baseline(deployment, deployment.rollout) if sizes.fresh and deployment.rollout else ()
-    elder = min(budget.desired, max(sizes.elder, len(buckets.foreign) - len(young)))
-    return replace(sizes, canary=kept, fresh=sizes.fresh if canary.stage else len(young), elder=elder)
+    fresh = sizes.fresh if canary.stage else len(well_placed(young, now))
+    elders = len(well_placed((route for route in buckets.foreign if route not in young), now))
+    left = 0 if canary.stage else budget.ceiling - kept - fresh
+    return replace(sizes, canary=kept, fresh=fresh, elder=min(budget.desired, max(sizes.elder, elders, left)))
 
 
 def completed(  # noqa: PLR0913  (all of one look)

@@ -68,6 +68,7 @@ from domain.strategies.canary.steps import (
     weight_of,
 )
 from domain.strategies.canary.waiting import for_a_look, for_proxies, looking, soonest, still_coming, waits_for_sides
+from domain.strategies.kept import sized_as_kept
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from domain.words.numbers import percent
 
@@ -107,17 +108,19 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
 
         A person who paused it looks on instead of the judge.
         """
-        canary = deployment.rollout.canary if deployment.rollout else None
+        rollout = deployment.rollout
+        canary = rollout.canary if rollout else None
         goes_back = deployment.status == ROLLING_BACK
-        if canary is None or canary.weight is None or goes_back:
+        buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
+        is_there = canary is not None and (canary.stage or buckets.target)
+        if rollout is None or canary is None or canary.weight is None or goes_back or not is_there:
             return super().keep_whole(deployment, spec, now)
         judged = judgement(canary, spec, now) if canary.weight and not deployment.paused_at else Judgement()
-        promoted = deployment.rollout is not None and deployment.rollout.promote_requested
-        if judged.harms or (judged.gives_up and not promoted):
+        if judged.harms or (judged.gives_up and not rollout.promote_requested):
             return self._given_up(deployment, spec, judged)
-        buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
+        deployment = sized_as_kept(deployment)
         budget = self.budget_of(deployment, spec)
-        sizes = sizes_kept(deployment, spec, canary, buckets, budget)
+        sizes = sizes_kept(deployment, spec, canary, buckets, budget, now)
         both, moved = completed(deployment, canary, buckets, budget, sizes, now)
         if moved:
             return moved

@@ -6,11 +6,24 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
+from domain.model.states import RouteStatus
 from tests.support.pictures.pictures import PROVISIONING
-from tests.support.rows.deployments import Made, ask, drawn, make_deployment, mark, read, snapshot, start_all, write
+from tests.support.rows.deployments import (
+    Made,
+    ask,
+    become,
+    drawn,
+    make_deployment,
+    mark,
+    read,
+    snapshot,
+    start_all,
+    write,
+)
 from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
 
 CANARY = {"strategy": "canary", "spec": {"steps": ["5%"]}}
+ROLLING_UPDATE = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
 
 
 def test_a_canary_in_use_that_is_scaled_to_0_leaves_and_waits(engine: Engine) -> None:
@@ -78,3 +91,24 @@ def test_blue_is_kept_at_its_size_after_a_scale_down_while_green_waits(engine: E
     start_all(engine)
     serving = [route.revision_id for route in snapshot(engine, made.id).routes if route.is_serving]
     assert serving == [made.v1, made.v1]
+
+
+@pytest.mark.parametrize("policy", [CANARY, ROLLING_UPDATE], ids=lambda policy: policy["strategy"])
+def test_paused_before_its_first_step_a_rollout_to_fewer_replicas_drains_none(
+    engine: Engine, policy: dict[str, Any]
+) -> None:
+    made = make_deployment(engine, "■■■■■■■■", n=8, policy=policy)
+    ask(engine, "activate_revision", deployment="web", revision="v2", desired_replicas=2)
+    ask(engine, "pause", deployment="web")
+    coordinator = coordinator_without_redis(engine)
+    run_until_quiet(coordinator)
+    assert drawn(engine, made.id) == "■■■■■■■■|"
+    become(engine, RouteStatus.UNHEALTHY, made.routes[0])
+    write(engine, "UPDATE routes SET status_changed_at = now() - interval '40 s' WHERE status = 'unhealthy'")
+    for _ in range(3):
+        mark(engine, made.id)
+        run_until_quiet(coordinator)
+        assert drawn(engine, made.id).count("■") >= 7
+        start_all(engine)
+    run_until_quiet(coordinator)
+    assert drawn(engine, made.id) == "■■■■■■■■|"

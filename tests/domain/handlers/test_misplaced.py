@@ -190,7 +190,7 @@ def test_what_stands_still_keeps_an_old_one_or_the_new_revision_would_take_over(
 
 
 def test_what_stands_still_keeps_as_many_as_the_grown_deployment_needs() -> None:
-    grown = deploying("■|▣", 2, s=1, u=0, paused_at=NOW, rollout={"desired_at_start": 1})
+    grown = deploying("■|▣", 2, s=1, u=0, paused_at=NOW, rollout={"desired_at_start": 1, "steps": 2})
     assert decided(grown) == "wait"
 
 

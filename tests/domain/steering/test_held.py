@@ -115,7 +115,7 @@ def test_a_size_that_comes_with_the_new_revision_waits_with_it() -> None:
 
 
 def test_old_ones_that_came_up_beside_a_canary_stay_until_the_new_size_has_others() -> None:
-    grown = {"desired_at_start": 0, "desired_with_revision": 2}
+    grown = {"desired_at_start": 0, "desired_with_revision": 2, "steps": 4}
     assert drawn(stands("held", "■■|", SURGE, 2, rollout=grown)) == "wait"
     assert drawn(stands("held", "■|", SURGE, 2, rollout=grown)) == "create 1"
 

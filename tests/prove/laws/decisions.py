@@ -1,6 +1,7 @@
 """What must hold at every step that a handler takes. Each law is the sentence that is printed when it is broken."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from domain.cycle.after import routes_after
@@ -26,6 +27,7 @@ def broken_by_decision(state: State, decision: ClassifiedDecision, after: State)
     """The first law that this step breaks: by what it changes, by how it ends, by when it looks again."""
     if decision.verdict is Verdict.ERROR:
         return f"a decision never fails: {decision.reason}"
+    state = replace(state, deployment=replace(state.deployment, hold=decision.deployment.hold))
     for sentence in (
         *_by_changes(state, decision),
         *broken_by_weight(state, decision),

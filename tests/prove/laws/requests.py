@@ -66,7 +66,8 @@ def _floor(deployment: Deployment) -> int:
     if rollout is None:
         return promised(deployment).keep
     sizes = [size for size in (rollout.desired_at_start, rollout.desired_with_revision) if size is not None]
-    return min(promised(replace(deployment, desired_replicas=size)).keep for size in sizes)
+    moving = replace(deployment, paused_at=None, hold=None)
+    return min(promised(replace(moving, desired_replicas=size)).keep for size in sizes)
 
 
 def _in_traffic(deployment: Deployment) -> DeploymentInTraffic:

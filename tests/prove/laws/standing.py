@@ -84,6 +84,8 @@ def _wanted(before: Deployment, rollout: Rollout | None) -> int:
         return before.desired_replicas
     if rollout.policy.strategy == "blue_green" or before.status.sub_step is DeploymentSubStep.ROLLING_BACK:
         return rollout.desired_at_start
+    if before.stands_still and not rollout.steps:
+        return rollout.desired_at_start
     return min(before.desired_replicas, rollout.desired_at_start)
 
 

@@ -6,6 +6,8 @@ blue-green until the promotion     b + n      b
 blue-green, the promotion itself              n
 recreate                           n          0; old and new never at the same time
 the way back                       as above with n = b, which is the size that is wanted then
+held or paused, before its first   as above with n = b, but for blue-green
+step
 outside a rollout                  n + 1      n
 there, without surge               n          n; n - 1 while a replica is misplaced
 """
@@ -47,6 +49,8 @@ def promised(deployment: Deployment) -> Promised:
     before = rollout.desired_at_start
     spec = rollout.policy.spec.model_dump()
     counts = spec["count_stopping"]
+    if deployment.stands_still and not rollout.steps and rollout.policy.strategy != "blue_green":
+        n = before
     match rollout.policy.strategy:
         case "blue_green":
             return Promised(n, before + n, before, n, counts)
