@@ -1,5 +1,6 @@
 """Who asks, and how often: the token of a request, found in Postgres each time, so that a revoked one is refused."""
 
+import asyncio
 from asyncio import Semaphore
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -27,6 +28,8 @@ _SAFE = ("GET", "HEAD")
 _NOTED_EVERY = timedelta(minutes=1)
 _MOST_WELL_KNOWN = 1_000
 _WRONG_A_SECOND, _WRONG_AT_ONCE = 2.0, 20.0
+_REFUSED_AFTER_SECONDS = 0.1
+"""Who asks too often waits so long for each refusal: a flood costs others little, and Postgres nothing."""
 _LOOKS_AT_ONCE = 4
 """Looks for secrets that were not shown before: so much of Postgres, and of the threads, strangers may take."""
 _EVERYBODY = ""
@@ -47,7 +50,7 @@ class Access:
     rates: Rates
     work: Work
     observed: ObservedAsking = field(default_factory=ObservedAsking)
-    _well_known: OrderedDict[str, None] = field(default_factory=OrderedDict, repr=False)
+    _well_known: OrderedDict[str, str] = field(default_factory=OrderedDict, repr=False)
     _looking: Semaphore = field(default_factory=lambda: Semaphore(_LOOKS_AT_ONCE))
     _guessing: Semaphore = field(default_factory=lambda: Semaphore(1))
     _strangers: Rates = field(default_factory=lambda: Rates(_WRONG_A_SECOND, _WRONG_AT_ONCE))
@@ -81,11 +84,13 @@ class Access:
 
     async def _known(self, request: Request, secret: str, shown: _Shown, wrong: str) -> Token:
         address = request.client.host if request.client else ""
+        if (who := self._well_known.get(secret)) and self.rates.is_spent(who):
+            await asyncio.sleep(_REFUSED_AFTER_SECONDS)
+            self.rates.refuse_next(who)
         found = await self._looked_up(address, secret, shown) if secret else None
         if found is None:
             raise self._refused(address, secret, wrong)
-        self.keep(secret)
-        self.rates.take(f"the token {found.name}")
+        self.rates.take(self.keep(secret, found))
         return found
 
     async def _looked_up(self, address: str, secret: str, shown: _Shown) -> Token | None:
@@ -101,12 +106,13 @@ class Access:
         async with lane:
             return await run_in_threadpool(self._find, secret, shown)
 
-    def keep(self, secret: str) -> None:
+    def keep(self, secret: str, token: Token) -> str:
         """Remember who was let in: who guesses from the same address, as behind a proxy, holds that one up no more."""
-        self._well_known[secret] = None
+        who = self._well_known[secret] = f"the token {token.name}"
         self._well_known.move_to_end(secret)
         if len(self._well_known) > _MOST_WELL_KNOWN:
             self._well_known.popitem(last=False)
+        return who
 
     def _refused(self, address: str, secret: str, wrong: str) -> NoTokenError:
         if not secret:

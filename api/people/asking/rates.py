@@ -43,8 +43,12 @@ class Rates:
 
     def take(self, who: str) -> None:
         """One request. Raises TooManyRequestsError, which says after how many seconds the next one may come."""
-        self.refuse_spent(who, f"{who} may ask {self.rate:g} times a second for long")
+        self.refuse_next(who)
         self.spend(who, 1)
+
+    def refuse_next(self, who: str) -> None:
+        """Raises TooManyRequestsError where `take` would, and takes none."""
+        self.refuse_spent(who, f"{who} may ask {self.rate:g} times a second for long")
 
     def refuse_spent(self, who: str, why: str) -> None:
         """Raises TooManyRequestsError for who has none left, and takes none."""

@@ -134,7 +134,7 @@ class Site:
             return page("login", 401, then=then, wrong=wrong)
         session, engine = secrets.token_urlsafe(SECRET_BYTES), self._access.engine
         await run_in_threadpool(in_transaction, engine, lambda connection: begin_session(connection, session, token))
-        self._access.keep(session)
+        self._access.keep(session, token)
         answer = RedirectResponse(f"/login/kept?then={quote(then)}", 303, HEADERS)
         lasts = int(SESSION_LASTS.total_seconds())
         answer.set_cookie(SESSION_COOKIE, session, lasts, httponly=True, samesite="strict", secure=True)

@@ -119,10 +119,12 @@ def _reading(read: Read, engine: Engine, access: Access) -> Answer:
 async def answered(engine: Engine, read: Read, token: Token, request: Request, body: bytes | None) -> Response:
     """What is read for who shows the token; `body`: of a POST. Raises its refusals, and TooManyRequestsError."""
     asked = allowed(read, token, request, body)
-    found = await run_in_threadpool(look, engine, read, asked)
-    if read.afterwards:
+    if not read.afterwards:
+        found = await run_in_threadpool(look, engine, read, asked)
+    else:
         who = f"the token {token.name}"
         with _OF_A_TOKEN.place(who, f"{who} waits for hosts {_OF_A_TOKEN.most} times already"):
+            found = await run_in_threadpool(look, engine, read, asked)
             found = plain(await get_running_loop().run_in_executor(_WAITING, read.finish, asked, found))
     return JSONResponse(found, headers={**_PRIVATE, **(_etag(found) if read.has_etag else {})})
 

@@ -2,18 +2,21 @@
 
 import socket
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
+from sqlalchemy import Engine
 
 from api.people.asking.rates import Rates
 from api.people.asking.work import Work
 from api.people.problems import TooManyRequestsError
+from db.connection.engine import transaction
 from domain.installation.tokens import Role, Token
 from tests.support.people.people_api import People, people_process
 from tests.support.rows.deployments import make_deployment, read
@@ -68,6 +71,42 @@ def test_a_token_waits_for_silent_hosts_twice_at_once_and_leaves_places_to_other
         eventually(lambda: any(each.done() and each.result() == 429 for each in many), what="one is refused")
         assert pool.submit(logs, other).result() == 200
         assert sorted(each.result() for each in many) == [200] * 2 + [429] * 6
+
+
+@contextmanager
+def locked(engine: Engine, table: str) -> Iterator[None]:
+    """Nobody else reads the table until the block ends."""
+    with transaction(engine) as connection:
+        connection.execute(f"LOCK TABLE {table}")
+        connection.execute("SELECT 1").fetchall()
+        yield
+
+
+def test_who_asks_for_logs_too_often_is_refused_before_anything_is_read(people: People) -> None:
+    name = make_deployment(people.engine, "■", name="unread").name
+    with people.client(Role.OPERATOR) as curious, ThreadPoolExecutor(3) as pool:
+        with locked(people.engine, "deployments"):
+            many = [pool.submit(curious.post, f"/v1/deployments/{name}/logs", json={}) for _ in range(3)]
+            eventually(lambda: any(each.done() and each.result().status_code == 429 for each in many), what="a refusal")
+        assert sorted(each.result().status_code for each in many) == [200, 200, 429]
+
+
+def test_who_asks_too_often_is_refused_slowly_and_postgres_is_not_asked(
+    module_database: str, redis_server: EmbeddedServer, tmp_path: Path
+) -> None:
+    small = people_process(module_database, redis_server.url, tmp_path, ROLLWAY_PEOPLE_RATE="0.5")
+    small.start()
+    slow = People(small, module_database)
+    try:
+        with slow.client(Role.VIEWER) as often:
+            assert [often.get("/v1/signs-of-life").status_code for _ in range(2)] == [200, 200]
+            with locked(slow.engine, "tokens"):
+                refused = often.get("/v1/signs-of-life")
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
+        assert refused.elapsed.total_seconds() >= 0.1
+    finally:
+        small.end(kill=True)
+        slow.engine.dispose()
 
 
 def test_a_token_has_one_plan_at_a_time_and_the_next_is_refused_at_once(people: People) -> None:
