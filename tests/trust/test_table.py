@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from domain.installation.tokens import Role
+from runtime.process.pool import POOLS
 
 PAGE = Path(__file__).parents[2] / "docs" / "trust.md"
 TEXT = PAGE.read_text(encoding="utf-8").partition("## Who can do what")[2].partition("\n## ")[0]
@@ -34,6 +35,13 @@ def test_each_cell_is_shown_by_a_test(row: list[str]) -> None:
 def test_no_lead_is_left_over() -> None:
     named = {name for row in ROWS[1:] for cell in row[1:] for name in CELL.findall(cell)}
     assert named == set(LEADS)
+
+
+def test_the_rules_for_a_firewall_are_for_the_number_of_every_account() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    of_all, of_few = (f"{each.numbers.start}{{}}{each.numbers.stop - 1}" for each in POOLS)
+    assert f"meta skuid != {of_all.format('-')} accept" in text
+    assert f"from {of_few.format(' to ')}" in text
 
 
 @pytest.mark.parametrize("role", Role)
