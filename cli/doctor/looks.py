@@ -167,6 +167,11 @@ def missing_walls(engine: Engine) -> Findings:
     return Findings(found, document={"unwalled": found})
 
 
+def held_replicas(_: Engine) -> Findings:
+    """Who holds the lock on all replicas of this machine for long."""
+    return Findings(list(signs.held_up()))
+
+
 def secrets_of_others(engine: Engine) -> Findings:
     """The hosts where an operator of one deployment may hand another one's secrets to a program of his own."""
     by_host = in_transaction(engine, secrets_for_all)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from cli.doctor.looks import (
     certificates_that_fail,
     drifted,
+    held_replicas,
     impossible_states,
     lost_hosts,
     messages_aside,
@@ -138,6 +139,12 @@ QUESTIONS: Sequence[DoctorQuestion] = (
         untold_events,
         "'rollway subscriptions' shows them; the receiver must answer, or 'rollway unsubscribe NAME' ends it",
         metric="rollway_events",
+    ),
+    DoctorQuestion(
+        "May replicas of this machine be started and stopped?",
+        held_replicas,
+        "'kill -9' ends that process; the supervisor, or systemd, starts a worker anew, and no replica ends with it",
+        ExitCode.REFUSED,
     ),
     DoctorQuestion(
         "Is what runs kept from what steers it?",

@@ -14,6 +14,7 @@ from db.views.deployment_view import DeploymentView
 from db.views.fleet.signs import SignsOfLife
 from domain.replicas.silence import BEAT_MISSED_AFTER, MISSED_AFTER
 from domain.words.numbers import duration
+from runtime.machine.file_lock import named, stuck_holder_of
 from stack.errors import StackError
 from stack.home.folder import find_home
 
@@ -43,6 +44,14 @@ def missing_walls(signs: SignsOfLife) -> Iterator[str]:
         with suppress(StackError):  # its files are somebody else's
             way = advice(find_home(os.environ))
         yield f"{sentence}; here {way}" if way else sentence
+
+
+def held_up() -> Iterator[str]:
+    """A sentence where one process of this machine holds up all starts and stops of replicas here."""
+    with suppress(StackError):  # its files are somebody else's
+        lock = find_home(os.environ).replicas_lock
+        if pid := stuck_holder_of(lock):
+            yield f"{named(pid)} holds {lock}: no replica of this host is started or stopped until it lets go or ends"
 
 
 def waits_for_person(view: DeploymentView) -> str:

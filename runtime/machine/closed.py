@@ -1,6 +1,7 @@
 """Finds the folder that keeps another user from a path, also behind symbolic links."""
 
 import os
+import pwd
 import stat
 from pathlib import Path
 
@@ -17,17 +18,24 @@ def closed_folder(path: Path) -> Path | None:
         step = here / left.pop(0)
         try:
             found = step.lstat()
+            target = step.readlink() if stat.S_ISLNK(found.st_mode) else None
         except OSError:
             return None
-        if stat.S_ISLNK(found.st_mode) and links < _MOST_LINKS:
+        if target is not None and links < _MOST_LINKS:
             links += 1
-            target = Path(os.path.normpath(here / step.readlink()))
-            left, here = [*_parts(target), *left], Path("/")
+            left, here = [*_parts(Path(os.path.normpath(here / target))), *left], Path("/")
             continue
         if stat.S_ISDIR(found.st_mode) and not found.st_mode & stat.S_IXOTH:
             return step
         here = step
     return None
+
+
+def way_in(closed: Path, home: Path) -> str:
+    """What lets another user reach what lies behind that folder. Root's own folder and `home` are never opened."""
+    if any(closed.is_relative_to(kept) for kept in (Path(pwd.getpwuid(0).pw_dir), home)):
+        return "it must stay closed, so put what is run where every user may enter, as in /opt or /srv"
+    return f"'chmod o+x {closed}' lets it pass"
 
 
 def _parts(path: Path) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _RETRY_SECONDS = 0.002
+_LONG_SECONDS = 0.5
+_LONGEST_COMMAND = 80
 _LOCKS = Path("/proc/locks")
 """1: FLOCK  ADVISORY  WRITE 4711 fe:01:4202 0 EOF"""
 
@@ -39,11 +41,32 @@ def holder_of(path: Path) -> int | None:
     return next((int(pid) for _, kind, _, _, pid, at, *_ in rows if (kind, at) == ("FLOCK", where)), None)
 
 
+def stuck_holder_of(path: Path) -> int | None:
+    """The pid of who holds the lock on `path` for longer than anybody should; None when nobody does."""
+    pid = holder_of(path)
+    if pid is None:
+        return None
+    time.sleep(_LONG_SECONDS)
+    return pid if holder_of(path) == pid else None
+
+
+def named(pid: int) -> str:
+    """Say which process that is: process 4711 (python -m celery worker)."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        words = []
+    command = " ".join(words).strip()[:_LONGEST_COMMAND]
+    return f"process {pid} ({command})" if command else f"process {pid}"
+
+
 def _wait_for(descriptor: int, path: Path, patience_seconds: float) -> None:
     deadline = time.monotonic() + patience_seconds
     while not _is_taken_by_us(descriptor):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"another process has held {path} for {patience_seconds:g} s")
+            pid = holder_of(path)
+            who = named(pid) if pid else "another process"
+            raise TimeoutError(f"{who} has held {path} for {patience_seconds:g} s")
         time.sleep(_RETRY_SECONDS)
 
 

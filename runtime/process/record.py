@@ -23,9 +23,10 @@ _log = structlog.get_logger(__name__)
 
 
 class ReplicaRecord(BaseModel):
-    """One replica. Without `process` it is starting. The grace is what its revision says, from SIGTERM to SIGKILL.
+    """One replica. The grace is what its revision says, from SIGTERM to SIGKILL.
 
-    It ends with its process; one that was asked to end, with the last one of its process group.
+    It ends with its process; one that was asked to end, with the last one of its process group. Until it has `begun`,
+    its process is held by `starter`, and ends with that one; a record without a process is of a version before.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -36,6 +37,8 @@ class ReplicaRecord(BaseModel):
     port: int
     address: str = LOOPBACK
     process: Identity | None = None
+    starter: Identity | None = None
+    begun: bool = True
     log_keeper: Identity | None = None
     stop_grace_seconds: float = 10.0
     asked_to_end: bool = False
@@ -61,6 +64,13 @@ class ReplicaRecord(BaseModel):
             return self
         return self.model_copy(update={"ended": True, "exit_code": exit_code(self.process)})
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it never became a replica, and nobody is there any more who could make it one."""
+        if self.begun:
+            return self.process is None
+        return not is_alive(self.process) and not is_alive(self.starter)
+
     def _runs(self, process: Identity) -> bool:
         return is_alive(process) or (self.asked_to_end and group_is_alive(process))
 
@@ -82,6 +92,11 @@ class RecordFolder:
     def __init__(self, home: Path) -> None:
         self._folder = home / "replicas"
 
+    @property
+    def lock_file(self) -> Path:
+        """Whoever holds it holds up every start and stop of this host."""
+        return self._folder / ".lock"
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Exclusive among all threads and processes of this host. Raises TimeoutError after 30 s of waiting.
@@ -90,7 +105,7 @@ class RecordFolder:
         killed after 5 s, where the system says who holds it. What it left half done is cleared up as after any kill.
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._folder / ".lock"
+        path = self.lock_file
         with ExitStack() as held:
             try:
                 held.enter_context(file_lock(path, _STANDSTILL_SECONDS))

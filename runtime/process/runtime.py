@@ -1,26 +1,32 @@
 """Replicas as operating-system processes of this host, which outlive the worker that started them."""
 
+import os
 import signal
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
-from runtime.machine.identity import is_alive, send_to_group, wait_for_end
+from runtime.machine.identity import identify, is_alive, send_to_group, wait_for_end
 from runtime.machine.ports import REPLICA_PORTS
 from runtime.process.accounts import Accounts, Owners, account_of
+from runtime.process.begin.limits import ProcessLimits
+from runtime.process.begin.spawn import BEGIN_SECONDS, Confines, HeldProcess, hold
+from runtime.process.begin.surroundings import Surroundings
 from runtime.process.family import kill_family
 from runtime.process.keeper import kept_log
-from runtime.process.limits import ProcessLimits
 from runtime.process.logs import ProcessLogs
 from runtime.process.ports import given_port
 from runtime.process.record import LOOPBACK, RecordFolder, ReplicaRecord, pids_of
-from runtime.process.spawn import Surroundings, spawn
 from runtime.process.table import adopt_child, drop_children_except, sightings
 
 _LOG_PATIENCE_SECONDS = 1.0
+_BEGIN_PATIENCE_SECONDS = 2 * BEGIN_SECONDS
+_LOOK_AGAIN_SECONDS = 0.01
 
 
 class ProcessRuntime:
@@ -29,8 +35,8 @@ class ProcessRuntime:
     Replicas are told to listen on `address`, where proxies reach this host. They get the variables `also` of this
     process's environment besides those that every replica gets, and run as one of `accounts`, within `limits`.
 
-    Records are in `home`/replicas, logs in `home`/logs/replicas. A record is written before the process is spawned and
-    again with its pid; a process that a crash left without either is found by ROLLWAY_ROUTE in its environment.
+    Records are in `home`/replicas, logs in `home`/logs/replicas. A process becomes a replica once its record is
+    written, and ends if its worker does before; one whose record is lost is found by ROLLWAY_ROUTE in its environment.
     """
 
     def __init__(  # noqa: PLR0913 -- of these callers name what is not usual
@@ -56,14 +62,16 @@ class ProcessRuntime:
         """Start the replica of this route id, or return the one that was started before, even if it has ended.
 
         Raises ReplicaStartError when the command cannot be run or no port is free, and OSError when `home` cannot be
-        written; nothing is remembered then.
+        written, or nobody knows in time what became of it; nothing is remembered then.
         """
-        known = self._settled(self._records.read(request.route_id))
-        if known:
-            return known.replica
-        with self._records.locked():
-            records = self._records.all()
-            return (self._resolve(request.route_id, records) or self._spawn(request, records)).replica
+        deadline = time.monotonic() + _BEGIN_PATIENCE_SECONDS
+        while True:
+            known = self._settled(self._records.read(request.route_id)) or self._hold(request)
+            if isinstance(known, _Held):
+                return self._let_begin(known).replica
+            if known.begun or time.monotonic() > deadline:  # nobody is held for so long
+                return known.replica
+            time.sleep(_LOOK_AGAIN_SECONDS)
 
     def find(self, route_id: UUID) -> Replica | None:
         """The replica of this route id, running or ended; None when it was never started or was forgotten."""
@@ -126,8 +134,8 @@ class ProcessRuntime:
             return self._resolve(route_id, self._records.all())
 
     def _settled(self, record: ReplicaRecord | None) -> ReplicaRecord | None:
-        """The record as it is now, noting an end; None when it names no process, which `_resolve` clears up."""
-        if record is None or record.process is None:
+        """The record as it is now, noting an end; None where there is no replica, which `_resolve` clears up."""
+        if record is None or record.is_nothing:
             return None
         seen = record.as_seen()
         if seen != record:
@@ -139,7 +147,7 @@ class ProcessRuntime:
     def _resolve(self, route_id: UUID, records: Mapping[UUID, ReplicaRecord]) -> ReplicaRecord | None:
         """Under the lock: the replica as it is. A process whose record is unfinished, broken or missing is adopted."""
         record = records.get(route_id)
-        if record and record.process:
+        if record and not record.is_nothing:
             seen = record.as_seen()
             return record if seen == record else self._note_end(seen)
         sighting = sightings(self._home, self._owners.may_be, pids_of(records)).get(route_id)
@@ -163,28 +171,50 @@ class ProcessRuntime:
         self._records.write(seen)
         return seen
 
-    def _spawn(self, request: ReplicaRequest, records: Mapping[UUID, ReplicaRecord]) -> ReplicaRecord:
-        port = self._free_port(records)
-        record = ReplicaRecord(
-            route_id=request.route_id,
-            deployment=request.deployment,
-            revision=request.revision,
-            port=port,
-            address=self._surroundings.address,
-            stop_grace_seconds=request.spec.stop_grace_seconds,
-        )
-        self._records.write(record)
-        try:
+    def _hold(self, request: ReplicaRequest) -> "ReplicaRecord | _Held":
+        """Hold a process for it, whose record is written; or the replica that somebody else has started meanwhile."""
+        with self._records.locked():
+            records = self._records.all()
+            if known := self._resolve(request.route_id, records):
+                return known
+            port = self._free_port(records)
             account = account_of(request, self._accounts, self._owners.pool)
             env = self._surroundings.variables(request, port, account)
             with kept_log(self._logs.path(request.route_id), self._limits.logs, account) as (output, keeper):
-                child = spawn(request, env, output, account, self._limits)
+                process = hold(request, env, output, Confines(account, self._limits, self._home))
+            record = ReplicaRecord(
+                route_id=request.route_id,
+                deployment=request.deployment,
+                revision=request.revision,
+                port=port,
+                address=self._surroundings.address,
+                process=adopt_child(process.child),
+                starter=identify(os.getpid()),
+                begun=False,
+                log_keeper=keeper,
+                stop_grace_seconds=request.spec.stop_grace_seconds,
+            )
+            try:
+                self._records.write(record)
+            except OSError:
+                process.drop()
+                raise
+            return _Held(record, process)
+
+    def _let_begin(self, held: "_Held") -> ReplicaRecord:
+        """Outside of the lock: however long its command takes to be found, all others of this host are started."""
+        try:
+            held.process.begin()
         except (ReplicaStartError, OSError):
-            self._records.remove(request.route_id)
+            with self._records.locked():
+                self._records.remove(held.record.route_id)
             raise
-        running = record.model_copy(update={"process": adopt_child(child), "log_keeper": keeper})
-        self._records.write(running)
-        return running
+        with self._records.locked():
+            latest = self._records.read(held.record.route_id) or held.record
+            begun = latest.model_copy(update={"begun": True, "starter": None})
+            with suppress(OSError):  # a full disk: others wait for a while before they take it for a replica
+                self._records.write(begun)
+        return begun
 
     def _free_port(self, records: Mapping[UUID, ReplicaRecord]) -> int:
         holders = {record.port: record for record in records.values() if not record.ended}
@@ -194,6 +224,14 @@ class ProcessRuntime:
             return holder is not None and (holder.process is None or is_alive(holder.process))
 
         return given_port(self._ports, is_reserved, self._owners.pool.known())
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A process that waits to become a replica, and its record."""
+
+    record: ReplicaRecord
+    process: HeldProcess
 
 
 def _was_last(record: ReplicaRecord, among: Iterable[ReplicaRecord]) -> bool:

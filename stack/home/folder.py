@@ -55,6 +55,11 @@ class Home:
         """Envoy's bootstraps and sockets."""
         return self.root / "envoy"
 
+    @property
+    def replicas_lock(self) -> Path:
+        """Who starts or stops a replica of this host holds it, as `runtime.process.record` says."""
+        return self.root / "replicas" / ".lock"
+
     def envoy_admin(self, part: str = "envoy") -> Path:
         """The Unix socket of the own pages of the Envoy that is this part."""
         return self.envoy / f"{part}.sock"

@@ -19,9 +19,9 @@ from runtime.docker.runtime import DockerRuntime
 from runtime.external.runtime import ExternalRuntime
 from runtime.probing.probes import Prober
 from runtime.process.accounts import Accounts
-from runtime.process.limits import ProcessLimits
+from runtime.process.begin.limits import ProcessLimits
+from runtime.process.begin.surroundings import inherited
 from runtime.process.runtime import ProcessRuntime
-from runtime.process.spawn import inherited
 from runtime.secrets.host_secrets import HostSecrets
 from tasks.app import app
 from tasks.cycle.coordinator import DeploymentCoordinator

@@ -15,7 +15,7 @@ from domain.installation.log_limits import LogLimits
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.process.accounts import EACH, Accounts
-from runtime.process.limits import ProcessLimits
+from runtime.process.begin.limits import ProcessLimits
 from runtime.process.runtime import ProcessRuntime
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import SLEEPER, ended, is_running, log_of, pid_of

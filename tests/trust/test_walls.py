@@ -9,10 +9,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaStartError
+from runtime.machine.closed import way_in
 from runtime.process.accounts import EACH, POSTGRES_USER, Accounts
 from runtime.process.runtime import ProcessRuntime
 from stack.parts.account import choose_account, installed_tree
@@ -163,3 +165,50 @@ def test_a_start_that_fails_for_a_closed_folder_names_it_and_what_opens_it(
     with pytest.raises(ReplicaStartError) as raised:
         ProcessRuntime(home, accounts=Accounts(EACH)).start(asked)
     assert f"another user may not enter {first}, where it leads: 'chmod o+x {first}' lets it pass" in str(raised.value)
+
+
+@needs_root
+def test_nobody_is_told_to_open_the_home_or_roots_own_folder(home: Path) -> None:
+    inner = home / "valkey"
+    inner.mkdir()
+    home.chmod(0o700)
+    open_parents = [path for path in home.parents if not path.stat().st_mode & 0o001]
+    for folder, closed in ((inner, (open_parents or [home])[-1]), (Path("/root/x"), Path("/root"))):
+        spec = RevisionSpec(command=("env",), working_directory=str(folder))
+        with pytest.raises(ReplicaStartError) as raised:
+            ProcessRuntime(home, accounts=Accounts(EACH)).start(replace(as_user(None), spec=spec))
+        assert f"another user may not enter {closed}" in str(raised.value)
+        assert f"chmod o+x {home}'" not in str(raised.value)
+    assert "chmod" not in str(raised.value)
+    assert "put what is run where every user may enter, as in /opt or /srv" in str(raised.value)
+
+
+@needs_root
+def test_a_link_that_may_not_be_followed_leads_to_no_folder() -> None:
+    code = "import os; from pathlib import Path; from runtime.machine.closed import closed_folder\nos.setuid(65534)\n"
+    code += "print(closed_folder(Path('/proc/1/root/root')))"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert output.stdout == "None\n", output.stderr
+
+
+def test_what_is_told_of_a_closed_folder_never_opens_the_home(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert "chmod" not in way_in(home / "postgres", home)
+    assert way_in(tmp_path, home) == f"'chmod o+x {tmp_path}' lets it pass"
+
+
+LOADED = {"LD_SHOW_AUXV": "1", "LD_DEBUG": "all", "GLIBC_TUNABLES": "x", "BASH_FUNC_umask%%": "() { id; }", "ENV": "/x"}
+
+
+@needs_root
+@pytest.mark.parametrize("name", LOADED)
+def test_no_variable_of_a_deployment_holds_up_another_one(home: Path, name: str) -> None:
+    """What obeys it is the command, as its account: so it says what it says into the log of its own replica."""
+    runtime = ProcessRuntime(home, accounts=Accounts(EACH))
+    spec = RevisionSpec(command=("sleep", "60"), env={name: LOADED[name]})
+    thief = runtime.start(replace(as_user(None), deployment="other", is_walled=True, spec=spec))
+    assert psutil.Process(pid_of(thief)).uids().real != os.getuid()
+    assert psutil.Process(pid_of(thief)).environ()[name] == LOADED[name]
+    assert runtime.start(as_user(None)).running
+    runtime.kill(thief.route_id)
+    ended(runtime, thief.route_id)

@@ -19,7 +19,7 @@ from cli.servers import Reader, made
 from cli.show.addresses import envoy_address, page_address
 from cli.show.callers import callers_words, losing_words
 from cli.show.reached import certificates_in_words, reached_in_words, urls_of
-from cli.show.signs import silent_parts
+from cli.show.signs import held_up, silent_parts
 from cli.show.status import deployment_page, deployments_table, routes_table
 from cli.terminal.exits import UsageError
 from cli.terminal.output import ago, print_json, printer
@@ -101,7 +101,8 @@ def routes(
 
 
 def _page(reader: Reader, name: str | None, lines: int) -> RenderableType:
-    silent = [Text(f"! {sentence}", "yellow") for sentence in silent_parts(signs_of_life(reader))]
+    sentences = (*silent_parts(signs_of_life(reader)), *held_up())
+    silent = [Text(f"! {sentence}", "yellow") for sentence in sentences]
     if name is not None:
         document = reader.ask(DEPLOYMENT, name)
         view = made(DeploymentView, document)

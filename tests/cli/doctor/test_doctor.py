@@ -1,6 +1,7 @@
 """`rollway doctor` asks its questions, and tells what was found, what mends it and how big the tables are."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from cli.doctor.questions import QUESTIONS
 from cli.listed import COMMANDS
 from cli.terminal.exits import ExitCode
 from domain.installation.retention import Retention
+from runtime.process.record import RecordFolder
+from stack.home.folder import find_home
 from tasks.hosts.signs_of_life import SignsGiver
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import HERE, ask, make_deployment, write
@@ -59,6 +62,17 @@ def test_what_is_impossible_makes_doctor_fail_with_what_mends_it(rollway: Rollwa
         "exit": 1,
         "metric": "rollway_impossible_states_total",
     }
+
+
+@pytest.mark.usefixtures("fleet")
+def test_who_holds_up_all_starts_of_this_machine_is_named(rollway: Rollway) -> None:
+    with RecordFolder(find_home(os.environ).root).locked():
+        sentence = f"process {os.getpid()} "
+        assert f"✗ {sentence}" in rollway("doctor").out
+        shown = rollway("status").out
+    assert f"! {sentence}" in shown
+    assert "no replica of this host is started or stopped until it lets go" in shown
+    assert sentence not in rollway("status").out
 
 
 @pytest.mark.decides_wrongly

@@ -11,7 +11,7 @@ import pytest
 from domain.installation.log_limits import LogLimits
 from runtime.base import ReplicaRequest
 from runtime.process.accounts import EACH, Accounts
-from runtime.process.limits import ProcessLimits
+from runtime.process.begin.limits import ProcessLimits
 from runtime.process.logs import ProcessLogs
 from runtime.process.runtime import ProcessRuntime
 from tests.support.stack.waiting import eventually

@@ -188,15 +188,6 @@ def test_what_cannot_be_started_is_told_in_a_sentence_and_not_remembered(
     assert list((home / "replicas").glob("*.json")) == []
 
 
-def test_what_the_system_cannot_run_ends_at_once_and_its_log_says_why(home: Path, runtime: ProcessRuntime) -> None:
-    program = home / "no-program"
-    program.write_bytes(b"\x00\x01\x02")
-    program.chmod(0o755)
-    replica = runtime.start(request((str(program),)))
-    assert ended(runtime, replica.route_id).exit_code == 126
-    assert "Exec format error" in runtime.log_tail(replica.route_id, 1)
-
-
 def test_a_replica_ignores_the_ctrl_c_of_its_worker(home: Path, runtime: ProcessRuntime) -> None:
     replica: Replica = runtime.start(request(python("import time; print('up', flush=True); time.sleep(60)")))
     log_of(runtime, replica.route_id, "up")

@@ -22,12 +22,13 @@ class ProcessLimits:
     files: int = MOST_FILES
     logs: LogLimits = field(default_factory=LogLimits)
 
-    def words(self, *, is_own: bool) -> tuple[str, str, str]:
-        """What `ulimit` is told: open files at first and at most, and processes; empty where there is no limit."""
+    def to_set(self, *, is_own: bool) -> list[tuple[int, int, int]]:
+        """The limits for `setrlimit`: which one, at first and at most. `is_own`: of an account of its deployment."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = self.files if hard == resource.RLIM_INFINITY else min(self.files, hard)
         first = most if soft == resource.RLIM_INFINITY else min(soft, most)
-        return str(first), str(most), str(self._processes()) if is_own else ""
+        processes = [(resource.RLIMIT_NPROC, count, count) for count in ([self._processes()] if is_own else [])]
+        return [(resource.RLIMIT_CORE, 0, 0), (resource.RLIMIT_NOFILE, first, most), *processes]
 
     def _processes(self) -> int:
         wanted = self.processes or _machine_has() // _SHARE

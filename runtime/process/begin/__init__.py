@@ -1,0 +1,1 @@
+"""The begin of a replica's process: what it becomes, within which limits, and with which environment."""
