@@ -24,7 +24,7 @@ _DEPLOYMENTS = """
            (SELECT name FROM revisions WHERE id = d.deploying_revision_id) AS deploying_revision,
            (SELECT jsonb_build_object('strategy', strategy, 'spec', spec, 'limits', limits)
               FROM policies WHERE deployment_id = d.id) AS policy,
-           d.reason, d.degraded_reason, d.retry_at,
+           d.reason, d.degraded_reason, CASE WHEN d.retry_at > clock_timestamp() THEN d.retry_at END AS retry_at,
            CASE WHEN d.came_up_at >= d.last_failed_at THEN 0 ELSE d.failed_starts END AS failed_starts,
            d.failed_revision_id, d.due_at, coalesce(d.waits_for, '') AS waits_for, d.paused_at, d.phase_started_at,
            d.count_stopping, d.may_surge, d.created_at, d.maintenance, clock_timestamp() AS now

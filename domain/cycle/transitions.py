@@ -1,6 +1,6 @@
 """Classify a decision: apply the limits to its verdict, and find the next status in the handler's table."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -154,10 +154,17 @@ def _degraded(
         case None:
             return deployment.degraded_reason, deployment.retry_at
         case False:
-            return unproven(deployment, now) or (None, None)
+            return unproven(_with_current(deployment, transition.revision), now) or (None, None)
         case True:
             soonest = now + timedelta(seconds=RETRY_SECONDS)
             return reason, max(soonest, held_until(deployment) or soonest)
+
+
+def _with_current(deployment: Deployment, move: RevisionMove) -> Deployment:
+    """Return the deployment as it stands then: what a revision did that leaves is not held against the next one."""
+    if move is not RevisionMove.SWAP:
+        return deployment
+    return replace(deployment, current_revision_id=deployment.deploying_revision_id)
 
 
 def _desired(decision: Decision, deployment: Deployment, to: DeploymentLifecycleStatus) -> int:

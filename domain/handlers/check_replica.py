@@ -1,9 +1,10 @@
 """check_replica: a ready deployment starts scaling if its replicas are not what they should be.
 
-scaling gave up, or starts fail, and it is too early to try again    -> wait until then
+scaling gave up, and it is too early to try again                    -> wait until then
 the count is wrong, a replica runs another revision, is out of
 traffic, misplaced, or has been sick for too long                    -> scaling
-all is well, but the deployment is still marked as degraded          -> scaling, which removes the mark
+all is well, but the deployment is still marked as degraded          -> scaling, which removes the mark; for short
+                                                                        lives once a minute is over without one
 an autoscaling rule fires                                            -> scaling, to the count of the rule
 otherwise                                                            -> wait; look again when a sick replica
                                                                         has been sick for too long
@@ -20,7 +21,7 @@ from domain.model.deployment import Deployment
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle, Verdict
 from domain.model.waits import Waits, WaitsFor
-from domain.strategies.backoff import held_until
+from domain.strategies.backoff import proven_at, unproven
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, resting_budget
 from domain.strategies.waiting import for_replicas
@@ -72,8 +73,6 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
         return _degraded(deployment, deployment.retry_at)
     if deployment.current_revision_id is None:
         raise ValueError(f"{deployment.name} is ready without a revision")
-    if deployment.degraded_reason is not None and (start_at := held_until(deployment)) and now < start_at:
-        return _degraded(deployment, start_at)
     buckets = Buckets.of(deployment.routes, deployment.current_revision_id, now)
     if off := _off(buckets, len(buckets.replaceable(now)), deployment.desired_replicas):
         return Decision.success(off)
@@ -82,6 +81,8 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
         said = f"{len(buckets.sick)} unhealthy, replaced unless back soon"
         return Decision.wait(for_replicas(said, buckets, budget, now), next_at)
     if deployment.degraded_reason is not None:
+        if mark := unproven(deployment, now):
+            return _degraded(deployment, proven_at(mark[1]))
         return Decision.success("nothing is off any more, so the mark can go")
     said = f"{len(buckets.ready)} of {number_of(deployment.desired_replicas, 'replica')} healthy"
     if buckets.starting:

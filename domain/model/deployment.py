@@ -93,8 +93,9 @@ class StartFailures:
 class Deployment:
     """The snapshot of one deployment: its row, its running rollout, and its routes that are not gone yet.
 
-    `phase_attempts`: errors in a row since `phase_started_at`. `degraded_reason`: why scaling gave up; it tries again
-    at `retry_at`. `count_stopping`, `may_surge`: as its policy says, outside a rollout.
+    `phase_attempts`: errors in a row since `phase_started_at`. `degraded_reason`: why scaling gave up, which tries
+    again at `retry_at`; or that replicas end soon after they have come up, where `retry_at` is over.
+    `count_stopping`, `may_surge`: as its policy says, outside a rollout.
     `hold`: why the rollout may not go forward now. `autoscaling`: rules and their values, loaded where it is ready.
     """
 

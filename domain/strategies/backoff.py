@@ -51,14 +51,17 @@ def is_proven(failures: StartFailures, now: datetime) -> bool:
 
 
 def unproven(deployment: Deployment, now: datetime) -> tuple[str, datetime] | None:
-    """Say why a deployment with all its replicas is called degraded, and until when; None when it is not."""
+    """Say why a deployment with all its replicas is called degraded, and since when; None when it is not.
+
+    Nothing is given up by that: what it lacks is replaced, and `proven_at` ends it.
+    """
     failures = deployment.start_failures
     if failures is None or failures.revision_id != deployment.current_revision_id or failures.came_up_at is None:
         return None
     if failures.short_lives < SHORT_LIVES or is_proven(failures, now):
         return None
     often = f"replicas failed {failures.short_lives} times in a row soon after they had come up"
-    return f"{often}; the last one has not been well for {PROVEN_SECONDS} s yet", proven_at(failures.came_up_at)
+    return f"{often}; the last one has not been well for {PROVEN_SECONDS} s yet", failures.came_up_at
 
 
 def proven_at(came_up_at: datetime) -> datetime:

@@ -40,10 +40,12 @@ WIDE = (("steps", ("50%",)), ("max_unavailable", 2), ("replicas", 2))
         (Start("rolling_update", (("max_surge", 2),), 2, moved=2, paused=True), 2),
         (Start("blue_green", (), 2, moved=3, paused=True), 2),
         (Start("recreate", (), 2, moved=3, paused=True), 2),
+        (Start("rolling_update", (), 1, moved=99), 4),
+        (Start("recreate", (), 1, moved=99), 4),
     ],
     ids=lambda start: start.name if isinstance(start, Start) else str(start),
 )
-def test_nor_does_what_befalls_a_rollout_that_stands(start: Start, misfortunes: int) -> None:
+def test_nor_does_what_befalls_a_rollout_that_stands_or_has_ended(start: Start, misfortunes: int) -> None:
     state = start.state(Left(misfortunes, 0, misfortunes))
     found = Search(state).run()
     assert found.law is None, film(state, found.path, found.law or "")

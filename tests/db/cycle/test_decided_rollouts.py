@@ -6,6 +6,8 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
+from db.commands.autoscaling import watched_deployments
+from db.connection.engine import transaction
 from domain.model.states import RouteStatus
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import (
@@ -112,3 +114,26 @@ def test_paused_before_its_first_step_a_rollout_to_fewer_replicas_drains_none(
         start_all(engine)
     run_until_quiet(coordinator)
     assert drawn(engine, made.id) == "■■■■■■■■|"
+
+
+def test_in_the_minute_of_short_lives_what_is_lost_is_replaced_and_rules_are_asked(engine: Engine) -> None:
+    made = make_deployment(engine)
+    coordinator = coordinator_without_redis(engine)
+    rule = {"metric": "requests_in_flight", "source": "pushed", "comparator": ">", "threshold": 30, "step": 1}
+    ask(engine, "set_autoscaling_rules", deployment="web", rules=[{**rule, "max_replicas": 8}])
+    for _ in range(3):
+        youngest = max(snapshot(engine, made.id).active_routes, key=lambda route: (route.created_at, route.id))
+        become(engine, RouteStatus.FAILED, youngest.id)
+        write(engine, "UPDATE deployments SET last_failed_at = last_failed_at - interval '60 s'")
+        mark(engine, made.id)
+        run_until_quiet(coordinator)
+        start_all(engine)
+        run_until_quiet(coordinator)
+    (row,) = read(engine, "SELECT lifecycle, degraded_reason FROM deployments")
+    assert row["lifecycle"] == "ready"
+    assert row["degraded_reason"].startswith("replicas failed 2 times in a row soon after they had come up")
+    with transaction(engine) as connection:
+        assert [watched.id for watched in watched_deployments(connection)[0]] == [made.id]
+    lost(engine, made, made.v1)
+    run_until_quiet(coordinator)
+    assert len(snapshot(engine, made.id).active_routes) == 3

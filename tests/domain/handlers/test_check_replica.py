@@ -3,18 +3,22 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from domain.autoscaling.state import NO_AUTOSCALING
 from domain.cycle.recording import inputs_from_json, inputs_json
+from domain.foresight.plan.world import with_status
 from domain.handlers.check_replica import CheckReplicaHandler, is_settled
 from domain.handlers.cycle import cycle
 from domain.handlers.reconcile import ReconcileHandler
-from domain.model.states import DeploymentLifecycleStatus, Verdict
+from domain.model.deployment import Deployment, StartFailures
+from domain.model.states import DeploymentLifecycleStatus, RouteStatus, Verdict
 from tests.support.pictures.autoscaling_rules import DOWN, ago, rule, seen
-from tests.support.pictures.pictures import NOW, READY, SCALING, V3, resting
+from tests.support.pictures.pictures import NOW, READY, SCALING, V1, V2, V3, deploying, resting, route_id
+from tests.support.pictures.simulation import applied
 
 NEW = {"autoscaling", "rules", "metrics", "last_autoscaled_at"}
 """What snapshots of before there were rules do not hold."""
@@ -59,6 +63,51 @@ def test_what_was_given_up_is_not_autoscaled_before_it_may_be_tried_again() -> N
     )
     decision = cycle(given_up, NOW)
     assert (decision.to, decision.desired_replicas, decision.due_at) == (READY, 3, ago(-60))
+
+
+def short_lived(drawn_as: str, revision: UUID = V2, **changed: Any) -> Deployment:
+    """Scaled a moment ago; one of its replicas has ended twice soon after it had come up, and is up for ten seconds."""
+    ended = StartFailures(revision, 3, ago(12), ago(10), 2)
+    scaled = applied(cycle(resting("■■■", start_failures=ended), NOW), NOW)
+    return replace(resting(drawn_as, 3, READY, **changed), **{name: getattr(scaled, name) for name in MARK})
+
+
+MARK = ("start_failures", "degraded_reason", "retry_at")
+
+
+def test_short_lives_are_said_for_a_minute_and_give_nothing_up() -> None:
+    whole = short_lived("■■■")
+    assert whole.degraded_reason
+    decision = cycle(whole, NOW)
+    assert (decision.to, decision.due_at) == (READY, ago(-50))
+    assert decision.reason.startswith("waiting: degraded: replicas failed 2 times in a row")
+    for drawn_as, why in (("■", "1 replica, 3 wanted"), ("", "0 replicas, 3 wanted"), ("■■▣", "1 replica on drained")):
+        lacking = short_lived(drawn_as)
+        for handler in (CheckReplicaHandler(), ReconcileHandler()):
+            assert cycle(lacking, NOW, handler).to == SCALING
+            assert cycle(lacking, NOW, handler).reason.startswith(why)
+    over = cycle(whole, ago(-50))
+    assert applied(cycle(applied(over, ago(-50)), ago(-50)), ago(-50)).degraded_reason is None
+
+
+def test_a_rule_fires_for_who_ends_of_too_much_load() -> None:
+    busy = short_lived("■■■", rules=(rule(),), metrics=(seen(rule(), 50),))
+    assert (cycle(busy, NOW).to, cycle(busy, NOW).desired_replicas) == (SCALING, 5)
+
+
+def test_another_end_in_that_minute_is_tried_again_after_its_own_pause() -> None:
+    ended = with_status(short_lived("■■■"), [route_id(0)], RouteStatus.FAILED, NOW)
+    scaling = applied(cycle(ended, NOW), NOW)
+    assert scaling.status == SCALING
+    assert cycle(scaling, NOW).due_at == ago(-16)
+
+
+@pytest.mark.parametrize(("revision", "marked"), [(V1, False), (V2, True)])
+def test_what_completes_is_called_by_what_its_own_replicas_did(revision: UUID, *, marked: bool) -> None:
+    ended = StartFailures(revision, 3, ago(12), ago(10), 2)
+    completed = applied(cycle(deploying("|■■■", start_failures=ended), NOW), NOW)
+    assert (completed.status, completed.current_revision_id) == (READY, V2)
+    assert (completed.degraded_reason is not None) is marked
 
 
 @pytest.mark.parametrize(

@@ -147,10 +147,10 @@ def test_what_is_well_for_a_second_and_ends_again_and_again_is_tried_ever_more_s
         *("0 start", "0 scaling", "1 ready", "2 scaling"),
         *("4 start", "5 ready", "6 scaling"),
         *("10 start", "11 ready", "12 scaling"),
-        *("20 start", "21 ready, degraded"),
-        *("81 scaling, degraded", "81 start", "82 ready, degraded"),
-        *("142 scaling, degraded", "142 start", "143 ready, degraded"),
-        *("208 scaling, degraded", "208 start", "209 ready, degraded"),
+        *("20 start", "21 ready, degraded", "22 scaling, degraded"),
+        *("38 start", "39 ready, degraded", "40 scaling, degraded"),
+        *("72 start", "73 ready, degraded", "74 scaling, degraded"),
+        *("138 start", "139 ready, degraded", "140 scaling, degraded"),
     ]
     assert world.deployment.degraded_reason == (
         "replicas failed 5 times in a row soon after they had come up; the last one has not been well for 60 s yet"
@@ -165,7 +165,7 @@ def test_once_it_is_well_for_a_minute_it_is_degraded_no_more_and_the_next_failur
     world.run(seconds=200)
     world.fates, world.drawn = Fates(), {}
     world.run(seconds=200)
-    assert story(world)[-4:] == ["208 start", "209 ready, degraded", "269 scaling, degraded", "269 ready"]
+    assert story(world)[-4:] == ["268 start", "269 ready, degraded", "329 scaling, degraded", "329 ready"]
     assert (world.deployment.status, world.deployment.degraded_reason) == (READY, None)
     (route,) = world.deployment.routes
     failed = with_status(world.deployment, [route.id], RouteStatus.FAILED, world.at)

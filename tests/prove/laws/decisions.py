@@ -124,6 +124,9 @@ def _by_end(decision: ClassifiedDecision, after: State) -> Iterator[str]:
     before, deployment = decision.deployment, after.deployment
     if (before.rollout is not None and deployment.rollout is None) != (outcome_of(decision) is not None):
         yield "a rollout that ends has an outcome, and only that"
+    complete = decision.verdict is Verdict.SUCCESS and decision.to != before.status
+    if complete and deployment.retry_at is not None and deployment.retry_at > after.now:
+        yield "only what was given up waits for its next try"
     if decision.revision is RevisionMove.KEEP or before.rollout is None:
         return
     wanted, current = deployment.desired_replicas, deployment.current_revision_id

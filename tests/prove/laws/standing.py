@@ -64,7 +64,8 @@ def _abandoned(state: State, before: Deployment) -> Iterator[str]:
     if len(well) >= _wanted(before, rollout) or any(route.status is RouteStatus.PROVISIONING for route in live):
         return
     failures, budget = before.start_failures, promised(before)
-    later = before.retry_at is not None or (failures is not None and failures.came_up_at is None)
+    given_up = before.retry_at is not None and before.retry_at > state.now
+    later = given_up or (failures is not None and failures.came_up_at is None)
     stops = [route for route in before.routes if route.status is RouteStatus.TERMINATING]
     green = [route for route in live if route.revision_id == before.deploying_revision_id and not route.is_serving]
     too_many = max(0, len(green) - before.desired_replicas) if has_green else 0
