@@ -18,7 +18,7 @@ from tests.prove.laws.standing import broken_by_standing, is_sick_too_long
 from tests.prove.laws.weights import broken_by_weight
 from tests.prove.laws.wishes import broken_by_wish
 from tests.prove.state import State
-from tests.support.pictures.pictures import ROLLING_BACK
+from tests.support.pictures.pictures import READY, ROLLING_BACK
 from tests.support.pictures.safety import counted, is_parked, target_of
 from tests.support.worlds.promised import Promised, promised
 
@@ -124,7 +124,7 @@ def _by_end(decision: ClassifiedDecision, after: State) -> Iterator[str]:
     before, deployment = decision.deployment, after.deployment
     if (before.rollout is not None and deployment.rollout is None) != (outcome_of(decision) is not None):
         yield "a rollout that ends has an outcome, and only that"
-    complete = decision.verdict is Verdict.SUCCESS and decision.to != before.status
+    complete = decision.verdict is Verdict.SUCCESS and decision.to == READY
     if complete and deployment.retry_at is not None and deployment.retry_at > after.now:
         yield "only what was given up waits for its next try"
     if decision.revision is RevisionMove.KEEP or before.rollout is None:
