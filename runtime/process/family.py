@@ -1,6 +1,7 @@
 """What a replica has started: asked whether it still runs, and ended with it."""
 
 import os
+import signal
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
@@ -26,6 +27,13 @@ def group_is_alive(identity: Identity) -> bool:
     return _number_is_ours(identity) and any(
         _group(pid) == identity.pid and not _is_zombie(pid) for pid in psutil.pids()
     )
+
+
+def kill_group(identity: Identity | None) -> None:
+    """Send SIGKILL to whoever is left of the process group that this process began, though itself may have ended."""
+    if identity is not None and group_is_alive(identity):
+        with suppress(OSError):
+            os.killpg(identity.pid, signal.SIGKILL)
 
 
 def kill_family(route_id: UUID, identity: Identity, is_owner: IsOwner) -> None:

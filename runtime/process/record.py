@@ -40,6 +40,7 @@ class ReplicaRecord(BaseModel):
     starter: Identity | None = None
     begun: bool = True
     log_keeper: Identity | None = None
+    log_pipe: int | None = None
     stop_grace_seconds: float = 10.0
     asked_to_end: bool = False
     ended: bool = False

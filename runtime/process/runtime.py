@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
+import structlog
+
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.machine.identity import identify, is_alive, send_to_group, wait_for_end
 from runtime.machine.ports import REPLICA_PORTS
@@ -17,13 +19,14 @@ from runtime.process.accounts import Accounts, Owners, account_of
 from runtime.process.begin.limits import ProcessLimits
 from runtime.process.begin.spawn import BEGIN_SECONDS, Confines, HeldProcess, hold
 from runtime.process.begin.surroundings import Surroundings
-from runtime.process.family import kill_family
-from runtime.process.keeper import kept_log
+from runtime.process.family import kill_family, kill_group
+from runtime.process.keeper import end_keeper, keep_again, kept_log
 from runtime.process.logs import ProcessLogs
 from runtime.process.ports import given_port
 from runtime.process.record import LOOPBACK, RecordFolder, ReplicaRecord, pids_of
 from runtime.process.table import adopt_child, drop_children_except, sightings
 
+_log = structlog.get_logger(__name__)
 _LOG_PATIENCE_SECONDS = 1.0
 _BEGIN_PATIENCE_SECONDS = 2 * BEGIN_SECONDS
 _LOOK_AGAIN_SECONDS = 0.01
@@ -105,6 +108,7 @@ class ProcessRuntime:
         known = self._find(route_id)
         if known and known.ended:
             self._kill_family(known)  # before the lock: they may be many, and all starts of the host wait for it
+            end_keeper(known.log_keeper)
         with self._records.locked():
             records = self._records.all()
             record = self._resolve(route_id, records)
@@ -142,7 +146,27 @@ class ProcessRuntime:
             # on a full disk the end is still returned, and noted by a later call
             with suppress(OSError), self._records.locked():
                 return self._note_end(seen)
-        return seen
+        return self._kept(seen)
+
+    def _kept(self, record: ReplicaRecord) -> ReplicaRecord:
+        """The record of one that runs: with another keeper of its log, where that was killed."""
+        if record.ended or record.process is None or record.log_keeper is None or is_alive(record.log_keeper):
+            return record
+        with self._records.locked():
+            latest = self._records.read(record.route_id)
+            if latest is None or latest.process != record.process or latest.log_keeper != record.log_keeper:
+                return latest or record
+            kill_group(record.log_keeper)  # a part of it may be left, and read beside the next one
+            log = self._logs.path(record.route_id)
+            keeper = keep_again(log, self._limits.logs, record.process.pid, record.log_pipe)
+            kept = latest.model_copy(update={"log_keeper": keeper})
+            try:
+                self._records.write(kept)
+            except OSError:
+                kill_group(keeper)  # a full disk: the next look tries again
+                return record
+        _log.warning("who kept a replica's log was killed", route=str(record.route_id), another=keeper is not None)
+        return kept
 
     def _resolve(self, route_id: UUID, records: Mapping[UUID, ReplicaRecord]) -> ReplicaRecord | None:
         """Under the lock: the replica as it is. A process whose record is unfinished, broken or missing is adopted."""
@@ -180,8 +204,8 @@ class ProcessRuntime:
             port = self._free_port(records)
             account = account_of(request, self._accounts, self._owners.pool)
             env = self._surroundings.variables(request, port, account)
-            with kept_log(self._logs.path(request.route_id), self._limits.logs, account) as (output, keeper):
-                process = hold(request, env, output, Confines(account, self._limits, self._home))
+            with kept_log(self._logs.path(request.route_id), self._limits.logs, account) as log:
+                process = hold(request, env, log.output, Confines(account, self._limits, self._home))
             record = ReplicaRecord(
                 route_id=request.route_id,
                 deployment=request.deployment,
@@ -191,7 +215,8 @@ class ProcessRuntime:
                 process=adopt_child(process.child),
                 starter=identify(os.getpid()),
                 begun=False,
-                log_keeper=keeper,
+                log_keeper=log.keeper,
+                log_pipe=log.pipe,
                 stop_grace_seconds=request.spec.stop_grace_seconds,
             )
             try:

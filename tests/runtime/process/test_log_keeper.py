@@ -2,10 +2,13 @@
 
 import json
 import os
+import signal
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from domain.installation.log_limits import LogLimits
@@ -15,9 +18,16 @@ from runtime.process.begin.limits import ProcessLimits
 from runtime.process.logs import ProcessLogs
 from runtime.process.runtime import ProcessRuntime
 from tests.support.stack.waiting import eventually
+from tests.support.trust.thief import shared_folder
 from tests.support.workers.runtimes import ended, is_running, log_of, pid_of, python, request
 
 SMALL = LogLimits(megabytes=0.5, files=3)
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    with shared_folder() as folder:
+        yield folder
 
 
 def sizes(home: Path, asked: ReplicaRequest) -> int:
@@ -88,8 +98,78 @@ def test_what_cannot_be_written_is_dropped_and_holds_nobody_up(home: Path) -> No
 
 
 def test_where_no_keeper_can_be_had_the_replica_writes_its_log(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runtime.process.keeper._heads_are_exact", lambda: False)
+    monkeypatch.setattr("runtime.process.keeper._unbuffered", lambda: "")
     runtime, asked = ProcessRuntime(home), request(python("print('all of it')"))
     runtime.start(asked)
     ended(runtime, asked.route_id)
     assert runtime.log_tail(asked.route_id, 1) == "all of it"
+
+
+COUNTS = "import time\nn = 0\nwhile True: print(n, 'x' * 500, flush=True); n += 1; time.sleep(0.002)"
+
+
+def keeper_of(home: Path, asked: ReplicaRequest) -> int:
+    return int(json.loads((home / "replicas" / f"{asked.route_id}.json").read_text())["log_keeper"]["pid"])
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["all of it", "its shell alone"])
+def test_a_replica_whose_keeper_is_killed_goes_on_and_gets_another_one(home: Path, *, whole: bool) -> None:
+    runtime, asked = ProcessRuntime(home), request(python(COUNTS))
+    replica = runtime.start(asked)
+    log_of(runtime, asked.route_id, "x")
+    for _ in range(2):
+        killed = keeper_of(home, asked)
+        (os.killpg if whole else os.kill)(killed, signal.SIGKILL)
+        eventually(lambda: not is_running(killed))  # noqa: B023
+        found = runtime.find(asked.route_id)
+        assert found == replica
+        last = int(runtime.log_tail(asked.route_id, 1).split()[0])
+        eventually(lambda: int(runtime.log_tail(asked.route_id, 1).split()[0]) > last + 200)  # noqa: B023
+        assert is_running(keeper_of(home, asked))
+        assert keeper_of(home, asked) != killed
+    assert runtime.find(asked.route_id) == replica
+    eventually(lambda: [path.name for path in ProcessLogs(home).folder.iterdir()] == [f"{asked.route_id}.log"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE")
+@pytest.mark.parametrize("output", ["/etc/hostname", "/dev/zero", "fifo"])
+def test_what_a_replica_has_put_in_place_of_its_output_is_not_read(home: Path, shared: Path, output: str) -> None:
+    """The worker opens it, and may open more than the replica."""
+    os.mkfifo(shared / "fifo")
+    (shared / "fifo").chmod(0o666)
+    file = shared / output  # which an absolute path is not below
+    flags = "os.O_RDONLY" if output == "/etc/hostname" else "os.O_RDWR"
+    code = f"import os, time\nfor place in (1, 2): os.dup2(os.open('{file}', {flags}), place)\ntime.sleep(60)"
+    runtime, asked = ProcessRuntime(home, accounts=Accounts(EACH)), request(("python3", "-c", code))
+    replica = runtime.start(asked)
+    eventually(lambda: Path(f"/proc/{pid_of(replica)}/fd/1").readlink() == file)
+    eventually(lambda: not is_running(keeper_of(home, asked)), what="the keeper of a pipe that nobody writes to ends")
+    assert runtime.find(asked.route_id) == replica
+    assert json.loads((home / "replicas" / f"{asked.route_id}.json").read_text())["log_keeper"] is None
+    assert runtime.log_tail(asked.route_id, 1) == ""
+
+
+LEAVES = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    os.execve("/bin/sleep", ["sleep", "600"], {})
+print("left", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_keeper_ends_with_its_replica_whoever_still_holds_the_log(home: Path) -> None:
+    """Without the mark of the route nothing of a replica is found again, but for what its log is held by."""
+    runtime, asked = ProcessRuntime(home), request(python(LEAVES))
+    replica = runtime.start(asked)
+    log_of(runtime, asked.route_id, "left")
+    keeper = keeper_of(home, asked)
+    left = eventually(lambda: [child.pid for child in psutil.Process(pid_of(replica)).children()])
+    os.kill(pid_of(replica), signal.SIGKILL)
+    ended(runtime, asked.route_id)
+    assert is_running(keeper)
+    runtime.forget(asked.route_id)
+    eventually(lambda: not is_running(keeper), within=10)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)

@@ -96,7 +96,9 @@ def test_a_replica_whose_pid_was_never_written_is_found_and_not_started_twice(
     assert list(ProcessRuntime(home).everyone()) == [started]
     assert ProcessRuntime(home).start(asked) == started
     assert processes_of(home) == [pid_of(started)]
-    assert json.loads(file.read_text()) == content | {"log_keeper": None}, "who keeps its log ends with it anyway"
+    assert json.loads(file.read_text()) == content | {"log_keeper": None, "log_pipe": None}, (
+        "who keeps its log ends with it anyway"
+    )
 
 
 @pytest.mark.parametrize("record", ["unfinished", "lost"])
