@@ -3,12 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from domain.words.errors import RollwayError
+
+_SHORTEST_RSA = 2048
+_CURVES = ("secp256r1", "secp384r1", "secp521r1")
+"""Envoy takes a certificate with a key of another curve, or with a shorter one of RSA, not over."""
 
 
 class CertificateFaultError(RollwayError):
@@ -17,16 +23,21 @@ class CertificateFaultError(RollwayError):
 
 @dataclass(frozen=True, slots=True)
 class CertificateFacts:
-    """The host names that a certificate was made out to, and from when to when it is good."""
+    """The host names that a certificate was made out to, and from when to when it is good.
+
+    `doubt`: why some callers will not believe it; None: nothing in its file says so.
+    """
 
     names: tuple[str, ...]
     not_before: datetime
     not_after: datetime
+    doubt: str | None = None
 
 
 def read_certificate(chain: str, key: str, now: datetime) -> CertificateFacts:
     """Read a chain of certificates in PEM, the one to show first, with its key. Raises CertificateFaultError."""
-    first = _certificates(chain, "certificate")[0]
+    certificates = _certificates(chain, "certificate")
+    first = certificates[0]
     try:
         private = load_pem_private_key(key.encode(), None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -36,7 +47,10 @@ def read_certificate(chain: str, key: str, now: datetime) -> CertificateFacts:
         raise CertificateFaultError(
             "the key belongs to another certificate; the first one in the file must be the key's own"
         )
-    facts = CertificateFacts(_names(first), first.not_valid_before_utc, first.not_valid_after_utc)
+    if why := _why_not_shown(first):
+        raise CertificateFaultError(why)
+    begins, ends = first.not_valid_before_utc, first.not_valid_after_utc
+    facts = CertificateFacts(_names(first), begins, ends, _doubt(certificates))
     if now >= facts.not_after:
         raise CertificateFaultError(f"it ended at {facts.not_after:%Y-%m-%d %H:%M} UTC; give one that is good")
     if now < facts.not_before:
@@ -44,6 +58,34 @@ def read_certificate(chain: str, key: str, now: datetime) -> CertificateFacts:
     if not facts.names:
         raise CertificateFaultError("it names no host; it must have a subject alternative name for each")
     return facts
+
+
+def _why_not_shown(certificate: x509.Certificate) -> str | None:
+    match certificate.public_key():
+        case rsa.RSAPublicKey() as key if key.key_size < _SHORTEST_RSA:
+            return (
+                f"its key is RSA of {key.key_size:,} bits, and proxies show none below {_SHORTEST_RSA:,}; make it anew"
+            )
+        case ec.EllipticCurvePublicKey() as key if key.curve.name not in _CURVES:
+            return f"its key is of the curve {key.curve.name}, and proxies show {', '.join(_CURVES)}; make it anew"
+        case rsa.RSAPublicKey() | ec.EllipticCurvePublicKey() | ed25519.Ed25519PublicKey():
+            return None
+    return "its key is of a kind that proxies do not show; make it anew, as RSA or with an elliptic curve"
+
+
+def _doubt(certificates: Sequence[x509.Certificate]) -> str | None:
+    """Each certificate is followed by its issuer's; the last may leave out who callers know anyhow."""
+    for issued, other in pairwise(certificates):
+        if issued.issuer != other.subject:
+            return f"behind {_called(issued.subject)} must come its issuer, {_called(issued.issuer)}, in the file"
+    first = certificates[0]
+    if len(certificates) == 1 and first.issuer != first.subject:
+        return f"its issuer, {_called(first.issuer)}, is not in the file, so who does not know that one refuses it"
+    return None
+
+
+def _called(name: x509.Name) -> str:
+    return name.rfc4514_string()
 
 
 def check_authorities(text: str) -> None:

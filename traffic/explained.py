@@ -6,7 +6,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from domain.installation.tokens import PAGE_HOST, is_of_the_page
 from domain.model.states import RouteStatus
-from domain.traffic.shown import ANY_HOST
+from domain.traffic.shown import ANY_HOST, is_for
 from domain.words.errors import InvalidInputError
 from domain.words.numbers import WHOLE
 from traffic.table import Service, TrafficTable, Upstream
@@ -83,7 +83,7 @@ def _by_its_host(service: Service, name: str, asked: AskedFor) -> Explanation:
     if name in service.preview_hosts:
         return _previewed(service, Said("host", f"{below} where a new revision of {service.name} is looked at"))
     said = Said("host", f"{below} {service.name}'s; its replicas see {asked.path}")
-    return _among(service, (said, *_in_clear(service, asked)))
+    return _among(service, (said, *_by_tls(service, name, asked)))
 
 
 def _by_host(table: TrafficTable, host: str) -> tuple[Service, str] | None:
@@ -105,11 +105,22 @@ def _by_path(table: TrafficTable, path: str) -> tuple[Prefix, Service] | None:
     return max(fits, key=lambda pair: len(pair[0].value), default=None)
 
 
-def _in_clear(service: Service, asked: AskedFor) -> Iterator[Said]:
-    if service.rules.tls is None and asked.scheme == "https":
-        yield Said("tls", f"{service.name} has no traffic.tls, so no proxy speaks TLS for it: ask by http://")
-    elif service.rules.tls is not None and asked.scheme == "http" and service.rules.tls.redirect:
-        yield Said("tls", "who asks by http:// is sent on to https:// (308) once each of its names has a certificate")
+def _by_tls(service: Service, host: str, asked: AskedFor) -> Iterator[Said]:
+    """What comes of https:// and of http:// by its host name `host`."""
+    tls = service.rules.tls
+    if tls is None:
+        if asked.scheme == "https":
+            yield Said("tls", f"{service.name} has no traffic.tls, so no proxy speaks TLS for it: ask by http://")
+        return
+    certificates = service.secured.certificates if service.secured else ()
+    has_one = is_for([name for certificate in certificates for name in certificate.names], host)
+    if not has_one:
+        then = "the handshake fails" if asked.scheme == "https" else "nobody is sent on to https://"
+        yield Said("tls", f"{host} has no certificate, so {then}: 'rollway status {service.name}' says why")
+    if service.asks_callers:
+        yield Said("tls", "callers must show a certificate of their own (callers_ca), and get in by https:// alone")
+    elif has_one and asked.scheme == "http" and tls.redirect:
+        yield Said("tls", "who asks by http:// is sent on to https:// (308)")
 
 
 def _previewed(service: Service, said: Said) -> Explanation:

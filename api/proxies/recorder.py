@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 import structlog
@@ -95,6 +95,13 @@ class Recorder:
     def watermark(self, node: str) -> Watermark | None:
         """The newest table that this proxy knows."""
         return self._known.get(node)
+
+    async def note_refused(self, names: Collection[str], no_more: Collection[str], why: str) -> None:
+        """A proxy does not show these certificates, and shows those `no_more` refused. It says so again, as it must."""
+        try:
+            await asyncio.to_thread(self._writer.note_refused, names, no_more, why)
+        except POSTGRES_ERRORS as error:
+            _log.warning("refused certificates not noted", error=str(error).partition("\n")[0])
 
     async def run(self) -> None:
         """Write until cancelled."""

@@ -1,6 +1,6 @@
 """The recorder's transactions: what proxies know, and which drains and weights all of them know."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
@@ -8,6 +8,7 @@ from uuid import uuid4
 import psycopg
 from sqlalchemy import Engine
 
+from db.certificates.refusals import note_refused
 from db.connection.engine import in_transaction
 from db.proxies.acks import (
     Ack,
@@ -21,6 +22,7 @@ from db.proxies.acks import (
 )
 from db.proxies.follows import Follows, what_follows
 from db.proxies.weights import note_known_weights
+from domain.words.text import storable
 
 _REFUSALS = (psycopg.DataError, psycopg.IntegrityError, UnicodeError)
 
@@ -58,6 +60,15 @@ class Writer:
             in_transaction(self._engine, note_known_weights)
         released = in_transaction(self._engine, release_drained) if follows.drains else []
         return Written(released, refused)
+
+    def note_refused(self, names: Collection[str], no_more: Collection[str], why: str) -> None:
+        """Note which certificates a proxy does not take over, in its words, and which it does now."""
+
+        def note(connection: psycopg.Connection) -> None:
+            note_refused(connection, names, storable(why))
+            note_refused(connection, no_more, None)
+
+        in_transaction(self._engine, note)
 
     def _note_each(self, seen: Sequence[SeenProxy], acks: Sequence[Ack], *, beats: bool) -> dict[str, str]:
         in_transaction(self._engine, partial(self._note, seen=(), acks=(), beats=beats))

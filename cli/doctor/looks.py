@@ -17,7 +17,7 @@ from cli.terminal.output import printer
 from db.audit.drift import drift, renamed_revisions
 from db.audit.impossible import Finding, all_chains, impossible_combinations
 from db.audit.replay import ReplayReport, replay_pages
-from db.certificates.wanted import certificate_faults
+from db.certificates.wanted import certificate_troubles
 from db.connection.engine import in_transaction
 from db.retention.late import late_cuts
 from db.views.fleet.settings import SubscriptionView, all_subscriptions
@@ -123,14 +123,8 @@ def retention_behind(engine: Engine) -> Findings:
 
 
 def certificates_that_fail(engine: Engine) -> Findings:
-    """Certificates that could not be had, or not be had anew."""
-    return Findings(
-        [
-            f"{deployment}: the certificate of {name or 'its hosts'} "
-            f"{f'ends at {ends:%Y-%m-%d %H:%M} UTC and is not renewed' if ends else 'is not there'}: {fault}"
-            for deployment, name, fault, ends in in_transaction(engine, certificate_faults)
-        ]
-    )
+    """Certificates that could not be had, or not anew, that are not believed or shown, and hosts without any."""
+    return Findings(in_transaction(engine, certificate_troubles))
 
 
 def lost_hosts(engine: Engine) -> Findings:

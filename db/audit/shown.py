@@ -7,9 +7,10 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.audit.receipts import deviations_of, made_from_rows, receipt_before, sealed_receipt
-from db.certificates.wanted import certificates_of
+from db.certificates.wanted import certificates_of, troubles_of
 from db.views.ahead.foresight import last_rollout_of
 from db.views.ahead.why import waiting
+from db.views.fleet.entrances import reached_at
 from domain.foresight.receipts.receipt import Seal, checked
 from domain.foresight.why import Why, why
 
@@ -18,7 +19,7 @@ from domain.foresight.why import Why, why
 class WhyView(Why):
     """The reason why a deployment waits; `deviations`: what of its rollout came otherwise than planned so far.
 
-    `certificates`: why one that it is reached by is missing, or is not renewed.
+    `certificates`: why one that it is reached by is missing, is not renewed, or is not believed by everybody.
     """
 
     deviations: list[str]
@@ -39,11 +40,8 @@ def why_shown(connection: Connection[Any], name: str) -> WhyView:
     otherwise = deviations_of(connection, seen.view.rollout_id) if seen.view.rollout_id else []
     missing = seen.signs.missing_worker or seen.view.overdue
     told = why(seen.deployment, seen.now, replace(seen.around, missing_worker=missing))
-    missed = [
-        f"{each.title}: {each.fault}"
-        for each in certificates_of(connection, seen.view.id)
-        if each.fault and each.is_wanted
-    ]
+    certificates = certificates_of(connection, seen.view.id)
+    missed = [*troubles_of(certificates, reached_at(connection, seen.view.id).hosts)]
     said = {field.name: getattr(told, field.name) for field in fields(Why)}
     return WhyView(**said, deviations=otherwise, certificates=missed)
 

@@ -1,5 +1,6 @@
 """Certificates whose turn it is: who treats one, and what came of it. Their keys stand here sealed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,7 +25,9 @@ _TAKE = """
                       n.due_at
              LIMIT 1 FOR UPDATE OF n SKIP LOCKED)
     RETURNING c.deployment_id, d.name AS deployment, c.kind, c.name, d.rules, c.failures, c.chain, c.not_before,
-              c.fault, c.read_at > clock_timestamp() - interval '2 minutes' AS is_read, c.order_url, c.order_key
+              c.fault, c.read_at > clock_timestamp() - interval '2 minutes' AS is_read, c.order_url, c.order_key,
+              c.names, c.not_after, c.doubt, c.read_by,
+              ARRAY(SELECT value FROM entrances e WHERE e.deployment_id = d.id AND e.kind = 'host' ORDER BY value)
 """
 
 OWN = "deployment_id = %(deployment_id)s AND kind = %(kind)s AND name = %(name)s"
@@ -35,14 +38,15 @@ _LEASE = f"UPDATE certificates SET leased_until = clock_timestamp() + %(lease)s 
 _NOTE = f"""
     UPDATE certificates
        SET chain = %(chain)s, sealed_key = %(sealed_key)s, names = %(names)s, not_before = %(not_before)s,
-           not_after = %(not_after)s, fault = NULL, failures = 0, read_at = clock_timestamp(), due_at = %(due_at)s,
+           not_after = %(not_after)s, doubt = %(doubt)s, refused = NULL, fault = NULL, failures = 0,
+           read_at = clock_timestamp(), read_by = %(read_by)s, due_at = %(due_at)s,
            leased_until = NULL, order_url = NULL, order_key = NULL, token = NULL, answer = NULL
      WHERE {OWN}
 """
 
 _NOTE_SAME = f"""
-    UPDATE certificates SET fault = NULL, failures = 0, read_at = clock_timestamp(), due_at = %(due_at)s,
-                            leased_until = NULL
+    UPDATE certificates SET fault = NULL, failures = 0, read_at = clock_timestamp(), read_by = %(read_by)s,
+                            due_at = %(due_at)s, leased_until = NULL
      WHERE {OWN}
 """
 
@@ -62,7 +66,8 @@ _NOTE_FAULT = f"""
 class TakenCertificate:
     """A certificate whose turn it is, held for as long as the lease lasts.
 
-    `is_read`: some host has read it a moment ago. `order_url`, `order_key`: of an order under way, the key sealed.
+    `is_read`: a host, `read_by`, has read it a moment ago. `order_url`, `order_key`: of an order under way, the key
+    sealed. `names`, `not_after`, `doubt`: of the one that is shown. `hosts`: the deployment's host names.
     """
 
     deployment_id: UUID
@@ -78,6 +83,11 @@ class TakenCertificate:
     is_read: bool | None
     order_url: str | None
     order_key: str | None = field(repr=False)
+    names: Sequence[str] = ()
+    not_after: datetime | None = None
+    doubt: str | None = None
+    read_by: str | None = None
+    hosts: Sequence[str] = ()
 
     @property
     def own(self) -> dict[str, Any]:
@@ -87,13 +97,18 @@ class TakenCertificate:
 
 @dataclass(frozen=True, slots=True)
 class NewCertificate:
-    """A certificate that was read or given, its key sealed; `due_at`: when it is looked at again."""
+    """A certificate that was read or given, its key sealed.
+
+    `doubt`: why some callers will not believe it. `read_by`: the host that found it; None: an authority gave it.
+    """
 
     chain: str
     sealed_key: str | None = field(repr=False)
     names: tuple[str, ...]
     not_before: datetime | None
     not_after: datetime | None
+    doubt: str | None = None
+    read_by: str | None = None
 
 
 def take_due(connection: Connection[Any], lease: timedelta) -> TakenCertificate | None:
@@ -121,15 +136,17 @@ def note_certificate(
         "names": list(new.names),
         "not_before": new.not_before,
         "not_after": new.not_after,
+        "doubt": new.doubt,
+        "read_by": new.read_by,
         "due_at": due_at,
     }
     connection.execute(_NOTE, {**taken.own, **found})
     connection.execute(FORGET_UNWANTED, taken.own)
 
 
-def note_same(connection: Connection[Any], taken: TakenCertificate, due_at: datetime) -> None:
-    """Note that it is as it was."""
-    connection.execute(_NOTE_SAME, {**taken.own, "due_at": due_at})
+def note_same(connection: Connection[Any], taken: TakenCertificate, read_by: str, due_at: datetime) -> None:
+    """Note that a host has found it as it was."""
+    connection.execute(_NOTE_SAME, {**taken.own, "read_by": read_by, "due_at": due_at})
 
 
 def leave(connection: Connection[Any], taken: TakenCertificate, pause: timedelta) -> None:

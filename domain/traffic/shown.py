@@ -43,6 +43,31 @@ class Secured:
     proofs: tuple[ShownCertificate, ...] = ()
 
 
+def why_unfit(names: Sequence[str], shown: Sequence[str], hosts: Sequence[str]) -> str | None:
+    """Say why a certificate of these names shall not take the place of the one that is `shown`, while that is good.
+
+    it is for none of the hosts                    -> none of them would have one
+    a host has the one that is shown, and not it   -> that one would have none any more
+    otherwise                                      -> it takes its place
+    """
+    covered = [host for host in hosts if is_for(names, host)]
+    lost = [host for host in hosts if is_for(shown, host) and host not in covered]
+    if hosts and not covered:
+        return f"it is for {some_of(names)}, and not for {some_of(hosts)}"
+    if lost:
+        return f"it is not for {some_of(lost)}, for which the one is that is shown"
+    return None
+
+
+def some_of(names: Sequence[str]) -> str:
+    """a, b, c and 4 more."""
+    rest = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+_MOST_NAMED = 3
+
+
 def is_for(names: Sequence[str], host: str) -> bool:
     """Whether a certificate of these names is good for a host name, or for all names below it (`*.example.com`)."""
     first, _, rest = host.partition(".")

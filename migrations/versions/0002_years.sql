@@ -26,7 +26,9 @@ ALTER TABLE deployments ADD COLUMN maintenance jsonb;
 ALTER TABLE deployments ADD COLUMN rules jsonb DEFAULT '{}' NOT NULL;
 -- the certificates that proxies show; kind: given by a file or a secret, from an authority (acme: one for each name), or
 -- what the certificates of callers are checked with, of which chain is that. What is secret is sealed.
--- is_wanted: if not, it is shown until those that are wanted are there; read_at: a host has found it as it is;
+-- is_wanted: if not, it is shown until those that are wanted are there; read_at: a host, read_by, has found it as it is;
+-- fault: why there is none, or none in its place; doubt: why some callers will not believe the one that is shown;
+-- refused: why a proxy did not take it over;
 -- order_url to challenge_xid: of an order under way
 CREATE TABLE certificates (
     deployment_id uuid NOT NULL,
@@ -38,9 +40,12 @@ CREATE TABLE certificates (
     sealed_key text,
     not_before timestamptz,
     not_after timestamptz,
+    doubt text,
+    refused text,
     fault text,
     failures integer DEFAULT '0' NOT NULL,
     read_at timestamptz,
+    read_by text,
     due_at timestamptz DEFAULT clock_timestamp() NOT NULL,
     taken_at timestamptz,
     leased_until timestamptz,

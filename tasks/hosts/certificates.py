@@ -20,6 +20,7 @@ from db.certificates.turns import (
 )
 from db.connection.engine import in_transaction
 from domain.revisions.secrets import SecretReference
+from domain.traffic.shown import why_unfit
 from domain.traffic.tls import CertificateKind
 from domain.words.errors import RollwayError
 from runtime.secrets.host_secrets import HostSecrets, SecretFaultError
@@ -35,6 +36,10 @@ _log = structlog.get_logger(__name__)
 
 class UnreadCertificateError(RollwayError):
     """No certificate could be read here; another host may have it."""
+
+
+class UnfitCertificateError(RollwayError):
+    """The certificate does not take the place of the one that is shown; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -84,18 +89,26 @@ class CertificateWork:
         from certificates.facts import read_certificate  # noqa: PLC0415 -- cryptography, which few workers need
 
         chain, key = self._read(taken, taken.settings.certificate), self._read(taken, taken.settings.key)
-        facts = read_certificate(chain, key, datetime.now(UTC))
-        if taken.is_read and taken.not_before is not None and facts.not_before < taken.not_before:
-            raise UnreadCertificateError("another host has a newer one")
+        now, host = datetime.now(UTC), self.secrets.host
+        facts = read_certificate(chain, key, now)
+        is_older = taken.not_before is not None and facts.not_before < taken.not_before
+        if taken.is_read and taken.read_by != host and is_older:
+            raise UnreadCertificateError(f"host {taken.read_by} has a newer one")
+        is_good = taken.not_after is not None and now < taken.not_after
+        if why := why_unfit(facts.names, taken.names if is_good else (), taken.hosts):
+            raise UnfitCertificateError(why)
+        if facts.doubt is not None and is_good and taken.doubt is None and chain != taken.chain:
+            raise UnfitCertificateError(facts.doubt)
         sealed = self._ordering.seal.closed(key)
-        self._write(taken, NewCertificate(chain, sealed, facts.names, facts.not_before, facts.not_after))
+        new = NewCertificate(chain, sealed, facts.names, facts.not_before, facts.not_after, facts.doubt, read_by=host)
+        self._write(taken, new)
 
     def _read_authorities(self, taken: TakenCertificate, reference: str | None) -> None:
         from certificates.facts import check_authorities  # noqa: PLC0415 -- cryptography, which few workers need
 
         text = self._read(taken, reference)
         check_authorities(text)
-        self._write(taken, NewCertificate(text, None, (), None, None))
+        self._write(taken, NewCertificate(text, None, (), None, None, read_by=self.secrets.host))
 
     def _read(self, taken: TakenCertificate, reference: str | None) -> str:
         try:
@@ -106,7 +119,7 @@ class CertificateWork:
     def _write(self, taken: TakenCertificate, new: NewCertificate) -> None:
         due_at = datetime.now(UTC) + _AGAIN
         if new.chain == taken.chain:
-            in_transaction(self.engine, partial(note_same, taken=taken, due_at=due_at))
+            in_transaction(self.engine, partial(note_same, taken=taken, read_by=self.secrets.host, due_at=due_at))
         else:
             in_transaction(self.engine, partial(note_certificate, taken=taken, new=new, due_at=due_at))
 

@@ -165,7 +165,8 @@ class Ordering:
         from certificates.facts import read_certificate  # noqa: PLC0415 -- as above
 
         facts = read_certificate(chain, order.key, datetime.now(UTC))
-        new = NewCertificate(chain, self.seal.closed(order.key), facts.names, facts.not_before, facts.not_after)
+        sealed = self.seal.closed(order.key)
+        new = NewCertificate(chain, sealed, facts.names, facts.not_before, facts.not_after, facts.doubt)
         due_at = renewed_at(facts.not_before, facts.not_after)
         in_transaction(self.engine, partial(note_certificate, taken=taken, new=new, due_at=due_at))
 

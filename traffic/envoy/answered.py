@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from domain.traffic.maintenance import MOST_PAGE_BYTES, Maintenance
-from traffic.envoy.listeners import is_secured
 from traffic.envoy.names import as_in_a_file
 from traffic.table import Service, TlsDoor
 
@@ -26,11 +25,11 @@ def answer(match: dict[str, Any], status: int, sentence: str) -> dict[str, Any]:
     return {"match": match, "direct_response": {"status": status, "body": {"inline_string": sentence}}}
 
 
-def before_all(service: Service, door: TlsDoor | None) -> Iterator[dict[str, Any]]:
-    """Routes that come before all others by the same host names.
+def before_all(service: Service, door: TlsDoor | None, *, secured: bool) -> Iterator[dict[str, Any]]:
+    """Routes that come before all others by the same host names; `secured`: these have a certificate.
 
-    Who comes in clear text is sent on when each name has a certificate. Where callers must show one there is no way
-    around that: who comes in clear text gets nothing, whether there is a certificate or not.
+    Then who comes in clear text is sent on. Where callers must show one there is no way around that: who comes in clear
+    text gets nothing, whether there is a certificate or not.
     """
     tls = service.rules.tls
     if tls is None:
@@ -38,7 +37,7 @@ def before_all(service: Service, door: TlsDoor | None) -> Iterator[dict[str, Any
     for challenge in service.secured.challenges if service.secured else ():
         yield answer({"path": f"{CHALLENGES}{challenge.token}"}, 200, challenge.answer)
     in_clear = {"prefix": "/", "headers": _IN_CLEAR}
-    if door is not None and (tls.redirect or service.asks_callers) and is_secured(service):
+    if door is not None and (tls.redirect or service.asks_callers) and secured:
         yield {"match": in_clear, "redirect": _to_tls(door)}
     elif service.asks_callers:
         sentence = f"Rollway: {service.name} is reached by TLS alone, with a certificate of the caller's own.\n"
@@ -46,9 +45,9 @@ def before_all(service: Service, door: TlsDoor | None) -> Iterator[dict[str, Any
 
 
 def told_browsers(service: Service, door: TlsDoor | None) -> dict[str, Any]:
-    """What a virtual host tells browsers with each answer: to come by TLS alone (RFC 6797) and by HTTP/3."""
+    """What a virtual host with certificates tells browsers: to come by TLS alone (RFC 6797) and by HTTP/3."""
     tls = service.rules.tls
-    if door is None or tls is None or not is_secured(service):
+    if door is None or tls is None:
         return {}
     said = {}
     if tls.hsts_seconds is not None:

@@ -96,8 +96,13 @@ def _proofs(service: Service) -> tuple[ShownCertificate, ...]:
 
 def is_secured(service: Service) -> bool:
     """Whether each of its host names has a certificate."""
+    return bool(service.hosts) and secured_hosts(service) == service.hosts
+
+
+def secured_hosts(service: Service) -> tuple[str, ...]:
+    """The host names that have a certificate."""
     names = [name for certificate, _ in _shown(service) for name in certificate.names]
-    return bool(service.hosts) and all(is_for(names, host) for host in service.hosts)
+    return tuple(host for host in service.hosts if is_for(names, host))
 
 
 def _shown(service: Service) -> Iterator[tuple[ShownCertificate, tuple[str, ...]]]:

@@ -18,6 +18,7 @@ from traffic.envoy.answered import (
     too_large,
     who_gets_through,
 )
+from traffic.envoy.listeners import secured_hosts
 from traffic.envoy.names import PREVIEW_HEADER, ROUTE_CONFIGURATION, preview_cluster
 from traffic.envoy.retries import routed
 from traffic.envoy.shared import to_replicas
@@ -71,22 +72,35 @@ _PAGE = "/page"
 
 def _virtual_hosts(service: Service, door: TlsDoor | None) -> Iterator[dict[str, Any]]:
     everything: dict[str, Any] = {"prefix": "/"}
-    first = list(before_all(service, door))
-    if service.hosts:
-        yield {
-            "name": service.name,
-            "domains": list(service.hosts),
-            **_COUNTS_TRIES,
-            **told_browsers(service, door),
-            **limited(service.rules.max_requests_per_second),
-            "routes": [*first, *_preview(service, _wanting_preview(everything), {}), *_live(service, everything, {})],
-        }
+    secured = secured_hosts(service)
+    in_clear = tuple(host for host in service.hosts if host not in secured)
+    for name, hosts in ((service.name, secured), (_in_clear(service.name) if secured else service.name, in_clear)):
+        if hosts:
+            first = before_all(service, door, secured=hosts == secured)
+            yield {
+                "name": name,
+                "domains": list(hosts),
+                **_COUNTS_TRIES,
+                **(told_browsers(service, door) if hosts == secured else {}),
+                **limited(service.rules.max_requests_per_second),
+                "routes": [
+                    *first,
+                    *_preview(service, _wanting_preview(everything), {}),
+                    *_live(service, everything, {}),
+                ],
+            }
     if service.preview_hosts:
+        first = before_all(service, door, secured=secured == service.hosts)
         yield {
             "name": preview_cluster(service.name),
             "domains": list(service.preview_hosts),
             "routes": [*(first if service.asks_callers else ()), *_preview(service, everything, {})],
         }
+
+
+def _in_clear(service: str) -> str:
+    """The name of a virtual host for host names that have no certificate, where others of the same deployment have."""
+    return f"{service}/in-clear"
 
 
 def _by_prefix(prefix: Prefix, service: Service) -> Iterator[dict[str, Any]]:

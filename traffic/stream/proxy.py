@@ -68,6 +68,10 @@ class Stream(Generic[Table]):
         oldest = min((part.known for part in parts), key=number_of)
         return oldest if oldest.number else None
 
+    def refused(self, kind: ResourceKind) -> Mapping[str, str]:
+        """Return the versions, by name, of what the proxy did not take over, each sent alone."""
+        return {name: refusal.version for name, refusal in self._parts[kind].refused.items()}
+
     def next_try(self, now: float) -> float | None:
         """Return when something refused may be sent again (monotonic seconds, as is `now`)."""
         refusals = (refusal for part in self._parts.values() for refusal in part.refused.values())

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +13,7 @@ from api.proxies.presence import Doubles
 from api.proxies.publisher import Published, Publisher
 from api.proxies.recorder import Recorder
 from db.proxies.acks import SeenProxy
+from traffic.resources import ResourceKind
 from traffic.stream.part import DiscoveryRequest
 from traffic.stream.proxy import Response, Stream
 
@@ -73,11 +74,14 @@ class ProxyStreams:
         news: asyncio.Event,
         speaks: Callable[[], None],
     ) -> None:
+        refused: Mapping[str, str] = {}
         try:
             async for request in requests:
                 speaks()
                 self._hear(proxy.node_id, stream, request)
                 news.set()
+                if request.kind is ResourceKind.SECRETS:
+                    refused = await self._note_refused(stream, refused, request.error)
                 await self._hear_of(proxy)
         finally:
             news.set()
@@ -93,6 +97,15 @@ class ProxyStreams:
                 names=", ".join(refused[:3]) + (f" and {len(refused) - 3} more" if len(refused) > 3 else ""),  # noqa: PLR2004 (as many as a line holds)
                 error=request.error,
             )
+
+    async def _note_refused(self, stream: Stream[Published], before: Mapping[str, str], why: str) -> Mapping[str, str]:
+        """Have it known which certificates the proxy does not show, and which it shows now."""
+        now = stream.refused(ResourceKind.SECRETS)
+        newly = [name for name, version in now.items() if before.get(name) != version]
+        no_more = before.keys() - now.keys()
+        if newly or no_more:
+            await self.recorder.note_refused(newly, no_more, why)
+        return now
 
     async def _catch_up(self, reading: asyncio.Future[None]) -> None:
         """Wait for a table as new as what another server may have told it: only that can show what it holds."""

@@ -43,6 +43,11 @@ class ReachedView:
     rules: RequestRules
     certificates: tuple[CertificateView, ...] = ()
 
+    @property
+    def hosts(self) -> list[str]:
+        """The host names by which it is reached."""
+        return [entrance.value for entrance in self.entrances if entrance.kind is EntranceKind.HOST]
+
 
 def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
     """Read where a deployment that is known to exist is reached."""

@@ -25,7 +25,7 @@ from db.certificates.turns import (
     note_same,
     take_due,
 )
-from db.certificates.wanted import certificate_faults, certificates_of
+from db.certificates.wanted import certificate_troubles, certificates_of
 from db.connection.engine import in_transaction
 from db.proxies.acks import SeenProxy, begin_publishing, note_proxies
 from db.proxies.table import read_traffic
@@ -126,10 +126,10 @@ def test_a_fault_keeps_what_is_shown_and_an_order_that_may_still_come(engine: En
     again = taken(engine)
     assert (again.order_url, again.order_key, again.failures, again.fault) == ("https://order", "sealed", 1, "away")
     in_transaction(engine, fault)
-    assert in_transaction(engine, certificate_faults) == [(web.name, "a.example.com", "away", None)]
+    assert in_transaction(engine, certificate_troubles) == [f"{web.name}: certificate of a.example.com: away"]
     (view,) = in_transaction(engine, partial(certificates_of, deployment_id=web.id))
     assert (view.fault, view.is_ordered, secured(engine).challenges) == ("away", False, ())
-    in_transaction(engine, partial(note_same, taken=order, due_at=LATER))
+    in_transaction(engine, partial(note_same, taken=order, read_by="here", due_at=LATER))
     assert (rows(engine)[0]["fault"], rows(engine)[0]["failures"]) == (None, 0)
     in_transaction(engine, partial(leave, taken=order, pause=-MINUTE))
     assert taken(engine).is_read

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
@@ -24,6 +25,12 @@ class Certified:
 
     chain: str
     key: str
+
+    @property
+    def alone(self) -> "Certified":
+        """Without its issuer's certificate."""
+        end = "-----END CERTIFICATE-----\n"
+        return Certified(self.chain.partition(end)[0] + end, self.key)
 
     def written(self, folder: Path, name: str = "web") -> tuple[Path, Path]:
         """Files of both."""
@@ -56,9 +63,15 @@ class Authority:
     def pem(self) -> str:
         return self.certificate.public_bytes(Encoding.PEM).decode()
 
-    def certify(self, *names: str, begins: datetime | None = None, life: timedelta = _LIFE) -> Certified:
+    def certify(
+        self,
+        *names: str,
+        begins: datetime | None = None,
+        life: timedelta = _LIFE,
+        key: CertificateIssuerPrivateKeyTypes | None = None,
+    ) -> Certified:
         """One for these names, good from a minute ago on."""
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = key or ec.generate_private_key(ec.SECP256R1())
         begins = begins or datetime.now(UTC) - timedelta(minutes=1)
         made = _builder(_named(names[0] if names else "nobody"), self.certificate.subject, key, begins, life)
         if names:
@@ -110,7 +123,7 @@ def shown(at: int, name: str, context: ssl.SSLContext) -> str:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, begins: datetime, life: timedelta
+    subject: x509.Name, issuer: x509.Name, key: CertificateIssuerPrivateKeyTypes, begins: datetime, life: timedelta
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())

@@ -1,0 +1,121 @@
+"""Certificates that a real Envoy takes over, and refuses: workers know which before, and people are told."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from certificates.facts import CertificateFaultError, read_certificate
+from db.certificates.wanted import certificate_troubles, certificates_of
+from db.connection.engine import in_transaction
+from db.proxies.table import read_traffic
+from domain.traffic.tls import TlsSettings
+from tests.support.certificates.authorities import Authority, ask
+from tests.support.certificates.secured import GIVEN, KEY, secure, show
+from tests.support.proxies.edge import Edge, api_process, edge_of
+from tests.support.proxies.web_replicas import replicas
+from tests.support.rows.deployments import write
+from tests.support.rows.entrances import set_tls
+from tests.support.stack.ports import free_port
+from tests.support.stack.waiting import eventually
+from traffic.derived import derive_table
+from traffic.explained import AskedFor, explained
+
+KEYS: dict[str, Callable[[], Any]] = {
+    "rsa1024": partial(rsa.generate_private_key, 65537, 1024),
+    "rsa2048": partial(rsa.generate_private_key, 65537, 2048),
+    "p256": partial(ec.generate_private_key, ec.SECP256R1()),
+    "p384": partial(ec.generate_private_key, ec.SECP384R1()),
+    "p521": partial(ec.generate_private_key, ec.SECP521R1()),
+    "k1": partial(ec.generate_private_key, ec.SECP256K1()),
+    "ed25519": ed25519.Ed25519PrivateKey.generate,
+}
+
+
+@pytest.fixture(scope="module")
+def door() -> int:
+    """The port where proxies listen for TLS."""
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def edge(
+    module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory, door: int
+) -> Iterator[Edge]:
+    folder = tmp_path_factory.mktemp("edge")
+    own = {"ROLLWAY_TLS_PORT": str(door), "ROLLWAY_TLS_HOST": "127.0.0.1", "ROLLWAY_CERTIFICATE_KEY": KEY}
+    api = api_process(module_database, module_redis, folder, **own)
+    with edge_of(api, module_database, module_redis, folder) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority.make()
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_what_workers_refuse_is_what_a_proxy_refuses_and_who_looks_is_told(
+    edge: Edge, authority: Authority, door: int, kind: str
+) -> None:
+    host = f"{kind}.example.com"
+    certified = authority.certify(host, key=KEYS[kind]())
+    is_taken = False
+    with suppress(CertificateFaultError):
+        is_taken = bool(read_certificate(certified.chain, certified.key, datetime.now(UTC)))
+    with replicas("mine") as (mine,):
+        web = edge.make("■", mine, name=f"of-{kind}")
+        secure(edge, web, host, **GIVEN)
+        show(edge, web, certified, host)
+
+        def refused() -> str | None:
+            (view,) = in_transaction(edge.routes.engine, partial(certificates_of, deployment_id=web.id))
+            return view.refused
+
+        if is_taken:
+            eventually(lambda: ask(f"https://{host}/", authority.context(), door).status_code == 200, what=kind)
+            assert refused() is None
+            return
+        why = eventually(refused, what="it is noted")
+        trouble = f"{web.name}: certificate of {host}: a proxy does not show it: {why}"
+        assert trouble in in_transaction(edge.routes.engine, certificate_troubles)
+        show(edge, web, authority.certify(host), host)
+        eventually(lambda: ask(f"https://{host}/", authority.context(), door).status_code == 200, what="a better one")
+        assert refused() is None
+
+
+def test_each_host_name_is_sent_on_when_it_has_a_certificate_whatever_the_others_have(
+    edge: Edge, authority: Authority, door: int
+) -> None:
+    with replicas("mine") as (mine,):
+        web = edge.make("■", mine, name="partly")
+        secure(edge, web, "has.example.com", **GIVEN)
+        add = "INSERT INTO entrances (kind, value, deployment_id) VALUES ('host', %s, %s)"
+        write(edge.routes.engine, add, "bad.example.com", web.id)
+        settings = TlsSettings(**GIVEN, hsts_seconds=60)
+        set_tls(edge.routes.engine, web.id, settings, ("has.example.com", "bad.example.com"))
+        show(edge, web, authority.certify("has.example.com"), "has.example.com")
+        edge.wait_for("/", 308, host="has.example.com")
+        assert edge.ask("/", host="bad.example.com").status_code == 200
+        eventually(lambda: ask("https://has.example.com/", authority.context(), door).status_code == 200)
+        answer = ask("https://has.example.com/", authority.context(), door)
+        assert answer.headers["strict-transport-security"] == "max-age=60"
+        assert "strict-transport-security" not in edge.ask("/", host="bad.example.com").headers
+
+        def said(url: str) -> list[str]:
+            table = derive_table(in_transaction(edge.routes.engine, read_traffic))
+            return [line.says for line in explained(table, AskedFor.read(url)).said if line.about == "tls"]
+
+        without = "bad.example.com has no certificate, so {}: 'rollway status partly' says why"
+        assert said("https://bad.example.com/") == [without.format("the handshake fails")]
+        assert said("http://bad.example.com/") == [without.format("nobody is sent on to https://")]
+        assert said("https://has.example.com/") == []
+        assert said("http://has.example.com/") == ["who asks by http:// is sent on to https:// (308)"]
+        told = in_transaction(edge.routes.engine, certificate_troubles)
+        assert "partly: bad.example.com has no certificate, so nobody reaches it by https://" in told
+        show(edge, web, authority.certify("*.example.com"), "*.example.com")
+        edge.wait_for("/", 308, host="bad.example.com")
