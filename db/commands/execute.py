@@ -111,7 +111,7 @@ def heed(engine: Engine) -> frozenset[DeploymentLifecycleStatus]:
 
 def _heed(connection: Connection, wish: Wish) -> tuple[DeploymentLifecycleStatus, ...]:
     """Carry the wish out; a refusal stands in the history, as nobody waits for the answer."""
-    if not wishes.drop_wish(connection, wish):
+    if not wishes.drop_wish(connection, wish) or not wishes.is_good(connection, wish):
         return ()
     connection.execute("SAVEPOINT wish")
     try:

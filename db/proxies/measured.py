@@ -20,7 +20,7 @@ from domain.model.answers import Answers, Counters, Interval, Look, next_interva
 from domain.model.states import Lifecycle
 
 _MEASURED = """
-    SELECT o.id, d.id AS deployment_id, d.name AS deployment, d.version, o.from_revision_id, o.to_revision_id,
+    SELECT o.id, d.id AS deployment_id, d.name AS deployment, o.from_revision_id, o.to_revision_id,
            coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false) AS has_baseline,
            o.ended_at IS NOT NULL AS has_ended,
            (SELECT name FROM revisions WHERE id = o.from_revision_id) AS from_revision,
@@ -70,7 +70,8 @@ _END_PARKING = """
      WHERE r.deployment_id = u.deployment_id AND r.revision_id = u.from_revision_id AND r.parked_until > u.until
 """
 _WISH = """
-    INSERT INTO wishes (deployment_id, request_id, task, payload) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING
+    INSERT INTO wishes (deployment_id, request_id, task, payload, rollout_id) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT DO NOTHING
 """
 
 _NOTE_TOLD = "UPDATE proxies SET told_at = clock_timestamp() WHERE node_id = ANY(%s) AND told_at IS NULL"
@@ -79,7 +80,7 @@ _NOTE_TOLD = "UPDATE proxies SET told_at = clock_timestamp() WHERE node_id = ANY
 class DueRollout(NamedTuple):
     """A rollout under way, or one that ended just now and has answered nobody.
 
-    `has_baseline`: its canary is compared with a fresh one. `version`: that of its deployment.
+    `has_baseline`: its canary is compared with a fresh one.
 
     `last_id` and `last_at` are of its last interval; 0 and its start before the first. `unanswered`: as in `Rollout`;
     None where it is not asked for: what a person leads back goes back to nothing by itself. `most_unanswered`: its
@@ -89,7 +90,6 @@ class DueRollout(NamedTuple):
     id: UUID
     deployment_id: UUID
     deployment: str
-    version: int
     from_revision_id: UUID
     to_revision_id: UUID
     has_baseline: bool
@@ -157,7 +157,7 @@ def _note_unanswered(connection: Connection[Any], rollout: DueRollout) -> None:
     """Until the new revision has answered somebody its requests are counted, and each count is looked at.
 
     Where somebody holds the deployment the next look at the proxies counts again. One that has ended goes back by an
-    undo, unless something has happened since: then the next look asks again.
+    undo, unless it is not the last any more.
     """
     if not connection.execute(_WAS_SENT, (rollout.id, rollout.to_revision_id)).fetchall():
         return
@@ -178,14 +178,13 @@ def _lookers(count: int | None) -> Collection[Lifecycle]:
 
 
 def _wish_for_an_undo(connection: Connection[Any], rollout: DueRollout, count: int) -> None:
-    """Ask for it as a person does, of the deployment as it was measured."""
+    """Ask for it as a person does, as long as this is the last rollout: what else moves meanwhile is no matter."""
     undo = Undo(
         request_id=f"unanswered:{rollout.id}:{rollout.last_id}",
         actor="rollway",
         reason=f"the new revision answered none of {count} requests",
         deployment=rollout.deployment,
         revision=rollout.from_revision,
-        expected_version=rollout.version + 1,
     )
     payload = Jsonb(undo.model_dump(mode="json", exclude={"request_id"}))
-    connection.execute(_WISH, (rollout.deployment_id, undo.request_id, undo.task, payload))
+    connection.execute(_WISH, (rollout.deployment_id, undo.request_id, undo.task, payload, rollout.id))

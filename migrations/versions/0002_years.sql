@@ -278,12 +278,14 @@ CREATE TABLE deployment_group_members (
 );
 CREATE INDEX deployment_group_members_group_name_idx ON deployment_group_members (group_name, position);
 -- what was asked of a deployment while somebody held its row, until it is carried out; no foreign key, whose check would wait
+-- rollout_id: of a wish of Rollway's own, which is good while that rollout has ended and is the last one
 CREATE TABLE wishes (
     number bigint GENERATED ALWAYS AS IDENTITY,
     deployment_id uuid NOT NULL,
     request_id text NOT NULL,
     task text NOT NULL,
     payload jsonb NOT NULL,
+    rollout_id uuid,
     CONSTRAINT wishes_pkey PRIMARY KEY (number),
     CONSTRAINT wishes_request_id_key UNIQUE (request_id)
 );

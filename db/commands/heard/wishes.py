@@ -8,13 +8,19 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from db.commands.locked import note
-from db.locking.locked import SKIPPING_HELD, holder_of
+from db.locking.locked import SKIPPING_HELD, holder_of, lock_unheld
+from db.locking.statuses import IS_COUNTED_ON
 from domain.commands.apply.document import Apply, Document
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.messages import parse_command
 from domain.words.errors import DeploymentNotFoundError
 
 _WISHES = "SELECT w.* FROM wishes w JOIN deployments d ON d.id = w.deployment_id"
+_IS_LAST = f"""
+    SELECT FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
+     WHERE o.id = %s AND {IS_COUNTED_ON}
+       AND NOT EXISTS (SELECT FROM rollouts n WHERE n.deployment_id = d.id AND n.started_at > o.started_at)
+"""
 _NOTE = """
     WITH asked AS (SELECT id, version, rollout_id FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'),
     noted AS (
@@ -29,13 +35,17 @@ class CannotWaitError(Exception):
 
 
 class Wish(NamedTuple):
-    """One that stands; they are carried out in the order of their numbers."""
+    """One that stands; they are carried out in the order of their numbers.
+
+    `rollout_id`: Rollway's own, good as long as this rollout has ended and is the last one; None: a person's.
+    """
 
     number: int
     deployment_id: UUID
     request_id: str
     task: str
     payload: dict[str, Any]
+    rollout_id: UUID | None
 
     @property
     def command(self) -> Command:
@@ -77,6 +87,15 @@ def next_wish(connection: Connection, after: int) -> Wish | None:
     asked = connection.cursor(row_factory=class_row(Wish))
     query = f"{_WISHES} WHERE w.number > %s ORDER BY w.number LIMIT 1 {SKIPPING_HELD}"
     return asked.execute(query, (after,)).fetchone()
+
+
+def is_good(connection: Connection, wish: Wish) -> bool:
+    """Whether what it was made for is as it was, and stays so until the transaction ends. Raises CannotWaitError."""
+    if wish.rollout_id is None:
+        return True
+    if not lock_unheld(connection, wish.deployment_id):
+        raise CannotWaitError
+    return connection.execute(_IS_LAST, (wish.rollout_id,)).fetchone() is not None
 
 
 def drop_wish(connection: Connection, wish: Wish) -> bool:

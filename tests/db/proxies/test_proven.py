@@ -4,6 +4,7 @@ from functools import partial
 from typing import LiteralString
 
 import pytest
+from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from db.commands.execute import heed
@@ -11,7 +12,7 @@ from db.connection.engine import in_transaction
 from db.proxies.measured import due_rollouts, record_look
 from domain.model.answers import Answers, Counters
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
-from tests.support.rows.deployments import complete, make_deployment, read, write
+from tests.support.rows.deployments import Made, ask, complete, make_deployment, read, write
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 
@@ -95,3 +96,37 @@ def test_what_ended_and_answers_none_of_as_many_as_its_limit_says_is_undone_by_a
     assert heed(engine) == ({DEPLOYING} if is_undone else frozenset())
     reasons = [row["reason"] for row in read(engine, "SELECT reason FROM rollouts WHERE outcome IS NULL")]
     assert reasons == (["the new revision answered none of 20 requests"] if is_undone else [])
+
+
+def failed_by_20(engine: Engine, made: Made) -> None:
+    """Its new revision has answered none of 20 requests since the rollout has ended, and an undo is wished for."""
+    for number, failed in enumerate([0, 20]):
+        (due,) = in_transaction(engine, lambda it: due_rollouts(it, 0))
+        told = {"edge": Counters(10 + number, {made.v1: Answers(50 * number), made.v2: Answers(failed, failed)})}
+        in_transaction(engine, partial(record_look, rollout=due, told=told, live=1))
+
+
+def test_what_moves_on_the_way_makes_no_wish_for_an_undo_void(engine: Engine) -> None:
+    """Its replicas are parked, started and found healthy meanwhile: the deployment's version counts all that."""
+    made = make_deployment(engine, "■|■", n=1, status=DEPLOYING)
+    complete(engine, made)
+    failed_by_20(engine, made)
+    write(engine, "UPDATE deployments SET version = version + 3")
+    assert heed(engine) == {DEPLOYING}
+    assert read(engine, "SELECT is_undo FROM rollouts WHERE outcome IS NULL") == [{"is_undo": True}]
+
+
+def test_what_a_person_has_begun_since_is_not_undone_and_nobody_is_told_to_look_again(engine: Engine) -> None:
+    made = make_deployment(engine, "■|■", n=1, status=DEPLOYING)
+    complete(engine, made)
+    failed_by_20(engine, made)
+    wish = read(engine, "SELECT deployment_id, request_id, task, payload, rollout_id FROM wishes")[0]
+    write(engine, "DELETE FROM wishes")
+    ask(engine, "activate_revision", deployment="web", revision="v1", reason="by hand")
+    query = "INSERT INTO wishes (deployment_id, request_id, task, payload, rollout_id) VALUES (%s, %s, %s, %s, %s)"
+    write(engine, query, *(Jsonb(value) if isinstance(value, dict) else value for value in wish.values()))
+    assert heed(engine) == frozenset()
+    assert read(engine, "SELECT 1 FROM wishes") == []
+    assert [
+        row["message"] for row in read(engine, "SELECT message FROM deployment_history WHERE actor = 'rollway'")
+    ] == []
