@@ -15,7 +15,7 @@ from traffic.ways import Prefix
 
 @dataclass(frozen=True, slots=True)
 class AskedFor:
-    """A URL that somebody asks for. `host`: in lower case, without its port. `path`: with a slash at its beginning."""
+    """A URL that somebody asks for. `host`: in lower case, without its port. `path`: folded as a proxy does it."""
 
     scheme: str
     host: str
@@ -28,7 +28,23 @@ class AskedFor:
         if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
             message = f"--explain must be a URL, such as http://web.localhost/health, not {url!r}"
             raise InvalidInputError(message, field="--explain")
-        return cls(parts.scheme, parts.hostname, parts.path or "/")
+        return cls(parts.scheme, parts.hostname, _folded(parts.path or "/"))
+
+
+def _folded(path: str) -> str:
+    """Fold a path as Envoy does before it decides by it: /a/../b is /b, and /a/%2E/b is /a/b."""
+    kept: list[str] = []
+    segments = path.replace("\\", "/").split("/")[1:]
+    for segment in segments:
+        match segment.lower().replace("%2e", "."):
+            case "..":
+                del kept[-1:]
+            case ".":
+                pass
+            case _:
+                kept.append(segment)
+    ends = segments[-1].lower().replace("%2e", ".") in (".", "..")
+    return f"/{'/'.join(kept)}{'/' if ends and kept else ''}"
 
 
 def _split(url: str) -> SplitResult | None:

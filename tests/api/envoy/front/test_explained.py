@@ -1,5 +1,9 @@
 """`rollway traffic --explain`: what is said of a URL is what a real Envoy does with it."""
 
+import json
+from contextlib import closing
+from http.client import HTTPConnection
+
 import pytest
 
 from db.connection.engine import transaction
@@ -57,6 +61,19 @@ def test_what_is_said_is_what_a_proxy_does(edge: Edge) -> None:
             assert (got, found.service if found.replicas else None) == (owner, owner), url
             if owner is not None:
                 assert f"its replicas see {answer.json()['path']}" in found.said[-2].says, url
+
+
+def test_a_path_is_folded_as_a_proxy_folds_it(edge: Edge) -> None:
+    paths = ["/fold/../fold/x", "/fold/./a/../b/", "/fold/a/..", "/fold/%2e%2E/fold/y", "/fold/a\\b", "/fold//a/../b"]
+    with replicas("fold") as (behind,):
+        edge.make("■", behind, name="fold")
+        edge.routes.tell()
+        edge.wait_for("/fold/")
+        for path in paths:
+            with closing(HTTPConnection("127.0.0.1", edge.envoy.port)) as asking:
+                asking.request("GET", path, headers={"host": "elsewhere.org"})
+                seen = json.load(asking.getresponse())["path"]
+            assert said_of(edge, f"http://elsewhere.org{path}").said[1].says.endswith(f"its replicas see {seen}"), path
 
 
 def test_what_a_proxy_answers_itself_is_said(edge: Edge) -> None:
