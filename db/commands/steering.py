@@ -28,6 +28,7 @@ from domain.outbox.cloud_events import told_by_command
 from domain.revisions.secrets import SecretCheck
 from domain.steering.activation import ActivationRequest, restarted_revision
 from domain.steering.past import way_back
+from domain.steering.sizes import size_again
 from domain.steering.steered import Asking, Steered
 from domain.words.errors import RevisionNotFoundError
 
@@ -40,7 +41,7 @@ _REVISIONS = f"""
 """
 
 _LAST_ROLLOUT = """
-    SELECT v.name, o.outcome, o.desired_with_revision AS desired
+    SELECT v.name, o.outcome, o.is_undo, o.desired_with_revision, o.desired_at_start
       FROM rollouts o JOIN revisions v ON v.id = o.to_revision_id
      WHERE o.deployment_id = %s ORDER BY o.started_at DESC LIMIT 1
 """
@@ -167,12 +168,13 @@ class StoredCase:
         return seconds
 
     def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
-        """The revision of the last rollout, with the size that came with it, and the outcome."""
+        """The revision of the last rollout, with the size that came with it, whether it is an undo, and the outcome."""
         row = self._rows().execute(_LAST_ROLLOUT, (self.deployment.id,)).fetchone()
         if row is None:
             return None, None
         outcome = RolloutOutcome(row["outcome"]) if row["outcome"] else None
-        return self.activation(row["name"], desired=row["desired"]), outcome
+        desired = size_again(self.deployment, row["desired_with_revision"], row["desired_at_start"])
+        return replace(self.activation(row["name"], desired=desired), is_undo=row["is_undo"]), outcome
 
     def _back_to(self, revision: str, desired: int | None = None) -> ActivationRequest:
         named = self.activation(revision, desired=desired)

@@ -26,7 +26,9 @@ _OTHER = """
     SELECT id FROM revisions
      WHERE deployment_id = %s AND id IS DISTINCT FROM %s AND id IS DISTINCT FROM %s LIMIT 1
 """
-_LAST = "SELECT to_revision_id, outcome FROM rollouts WHERE deployment_id = %s ORDER BY started_at DESC LIMIT 1"
+_LAST = """
+    SELECT to_revision_id, outcome, is_undo FROM rollouts WHERE deployment_id = %s ORDER BY started_at DESC LIMIT 1
+"""
 
 
 def ended_rollouts(connection: Connection[Any], deployment_id: UUID) -> list[EndedRollout]:
@@ -46,6 +48,7 @@ def past_of(connection: Connection[Any], view: DeploymentView) -> Past:
         policy=stored_policy(view.policy) if view.policy else None,
         other=other[0] if other else None,
         last=(last[0], RolloutOutcome(last[1]) if last[1] else None) if last else None,
+        last_is_undo=bool(last and last[2]),
         ended=ended_rollouts(connection, view.id),
         frozen=frozen_now(connection, view.name, view.now),
     )

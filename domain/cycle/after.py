@@ -4,7 +4,8 @@ This changes in its rollout:
 
 deadlines      it waits for a person or is held    they stand still from now on
                otherwise                           they run; those that stood still move on by that time
-last progress  an old route is drained             now
+last progress  an old route is drained, or the     now
+               weight falls to what old ones leave
 failures       an unhealthy new route is drained   one more, since it had to be replaced
 weight         a stage of a canary begins          the weight of the stage, which no proxy knows yet
                the rollout turns back              less, then none
@@ -74,7 +75,7 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         to_revision_id=before.to_revision_id,
         policy=before.policy,
         started_at=before.started_at,
-        last_progress_at=now if _is_progress(routes, before) else clock.last_progress_at,
+        last_progress_at=now if _is_progress(routes, before, decision.changes.stage) else clock.last_progress_at,
         deadline=clock.deadline,
         desired_at_start=before.desired_at_start,
         desired_with_revision=before.desired_with_revision,
@@ -134,8 +135,10 @@ def routes_after(routes: Iterable[Route], changes: RouteChanges, now: datetime) 
     )
 
 
-def _is_progress(drained: Iterable[Route], rollout: Rollout) -> bool:
-    return any(route.revision_id != rollout.to_revision_id for route in drained)
+def _is_progress(drained: Iterable[Route], rollout: Rollout, stage: Stage | None) -> bool:
+    given = (rollout.canary and rollout.canary.weight) or 0
+    falls = stage is not None and stage.weight is not None and stage.weight < given
+    return falls or any(route.revision_id != rollout.to_revision_id for route in drained)
 
 
 def _replaced(drained: Iterable[Route], before: Deployment) -> int:

@@ -1,7 +1,7 @@
 """The buttons of a deployment: each shipped rule is asked, and what it refuses now is not offered."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -57,7 +57,9 @@ class SupposedCase:
 
     def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
         """The revision of the last rollout, and how it ended."""
-        return (self._activation(self.past.last[0]), self.past.last[1]) if self.past.last else (None, None)
+        if self.past.last is None:
+            return None, None
+        return replace(self._activation(self.past.last[0]), is_undo=self.past.last_is_undo), self.past.last[1]
 
     def _activation(self, revision_id: UUID) -> ActivationRequest:
         return ActivationRequest(revision_id, "", None, self.past.policy, frozen=self.past.frozen)

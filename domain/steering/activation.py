@@ -1,7 +1,8 @@
 """Decides what asking for a revision means, for every state a deployment can be in.
 
 destroying, destroyed                                -> error
-deploying to the same revision                       -> resume: the running rollout is the answer
+deploying to the same revision                       -> resume: the running rollout is the answer; an undo to it takes
+                                                        the place of a rollout that is none
 deploying to another, or rolling back                -> error naming both ways out, unless supersede
 no revision yet                                      -> it becomes the first one
 already current, no other revision, no other size    -> nothing to do
@@ -107,7 +108,7 @@ def decide_activation(deployment: Deployment, request: ActivationRequest) -> Act
 
 def _while_deploying(deployment: Deployment, request: ActivationRequest) -> Activation:
     rolling_back = deployment.status == ROLLING_BACK
-    if request.revision_id == deployment.deploying_revision_id and not rolling_back:
+    if _leads_there(deployment, request) and (rollout_of(deployment, "resume").is_undo or not request.is_undo):
         return Activation.RESUMED
     if request.supersede:
         return Activation.SUPERSEDED
@@ -119,6 +120,10 @@ def _while_deploying(deployment: Deployment, request: ActivationRequest) -> Acti
     raise DeploymentAlreadyInProgressError(
         message, deployment=deployment.name, deploying=request.deploying_name, asked_for=request.revision_name
     )
+
+
+def _leads_there(deployment: Deployment, request: ActivationRequest) -> bool:
+    return request.revision_id == deployment.deploying_revision_id and deployment.status != ROLLING_BACK
 
 
 def _while_resting(deployment: Deployment, request: ActivationRequest) -> Activation:
@@ -162,9 +167,6 @@ def _pointing_to(deployment: Deployment, request: ActivationRequest) -> Deployme
 
 def _resumed(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:
     going_on = unpaused(deployment, asking.at)
-    rollout = rollout_of(going_on, "resume")
-    rollout = replace(rollout, promote_requested=rollout.promote_requested or request.is_undo)
-    going_on = replace(going_on, rollout=rollout)
     if request.desired is None:
         return going_on
     rollout = replace(with_failures_allowed(going_on, request.desired), desired_with_revision=request.desired)
@@ -179,10 +181,14 @@ def _with_size(deployment: Deployment, request: ActivationRequest) -> Deployment
 
 
 def _begun(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:
-    """A rollout that is superseded lends its policy, in case the deployment has none any more."""
-    policy = request.policy or rollout_of(deployment, "supersede").policy
-    begin = Begin(asking.rollout_id, request.revision_id, policy, request.desired, request.is_undo)
-    return begun(deployment, begin, asking.at)
+    """A rollout that is superseded lends its policy, in case the deployment has none any more.
+
+    Where it leads to the same revision, the size that came with that comes along.
+    """
+    policy, desired = request.policy or rollout_of(deployment, "supersede").policy, request.desired
+    if desired is None and deployment.rollout is not None and _leads_there(deployment, request):
+        desired = deployment.rollout.desired_with_revision
+    return begun(deployment, Begin(asking.rollout_id, request.revision_id, policy, desired, request.is_undo), asking.at)
 
 
 def restarted_revision(deployment: Deployment) -> UUID:

@@ -68,13 +68,14 @@ class Past:
     """The past that rules know beside the snapshot.
 
     `other`: a revision that neither runs nor is on its way, if there is one. `last`: the revision of the last rollout,
-    and how it ended, None while it runs. `ended`: the rollouts that an undo looks back over, the eldest first.
-    `frozen`: the freeze that is on.
+    and how it ended, None while it runs; `last_is_undo`: whether it is an undo. `ended`: the rollouts that an undo
+    looks back over, the eldest first. `frozen`: the freeze that is on.
     """
 
     policy: DeploymentPolicy | None
     other: UUID | None = None
     last: tuple[UUID, RolloutOutcome | None] | None = None
+    last_is_undo: bool = False
     ended: Sequence[EndedRollout] = ()
     frozen: Frozen | None = None
 

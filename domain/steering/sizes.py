@@ -1,4 +1,4 @@
-"""A size that a person asks for in the middle of a rollout."""
+"""A size that a person asks for in the middle of a rollout, or has asked for after one."""
 
 from dataclasses import replace
 
@@ -9,6 +9,15 @@ from domain.model.deployment import Deployment, Rollout
 def resized(deployment: Deployment, desired: int) -> Rollout:
     """The rollout for a size that holds for both revisions, on either way."""
     return replace(with_failures_allowed(deployment, desired), desired_at_start=desired, desired_with_revision=None)
+
+
+def size_again(deployment: Deployment, with_revision: int | None, before: int) -> int | None:
+    """Return the size with which a revision is tried again: what came with it, unless somebody has scaled since.
+
+    3 replicas → v2 with 5, rolled back to 3 → retry: 5; → scale 8, retry: 8
+    """
+    has_scaled = deployment.rollout is None and deployment.desired_replicas != before
+    return None if has_scaled else with_revision
 
 
 def with_failures_allowed(deployment: Deployment, desired: int) -> Rollout:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from domain.cycle.rollout import NoRolloutError
 from domain.model.deployment import Deployment
 from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome
-from domain.steering.activation import ActivationRequest, activate
+from domain.steering.activation import RUN_ALREADY, ActivationRequest, activate
 from domain.steering.steered import Asking, Steered
 from domain.strategies.backoff import is_proven
 from domain.words.errors import WrongStateError
@@ -20,7 +20,7 @@ def retry(
     *,
     now: bool = False,
 ) -> Steered:
-    """Begin the last rollout once more, with the size that came with it. `outcome` is None while it runs.
+    """Begin the last rollout once more, an undo as an undo. `outcome` is None while it runs.
 
     now                                                      -> what failed is tried again at once, nothing begins
     there was none, or it ended otherwise than rolled back   -> likewise; error where nothing has failed
@@ -28,7 +28,8 @@ def retry(
     it is under way                                          -> the running rollout is the answer
     it was rolled back                                       -> activate its revision
 
-    Failed starts of before a replica that has been well for a minute are none.
+    What begins waits for no pause of starts that failed before. Failed starts of before a replica that has been well
+    for a minute are none.
     """
     has_none = last is None or outcome not in (None, RolloutOutcome.ROLLED_BACK)
     failures = deployment.start_failures
@@ -42,7 +43,10 @@ def retry(
             "only one that was rolled back can be retried, and no start has failed that is tried again later",
             deployment=deployment.name,
         )
-    return activate(deployment, replace(last, supersede=deployment.status == ROLLING_BACK), asking)
+    steered = activate(deployment, replace(last, supersede=deployment.status == ROLLING_BACK), asking)
+    if steered.details["activation"] in RUN_ALREADY:
+        return steered
+    return replace(steered, deployment=replace(steered.deployment, start_failures=None))
 
 
 def try_now(deployment: Deployment) -> Steered:

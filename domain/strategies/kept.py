@@ -5,7 +5,8 @@ others. Those parked on a way back are neither.
 
     1  no new one                                 -> converge to the old revision, as at rest; to n where that is less,
                                                      or where old ones have grown beyond the size from before
-    2  no old one, on the way there               -> converge to the new revision, as at rest
+    2  no old one, and it is on the way there, or
+       nothing may run beside new ones            -> converge to the new revision, as at rest
     3  more live than the ceiling                 -> drain those above it, the sick first, then new ones
     4  fewer than n, without the sick and (where
        it stands still) the misplaced             -> create old ones, as far as the ceiling leaves room
@@ -41,7 +42,8 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
     if not buckets.target:
         well = len(well_placed(buckets.foreign, now))
         return converge(deployment, current, _resting(budget if well > before.desired else _less(budget, before)), now)
-    if not buckets.foreign and deployment.status.goes_forward and _has_begun(deployment):
+    goes_there = deployment.status.goes_forward and _has_begun(deployment)
+    if not buckets.foreign and (goes_there or budget.alone):
         return converge(deployment, target, _resting(budget), now)
     live = (*buckets.target, *buckets.foreign)
     sick = sick_too_long(live, now)

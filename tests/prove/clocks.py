@@ -94,8 +94,10 @@ def failures(state: State) -> StartFailures | None:
     deployment, found = state.deployment, state.deployment.start_failures
     if found is None or is_proven(found, state.now):
         return None
-    forward = deployment.status == PROVISIONING
-    startable = (deployment.current_revision_id, deployment.deploying_revision_id if forward else None)
+    rollout = deployment.rollout
+    alone = rollout is not None and rollout.policy.strategy == "recreate" and deployment.paused_at is not None
+    starts_new = deployment.status == PROVISIONING or alone
+    startable = (deployment.current_revision_id, deployment.deploying_revision_id if starts_new else None)
     return found if state.left.commands or found.revision_id in startable else None
 
 

@@ -17,6 +17,7 @@ from uuid import UUID
 from domain.handlers.scaling import TIMEOUT_MINUTES
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import DeploymentSubStep, Lifecycle, RouteStatus, TrafficStatus
+from domain.steering.sizes import size_again
 from domain.strategies.backoff import next_start_at, proven_at
 from domain.strategies.buckets import SICK_GRACE_SECONDS
 from tests.prove.clocks import (
@@ -151,8 +152,10 @@ def _past(state: State, names: dict[UUID | None, int]) -> tuple[int, ...]:
     previous = 0 if state.previous is None else 1 + _name(names, state.previous)
     if state.rolled_back is None:
         return (*failed, 255, previous)
-    revision, size = state.rolled_back
-    return (*failed, 255, previous, _name(names, revision), 0 if size is None else 1 + size)
+    revision, size, before, is_undo = state.rolled_back
+    size = size_again(state.deployment, size, before)
+    is_scaled = state.deployment.desired_replicas != before
+    return (*failed, 255, previous, _name(names, revision), is_undo, is_scaled, 0 if size is None else 1 + size)
 
 
 def _age(state: State, route: Route) -> int:

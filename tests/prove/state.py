@@ -37,9 +37,18 @@ class Left(NamedTuple):
         return type(self)(min(self.misfortunes, together), min(self.commands, together), together)
 
 
+class RolledBack(NamedTuple):
+    """A rollout that went back. `size`: the one that came with its revision; `before`: the one that it went back to."""
+
+    revision: UUID
+    size: int | None = None
+    before: int = 0
+    is_undo: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class State:
-    """`previous`: what an undo at rest leads to. `rolled_back`: revision and size that a retry begins with.
+    """`previous`: what an undo at rest leads to. `rolled_back`: what a retry begins again.
 
     `held`: what a worker has decided and not written yet. `left`: what may still befall it. `frozen`: a freeze is on
     that pauses rollouts.
@@ -51,7 +60,7 @@ class State:
     policy: DeploymentPolicy | None
     left: Left
     previous: UUID | None = None
-    rolled_back: tuple[UUID, int | None] | None = None
+    rolled_back: RolledBack | None = None
     held: ClassifiedDecision | None = None
     frozen: bool = False
 

@@ -19,7 +19,7 @@ from tests.prove.laws.decisions import broken_by_decision
 from tests.prove.laws.every_state import broken_by_waiting
 from tests.prove.laws.requests import broken_by_requests
 from tests.prove.laws.spelled import after_look, after_news, unlike
-from tests.prove.state import LONG, Move, State, changed, still_held
+from tests.prove.state import LONG, Move, RolledBack, State, changed, still_held
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING, SCALING
 
 _COMING_OR_GOING = (RouteStatus.PROVISIONING, RouteStatus.TERMINATING)
@@ -49,7 +49,7 @@ def _written(event: str, state: State, decision: ClassifiedDecision, *, kind: bo
     if before is not None and decision.revision is RevisionMove.SWAP:
         written = replace(written, previous=None if before.is_undo else before.from_revision_id, rolled_back=None)
     if before is not None and decision.revision is RevisionMove.CLEAR:
-        again = (before.to_revision_id, before.desired_with_revision)
+        again = RolledBack(before.to_revision_id, before.desired_with_revision, before.desired_at_start, before.is_undo)
         written = replace(written, previous=None, rolled_back=again)
     broken = unlike("a look", after_look(decision, state.now), after(decision, state.now))
     return Move(event, written, kind, decision.reason, broken or broken_by_decision(state, decision, written))

@@ -106,7 +106,7 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
     def keep_whole(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """Each side for its present weight. The requests of a canary go on, so its judge does: harm leads back at once.
 
-        A person who paused it looks on instead of the judge.
+        A person who paused it looks on instead of the judge. What an earlier try has left falls unless a person did.
         """
         rollout = deployment.rollout
         canary = rollout.canary if rollout else None
@@ -119,6 +119,8 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         if judged.harms or (judged.gives_up and not rollout.promote_requested):
             return self._given_up(deployment, spec, judged)
         deployment = sized_as_kept(deployment)
+        if _is_left(canary, spec) and not deployment.paused_at:
+            return self._falling(deployment, spec, canary, judged, now)
         budget = self.budget_of(deployment, spec)
         sizes = sizes_kept(deployment, spec, canary, buckets, budget, now)
         both, moved = completed(deployment, canary, buckets, budget, sizes, now)
@@ -146,7 +148,7 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         if rollout is None or canary is None or canary.weight is None:
             return _REST.evaluate_cycle(deployment, spec, now)
         judged = judgement(canary, spec, now)
-        is_left = not canary.stage and canary.weight > weight_at(spec, 1)
+        is_left = _is_left(canary, spec)
         if judged.harms or (judged.gives_up and not is_left and not rollout.promote_requested):
             return self._given_up(deployment, spec, judged)
         if is_left:
@@ -196,6 +198,11 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
             return Decision.give_up(judged.sentence)
         budget = self.budget_of(deployment, spec)
         return Decision.give_up(at_once(deployment, canary.weight or 0, judged.sentence, budget), harms=True)
+
+
+def _is_left(canary: CanaryState, spec: CanarySpec) -> bool:
+    """Whether an earlier try has left more than the first step gives."""
+    return not canary.stage and (canary.weight or 0) > weight_at(spec, 1)
 
 
 def _next(canary: CanaryState, spec: CanarySpec, stage: Stage, because: str, now: datetime) -> Decision:

@@ -137,3 +137,22 @@ def test_in_the_minute_of_short_lives_what_is_lost_is_replaced_and_rules_are_ask
     lost(engine, made, made.v1)
     run_until_quiet(coordinator)
     assert len(snapshot(engine, made.id).active_routes) == 3
+
+
+def test_the_retry_of_an_undo_is_an_undo_and_so_is_one_to_what_is_under_way(engine: Engine) -> None:
+    spec = {"steps": ["5%"], "undo_max_surge": "100%", "min_ready_seconds": 60}
+    made = make_deployment(engine, policy={"strategy": "canary", "spec": spec})
+    ask(engine, "set_freeze", freeze="weekend", duration_seconds=3600)
+    ask(engine, "activate_revision", deployment="web", revision="v2", through_freeze=True, reason="it is safe")
+    ask(engine, "undo", deployment="web", revision="v2", anyway=True)
+    ask(engine, "abort", deployment="web")
+    ask(engine, "retry", deployment="web")
+    rollouts = read(engine, "SELECT outcome, strategy, is_undo FROM rollouts ORDER BY started_at")
+    assert rollouts == [
+        {"outcome": "superseded", "strategy": "canary", "is_undo": False},
+        {"outcome": "superseded", "strategy": "rolling_update", "is_undo": True},
+        {"outcome": None, "strategy": "rolling_update", "is_undo": True},
+    ]
+    coordinator = coordinator_without_redis(engine)
+    run_until_quiet(coordinator)
+    assert drawn(engine, made.id) == "■■■|◇◇◇"

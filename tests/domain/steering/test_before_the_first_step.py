@@ -14,6 +14,7 @@ from tests.support.pictures.pictures import (
     RECREATE,
     ROLLING_BACK,
     V1,
+    V2,
     blue_green,
     deploying,
     drawn_changes,
@@ -88,6 +89,14 @@ def test_a_canary_that_has_not_begun_takes_no_place_of_old_ones(how: str, pictur
 @pytest.mark.parametrize(("picture", "expected"), [("■■|■", ["create 1"]), ("■|■", ["create 2"]), ("■■■|■", [])])
 def test_a_canary_that_has_come_for_its_first_step_takes_its_own_place_alone(picture: str, expected: list[str]) -> None:
     assert film("paused", picture, WIDE, 3, steps=1) == expected
+
+
+def test_nothing_starts_beside_what_may_not_run_beside_another_on_a_paused_way_back() -> None:
+    for picture, expected in (("|■", "create 1"), ("|■■", ""), ("|", "create 2"), ("~|", "create 1"), ("|~", "")):
+        paused = deploying(picture, 2, policy=RECREATE, status=ROLLING_BACK, paused_at=NOW)
+        changes = cycle(paused, NOW).changes
+        assert drawn_changes(paused, changes) == expected
+        assert {spec.revision_id for spec in changes.rollout_specs} <= ({V2} if "■" in picture else {V1})
 
 
 @pytest.mark.parametrize(

@@ -147,10 +147,16 @@ def test_asking_for_the_running_revision_resumes_it_where_it_is_paused() -> None
     assert (steered.details["activation"], steered.deployment.paused_at) == ("resumed", None)
 
 
-def test_undo_to_a_named_revision_is_an_activation_also_in_the_middle_of_a_rollout() -> None:
-    deployment = deploying("■■|■")
+def test_an_undo_to_what_is_under_way_takes_its_place_with_the_size_that_came_with_it() -> None:
+    deployment = deploying("■■|■", 5, paused_at=NOW, rollout={"desired_at_start": 3, "desired_with_revision": 5})
     steered = undo(deployment, request(deployment, V2, ROLLING), asking(deployment, LATER))
-    assert steered.details["activation"] == "resumed"
+    rollout = steered.deployment.rollout
+    assert steered.details["activation"] == "superseded"
+    assert rollout is not None
+    assert (rollout.is_undo, rollout.desired_with_revision, rollout.desired_at_start) == (True, 5, 3)
+    assert (steered.deployment.paused_at, steered.deployment.desired_replicas) == (None, 5)
+    again = undo(steered.deployment, request(deployment, V2, ROLLING), asking(deployment, LATER))
+    assert again.details["activation"] == "resumed"
 
 
 @pytest.mark.parametrize("outcome", [RolloutOutcome.COMPLETED, RolloutOutcome.SUPERSEDED, RolloutOutcome.DESTROYED])

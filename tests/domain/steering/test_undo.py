@@ -33,6 +33,7 @@ from tests.support.pictures.pictures import (
     rolling_back,
     rolling_update,
 )
+from tests.support.pictures.policies import canary
 
 V0 = UUID("00000000-0000-0000-0000-0000000000a0")
 REVISIONS = {
@@ -87,6 +88,8 @@ def undoing(drawn: str, policy: DeploymentPolicy = ROLLING, **changed: Any) -> D
 
 
 GREEN = deploying("■■■|□□□", policy=MANUAL, rollout={"clock_stopped_at": NOW})
+WEIGHED_POLICY = canary(steps=["5%", "50%"], undo_max_surge="100%", min_ready_seconds=60)
+WEIGHED = deploying("■■■|■", policy=WEIGHED_POLICY, rollout={"stage": 1, "weight": 500, "weight_known_at": NOW})
 PAUSED: dict[str, Any] = {"paused_at": NOW, "rollout": {"clock_stopped_at": NOW}}
 
 ROWS = [
@@ -151,7 +154,9 @@ ROWS = [
     Row("named, half way", deploying("■|■■"), "", "turns back: create 1, drain ■", to="v1"),
     Row("named, elsewhere half way", deploying("■|■■"), "", "to v3: create 1, drain ■", to="v3"),
     Row("named, rolling back", rolling_back("■|■■"), "", "to v3: create 1, drain ■", to="v3"),
-    Row("named, where green waits", GREEN, "", "goes on: completed: promote □□□, park ■■■", to="v2"),
+    Row("named, where green waits", GREEN, "", "to v2: completed: promote □□□, park ■■■", MANUAL, to="v2"),
+    Row("named, where a canary waits", WEIGHED, "", "to v2: create 2, drain ■", WEIGHED_POLICY, to="v2"),
+    Row("named, undo under way", undoing("■■|◇"), "", "goes on: wait", to="v2"),
     Row("named, rolled back before", at_rest(), "v2✗v3", "to v3: create 1, drain ■", to="v3"),
     Row("named, what runs", at_rest(), "v1→v2", "nothing to do", to="v2"),
 ]

@@ -67,19 +67,34 @@ def _is_read_back(policy: DeploymentPolicy) -> bool:
 
 def broken_by_command(state: State, name: str, steered: Steered) -> str | None:
     """What a command leaves behind."""
-    before, after = state.deployment.rollout, steered.deployment.rollout
+    before, deployment = state.deployment.rollout, steered.deployment
+    after = deployment.rollout
     replaced = before is not None and (after is None or after.id != before.id)
     if replaced != (steered.ended is not None):
         return "a rollout that ends has an outcome, and only that"
-    if name == "retry" and after is not None and (before is None or after.id != before.id):
-        size = before.desired_with_revision if before else (state.rolled_back or (None, None))[1]
-        if after.desired_with_revision != size:
-            return "a retry begins with the size that came with the rollout"
+    retried = name == "retry" and after is not None and (before is None or after.id != before.id)
+    if retried and after and after.desired_with_revision != _size_again(state):
+        return "a retry begins with the size that came with the rollout, unless somebody has scaled since"
+    if after is not None and deployment.status != ROLLING_BACK and _is_to_be_undo(state, name) and not after.is_undo:
+        return "what leads out of trouble is an undo: it waits for no weight, no person, no freeze and no group"
     superseded = before and after and steered.ended is RolloutOutcome.SUPERSEDED
     if superseded and before and after and after.desired_at_start != before.desired_at_start:
         return "a rollout that takes the place of another begins with the size from before it"
     heard = next(broken_by_word(state.deployment, name, steered.deployment), None)
     return heard or broken_by_row(steered.deployment, state.now)
+
+
+def _size_again(state: State) -> int | None:
+    rollout, last = state.deployment.rollout, state.rolled_back
+    if rollout is not None:
+        return rollout.desired_with_revision
+    return last.size if last and last.before == state.deployment.desired_replicas else None
+
+
+def _is_to_be_undo(state: State, name: str) -> bool:
+    """By its name, and a retry by what it tries again."""
+    last = state.deployment.rollout or state.rolled_back
+    return name.startswith("undo") or (name == "retry" and last is not None and last.is_undo)
 
 
 def rests(state: State) -> bool:

@@ -84,7 +84,7 @@ def twin(state: State, chance: Random) -> State:
         now=state.now + ago,
         due_at=_moved(state.due_at, ago),
         previous=named[state.previous] if state.previous else None,
-        rolled_back=(named[state.rolled_back[0]], state.rolled_back[1]) if state.rolled_back else None,
+        rolled_back=state.rolled_back and state.rolled_back._replace(revision=named[state.rolled_back.revision]),
         held=None,
         deployment=replace(
             deployment,

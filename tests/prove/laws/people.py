@@ -7,12 +7,13 @@ from domain.model.deployment import Deployment
 from domain.model.states import RolloutOutcome
 from domain.steering import trying_again
 from domain.steering import verbs as steering
+from domain.steering.sizes import size_again
 from domain.steering.steered import Steered
 from domain.words.errors import RollwayError
 from tests.prove.laws.every_state import broken_by_command
 from tests.prove.laws.spelled import unlike
 from tests.prove.laws.spelled_commands import after_command
-from tests.prove.state import Move, State, still_held
+from tests.prove.state import Move, RolledBack, State, still_held
 from tests.support.people.people import activate_revision, asking, request
 from tests.support.pictures.pictures import V1, V2, V3
 
@@ -35,14 +36,24 @@ def _undo(state: State) -> Steered:
     return steering.undo(state.deployment, back, asking(state.deployment, state.now))
 
 
+def _undo_to(number: int) -> Command:
+    revision = (V1, V2, V3)[number]
+    return lambda state: steering.undo(
+        state.deployment, request(state.deployment, revision, state.policy), asking(state.deployment, state.now)
+    )
+
+
 def _retry(state: State) -> Steered:
     """The rollout that runs, or the last one that ended."""
-    deployment, outcome = state.deployment, None
-    last = (deployment.rollout.to_revision_id, deployment.rollout.desired_with_revision) if deployment.rollout else None
-    if last is None and state.rolled_back is not None:
-        last, outcome = state.rolled_back, RolloutOutcome.ROLLED_BACK
-    again = request(deployment, last[0], state.policy, desired=last[1]) if last else None
-    return trying_again.retry(deployment, again, outcome, asking(deployment, state.now))
+    deployment, rollout = state.deployment, state.deployment.rollout
+    last, outcome = state.rolled_back, RolloutOutcome.ROLLED_BACK if rollout is None and state.rolled_back else None
+    if rollout is not None:
+        with_revision, before = rollout.desired_with_revision, rollout.desired_at_start
+        last = RolledBack(rollout.to_revision_id, with_revision, before, rollout.is_undo)
+    if last is None:
+        return trying_again.retry(deployment, None, None, asking(deployment, state.now))
+    again = request(deployment, last.revision, state.policy, desired=size_again(deployment, last.size, last.before))
+    return trying_again.retry(deployment, replace(again, is_undo=last.is_undo), outcome, asking(deployment, state.now))
 
 
 COMMANDS: dict[str, Command] = {
@@ -57,6 +68,7 @@ COMMANDS: dict[str, Command] = {
     "destroy": lambda state: steering.destroy(state.deployment, asking(state.deployment, state.now)),
     **{f"activate v{number + 1}": _activate(number, supersede=False) for number in range(3)},
     **{f"activate v{number + 1} with supersede": _activate(number, supersede=True) for number in range(3)},
+    **{f"undo to v{number + 1}": _undo_to(number) for number in range(3)},
     **{f"scale to {size}": _scale(size) for size in SIZES},
 }
 

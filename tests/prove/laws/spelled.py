@@ -87,6 +87,8 @@ def _rollout_after(before: Rollout, decision: ClassifiedDecision, now: datetime,
             rollout = replace(rollout, failed_routes=rollout.failed_routes + 1)
     stands = decision.verdict is Verdict.NEED_RETRY and (decision.deployment.paused_at or decision.deployment.hold)
     rollout, stage = replace(rollout, steps=before.steps + (not stands)), decision.changes.stage
+    if stage is not None and stage.weight is not None and before.canary and stage.weight < (before.canary.weight or 0):
+        rollout = replace(rollout, last_progress_at=now)
     if stage is not None:
         seen = before.canary.evidence if before.canary else NOTHING_SEEN
         canary = CanaryState(stage.number, stage.weight, None, seen)

@@ -42,6 +42,8 @@ def _left(words: list[str], state: State) -> Deployment | None:
             return _activated(state, REVISIONS[revision], None, supersede=bool(supersede))
         case ["retry"]:
             return _retried(state)
+        case ["undo", "to", revision]:
+            return _activated(state, REVISIONS[revision], None, supersede=True, undo=True)
         case ["undo"] if before.rollout is None:
             back = state.previous
             return _activated(state, back, None, supersede=True, undo=True) if back else None
@@ -135,7 +137,9 @@ def _retried(state: State) -> Deployment | None:
     rollout = state.deployment.rollout
     if rollout is not None:
         returns = state.deployment.status == ROLLING_BACK
-        return _activated(state, rollout.to_revision_id, rollout.desired_with_revision, supersede=returns)
+        size, is_undo = rollout.desired_with_revision, rollout.is_undo
+        again = _activated(state, rollout.to_revision_id, size, supersede=returns, undo=is_undo)
+        return replace(again, start_failures=None) if again and returns else again
     if state.rolled_back is None:
         before = state.deployment
         came_up_at = before.start_failures.came_up_at if before.start_failures else None
@@ -143,8 +147,11 @@ def _retried(state: State) -> Deployment | None:
         if well and not before.degraded_reason and not before.retry_at:
             return None
         return replace(before, start_failures=None, degraded_reason=None, retry_at=None)
-    revision, size = state.rolled_back
-    return _activated(state, revision, size, supersede=False)
+    last = state.rolled_back
+    size = last.size if state.deployment.desired_replicas == last.before else None
+    again = _activated(state, last.revision, size, supersede=False, undo=last.is_undo)
+    starts = again and (again.rollout or again.current_revision_id != state.deployment.current_revision_id)
+    return replace(again, start_failures=None) if again and starts else again
 
 
 def _activated(
@@ -158,13 +165,15 @@ def _activated(
         if not others and size in (None, before.desired_replicas):
             return None
         return _pointing(before, revision, size)
-    if revision == rollout.to_revision_id and before.status != ROLLING_BACK:
+    leads_there = revision == rollout.to_revision_id and before.status != ROLLING_BACK
+    if leads_there and undo and not rollout.is_undo:
+        return _begun(state, revision, rollout.desired_with_revision if size is None else size, undo=True)
+    if leads_there:
         awake = _awake(state)
         assert awake.rollout is not None
-        asked = replace(awake.rollout, promote_requested=rollout.promote_requested or undo)
         if size is None:
-            return replace(awake, rollout=asked)
-        again = replace(_as_many_may_fail(before, asked, size), desired_with_revision=size)
+            return awake
+        again = replace(_as_many_may_fail(before, awake.rollout, size), desired_with_revision=size)
         return replace(awake, desired_replicas=size, rollout=again)
     if not supersede:
         return None

@@ -22,7 +22,7 @@ def broken_by_standing(state: State, decision: ClassifiedDecision) -> Iterator[s
     if rollout is None or not _stands(state, decision, rollout) or decision.verdict is Verdict.GIVE_UP:
         return
     changes = decision.changes
-    if changes.stage is not None or changes.park_route_ids or decision.revision is not RevisionMove.KEEP:
+    if _moves_requests(rollout, decision, is_paused=before.paused_at is not None):
         yield "while it is held or paused nobody gets more or less of the requests, and no revision takes over"
     new = [route for route in before.active_routes if route.revision_id == rollout.to_revision_id]
     weighs = rollout.canary is not None and rollout.canary.weight
@@ -31,6 +31,14 @@ def broken_by_standing(state: State, decision: ClassifiedDecision) -> Iterator[s
     if any(route.id in changes.promote_route_ids for route in new) and rollout.policy.strategy == "blue_green":
         yield "while it is held or paused green gets no requests"
     yield from _exchanged(state, decision, rollout)
+
+
+def _moves_requests(rollout: Rollout, decision: ClassifiedDecision, *, is_paused: bool) -> bool:
+    """What an earlier try has left may fall, as on the way back, where no person has paused it."""
+    stage, canary = decision.changes.stage, rollout.canary
+    falls = stage and canary and stage.number == canary.stage == 0 and (stage.weight or 0) < (canary.weight or 0)
+    moves = stage is not None and (is_paused or not falls)
+    return moves or bool(decision.changes.park_route_ids) or decision.revision is not RevisionMove.KEEP
 
 
 def _stands(state: State, decision: ClassifiedDecision, rollout: Rollout) -> bool:

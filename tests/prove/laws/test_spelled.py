@@ -18,9 +18,9 @@ from domain.words.errors import RollwayError
 from tests.prove.laws.people import COMMANDS, Command
 from tests.prove.laws.spelled import after_look, after_news, unlike
 from tests.prove.laws.spelled_commands import after_command
-from tests.prove.state import Left, State
+from tests.prove.state import Left, RolledBack, State
 from tests.support.pictures.pictures import NOW, V1, V2, V3
-from tests.support.pictures.snapshots import STATUSES, cases, policies
+from tests.support.pictures.snapshots import REPLICAS, STATUSES, cases, policies
 
 SIZES = st.sampled_from([None, 0, 3, 12])
 SECONDS = st.sampled_from([0, 1, 45, 1800, 7200])
@@ -62,12 +62,17 @@ def test_news_of_a_replica_leave_what_their_rules_say(data: st.DataObject, secon
                 assert unlike("news of a replica", after_news(before, route, status, now, blame=blame), left) is None
 
 
-@given(of_some_age(), SIZES, st.sampled_from([None, V1, V3]), st.one_of(st.none(), policies()))
+@given(of_some_age(), SIZES, st.sampled_from([None, V1, V3]), st.one_of(st.none(), policies()), st.data())
 def test_a_command_leaves_what_its_ladder_says(
-    deployment: Deployment, size: int | None, previous: UUID | None, policy: DeploymentPolicy | None
+    deployment: Deployment,
+    size: int | None,
+    previous: UUID | None,
+    policy: DeploymentPolicy | None,
+    data: st.DataObject,
 ) -> None:
     now = NOW + timedelta(seconds=45)
-    state = State(deployment, now, now, policy, Left(0, 1, 1), previous, (V2, size))
+    last = RolledBack(V2, size, data.draw(REPLICAS), data.draw(st.booleans()))
+    state = State(deployment, now, now, policy, Left(0, 1, 1), previous, last)
     for name, command in COMMANDS.items():
         assert unlike(name, after_command(name, state), left_by(state, command)) is None
 

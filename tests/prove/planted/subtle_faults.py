@@ -7,7 +7,7 @@ from domain.cycle.evaluator import DeploymentStrategyEvaluator
 from domain.cycle.rollout import unpaused
 from domain.model.bounds import Bounds, Deadline
 from domain.model.canary import CanaryState
-from domain.model.changes import Decision, RouteChanges
+from domain.model.changes import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.steering.sizes import with_failures_allowed
 from domain.strategies.budget import Budget, surge_budget
@@ -31,7 +31,7 @@ def _moved_twice(deployment: Deployment, now: datetime) -> Deployment:
     return replace(going_on, rollout=with_canary(going_on.rollout, weight_known_at=before + (now - paused_at)))
 
 
-def _any_drain(drained: list[Route], rollout: Rollout) -> bool:  # noqa: ARG001
+def _any_drain(drained: list[Route], rollout: Rollout, stage: Stage | None) -> bool:  # noqa: ARG001
     return bool(drained)
 
 

@@ -1,7 +1,7 @@
 """People without a database: what they ask with, and what a database would remember of past rollouts for them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from domain.model.policy import DeploymentPolicy
 from domain.model.states import RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.past import EndedRollout, KnownRevision, way_back
+from domain.steering.sizes import size_again
 from domain.steering.steered import Asking, Steered
 from domain.steering.trying_again import retry
 from domain.steering.verbs import abort, destroy, pause, promote, resume, scale, undo
@@ -116,5 +117,8 @@ def retry_rollout(
     """The rollout that runs, or the last one that ended."""
     last = deployment.rollout or (ended[-1].rollout if ended else None)
     outcome = None if deployment.rollout or not ended else ended[-1].outcome
-    again = request(deployment, last.to_revision_id, policy, desired=last.desired_with_revision) if last else None
+    if last is None:
+        return retry(deployment, None, None, asking(deployment, now))
+    desired = size_again(deployment, last.desired_with_revision, last.desired_at_start)
+    again = replace(request(deployment, last.to_revision_id, policy, desired=desired), is_undo=last.is_undo)
     return retry(deployment, again, outcome, asking(deployment, now))
