@@ -11,7 +11,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down restart env migrate test unit check fmt prometheus pebble browser docker clients recipes older-servers images prove soak mutants judge trials zero-loss compose-test \
+.PHONY: help demo up down restart env migrate test test-all coverage unit check fmt prometheus pebble browser docker clients recipes older-servers images prove soak mutants judge trials zero-loss compose-test \
 	years neighbours bench bench-full bench-against reference schema docs dist platforms lock envoy-api clean
 
 help: ## this list
@@ -40,12 +40,14 @@ migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest sche
 	@$(BIN)/rollway migrate $(ARGS)
 
 ## Develop
-# With ARGS it may be a part of the suite, whose coverage means nothing. What searches decides hundreds of thousands of
-# times: coverage triples its time and gains nothing.
-SEARCHES := tests/prove tests/domain/laws
-test: check prometheus pebble pgbouncer browser docker clients recipes ## everything: check, then the whole test suite (ARGS="-k drain")
-	@$(if $(ARGS),:,$(BIN)/pytest -n auto $(SEARCHES))
-	@$(BIN)/pytest -n auto $(or $(ARGS),--cov $(SEARCHES:%=--ignore=%))
+test: check ## check, then the tests of all that is promised, some minutes (ARGS="-k drain")
+	@$(BIN)/pytest -n auto $(or $(ARGS),--apart=no)
+
+test-all: .venv/.dev prometheus pebble pgbouncer browser docker clients recipes ## the other tests: a browser, a Docker engine, long searches and more (tests/apart.py)
+	@$(BIN)/pytest -n auto --apart=only $(ARGS)
+
+coverage: .venv/.dev ## which branches of domain/ and db/ no test of theirs takes
+	@$(BIN)/pytest -n auto --apart=no --cov $(or $(ARGS),tests/domain tests/db tests/tasks tests/cli tests/api)
 
 # Plugins that no pure test needs take a second of each process to load.
 UNNEEDED := logging schemathesis anyio pytest_cov valkey platformdirs cacheprovider

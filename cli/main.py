@@ -96,8 +96,7 @@ def _described(name: str, listed: Listed) -> tuple[Callable[..., object], Sequen
 app = typer.Typer(
     name="rollway",
     cls=LoadedWhenAsked,
-    help="\b\nRolling updates for services outside Kubernetes.\n"
-    "Start with 'rollway demo', or with 'rollway up' and 'rollway init'.",
+    help="Rolling updates for services. Start with 'rollway demo', or 'up' and 'init'.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

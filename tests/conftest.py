@@ -100,12 +100,8 @@ def copies(postgres_server: EmbeddedServer, template: str) -> Copies:
 @pytest.fixture
 def database(request: pytest.FixtureRequest, copies: Copies) -> Iterator[str]:
     """The URL of a migrated database in which nothing is. Every rollout in it is replayed in the end."""
-    from tests.support.rows.databases import replay
-
-    with copies.lent() as url:
+    with copies.lent(is_replayed=request.node.get_closest_marker("decides_wrongly") is None) as url:
         yield url
-        if request.node.get_closest_marker("decides_wrongly") is None:
-            replay(url)
 
 
 @pytest.fixture
@@ -120,11 +116,8 @@ def empty_database(postgres_server: EmbeddedServer) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def module_database(copies: Copies) -> Iterator[str]:
     """The same, for all tests of a module that share their workers."""
-    from tests.support.rows.databases import replay
-
     with copies.lent() as url:
         yield url
-        replay(url)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.support.people.people_api import People
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import make_deployment
 
-HERE = {"demo", "init", "up", "down", "units", "envoy-bootstrap", "proxy-token", "scrape-config"}
+HERE = {"demo", "init", "up", "down", "units", "envoy-bootstrap", "proxy-token", "redis-user", "scrape-config"}
 """They are about this machine, or print what its settings say."""
 WITH_DATABASE = {"doctor", "slots", "migrate", "token"}
 LINES = (

@@ -24,6 +24,7 @@ from domain.words.errors import UnreadableError
 from tests.support.faults.forwarder import forwarder
 from tests.support.pictures.pictures import NOW, V1
 from tests.support.rows.deployments import ask, make_deployment, read, write
+from tests.support.stack.waiting import eventually
 
 RULE = {"metric": "queue", "source": "pushed", "comparator": ">", "threshold": 5, "step": 1, "max_replicas": 9}
 
@@ -127,4 +128,4 @@ def test_a_postgres_that_is_too_old_is_refused_and_its_connection_closed(databas
             old.connect()
         old.dispose()
     query = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    assert read(engine, query) == []
+    eventually(lambda: read(engine, query) == [], what="Postgres to have noticed")

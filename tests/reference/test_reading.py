@@ -9,6 +9,8 @@ MINUTES, WORDS_A_MINUTE = 45, 250
 ROOMS = ("domain/model/", "domain/strategies/", "domain/cycle/", "domain/handlers/")
 EXPLAIN_THEMSELVES = (
     *("domain.autoscaling.state", "domain.model.canary", "domain.model.events", "domain.model.hold"),
+    "domain.strategies.sentences",
+    "domain.cycle.at_hand",  # who is kept for a moment although nobody wants it
     "domain.strategies.two_sided",  # no strategy but the canary says anything there
 )
 REGISTRY = "domain.strategies"

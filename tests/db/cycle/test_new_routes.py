@@ -58,7 +58,7 @@ def test_without_a_host_that_is_up_it_waits_for_one(engine: Engine) -> None:
 
 def test_what_another_system_runs_and_what_lacks_a_secret_have_their_places_too(engine: Engine) -> None:
     up(engine, "a", "b")
-    in_transaction(engine, partial(note_fault, host="a", reference="env:DB", fault="there is none"))
+    in_transaction(engine, partial(note_fault, host="a", deployment="needs", reference="env:DB", fault="there is none"))
     make_deployment(engine, "■■|", name="theirs", status=PROVISIONING, spec=EXTERNAL)
     secret = {"command": ["serve"], "env": {"DB": {"secret": "env:DB"}}}
     make_deployment(engine, "■■|", name="needs", status=PROVISIONING, spec=secret)

@@ -103,6 +103,7 @@ def test_a_redis_that_throws_messages_away_is_warned_of_and_used(fleet: Fleet, c
 
 def test_a_redis_url_that_is_none_ends_workers_and_beat_with_a_sentence_and_for_good(database: str) -> None:
     environment = {"DATABASE_URL": database, "REDIS_URL": "sentinel://127.0.0.1:26379/0"}
-    sentence = "Rollway does not begin: REDIS_URL must be redis://:password@host:port/0, or rediss://..."
+    right = "redis://:password@host:port/0, rediss://... or unix://:password@/path?db=0"
+    sentence = f"Rollway does not begin: REDIS_URL must be {right}"
     ended = (WRONG_INSTALLATION, sentence)
     assert run(environment, worker=WORKER, beat=BEAT) == {"worker": ended, "beat": ended}

@@ -45,20 +45,23 @@ _SCHEMA = """
 
 _EMPTY = """
     DO $$
-    DECLARE found record; written bigint; gone bigint := 0;
+    DECLARE written record; rows bigint; gone bigint := 0;
     BEGIN
         SET LOCAL session_replication_role = replica;
-        FOR found IN SELECT oid::regclass AS name FROM pg_class WHERE relkind = 'r' AND NOT relispartition
-                        AND relnamespace = 'public'::regnamespace AND relname NOT IN ('alembic_version', 'installation')
+        FOR written IN SELECT oid::regclass AS name FROM pg_class WHERE relkind = 'r' AND NOT relispartition
+                          AND relnamespace = 'public'::regnamespace
+                          AND relname NOT IN ('alembic_version', 'installation')
+                          AND (pg_relation_size(oid) > 0 OR oid IN (SELECT inhparent FROM pg_inherits))
         LOOP
-            EXECUTE format('DELETE FROM %s', found.name);
-            GET DIAGNOSTICS written = ROW_COUNT;
-            gone := gone + written;
+            EXECUTE format('DELETE FROM %s', written.name);
+            GET DIAGNOSTICS rows = ROW_COUNT;
+            gone := gone + rows;
         END LOOP;
         PERFORM setval(seqrelid, seqstart, false) FROM pg_sequence;
         PERFORM set_config('tests.gone', gone::text, false);
     END $$
 """
+"""A table that nobody has written into has no page."""
 
 
 class Copies:
@@ -70,11 +73,14 @@ class Copies:
         self._schemas: dict[str, str] = {}
 
     @contextmanager
-    def lent(self) -> Iterator[str]:
-        """The URL of a database as the migrations leave it."""
+    def lent(self, *, is_replayed: bool = True) -> Iterator[str]:
+        """The URL of a database as the migrations leave it. In the end every rollout in it is replayed."""
         name = self._free.pop() if self._free else self._made()
+        url = _database(self._server, name)
         try:
-            yield _database(self._server, name)
+            yield url
+            if is_replayed and _has_steps(url):
+                replay(url)
         finally:
             if self._is_as_before(name):
                 self._free.append(name)
@@ -95,6 +101,14 @@ class Copies:
             connection.execute(_EMPTY)
             gone = connection.execute("SELECT current_setting('tests.gone')::bigint").fetchone()
             return gone is not None and gone[0] <= _MOST_ROWS and _schema(connection) == self._schemas[name]
+
+
+def _has_steps(url: str) -> bool:
+    with psycopg.connect(url, autocommit=True) as connection:
+        try:
+            return bool(connection.execute("SELECT FROM rollout_steps LIMIT 1").rowcount)
+        except psycopg.errors.UndefinedTable:
+            return False
 
 
 def migrated_template(server: EmbeddedServer) -> str:

@@ -14,6 +14,7 @@ import psutil
 
 from stack.home.folder import project_root
 from tests.support.proxies import plain_http
+from tests.support.stack.forked import Forked, start
 from tests.support.stack.waiting import eventually
 
 
@@ -33,7 +34,7 @@ class Process:
     ready: str
     environment: dict[str, str] = field(default_factory=dict)
     code: Path = field(default_factory=project_root)
-    process: subprocess.Popen[bytes] | None = None
+    process: Forked | subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -42,13 +43,7 @@ class Process:
     def begin(self) -> None:
         """Start it, and do not wait."""
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command,
-                cwd=self.code,
-                env={**os.environ, **self.environment},
-                stdout=log,
-                stderr=log,
-            )
+            self.process = start(self.command, {**os.environ, **self.environment}, self.code, log)
 
     def start(self) -> None:
         """Start it, and wait until it is ready."""

@@ -2,11 +2,10 @@
 
 import os
 import signal
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import psutil
@@ -26,7 +25,11 @@ from tasks.settings import TaskSettings
 from tasks.wire.queues import celery_settings, host_queue
 from tests.support.rows.deployment_rows import DeploymentRows
 from tests.support.rows.deployments import HERE
+from tests.support.stack.forked import Forked, start
 from tests.support.stack.waiting import eventually
+
+if TYPE_CHECKING:
+    import subprocess
 
 ROOT = project_root()
 POLICY = {
@@ -54,7 +57,7 @@ class Fleet(DeploymentRows):
         }
         self.within: dict[str, list[str]] = {}
         """What stands before the command of a process, by its name: a network of its own."""
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, Forked | subprocess.Popen[bytes]] = {}
         self._engine = make_engine(DatabaseSettings(url=database))
         self._producer = Celery()
         self._producer.conf.update(celery_settings(TaskSettings.from_environment(self.environment)))
@@ -169,16 +172,11 @@ class Fleet(DeploymentRows):
         return " ready." in self.log(name)
 
     def start(self, name: str, arguments: list[str], **environment: str) -> None:
-        """A process of Celery's with these arguments, without waiting for it."""
+        """A worker, a beat or a Flower with these arguments, without waiting for it."""
+        ours = ["tasks.seen.flower", *arguments[1:]] if arguments[0] == "flower" else ["tasks", *arguments]
+        command = [*self.within.get(name, ()), sys.executable, "-m", *ours]
         with (self.home / f"{name}.log").open("ab") as log:
-            self._processes[name] = subprocess.Popen(
-                [*self.within.get(name, ()), sys.executable, "-m", "celery", "-A", "tasks.app", *arguments],
-                cwd=self.code,
-                env={**self.environment, **environment},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            self._processes[name] = start(command, {**self.environment, **environment}, self.code, log)
 
 
 def _replica(process: psutil.Process) -> dict[str, str]:

@@ -132,8 +132,8 @@ def test_a_try_in_vain_leaves_no_state_over_the_answer_of_the_next_one(
     payload = {"request_id": "r", "deployment": "web", "desired_replicas": 4}
     route = {"delivery_info": {"exchange": "commands", "routing_key": "commands"}}
     with refused_writes(engine, "commands", TRANSACTION_TIMEOUT):
-        trace_task(app.tasks["rollway.scale"], "an-id", [], {"payload": payload}, request=route, app=app)
-    assert waiting(client, "commands") == [("rollway.scale", {"payload": payload})]
+        ended = trace_task(app.tasks["rollway.scale"], "an-id", [], {"payload": payload}, request=route, app=app)
+    assert waiting(client, "commands") == [("rollway.scale", {"payload": payload})], ended
     assert client.keys("*an-id*") == []
 
 

@@ -1,0 +1,54 @@
+"""Tests that `make test` leaves to `make test-all`: they need a part that a machine may lack, or take minutes.
+
+`pytest tests/...` runs all that it is told. `--apart=no` leaves these out, without importing them; `--apart=only` runs
+nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+APART = {
+    "tests/api/people/test_schema.py": "a thousand generated requests",
+    "tests/domain/laws": "long searches",
+    "tests/e2e/edge/test_certificates.py": "Pebble, an authority",
+    "tests/e2e/edge/test_orders.py": "Pebble, an authority",
+    "tests/e2e/faults/test_poolers_and_standbys.py": "PgBouncer and a second PostgreSQL",
+    "tests/e2e/faults/test_upgrade.py": "the release before, from git",
+    "tests/e2e/page": "a browser",
+    "tests/e2e/partitions": "networks of its own",
+    "tests/e2e/services/test_clients.py": "generated clients in Python and TypeScript",
+    "tests/e2e/services/test_docker.py": "a Docker engine",
+    "tests/e2e/services/test_page_session.py": "a browser",
+    "tests/e2e/services/test_recipes.py": "servers of the recipes, from a registry",
+    "tests/fuzz": "generated input for every door",
+    "tests/monitoring": "Prometheus and Alertmanager",
+    "tests/prove": "long searches",
+    "tests/reference/test_site.py": "Sphinx",
+    "tests/runtime/docker": "a Docker engine",
+    "tests/trust/test_container_thief.py": "a Docker engine",
+}
+"""What each file, or folder, needs."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --apart."""
+    parser.addoption("--apart", choices=("also", "no", "only"), default="also", help="what of tests/apart.py is run")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out a file or a folder, where this run is not about it."""
+    chosen = config.getoption("apart")
+    if chosen == "also" or not collection_path.is_relative_to(config.rootpath / "tests"):
+        return None
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    is_apart = any(path == apart or path.startswith(f"{apart}/") for apart in APART)
+    if chosen == "no":
+        return True if is_apart else None
+    leads_there = any(apart.startswith(f"{path}/") for apart in APART)
+    return None if is_apart or leads_there or collection_path.name == "conftest.py" else True
