@@ -25,10 +25,18 @@ def with_failures_allowed(deployment: Deployment, desired: int) -> Rollout:
 
     n=40, 4 of 20 failed  →  scale 3: 4 of 20
     """
-    rollout = rollout_of(deployment, "resize")
+    rollout = _seen_anew(rollout_of(deployment, "resize"), deployment.desired_replicas, desired)
     limits = rollout.policy.limits
     allowed = limits.failures_allowed(deployment.desired_replicas)
     if limits.failures_allowed(desired) >= allowed:
         return rollout
     fixed = limits.model_copy(update={"failure_budget": allowed})
     return replace(rollout, policy=replace(rollout.policy, limits=fixed))
+
+
+def _seen_anew(rollout: Rollout, before: int, desired: int) -> Rollout:
+    """From none on: the time of a canary's weight begins, in which somebody may answer."""
+    canary = rollout.canary
+    if canary is None or canary.weight is None or before or not desired:
+        return rollout
+    return replace(rollout, canary=canary.at(canary.stage, canary.weight))

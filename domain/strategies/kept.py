@@ -24,7 +24,7 @@ from uuid import UUID
 
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route
-from domain.model.states import ROLLING_BACK, Verdict
+from domain.model.states import ROLLING_BACK, RouteStatus, Verdict
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.buckets import Buckets, ids, next_replaceable_at, sick_too_long, well_placed, worst_first
 from domain.strategies.budget import Budget
@@ -52,7 +52,7 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
     missing = wanted - (len(live) - len(sick) - len(misplaced))
     create = max(0, min(missing, buckets.room(budget)))
     drained = _above(live, target, budget)
-    if not (create or drained or buckets.starting):
+    if not (create or drained or any(route.status is RouteStatus.PROVISIONING for route in live)):
         spare = sum(route.is_serving for route in live) - max(budget.keep, wanted * (missing <= 0))
         last = worst_first(route for route in buckets.foreign if route.is_serving)[-1:]
         moved = [route for route in worst_first(misplaced)[: max(0, spare)] if route not in last]

@@ -26,7 +26,7 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
     weight None                        all in traffic
     a weight, and one side not healthy the other side
     a weight, and current ones there   the current ones, and the candidates; what another canary left gets none, unless
-                                       fewer current ones are healthy than the floor
+                                       fewer current ones are healthy than the floor, or none
     and some of them for a baseline    of these as many as the canary has, the healthy ones first, if others are left
                                        who carry the rest
     a weight, and none but candidates  the candidates
@@ -42,7 +42,7 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
         return Sides(active, [], [])
     old = [route for route in active if not route.is_candidate]
     live = [route for route in old if route.is_current]
-    if not live or _healthy(live) < given.floor:
+    if _healthy(live) < max(1, given.floor):
         live = old
     if not live:
         return Sides(active, [], [])

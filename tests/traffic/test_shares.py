@@ -52,6 +52,15 @@ def test_a_canary_gets_no_more_than_its_healthy_replicas_carry(
     assert shared_out.weight == given
 
 
+@pytest.mark.parametrize("floor", [0, 1])
+def test_where_no_old_one_is_healthy_what_another_canary_left_answers_whatever_the_floor_is(floor: int) -> None:
+    left = route(2, revision="v3", is_current=False)
+    found = sides(replace(deployment(route(1, status=SICK), left), canary=Canary(0, floor=floor)))
+    assert left in found.live
+    found = sides(replace(deployment(route(1), left), canary=Canary(0, floor=floor)))
+    assert left not in found.live
+
+
 def test_a_baseline_gets_no_more_than_its_healthy_replicas_carry() -> None:
     def shared_out(*routes: RouteInTraffic) -> tuple[int, int]:
         canary = Canary(4000, baseline=frozenset({UUID(int=2), UUID(int=4)}), floor=5)

@@ -18,7 +18,8 @@ and each is kept complete, within the budget of a rolling update: n + surge live
        enough, or promote was asked                     -> the next weight; after the last one: the rest
     6  otherwise                                        -> look on: until then, or until a person says so
 
-At size 0 both sides leave and the stage stays: a canary that nobody promoted waits on, and comes back as one.
+At size 0 both sides leave and the stage stays, but for a person: nobody answers anything, so no seconds and no judge
+end a step. A canary that nobody promoted waits on, and comes back as one, whose step begins anew.
 Where it has a mirror, its first stage has the weight 0: it gets copies of requests for some time.
 What comes with the next weight is created before the weight: line 2 asks for the replicas of the step that follows as
 soon as line 5 holds. Where the surge has no room for them, the weight rises as they come: `sides` has the formula.
@@ -154,9 +155,11 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         if is_left:
             return self._falling(deployment, spec, canary, judged, now)
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
-        over_at, budget = ends_at(canary, spec), self.budget_of(deployment, spec)
+        budget = self.budget_of(deployment, spec)
+        over_at = ends_at(canary, spec) if budget.desired else None
         rising = is_rising(canary, spec) and budget.desired > 0
-        is_over = not rising and (judged.is_over or ends(rollout, canary, over_at, now))
+        is_good = judged.is_over and budget.desired > 0
+        is_over = not rising and (is_good or ends(rollout, canary, over_at, now))
         sizes = sizes_at(spec, canary, canary.stage + is_over, budget)
         both, moved = completed(deployment, canary, buckets, budget, sizes, now)
         if moved:
@@ -171,7 +174,8 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         if canary.weight_known_at is None:
             return Decision.wait(for_proxies(canary.weight), recheck_at)
         if is_over or rising:
-            return _next(canary, spec, Stage(canary.stage + is_over, sizes.weight), judged.sentence, now)
+            because = judged.sentence if is_good else ""
+            return _next(canary, spec, Stage(canary.stage + is_over, sizes.weight), because, now)
         said = looking(in_words(spec, canary.weight), over_at, judged, now)
         return Decision.wait(for_a_look(said, over_at, judged, times, now), recheck_at, clock_stopped=True)
 

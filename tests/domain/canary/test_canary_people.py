@@ -7,11 +7,14 @@ nothing to do, and "-" where it is refused.
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment
 from domain.model.picture import picture
+from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK
 from domain.steering.steered import Steered
 from domain.steering.verbs import abort, promote
@@ -20,7 +23,8 @@ from tests.domain.canary.test_baseline import beside
 from tests.domain.canary.test_canary import FIRST, RISING, SECOND, SHORT, at_stage
 from tests.support.people.people import activate_revision, ask, asking
 from tests.support.pictures.pictures import NOW, V3
-from tests.support.pictures.simulation import until_it_waits
+from tests.support.pictures.policies import canary
+from tests.support.pictures.simulation import all_started, until_it_waits
 from tests.support.pictures.values_within import canary_of
 
 COMMANDS: dict[str, Callable[[Deployment], Steered]] = {
@@ -144,3 +148,29 @@ def test_an_abort_says_who_answers_and_how_long_the_old_side_takes(
     canary = at_stage(drawn, 4 if expected else 3, **{**SECOND, "weight": weight})
     aborted = abort(canary, asking(canary, NOW), now="now" in verb, start_seconds=start_seconds)
     assert aborted.details["answering"] == expected
+
+
+SECONDS = canary(steps=[{"weight": "5%", "seconds": 60}, {"weight": "50%", "seconds": 60}])
+JUDGED = canary(steps=["5%", "50%"], judge={"at_least": {"requests": 1}, "if_undecided": "promote"})
+
+
+@pytest.mark.parametrize("policy", [SECONDS, JUDGED])
+def test_at_size_0_a_step_is_over_for_nobody_but_a_person(policy: DeploymentPolicy) -> None:
+    """Scaled to none for the night, and up again in the morning, when its step begins anew."""
+    begun = at_stage("■■■|■", 3, policy, **FIRST)
+    night = until_it_waits(ask("scale to 0", begun, NOW).deployment, NOW)
+    late = NOW + timedelta(hours=9)
+    assert canary_of(until_it_waits(night, late).rollout) == canary_of(night.rollout)
+    assert cycle(night, late).awaited_verb == "promote"
+    promoted = until_it_waits(promote(night).deployment, late)
+    assert canary_of(promoted.rollout).stage == 2
+    up = ask("scale to 3", night, late).deployment
+    assert canary_of(up.rollout).weight_known_at is None
+    there = until_it_waits(all_started(until_it_waits(up, late), late), late)
+    assert (canary_of(there.rollout).stage, canary_of(there.rollout).weight_known_at) == (1, late)
+
+
+def test_a_promotion_is_not_explained_by_what_a_judge_lacks() -> None:
+    judged = at_stage("■■■|■", 3, canary(steps=["5%", "50%"], judge={}), **FIRST)
+    said = cycle(promote(judged).deployment, NOW).reason
+    assert said == "the canary gets 33.33 % of the requests, on the way to 50 %"

@@ -66,6 +66,7 @@ def drawn(deployment: Deployment) -> str:
         ("■■|▲", SURGE, "create 1"),
         ("■▲|■◇", SURGE, "wait"),
         ("■▲|■", ROOMLESS, "drain ▲"),
+        ("◇▲|■", ROOMLESS, "wait"),
         ("|■■", SURGE, "create 1"),
         # what an exchange has taken away comes back
         ("~~~|", RECREATE, "wait"),

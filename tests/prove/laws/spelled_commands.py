@@ -64,7 +64,10 @@ def _resized(before: Deployment, rollout: Rollout, size: int) -> Rollout:
 
 
 def _as_many_may_fail(before: Deployment, rollout: Rollout, size: int) -> Rollout:
-    """A smaller size does not make failures count that were allowed."""
+    """A smaller size does not make failures count that were allowed. After none the look at a canary begins anew."""
+    canary = rollout.canary
+    if canary is not None and canary.weight is not None and not before.desired_replicas and size:
+        rollout = replace(rollout, canary=replace(canary, weight_known_at=None))
     allowed = failures_allowed(rollout, before.desired_replicas)
     if failures_allowed(rollout, size) >= allowed:
         return rollout

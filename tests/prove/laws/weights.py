@@ -46,6 +46,8 @@ def _by_stage(state: State, rollout: Rollout, canary: CanaryState, decision: Cla
         yield "a canary gets requests only when one of its replicas serves"
     if canary.stage in (0, stage.number) or rollout.promote_requested:
         return
+    if not state.deployment.desired_replicas:
+        yield "at size 0 a step is over for nobody but a person"
     spec: dict[str, Any] = rollout.policy.spec.model_dump()
     steps = ([spec["mirror"]] if spec["mirror"] else []) + list(spec["steps"])
     seconds = steps[canary.stage - 1]["seconds"]
