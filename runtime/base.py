@@ -47,6 +47,7 @@ class Replica:
     """A replica as the runtime sees it. `exit_code` is None while it runs or when unknown.
 
     `address` is host:port, or None when the runtime does not know it: an external replica, a container that has ended.
+    `listens`: whether it is itself who listens there; None where nobody can say. `stranger`: who does in its place.
     """
 
     route_id: UUID
@@ -54,6 +55,8 @@ class Replica:
     address: str | None
     running: bool
     exit_code: int | None = None
+    listens: bool | None = field(default=None, compare=False)
+    stranger: str = field(default="", compare=False)
 
 
 class ReplicaStartError(Exception):

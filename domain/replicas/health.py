@@ -3,7 +3,7 @@
 provisioning --success x success_threshold--> healthy; without a check --it has run for 3 s--> healthy
 provisioning --start deadline passed, or the process ended--> failed
 healthy      --failure x failure_threshold--> unhealthy --success x success_threshold--> healthy
-any live     --the process ended--> failed
+any live     --the process ended, or another program has its port--> failed
 healthy, unhealthy --no fresh probe--> degraded --a probe--> healthy or unhealthy
 """
 

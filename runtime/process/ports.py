@@ -75,7 +75,7 @@ def _hoards(ports: range, deployments: Mapping[int, str]) -> Iterator[Hoard]:
         deployment = _deployment_of(pid, deployments)
         if deployment is None:
             continue
-        sockets = [inode for inode in _sockets(pid) if inode not in others]
+        sockets = [inode for inode in sockets_of(pid) if inode not in others]
         listed = {port_of[inode] for inode in sockets if inode in port_of}
         held = len(listed & {*ports}) + sum(inode not in port_of for inode in sockets)
         if held > MOST_PORTS:
@@ -90,7 +90,8 @@ def _deployment_of(pid: int, deployments: Mapping[int, str]) -> str | None:
     return None
 
 
-def _sockets(pid: int) -> Iterator[str]:
+def sockets_of(pid: int) -> Iterator[str]:
+    """The numbers of the sockets that a process has open."""
     folder = Path(f"/proc/{pid}/fd")
     with suppress(OSError):
         for name in os.listdir(folder):  # noqa: PTH208  # there may be many

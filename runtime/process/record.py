@@ -37,6 +37,7 @@ class ReplicaRecord(BaseModel):
     port: int
     address: str = LOOPBACK
     process: Identity | None = None
+    uid: int | None = None
     starter: Identity | None = None
     begun: bool = True
     log_keeper: Identity | None = None
@@ -57,6 +58,7 @@ class ReplicaRecord(BaseModel):
             port=port or sighting.port,
             address=env.get("ROLLWAY_ADDRESS", LOOPBACK),
             process=sighting.identity,
+            uid=sighting.uid,
         )
 
     def as_seen(self) -> Self:

@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -20,6 +20,7 @@ from runtime.process.begin.limits import ProcessLimits
 from runtime.process.begin.spawn import BEGIN_SECONDS, Confines, HeldProcess, hold
 from runtime.process.begin.surroundings import Surroundings
 from runtime.process.family import kill_family, kill_group
+from runtime.process.holder import PortHolders
 from runtime.process.keeper import end_keeper, keep_again, kept_log
 from runtime.process.logs import ProcessLogs
 from runtime.process.ports import given_port
@@ -60,6 +61,7 @@ class ProcessRuntime:
         self._ports = ports
         self._records = RecordFolder(self._home)
         self._logs = ProcessLogs(self._home)
+        self._holders = PortHolders(self._owners)
 
     def start(self, request: ReplicaRequest) -> Replica:
         """Start the replica of this route id, or return the one that was started before, even if it has ended.
@@ -79,7 +81,10 @@ class ProcessRuntime:
     def find(self, route_id: UUID) -> Replica | None:
         """The replica of this route id, running or ended; None when it was never started or was forgotten."""
         record = self._find(route_id)
-        return record.replica if record else None
+        if record is None or record.ended or not record.begun:
+            return record.replica if record else None
+        holding = self._holders.of(record)
+        return replace(record.replica, listens=holding.listens, stranger=holding.stranger)
 
     def everyone(self) -> Sequence[Replica]:
         """Every replica on this host, running or ended, also those whose record is missing."""
@@ -213,6 +218,7 @@ class ProcessRuntime:
                 port=port,
                 address=self._surroundings.address,
                 process=adopt_child(process.child),
+                uid=account.uid if account else os.geteuid(),
                 starter=identify(os.getpid()),
                 begun=False,
                 log_keeper=log.keeper,

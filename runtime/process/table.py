@@ -27,6 +27,7 @@ class Sighting:
     route_id: UUID
     identity: Identity
     port: int
+    uid: int
     env: dict[str, str]
 
 
@@ -132,8 +133,9 @@ def _sighting(pid: int, home: Path, may_be: MayBe) -> Sighting | None:
         identity, env = identify(pid), process.environ()
         if identity is None or not _is_kept_by(home, env):
             return None
-        if not may_be(process.uids().real, env.get("ROLLWAY_DEPLOYMENT", "")):
+        uid = process.uids().real
+        if not may_be(uid, env.get("ROLLWAY_DEPLOYMENT", "")):
             return None
-        return Sighting(UUID(env["ROLLWAY_ROUTE"]), identity, int(env["PORT"]), env)
+        return Sighting(UUID(env["ROLLWAY_ROUTE"]), identity, int(env["PORT"]), uid, env)
     except (psutil.Error, OSError, KeyError, ValueError):
         return None

@@ -26,6 +26,7 @@ from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Liveness, Silences
 from tasks.replicas.probed import check_of, end_of, probed_route, report_of_unread, runs
 from tasks.replicas.reporting import write_reports
+from tasks.replicas.strangers import Strangers, held_in_words, is_to_be_verified, verified
 from tasks.replicas.timetable import MOST_PAUSE, Timetable
 from tasks.settings import KEY_PREFIX
 
@@ -54,6 +55,7 @@ class ProbePass:
     host: str
     prober: Prober
     silences: Silences
+    strangers: Strangers = field(default_factory=Strangers)
     _timetable: Timetable = field(default_factory=Timetable)
     _next_read: float = 0.0
     _next_full_read: float = 0.0
@@ -76,8 +78,9 @@ class ProbePass:
         now, since = self._times()
         self.prober.submit(self._timetable.due(since, now))
         answers = self.prober.answers(_PATIENCE_SECONDS)
-        self._note(answers)
         found = self._liveness.ask(self._timetable.routes.values())
+        self._verify(answers, found)
+        self._note(answers)
         seen = found.keys() | answers.keys() | self._timetable.starting
         routes = [route for route_id in seen if (route := self._timetable.routes.get(route_id))]
         reports = [report for route in routes if (report := self._report(route, found, answers, now))]
@@ -129,6 +132,19 @@ class ProbePass:
         self._looked_at = now
         return min(last or now - _TICK, now)
 
+    def _verify(self, answers: dict[UUID, ProbeAnswer], found: dict[UUID, Replica | None]) -> None:
+        """Take first answers for what they are, once it is seen who listens: a replica is healthy by its own alone."""
+        routes = [(self._timetable.routes.get(route_id), answer) for route_id, answer in answers.items()]
+        for route, answer in routes:
+            if route is None or not is_to_be_verified(route, answer):
+                continue
+            try:
+                found[route.id] = self.runtimes[route.spec.runtime].find(route.id)
+            except OSError:  # nobody knows whose the answer is
+                del answers[route.id]
+            else:
+                answers[route.id] = verified(route, answer, found[route.id])
+
     def _note(self, answers: Mapping[UUID, ProbeAnswer]) -> None:
         """Remember what was seen, as the reason for a start deadline that passes; ask soon for replicas that failed."""
         for route_id, answer in answers.items():
@@ -140,9 +156,11 @@ class ProbePass:
         self, route: RouteRow, found: Mapping[UUID, Replica | None], answers: Mapping[UUID, ProbeAnswer], now: datetime
     ) -> RouteReport | None:
         """The change of status or streak that this look found; None when there is none."""
-        answer = answers.get(route.id)
+        answer, held = answers.get(route.id), held_in_words(route, found.get(route.id))
         check = check_of(route)
-        if route.id in found and not runs(found[route.id]):
+        if held:
+            result = ProbeResult(running=False, answered=None, detail=held)
+        elif route.id in found and not runs(found[route.id]):
             result = end_of(found[route.id])
         elif not self._can_be_judged(route, answer, asked=route.id in found):
             return None
@@ -153,12 +171,12 @@ class ProbePass:
         if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
             return self._waits(route, answer, now)
         tail = self._log_tail(route) if verdict.status is RouteStatus.FAILED else None
-        lost = "" if result.running else self._ended_with(route, now)
+        lost = "" if result.running or held else self._ended_with(route, now)
         reason = f"{verdict.reason} while {lost}" if lost else verdict.reason
         return RouteReport(
             *(route.id, route.deployment_id, route.status, verdict.status, verdict.streak, reason),
             log_tail=tail,
-            is_lost=bool(lost),
+            is_lost=bool(lost) or (bool(held) and self.strangers.forgives(route.deployment_id)),
         )
 
     def _ended_with(self, route: RouteRow, now: datetime) -> str:

@@ -38,6 +38,7 @@ from tasks.redis.locks import Slots
 from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
+from tasks.replicas.strangers import Strangers
 from tasks.seen.exposition import show_metrics
 from tasks.settings import KEY_PREFIX, log_limits, settings
 from tasks.wire.keys import webhook_targets
@@ -160,9 +161,15 @@ def _silences() -> Silences:
     return Silences()
 
 
+@cache
+def _strangers() -> Strangers:
+    return Strangers()
+
+
 def probe_pass(host: str) -> ProbePass:
     """A new pass over the running replicas of a host, or of EXTERNAL."""
-    return ProbePass(engine(), runtimes(), waker(), redis_client(), host, _prober_of(host), _silences())
+    seen = _silences(), _strangers()
+    return ProbePass(engine(), runtimes(), waker(), redis_client(), host, _prober_of(host), *seen)
 
 
 @cache

@@ -14,9 +14,11 @@ from domain.installation.tokens import Role
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest
 from runtime.process.accounts import Accounts
+from runtime.process.pool import AccountPool
 from runtime.process.runtime import ProcessRuntime
 from stack.home.settings import load_settings
 from tests.support.stack.waiting import eventually
+from tests.support.trust.port_thief import LOADS, STEALS
 from tests.support.trust.thief import EVERY, Around, Loot, around, asking, shared_folder
 
 pytestmark = [
@@ -161,3 +163,56 @@ def test_what_the_parts_write_is_for_their_user_alone(stack: Around) -> None:
         if path.is_file() and path.stat().st_mode & 0o077 and "replicas" not in path.parts
     ]
     assert open_to_others == []
+
+
+def test_a_replica_that_loads_is_not_replaced_by_who_listens_at_its_port(stack: Around) -> None:
+    """The thief is a replica of another deployment, and knows the port by the command line."""
+    loaded = Path(f"/tmp/loaded-{uuid4().hex}")
+    with asking(stack.home, Role.ADMIN) as owner:
+        begin(owner, "thief", ["python3", "-c", STEALS, str(loaded), "1", "answers"])
+        eventually(lambda: is_healthy(owner, "thief"), what="the thief to look around")
+        begin(owner, "loads", ["python3", "-c", LOADS, "--port={port}", str(loaded)], health_check={})
+        stolen = eventually(lambda: printed_last(owner, "thief"), what="a port to be stolen")
+        reason = eventually(lambda: reason_of(owner, "loads"))
+        loaded.touch()
+        try:
+            uid = AccountPool(stack.home.root).known()
+            assert reason == f"port {stolen} is held by user {uid['thief']}, of the deployment 'thief'"
+            eventually(lambda: is_healthy(owner, "loads"))
+            settings = load_settings(stack.home)
+            assert settings
+            url = f"http://127.0.0.1:{settings.ports.envoy}/loads/"
+            eventually(lambda: httpx.get(url, trust_env=False).text == f"user {uid['loads']}")
+            assert {httpx.get(url, trust_env=False).text for _ in range(20)} == {f"user {uid['loads']}"}
+        finally:
+            loaded.unlink()
+
+
+def begin(owner: httpx.Client, name: str, command: list[str], **spec: object) -> None:
+    for path, body in (
+        ("", {"deployment": name, "desired_replicas": 1}),
+        (f"/{name}/revisions", {"name": "v1", "spec": {"command": command, "working_directory": "/", **spec}}),
+        (f"/{name}/activate", {"revision": "v1"}),
+    ):
+        owner.post(f"/v1/deployments{path}", json=body).raise_for_status()
+
+
+def printed_last(client: httpx.Client, name: str) -> str:
+    items = client.post(f"/v1/deployments/{name}/logs", json={"lines": 1}).raise_for_status().json()["items"]
+    return next((str(item["text"]).strip() for item in items), "")
+
+
+def is_healthy(client: httpx.Client, name: str) -> bool:
+    return any(route["status"] == "healthy" for route in routes_of(client, name))
+
+
+def reason_of(client: httpx.Client, name: str) -> str:
+    """Why a replica of it had to end."""
+    reasons = (str(route["reason"]) for route in routes_of(client, name))
+    return next((reason for reason in reasons if "is held by" in reason), "")
+
+
+def routes_of(client: httpx.Client, name: str) -> list[dict[str, object]]:
+    routes = client.get(f"/v1/deployments/{name}/routes", params={"gone": True}).raise_for_status().json()
+    items: list[dict[str, object]] = routes["items"] if isinstance(routes, dict) else routes
+    return items

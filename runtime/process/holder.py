@@ -1,0 +1,65 @@
+"""Whether it is the replica that listens at its port: its command shows the port to everybody before it listens."""
+
+import pwd
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import psutil
+
+from runtime.machine.listening import ListenerTable, ListeningSocket
+from runtime.process.accounts import Owners
+from runtime.process.ports import sockets_of
+from runtime.process.record import ReplicaRecord
+
+_ROOT = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Whether a replica listens at its port, None where nobody can say; and who does in its place, if anybody."""
+
+    listens: bool | None
+    stranger: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PortHolders:
+    """Compares who listens with whose the replicas are.
+
+    nobody listens                                    -> not held
+    root, or the user of the replica's process        -> by itself
+    a process of the replica, whoever it has become   -> by itself
+    otherwise                                         -> by a stranger
+    """
+
+    owners: Owners
+    _table: ListenerTable = field(default_factory=ListenerTable)
+
+    def of(self, record: ReplicaRecord) -> Holding:
+        """Who holds the port of a replica that runs."""
+        listening = self._table.at(record.address, record.port)
+        if listening is None or record.process is None:
+            return Holding(None)
+        strange = [listener for listener in listening if listener.uid not in (_ROOT, record.uid)]
+        if strange:
+            own = frozenset(_sockets_of_family(record.process.pid))
+            strange = [listener for listener in strange if listener.inode not in own]
+        return Holding(bool(listening), self._named(strange[0]) if strange else "")
+
+    def _named(self, listener: ListeningSocket) -> str:
+        """Say which user it is: user 1879048193, of the deployment 'other'; user 33 (www-data)."""
+        accounts = {number: name for name, number in self.owners.pool.known().items()}
+        if deployment := accounts.get(listener.uid):
+            return f"user {listener.uid}, of the deployment {deployment!r}"
+        with suppress(KeyError):
+            return f"user {listener.uid} ({pwd.getpwuid(listener.uid).pw_name})"
+        return f"user {listener.uid}"
+
+
+def _sockets_of_family(pid: int) -> Iterator[str]:
+    """The process and all that descends from it may have become other users since it was started."""
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for member in (process, *process.children(recursive=True)):
+            yield from sockets_of(member.pid)

@@ -1,0 +1,51 @@
+"""Replicas at whose port somebody else listens: whoever asks there is answered by a program of another user."""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from db.replicas.routes import RouteRow
+from domain.model.states import RouteStatus
+from runtime.base import Replica
+from runtime.probing.question import ProbeAnswer
+
+_FORGIVEN = 5
+_WITHIN_SECONDS = 600.0
+"""So often in that time a revision is not to blame: it is started again at once, at another port."""
+
+
+@dataclass(eq=False, slots=True)
+class Strangers:
+    """Counts, by deployment, how often one had a port. A worker process has one for all its passes."""
+
+    clock: Callable[[], float] = time.monotonic
+    _times: dict[UUID, deque[float]] = field(default_factory=lambda: defaultdict(lambda: deque(maxlen=_FORGIVEN)))
+
+    def forgives(self, deployment_id: UUID) -> bool:
+        """Whether this once more is no failed start: one that takes every port would keep a host busy without end."""
+        now, times = self.clock(), self._times[deployment_id]
+        is_forgiven = len(times) < _FORGIVEN or now - times[0] > _WITHIN_SECONDS
+        times.append(now)
+        return is_forgiven
+
+
+def held_in_words(route: RouteRow, replica: Replica | None) -> str:
+    """Say who has its port; empty where nobody else does."""
+    if replica is None or not replica.stranger:
+        return ""
+    return f"port {(route.address or '').rpartition(':')[2]} is held by {replica.stranger}"
+
+
+def is_to_be_verified(route: RouteRow, answer: ProbeAnswer | None) -> bool:
+    """Whether an answer would count for the first time: before that somebody has to see whose it is."""
+    good = answer is not None and answer.ok
+    return good and route.status is RouteStatus.PROVISIONING and route.spec.runtime == "process"
+
+
+def verified(route: RouteRow, answer: ProbeAnswer, replica: Replica | None) -> ProbeAnswer:
+    """The answer, where the replica itself listens now, or nobody can say."""
+    if replica is None or replica.listens is False:
+        return ProbeAnswer(ok=False, detail=f"{route.address} answered, and its process does not listen there")
+    return answer
