@@ -69,15 +69,20 @@ class Supervisor:
     def _come_up(self) -> None:
         """Take over what runs, start what is missing, then restart what shall be, one after the other.
 
-        When something does not start, what was taken over serves on; without such, StartFailedError is raised.
+        The stores come before what is missing: migrations may know them by another address than they have now. When something does not start, what was taken over serves on; without such, StartFailedError is raised.
         """
         try:
             self._leaving.adopt(self._plan.found)
             for child in self._children:
                 self._adopt(child)
-            self._start()
-            for child in [child for child in self._children if child.part.name in self._plan.restart]:
+            restarted = [child for child in self._children if child.part.name in self._plan.restart]
+            stores = [child for child in restarted if child.part.server and not child.part.hot_restart]
+            for child in stores:
                 self._restart(child)
+            self._start()
+            for child in restarted:
+                if child not in stores:
+                    self._restart(child)
         except StartFailedError as failure:
             if not self._plan.found:
                 raise

@@ -146,7 +146,7 @@ def _sayer(console: Console) -> Say:
     def say(notice: Notice) -> None:
         good = notice.text in _GOOD
         mark, style = ("✔", "green") if good else ("!", "yellow")
-        line = Text(f"{mark} {notice.part:<10}", style)
+        line = Text(f"{mark} {notice.part:<9} ", style)
         line.append(f"{notice.text:<10} {notice.address:<32} {time.monotonic() - began:5.1f} s", "default")
         console.print(line, soft_wrap=True)
 
