@@ -58,13 +58,16 @@ def claim(port: int, host: str) -> socket.socket | None:
 def joined(address: Address) -> socket.socket:
     """A socket that keeps this address beside those of our own user that share it. Raises OSError.
 
-    As long as one of them is open, no other user can have the port.
+    As long as one of them is open, no other user can have the port. SO_REUSEADDR, for connections that have just been
+    closed, would let others in if it stayed.
     """
     host, port = address
     held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         held.bind((host, port))
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except OSError:
         held.close()
         raise

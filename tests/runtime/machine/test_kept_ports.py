@@ -51,3 +51,24 @@ def test_two_of_one_user_keep_a_port_together() -> None:
         assert first.getsockname() == second.getsockname()
         with pytest.raises(OSError, match="in use"):
             other.bind(first.getsockname())
+
+
+def test_connections_that_were_just_closed_keep_nobody_from_a_port() -> None:
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)) as old, socket.create_connection(("127.0.0.1", port)) as caller:
+        answered, _ = old.accept()
+        answered.close()  # this side closes first, and remembers the connection for a minute
+        assert caller.recv(1) == b""
+    joined(("127.0.0.1", port)).close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE")
+def test_another_user_gets_no_port_that_is_kept_and_stops_nobody_who_shares_it() -> None:
+    port = free_port()
+    binds = (
+        "import socket, sys; s = socket.socket(); s.setsockopt(1, 2, 1); s.setsockopt(1, 15, 1)\n"
+        f"try: s.bind(('127.0.0.1', {port})); print('bound')\nexcept OSError: print('refused')"
+    )
+    with joined(("127.0.0.1", port)), joined(("127.0.0.1", port)) as sharing:
+        assert subprocess.check_output([sys.executable, "-c", binds], user=61_234, cwd="/").strip() == b"refused"
+        sharing.listen()
