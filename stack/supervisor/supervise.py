@@ -69,7 +69,8 @@ class Supervisor:
     def _come_up(self) -> None:
         """Take over what runs, start what is missing, then restart what shall be, one after the other.
 
-        The stores come before what is missing: migrations may know them by another address than they have now. When something does not start, what was taken over serves on; without such, StartFailedError is raised.
+        The stores come before what is missing: migrations may know them by another address than they have now. When
+        something does not start, what was taken over serves on; without such, StartFailedError is raised.
         """
         try:
             self._leaving.adopt(self._plan.found)
