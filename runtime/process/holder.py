@@ -41,10 +41,11 @@ class PortHolders:
         listening = self._table.at(record.address, record.port)
         if listening is None or record.process is None:
             return Holding(None)
-        strange = [listener for listener in listening if listener.uid not in (_ROOT, record.uid)]
+        own = record.uid if record.uid is not None else _uid_of(record.process.pid)
+        strange = [listener for listener in listening if listener.uid not in (_ROOT, own)]
         if strange:
-            own = frozenset(_sockets_of_family(record.process.pid))
-            strange = [listener for listener in strange if listener.inode not in own]
+            family = frozenset(_sockets_of_family(record.process.pid))
+            strange = [listener for listener in strange if listener.inode not in family]
         return Holding(bool(listening), self._named(strange[0]) if strange else "")
 
     def _named(self, listener: ListeningSocket) -> str:
@@ -55,6 +56,13 @@ class PortHolders:
         with suppress(KeyError):
             return f"user {listener.uid} ({pwd.getpwuid(listener.uid).pw_name})"
         return f"user {listener.uid}"
+
+
+def _uid_of(pid: int) -> int | None:
+    """The user of a replica that a version before has started."""
+    with suppress(psutil.Error):
+        return int(psutil.Process(pid).uids().real)
+    return None
 
 
 def _sockets_of_family(pid: int) -> Iterator[str]:

@@ -38,7 +38,8 @@ Loot = Mapping[str, Sequence[str]]
 
 THIEF = """
 import ctypes, json, os, socket, sys
-files, pids, ports, sockets = json.load(open(sys.argv[1]))
+with open(sys.argv[1]) as things:
+    files, pids, ports, sockets = json.load(things)
 libc = ctypes.CDLL(None)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 def may(do, *arguments):
@@ -82,7 +83,9 @@ def talks(where, word):
         answer = peer.recv(99)
     asks_for_a_password = answer[:1] == b"R" and answer[8] != 0
     return answer and not asks_for_a_password and not answer.startswith((b"-NOAUTH", b"HTTP/1.1 401", b"HTTP/1.0 401"))
-got = {}
+def is_open(number):
+    return os.fstat(number) is not None
+got = {f"descriptor {number}": ["is_open"] for number in range(3, 1024) if may(is_open, number)}
 for path in files:
     got[path] = [does.__name__ for does in (reads, writes, enters) if may(does, path)]
 for name, pid in pids.items():
