@@ -45,17 +45,18 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return cores if config.option.numprocesses == "logical" else min(3 * cores, 12)
 
 
-WAITING = {"e2e", "stack", "api"}
-"""Rooms of tests that wait for processes most of their time."""
+WAITING = ("e2e", "stack", "trust", "api")
+"""Rooms of tests that wait for processes most of their time, those of the longest first."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that wait take turns with files that compute, or in the end only waiting would be left."""
+    """Files that wait take turns with files that compute, the longest first, or only waiting would be left at last."""
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         files.setdefault(item.path, []).append(item)
-    waiting = [found for path, found in files.items() if WAITING.intersection(path.parts)]
-    computing = [found for path, found in files.items() if not WAITING.intersection(path.parts)]
+    rooms = {path: next((room for room in WAITING if room in path.parts), None) for path in files}
+    waiting = [files[path] for room in WAITING for path in files if rooms[path] == room]
+    computing = [tests for path, tests in files.items() if rooms[path] is None]
     items[:] = chain.from_iterable(chain.from_iterable(zip_longest(waiting, computing, fillvalue=())))
 
 

@@ -173,7 +173,10 @@ class Fleet(DeploymentRows):
 
     def start(self, name: str, arguments: list[str], **environment: str) -> None:
         """A worker, a beat or a Flower with these arguments, without waiting for it."""
-        ours = ["tasks.seen.flower", *arguments[1:]] if arguments[0] == "flower" else ["tasks", *arguments]
+        if self.code != ROOT:  # of another release, which may have had no other way
+            ours = ["celery", "-A", "tasks.app", *arguments]
+        else:
+            ours = ["tasks.seen.flower", *arguments[1:]] if arguments[0] == "flower" else ["tasks", *arguments]
         command = [*self.within.get(name, ()), sys.executable, "-m", *ours]
         with (self.home / f"{name}.log").open("ab") as log:
             self._processes[name] = start(command, {**self.environment, **environment}, self.code, log)
