@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 APART = {
     "tests/api/people/test_schema.py": "a thousand generated requests",
-    "tests/domain/laws": "long searches",
+    "tests/domain/laws/judged": "thousands of canaries",
+    "tests/domain/laws/test_rollout_machine.py": "long searches",
     "tests/e2e/edge/test_certificates.py": "Pebble, an authority",
     "tests/e2e/edge/test_orders.py": "Pebble, an authority",
     "tests/e2e/faults/test_poolers_and_standbys.py": "PgBouncer and a second PostgreSQL",
@@ -26,7 +27,6 @@ APART = {
     "tests/e2e/services/test_docker.py": "a Docker engine",
     "tests/e2e/services/test_page_session.py": "a browser",
     "tests/e2e/services/test_recipes.py": "servers of the recipes, from a registry",
-    "tests/fuzz": "generated input for every door",
     "tests/monitoring": "Prometheus and Alertmanager",
     "tests/prove": "long searches",
     "tests/reference/test_site.py": "Sphinx",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from domain.handlers import HANDLERS
+from tests.apart import APART
 from tests.platforms.table import PLATFORMS
 
 ROOT = Path(__file__).parents[1]
@@ -103,6 +104,14 @@ def test_the_promises_are_thirty_sentences_that_one_can_read() -> None:
     shown = [promise for promise, by in promised() if by != NOT_YET]
     assert len(shown) == len(set(shown)) == 30
     assert [promise for promise in shown if len(promise) > 140] == []
+
+
+def test_only_promises_that_need_minutes_or_another_release_are_left_to_make_test_all() -> None:
+    shown = {file for _, by in promised() for file in re.findall(r"`(tests/[\w/]+\.py)", by)}
+    assert {file for file in shown if file.startswith(tuple(APART))} == {
+        "tests/e2e/faults/test_upgrade.py",
+        "tests/prove/test_prove.py",
+    }
 
 
 # --- rooms
