@@ -11,7 +11,7 @@ others. Those parked on a way back are neither.
     4  fewer than n, without the sick and (where
        it stands still) the misplaced             -> create old ones, as far as the ceiling leaves room
        no room                                    -> drain a sick one, or misplaced ones within the floor
-       more than n serve, some misplaced          -> drain those, but no last old one
+       more than n serve, some misplaced          -> drain those, but not the last of the current revision
     5  otherwise                                  -> wait
 
 n=3 surge=1, paused:   ■■|■  →  ■|■ one died  →  ■◇|■  →  ■■|■
@@ -52,9 +52,10 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
     missing = wanted - (len(live) - len(sick) - len(misplaced))
     create = max(0, min(missing, buckets.room(budget)))
     drained = _above(live, target, budget)
-    if not (create or drained or any(route.status is RouteStatus.PROVISIONING for route in live)):
+    is_coming = missing > 0 and len(live) < budget.ceiling  # or will be, once what stops leaves it room
+    if not (drained or is_coming or any(route.status is RouteStatus.PROVISIONING for route in live)):
         spare = sum(route.is_serving for route in live) - max(budget.keep, wanted * (missing <= 0))
-        last = worst_first(route for route in buckets.foreign if route.is_serving)[-1:]
+        last = worst_first(r for r in buckets.foreign if r.is_serving and r.revision_id == current)[-1:]
         moved = [route for route in worst_first(misplaced)[: max(0, spare)] if route not in last]
         drained = worst_first(sick)[: missing > 0] or moved
     changes = RouteChanges.create(current, create, drain=ids(drained))

@@ -72,11 +72,8 @@ class Start:
     def _moved(self, state: State) -> State:
         for _ in range(self.moved):
             state = next((move.state for move in moves(state) if move.kind), state)
-        if not self.paused:
-            return state
-        pause = asked(state, "pause", COMMANDS["pause"])
-        assert pause is not None
-        return pause.state
+        pause = asked(state, "pause", COMMANDS["pause"]) if self.paused else None
+        return pause.state if pause else state
 
 
 def starts(most: int) -> Iterator[Start]:

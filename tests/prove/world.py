@@ -44,7 +44,8 @@ def _written(event: str, state: State, decision: ClassifiedDecision, *, kind: bo
         routes = routes_after(state.deployment.routes, decision.changes, state.now)
         deployment = replace(deployment, routes=routes, version=state.deployment.version + 1)
     held = still_held(state, deployment) if decision is not state.held else None
-    written = replace(state, deployment=deployment, due_at=decision.due_at, held=held)
+    due_at = state.now if state.seen.hold and not decision.deployment.hold else decision.due_at  # by the long tick
+    written = replace(state, deployment=deployment, due_at=due_at, held=held)
     before = decision.deployment.rollout
     if before is not None and decision.revision is RevisionMove.SWAP:
         written = replace(written, previous=None if before.is_undo else before.from_revision_id, rolled_back=None)

@@ -1,6 +1,7 @@
 """`make soak`: the proofs in their long form, with a summary as text and as JSON in bench/results/soak.json.
 
 machine    whole rollouts of the pure core, by Hypothesis
+walks      random walks through what may befall a rollout, by the laws of `make prove`
 moments    what people are told of a wait, in so many moments of each strategy
 judge      canaries in simulated worlds: how often their judge is wrong
 storm      coordinators, probers, users and cut connections on a real Postgres
@@ -40,6 +41,7 @@ class Part:
 
 PARTS = (
     Part("machine", "tests/domain/laws/test_rollout_machine.py", 20_000),
+    Part("walks", "tests/prove/walks/test_walks.py", 5_000),
     Part("moments", "tests/domain/laws/test_whys.py", 10_000),
     Part("judge", "tests/domain/laws/judged/test_judge.py", 2_000),
     Part("judge_slow", "tests/domain/laws/judged/test_judge_slow.py", 200),

@@ -72,8 +72,9 @@ def sizes_kept(  # noqa: PLR0913  (all of one look)
     wanted = needed(budget.keep, given) if is_rising(canary, spec) else sizes.canary
     kept = max(new, wanted if canary.stage else 0)
     young = baseline(deployment, deployment.rollout) if sizes.fresh and deployment.rollout else ()
-    fresh = sizes.fresh if canary.stage else len(well_placed(young, now))
-    elders = len(well_placed((route for route in buckets.foreign if route not in young), now))
+    there = min(sizes.fresh, len(well_placed(young, now)))  # those beyond are old ones that were replaced, or have come
+    fresh = sizes.fresh if canary.stage else there
+    elders = len(well_placed(buckets.foreign, now)) - there
     left = 0 if canary.stage else budget.ceiling - kept - fresh
     return replace(sizes, canary=kept, fresh=fresh, elder=min(budget.desired, max(sizes.elder, elders, left)))
 

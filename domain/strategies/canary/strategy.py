@@ -116,7 +116,7 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         is_there = canary is not None and (canary.stage or buckets.target)
         if rollout is None or canary is None or canary.weight is None or goes_back or not is_there:
             return super().keep_whole(deployment, spec, now)
-        judged = judgement(canary, spec, now) if canary.weight and not deployment.paused_at else Judgement()
+        judged = Judgement() if deployment.paused_at else judgement(canary, spec, now)
         if judged.harms or (judged.gives_up and not rollout.promote_requested):
             return self._given_up(deployment, spec, judged)
         deployment = sized_as_kept(deployment)

@@ -6,7 +6,11 @@ from datetime import timedelta
 import pytest
 
 from domain.handlers.cycle import cycle
-from tests.support.pictures.pictures import NOW, deploying, drawn_changes
+from domain.model.answers import Answers, Copies
+from domain.model.canary import Evidence
+from domain.model.hold import Hold
+from tests.domain.canary.test_baseline import beside
+from tests.support.pictures.pictures import NOW, PROVISIONING, ROLLING_BACK, deploying, drawn_changes
 from tests.support.pictures.policies import canary
 from tests.support.pictures.simulation import all_started, applied
 
@@ -38,3 +42,21 @@ def test_what_is_sick_or_on_a_drained_host_is_exchanged(
         assert len(seen) < 5, seen
         deployment = replace(all_started(applied(decision, NOW), NOW), paused_at=NOW)
     assert seen == expected
+
+
+@pytest.mark.parametrize(
+    ("picture", "n"), [("■■/■■|■", 3), ("■■/◇◇|◇", 3), ("■■■/■|■", 3), ("/■■■|■", 2)]
+)
+def test_young_ones_that_are_no_baseline_make_it_no_larger_before_the_first_weight(picture: str, n: int) -> None:
+    standing = replace(beside(picture, n, s=4, steps=2), paused_at=NOW)
+    assert drawn_changes(standing, cycle(standing, NOW).changes) == ""
+
+
+def test_copies_that_show_harm_lead_back_in_a_freeze_too_and_a_person_who_paused_looks_on() -> None:
+    policy = canary(mirror="10%", steps=["5%"], judge={})
+    seen = Evidence(NOW, Answers(), Answers(500, begun=500), 1, 1, Copies(500, 400))
+    mirrored = {"stage": 1, "weight": 0, "weight_known_at": NOW - timedelta(seconds=9), "evidence": (seen,)}
+    looked_at = deploying("■■■|■", policy=policy, rollout=mirrored)
+    frozen = replace(looked_at, hold=Hold("held by the freeze", NOW + timedelta(days=2)))
+    assert cycle(looked_at, NOW).to == cycle(frozen, NOW).to == ROLLING_BACK
+    assert cycle(replace(looked_at, paused_at=NOW), NOW).to == PROVISIONING

@@ -146,6 +146,30 @@ def test_on_a_paused_way_back_who_is_needed_for_a_weight_stays(
     assert (cycle(paused, NOW).due_at == NOW) is (expected != "wait")
 
 
+@pytest.mark.parametrize("how", STANDS)
+def test_the_last_replica_of_the_current_revision_stays_on_a_drained_host_whatever_another_rollout_left(
+    how: str,
+) -> None:
+    both = stands(how, "▣■|■■", rolling_update(2, 0), 2, rollout={"steps": 2})
+    assert drawn(both) == "drain ▣"
+    elder, left, *new = both.routes
+    assert drawn(replace(both, routes=(elder, replace(left, revision_id=V3), *new))) == "wait"
+
+
+@pytest.mark.parametrize("picture", ["■■■|□", "■■■|□◌", "■■■|□□□", "■■■|◌◌◌", "■■■|□▲"])
+def test_on_a_paused_way_back_green_stays_as_it_is(picture: str) -> None:
+    paused = stands("paused", picture, GREEN, status=ROLLING_BACK)
+    assert drawn(paused) == "wait"
+    assert drawn(stands("paused", picture.replace("■■■", "■■"), GREEN, status=ROLLING_BACK)) == "create 1"
+
+
+def test_a_place_that_a_stopping_one_takes_is_waited_for_and_nobody_leaves_for_it() -> None:
+    counting = rolling_update(1, 2, count_stopping=True)
+    assert drawn(stands("paused", "▣■■|■~", counting, 4, rollout={"steps": 2})) == "wait"
+    assert drawn(stands("paused", "▣■■|■", counting, 4, rollout={"steps": 2})) == "create 1"
+    assert drawn(stands("paused", "■■▲|■~", counting, 4, rollout={"steps": 2})) == "wait"
+
+
 def weighing(deployment: Deployment, weight: int) -> Deployment:
     assert deployment.rollout
     return replace(deployment, rollout=with_canary(deployment.rollout, **{**CHOSEN, "weight": weight}))

@@ -147,7 +147,7 @@ def _by_next_look(state: State, after: State, decision: ClassifiedDecision) -> I
     goes_on = decision.verdict is Verdict.NEED_RETRY and after.is_due
     if goes_on and decision.changes and cycle(after.seen, after.now).changes == decision.changes:
         yield "the same step is not taken twice in a row"
-    runs = rollout is not None and (rollout.clock_stopped_at is None or due_at == rollout.deadline > state.now)
+    runs = rollout is not None and (rollout.clock_stopped_at is None or due_at == rollout.deadline > _soon(state))
     if decision.clock_stopped and runs:
         yield "no clock runs while a person is waited for"
     if rollout is not None and _is_judged(after.deployment, rollout) and (due_at is None or due_at > _soon(state)):
@@ -155,7 +155,9 @@ def _by_next_look(state: State, after: State, decision: ClassifiedDecision) -> I
 
 
 def _is_judged(deployment: Deployment, rollout: Rollout) -> bool:
-    return is_judged(rollout) and deployment.paused_at is None
+    """On the way back copies are judged no more."""
+    weighs = deployment.status != ROLLING_BACK or (rollout.canary is not None and rollout.canary.weight)
+    return is_judged(rollout) and deployment.paused_at is None and bool(weighs)
 
 
 def _soon(state: State) -> datetime:

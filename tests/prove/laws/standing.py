@@ -8,7 +8,7 @@ from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.states import DeploymentSubStep, Lifecycle, RouteStatus, Verdict
 from domain.strategies.buckets import SICK_GRACE_SECONDS
 from tests.prove.state import State
-from tests.support.pictures.pictures import PROVISIONING
+from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.pictures.safety import counted, is_parked, target_of
 from tests.support.worlds.promised import promised
 
@@ -19,15 +19,20 @@ def broken_by_standing(state: State, decision: ClassifiedDecision) -> Iterator[s
     rollout = before.rollout
     if decision.verdict is Verdict.SKIPPED and not decision.changes:
         yield from _abandoned(state, before)
-    if rollout is None or not _stands(state, decision, rollout) or decision.verdict is Verdict.GIVE_UP:
+    if rollout is None:
         return
     changes = decision.changes
+    leaves = before.status == ROLLING_BACK and rollout.policy.strategy != "recreate"
+    if leaves and any(spec.revision_id == rollout.to_revision_id for spec in changes.rollout_specs):
+        yield "on the way back nothing starts of the revision that it leaves"
+    if not _stands(state, decision, rollout) or decision.verdict is Verdict.GIVE_UP:
+        return
     if _moves_requests(rollout, decision, is_paused=before.paused_at is not None):
         yield "while it is held or paused nobody gets more or less of the requests, and no revision takes over"
     new = [route for route in before.active_routes if route.revision_id == rollout.to_revision_id]
-    weighs = rollout.canary is not None and rollout.canary.weight
-    if not new and not weighs and any(spec.revision_id == rollout.to_revision_id for spec in changes.rollout_specs):
-        yield "while it is held or paused no first replica of the new revision starts, but for one that had requests"
+    is_there = rollout.canary is not None and (rollout.canary.weight or rollout.canary.stage)
+    if not new and not is_there and any(spec.revision_id == rollout.to_revision_id for spec in changes.rollout_specs):
+        yield "while it is held or paused no first new replica starts, but for one that had requests or copies"
     if any(route.id in changes.promote_route_ids for route in new) and rollout.policy.strategy == "blue_green":
         yield "while it is held or paused green gets no requests"
     yield from _exchanged(state, decision, rollout)
