@@ -44,9 +44,7 @@ def test_what_is_sick_or_on_a_drained_host_is_exchanged(
     assert seen == expected
 
 
-@pytest.mark.parametrize(
-    ("picture", "n"), [("■■/■■|■", 3), ("■■/◇◇|◇", 3), ("■■■/■|■", 3), ("/■■■|■", 2)]
-)
+@pytest.mark.parametrize(("picture", "n"), [("■■/■■|■", 3), ("■■/◇◇|◇", 3), ("■■■/■|■", 3), ("/■■■|■", 2)])
 def test_young_ones_that_are_no_baseline_make_it_no_larger_before_the_first_weight(picture: str, n: int) -> None:
     standing = replace(beside(picture, n, s=4, steps=2), paused_at=NOW)
     assert drawn_changes(standing, cycle(standing, NOW).changes) == ""
