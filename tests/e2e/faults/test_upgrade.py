@@ -179,12 +179,16 @@ def _send(fleet: Fleet, client: redis.Redis, command: str, deployment: str) -> N
 
 
 def _scale_until_both_decide(fleet: Fleet, *workers: str) -> None:
-    """Whichever is quicker has a decision: there are as many as it takes for each to be quicker at times."""
+    """Whichever is quicker has a decision: there are as many as it takes for each to be quicker at times.
+
+    At rest, where both versions decide alike: of a green set that is scaled down while it waits, this one ends some.
+    """
+    fleet.deploy_first("spare", 1)
     before = {worker: _decisions(fleet, worker) for worker in workers}
     sizes = iter([2, 1] * 50)
 
     def both_have_decided() -> bool:
-        fleet.ask("scale", deployment="model", desired_replicas=next(sizes))
+        fleet.ask("scale", deployment="spare", desired_replicas=next(sizes))
         return all(_decisions(fleet, worker) > before[worker] for worker in workers)
 
     eventually(both_have_decided, what=f"decisions of {workers}")
