@@ -19,9 +19,17 @@ from tests.prove.starts import SEARCHED, Start, starts
 from tests.prove.state import Left
 
 MOST = 2
-"""Misfortunes, and commands. With one replica and the defaults as many of both, otherwise as many in all."""
+"""Misfortunes, and commands, as many in all; with the whole, one replica and the defaults as many of both."""
 MOST_ASKED = 2
 """Replicas with which commands of people, and two misfortunes of a canary, are tried, unless the whole is asked for."""
+DEEPER = (
+    *(
+        (Start(strategy, (("steps", ("5%",)),) if strategy == "canary" else (), 1), Left(2, 1, 3))
+        for strategy in SEARCHED
+    ),
+    (Start("blue_green", (), 2), Left(1, 2, 3)),
+)
+"""Where three are tried together."""
 CHUNK = 20_000
 FIGURES = ("states", "transitions", "seconds")
 
@@ -41,6 +49,7 @@ def jobs(replicas: int, together: int, commands: int, only: str, *, whole: bool)
         is_small = whole or _most(start) <= MOST_ASKED
         most = together if is_small or start.strategy != "canary" else min(1, together)
         found.append(Job(start, Left(min(MOST, most), min(commands, most) if is_small else 0, most)))
+    found += [Job(start, left) for start, left in DEEPER if min(commands, together) == MOST]
     found = [job for job in found if only in job.start.name]
     is_deep = whole and min(commands, together) == MOST
     deep = [Job(Start(strategy, (), 1), Left(MOST, MOST, 2 * MOST)) for strategy in SEARCHED if is_deep]

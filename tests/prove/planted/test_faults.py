@@ -4,12 +4,13 @@ import pytest
 
 from tests.prove.film import film
 from tests.prove.planted.faults import FAULTS, Fault
+from tests.prove.planted.meeting_faults import MEETING_FAULTS
 from tests.prove.planted.subtle_faults import SUBTLE_FAULTS
 from tests.prove.search import Search
 from tests.prove.state import Left
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, *SUBTLE_FAULTS], ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", [*FAULTS, *SUBTLE_FAULTS, *MEETING_FAULTS], ids=lambda fault: fault.name)
 def test_a_planted_fault_is_found_within_a_minute_and_shown_as_a_film(
     fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
