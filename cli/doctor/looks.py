@@ -162,7 +162,7 @@ def missing_walls(engine: Engine) -> Findings:
 
 
 def held_replicas(_: Engine) -> Findings:
-    """Who holds the lock on all replicas of this machine for long."""
+    """The process that has held the lock on the replicas of this machine for too long."""
     return Findings(list(signs.held_up()))
 
 

@@ -42,7 +42,7 @@ def holder_of(path: Path) -> int | None:
 
 
 def stuck_holder_of(path: Path) -> int | None:
-    """The pid of who holds the lock on `path` for longer than anybody should; None when nobody does."""
+    """The pid of a process that has held the lock on `path` for too long; None when there is none."""
     pid = holder_of(path)
     if pid is None:
         return None

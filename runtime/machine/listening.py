@@ -1,4 +1,4 @@
-"""Who listens at which TCP port of this machine, by the number of its user: anybody may, at a port that is free.
+"""The listening TCP sockets of this machine, with their users: at a free port any user may listen.
 
 Linux is asked by a netlink socket for those that listen alone. Its files of all connections say the same: to read the
 one of IPv6 it looks through all that there are, which takes milliseconds, so they are for where it does not answer.
@@ -31,7 +31,7 @@ _LISTENS = "0A"
 _PIECE = 16_384
 _AGE_SECONDS = 0.5
 _AGE_OF_A_MISS_SECONDS = 0.05
-"""Who is not in the table may have begun to listen since."""
+"""A socket that is not in the table may listen since."""
 
 _IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -56,14 +56,14 @@ class ListeningSocket:
 
 @dataclass(slots=True)
 class ListenerTable:
-    """What was read last, for all who ask within a moment. For several threads."""
+    """The last reading, used again for a moment. Several threads may share it."""
 
     _by_port: Mapping[int, Sequence[ListeningSocket]] | None = None
     _read_at: float = float("-inf")
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def at(self, host: str, port: int) -> Sequence[ListeningSocket] | None:
-        """Who may get connections to that address; None where the system does not say."""
+        """The sockets that may get connections to that address; None where the system does not say."""
         with self._lock:
             self._renew(_AGE_SECONDS)
             if self._by_port is not None and port not in self._by_port:

@@ -75,7 +75,7 @@ def joined(address: Address) -> socket.socket:
 
 
 def handed_socket(environ: Mapping[str, str]) -> socket.socket | None:
-    """The socket that whoever started this process keeps for it: the supervisor of a stack, or systemd.
+    """The listening socket that the supervisor of a stack, or systemd, keeps for this process.
 
     None where it has to listen by itself. The socket stays open when this process ends, so nobody else gets the port.
     """

@@ -17,7 +17,7 @@ _ROOT = 0
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Whether a replica listens at its port, None where nobody can say; and who does in its place, if anybody."""
+    """Whether a replica listens at its port, None where the system does not say; `stranger`: the user in its place."""
 
     listens: bool | None
     stranger: str = ""
@@ -25,11 +25,11 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class PortHolders:
-    """Compares who listens with whose the replicas are.
+    """Compares the users of listening sockets with those of the replicas.
 
     nobody listens                                    -> not held
     root, or the user of the replica's process        -> by itself
-    a process of the replica, whoever it has become   -> by itself
+    a process of the replica, as another user         -> by itself
     otherwise                                         -> by a stranger
     """
 
@@ -37,7 +37,7 @@ class PortHolders:
     _table: ListenerTable = field(default_factory=ListenerTable)
 
     def of(self, record: ReplicaRecord) -> Holding:
-        """Who holds the port of a replica that runs."""
+        """The holding of the port of a replica that runs."""
         listening = self._table.at(record.address, record.port)
         if listening is None or record.process is None:
             return Holding(None)

@@ -97,7 +97,7 @@ class RecordFolder:
 
     @property
     def lock_file(self) -> Path:
-        """Whoever holds it holds up every start and stop of this host."""
+        """The lock that every start and stop on this host waits for."""
         return self._folder / ".lock"
 
     @contextmanager

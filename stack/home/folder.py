@@ -57,7 +57,7 @@ class Home:
 
     @property
     def replicas_lock(self) -> Path:
-        """Who starts or stops a replica of this host holds it, as `runtime.process.record` says."""
+        """The lock for starts and stops of replicas, as `runtime.process.record` names it."""
         return self.root / "replicas" / ".lock"
 
     def envoy_admin(self, part: str = "envoy") -> Path:

@@ -41,7 +41,7 @@ class Ports:
 
     @property
     def chosen(self) -> dict[str, int]:
-        """The ports that are always there, by the name of who listens."""
+        """The ports that are always there, by the name of the server."""
         return {name: port for name, port in asdict(self).items() if name != "forwarded"}
 
 

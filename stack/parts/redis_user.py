@@ -67,13 +67,13 @@ def _settings(home: Home, name: str) -> ServerSettings:
 
 
 def _remember(home: Home, settings: ServerSettings, users: dict[str, str], *change: str) -> None:
-    """Change Redis, and what it is started with."""
+    """Change Redis, then what it is started with: where it refuses, nothing is remembered."""
     import redis  # noqa: PLC0415 -- a start of the stack needs no client
 
     from stack.parts.valkey import redis_url, valkey_part  # noqa: PLC0415 -- the rules above are written by it
 
-    save_settings(home, replace(settings, redis_users=users))
-    valkey_part(home.valkey, settings.redis_password, users)
     url = redis_url(settings.named_sockets.valkey, settings.redis_password)
     with redis.Redis.from_url(url, socket_timeout=5) as client:
         client.execute_command("ACL", *change)
+    save_settings(home, replace(settings, redis_users=users))
+    valkey_part(home.valkey, settings.redis_password, users)

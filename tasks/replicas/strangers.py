@@ -1,4 +1,4 @@
-"""Replicas at whose port somebody else listens: whoever asks there is answered by a program of another user."""
+"""Replicas at whose port a program of another user listens, and answers."""
 
 import time
 from collections import defaultdict, deque

@@ -29,7 +29,7 @@ _NOTED_EVERY = timedelta(minutes=1)
 _MOST_WELL_KNOWN = 1_000
 _WRONG_A_SECOND, _WRONG_AT_ONCE = 2.0, 20.0
 _REFUSED_AFTER_SECONDS = 0.1
-"""Who asks too often waits so long for each refusal: a flood costs others little, and Postgres nothing."""
+"""Seconds until a refusal for asking too often: a flood costs others little, and Postgres nothing."""
 _LOOKS_AT_ONCE = 4
 """Looks for secrets that were not shown before: so much of Postgres, and of the threads, strangers may take."""
 _EVERYBODY = ""

@@ -9,6 +9,7 @@ from cli.options import AsJson
 from cli.terminal.output import print_json, printer
 from stack.home.folder import find_home
 from stack.parts.redis_user import add_user, remove_user
+from stack.supervisor.lock import one_at_a_time
 
 
 def redis_user(
@@ -23,8 +24,9 @@ def redis_user(
     of somebody else. The same name gets the same URL again. 'rollway up --redis-port 6379' opens the port in it.
     """
     home = find_home(os.environ)
-    if remove:
-        remove_user(home, name)
-        return print_json({"name": name, "removed": True}) if as_json else printer().print(f"{name} is removed.")
-    url = add_user(home, name)
+    with one_at_a_time(home, lambda: None):
+        if remove:
+            remove_user(home, name)
+            return print_json({"name": name, "removed": True}) if as_json else printer().print(f"{name} is removed.")
+        url = add_user(home, name)
     return print_json({"name": name, "url": url}) if as_json else typer.echo(url)

@@ -1,7 +1,6 @@
 """Deployments that are reached by TLS, by a real Envoy: which certificate is shown, and what is done without one."""
 
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -18,38 +17,20 @@ from domain.traffic.published import RequestRules, stored_together
 from domain.traffic.tls import CertificateKind, TlsSettings
 from tests.support.certificates.authorities import Authority, Certified, ask, shown
 from tests.support.certificates.http3_caller import calling_by_http3
-from tests.support.certificates.secured import GIVEN, KEY, note, row, secure, show
+from tests.support.certificates.secured import GIVEN, note, row, secure, show
 from tests.support.people.asking import page
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.proxies import plain_http
-from tests.support.proxies.edge import Edge, api_process, edge_of
+from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import write
 from tests.support.rows.entrances import set_tls
-from tests.support.stack.ports import free_port
 from tests.support.stack.waiting import eventually
 
 
 @pytest.fixture(scope="module")
-def door() -> int:
-    """The port where proxies listen for TLS."""
-    return free_port()
-
-
-@pytest.fixture(scope="module")
-def edge(
-    module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory, door: int
-) -> Iterator[Edge]:
-    folder = tmp_path_factory.mktemp("edge")
-    own = {"ROLLWAY_TLS_PORT": str(door), "ROLLWAY_TLS_HOST": "127.0.0.1", "ROLLWAY_CERTIFICATE_KEY": KEY}
-    api = api_process(module_database, module_redis, folder, **own)
-    with edge_of(api, module_database, module_redis, folder) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority.make()
+def edge(secure_edge: Edge) -> Edge:
+    return secure_edge
 
 
 def is_shown(certified: Certified, door: int, authority: Authority) -> bool:

@@ -82,13 +82,13 @@ def start(
     command: Sequence[str], env: Mapping[str, str], cwd: Path, log: IO[bytes]
 ) -> "Forked | subprocess.Popen[bytes]":
     """Start the command in a session of its own; forked where it is `python -m` and one of ours."""
-    python, option, module, *arguments = (*command, "", "")
-    is_like_us = (python, option) == (sys.executable, "-m") and cwd == Path.cwd() and not env.keys() & set(_UNLIKE)
+    begin, (module, *arguments) = tuple(command[:2]), command[2:] or [""]
+    is_like_us = begin == (sys.executable, "-m") and cwd == Path.cwd() and not env.keys() & set(_UNLIKE)
     if not (is_like_us and module in PRELOADED):
         return subprocess.Popen(command, cwd=cwd, env=dict(env), stdout=log, stderr=log, start_new_session=True)
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(_server())
-    request = json.dumps([module, [word for word in arguments if word], dict(env)]).encode()
+    request = json.dumps([module, arguments, dict(env)]).encode()
     socket.send_fds(connection, [len(request).to_bytes(8, "big")], [log.fileno()])
     connection.sendall(request)
     return Forked(connection)

@@ -1,6 +1,6 @@
 """Certificates that a real Envoy takes over, and refuses: workers know which before, and people are told."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -15,12 +15,11 @@ from db.connection.engine import in_transaction
 from db.proxies.table import read_traffic
 from domain.traffic.tls import TlsSettings
 from tests.support.certificates.authorities import Authority, ask
-from tests.support.certificates.secured import GIVEN, KEY, secure, show
-from tests.support.proxies.edge import Edge, api_process, edge_of
+from tests.support.certificates.secured import GIVEN, secure, show
+from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import write
 from tests.support.rows.entrances import set_tls
-from tests.support.stack.ports import free_port
 from tests.support.stack.waiting import eventually
 from traffic.derived import derive_table
 from traffic.explained import AskedFor, explained
@@ -37,25 +36,8 @@ KEYS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.fixture(scope="module")
-def door() -> int:
-    """The port where proxies listen for TLS."""
-    return free_port()
-
-
-@pytest.fixture(scope="module")
-def edge(
-    module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory, door: int
-) -> Iterator[Edge]:
-    folder = tmp_path_factory.mktemp("edge")
-    own = {"ROLLWAY_TLS_PORT": str(door), "ROLLWAY_TLS_HOST": "127.0.0.1", "ROLLWAY_CERTIFICATE_KEY": KEY}
-    api = api_process(module_database, module_redis, folder, **own)
-    with edge_of(api, module_database, module_redis, folder) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority.make()
+def edge(secure_edge: Edge) -> Edge:
+    return secure_edge
 
 
 @pytest.mark.parametrize("kind", KEYS)
