@@ -54,11 +54,16 @@ def place_of(path: Path) -> str:
     return PLACES.get(name, name.removeprefix("docs/"))
 
 
+def _is_page(path: Path) -> bool:
+    """Whether the site has a page for this file: the pages of the folders of code are shown as text."""
+    return path.suffix == ".md" and (path.parent == ROOT or path.is_relative_to(ROOT / "docs"))
+
+
 def _copied(page: Path, text: str) -> Iterator[tuple[Path, str]]:
     """Pictures that the page shows, and files that it links to; these are shown as text."""
     for _, link in _LINK.findall(text):
         path = _leads_to(page, link)
-        if path is not None and path.is_file() and path.suffix != ".md":
+        if path is not None and path.is_file() and not _is_page(path):
             yield path, place_of(path) if path.suffix == ".png" else f"{EXTRA}/{_source(path)}"
 
 
@@ -86,7 +91,7 @@ def _relinked(page: Path, text: str) -> str:
             if not path.exists():
                 return words
         anchor = link.partition("#")[1] + link.partition("#")[2]
-        if path.suffix in {".md", ".png"}:
+        if _is_page(path) or path.suffix == ".png":
             return f"[{words}]({os.path.relpath(place_of(path), here)}{anchor})"
         return f"[{words}](source:{os.path.relpath(_source(path), here)})"
 

@@ -11,8 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from reference.site.__main__ import SPHINX, build
-from reference.site.matrix import matrix_page, sentence
-from reference.site.staged import ROOT, staged
+from reference.site.staged import staged
 
 MISSING = "NO SPHINX, SO THE SITE IS NOT MADE HERE: 'make docs' installs it into .venv/docs"
 needs_sphinx = pytest.mark.skipif(not SPHINX.exists(), reason=MISSING)
@@ -76,17 +75,3 @@ def test_the_site_is_whole_and_asks_nobody_outside(tmp_path: Path) -> None:
     found = json.loads(words)
     assert {name.removesuffix(".md") for name in staged() if name.endswith(".md")} <= set(found["docnames"])
     assert "canari" in found["terms"]
-
-
-def test_every_page_and_every_file_that_one_links_to_has_its_place() -> None:
-    files = staged()
-    assert {"index.md", "overview.md", "guarantees.md", "tests.md", "images/fleet.png"} <= set(files)
-    assert files["extra/source/domain/model/deployment.py.txt"] == (ROOT / "domain/model/deployment.py").read_bytes()
-    assert b"](source:source/examples/web.yaml.txt)" in files["policies.md"]
-    assert b"](../policies.md)" not in files["policies.md"]
-    assert {"extra/reference/openapi.json", "extra/reference/tasks.json"} <= set(files)
-
-
-def test_what_the_tests_show_names_every_test() -> None:
-    assert sentence("test_trap_a_wave_waits") == "a wave waits"
-    assert f"- {sentence(test_what_the_tests_show_names_every_test.__name__)}\n" in matrix_page(ROOT)
