@@ -6,6 +6,8 @@ When Celery 5.7.0 closes a broken connection it gives unacknowledged messages ba
 its parameters, finds them gone, and the worker exits. This channel remembers the parameters.
 
 Kombu makes a client for each command that it sends to Redis, a tenth of a worker's time. This channel keeps one.
+
+Kombu asks Redis where a command goes that is given back, and drops it where Redis was emptied. This channel knows.
 """
 
 import json
@@ -90,6 +92,13 @@ class Channel(kombu_redis.Channel):
     def may_be_heard(self) -> bool:
         """False while nobody listens to events: Redis says of each that is published how many did."""
         return monotonic() >= self._unheard_until
+
+    def get_table(self, exchange: str) -> list[tuple[str, ...]]:
+        """Return (routing key, pattern, queue) of each queue of an exchange: one of ours, that of its own name."""
+        if takes_tasks(exchange):
+            return [(exchange, "", exchange)]
+        table: list[tuple[str, ...]] = super().get_table(exchange)  # type: ignore[no-untyped-call]
+        return table
 
     def _put_fanout(self, exchange: str, message: object, routing_key: str, **_: object) -> None:
         topics = self._get_publish_topics(exchange, routing_key)  # type: ignore[no-untyped-call]

@@ -1,5 +1,6 @@
 """The tasks as a worker runs them, short of the worker: answers that survive JSON, and wakes."""
 
+import gc
 import json
 from typing import Any
 
@@ -135,6 +136,16 @@ def test_a_try_in_vain_leaves_no_state_over_the_answer_of_the_next_one(
         ended = trace_task(app.tasks["rollway.scale"], "an-id", [], {"payload": payload}, request=route, app=app)
     assert waiting(client, "commands") == [("rollway.scale", {"payload": payload})], ended
     assert client.keys("*an-id*") == []
+    del ended
+    gc.collect()  # a result of Celery's asks Redis when it is collected: it must be there then
+
+
+def test_a_command_is_given_back_to_a_redis_that_was_emptied_too(client: redis.Redis) -> None:
+    for _ in range(2):
+        as_a_retry = {"exchange": "commands", "routing_key": "commands", "ignore_result": True}
+        app.send_task("rollway.scale", kwargs={"payload": {}}, **as_a_retry)
+        assert len(waiting(client, "commands")) == 1
+        client.flushall()
 
 
 def test_a_wake_runs_its_handler_and_may_be_sent_again(engine: Engine, client: redis.Redis) -> None:
