@@ -101,7 +101,7 @@ def ask(
 ) -> httpx.Response:
     """Ask for a URL whose host is at this port of 127.0.0.1; `host`: another one than the handshake names.
 
-    Raises httpx.ConnectError when the handshake fails.
+    Raises httpx.ConnectError when the handshake fails, httpx.ReadError when the server refuses the caller after it.
     """
     parts = urlsplit(url)
     name = parts.hostname or ""
