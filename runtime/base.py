@@ -48,6 +48,7 @@ class Replica:
 
     `address` is host:port, or None when the runtime does not know it: an external replica, a container that has ended.
     `listens`: whether it is itself who listens there; None where nobody can say. `stranger`: who does in its place.
+    `barrier`: what kept an ended one from running, where that is known.
     """
 
     route_id: UUID
@@ -57,6 +58,7 @@ class Replica:
     exit_code: int | None = None
     listens: bool | None = field(default=None, compare=False)
     stranger: str = field(default="", compare=False)
+    barrier: str = field(default="", compare=False)
 
 
 class ReplicaStartError(Exception):

@@ -2,7 +2,7 @@
 
 import re
 
-_MOST_OF_REASON = 300
+_MOST_OF_REASON = 600
 _LINES = 4
 _MOST_OF_LINE = 160
 _NAMES_THE_CAUSE = re.compile(r"(\w+\.)*\w*(Error|Exception)\b|panic:|fatal:", re.IGNORECASE)
@@ -10,7 +10,7 @@ _NAMES_THE_CAUSE = re.compile(r"(\w+\.)*\w*(Error|Exception)\b|panic:|fatal:", r
 
 
 def failure_in_short(reason: str, log_tail: str | None) -> str:
-    """The reason, the line of its log that names an error, and the last ones; at most some 1,200 characters.
+    """The reason, the line of its log that names an error, and the last ones; at most some 1,500 characters.
 
     its process ended with exit code 3; its log ends: loading the model / out of memory
     its process ended with exit code 1; its log says: ModuleNotFoundError: No module named 'flask'; its log ends: bye

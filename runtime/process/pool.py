@@ -13,6 +13,7 @@ import grp
 import os
 import pwd
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,6 +86,13 @@ class AccountPool:
         """
         return (next(self._own_ranges(), None) or self._take_range()) + _pool_of_this_machine().size - 1
 
+    def lent_to(self, home: Path, deployment: str) -> "AccountPool":
+        """The accounts of another home: that number alone, for its one deployment. Raises NoAccountError."""
+        number = self.reserve()
+        other = AccountPool(home, self.registry, {deployment: number})
+        other._write({deployment: number})
+        return other
+
     @property
     def _file(self) -> Path:
         return self.home / "accounts.json"
@@ -145,7 +153,11 @@ def _taken(registry: Path) -> dict[int, Path]:
         names = os.listdir(registry)  # noqa: PTH208  # strings are what is needed
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    return {int(name): (registry / name).readlink() for name in names if name.isdigit()}
+    taken: dict[int, Path] = {}
+    for name in names:
+        with suppress(FileNotFoundError):  # another home has just taken it over
+            taken |= {int(name): (registry / name).readlink()} if name.isdigit() else {}
+    return taken
 
 
 def _free_range(pool: Ranges, taken: Mapping[int, Path]) -> int:

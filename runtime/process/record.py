@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from runtime.base import Replica
 from runtime.machine.file_lock import file_lock, holder_of
 from runtime.machine.identity import Identity, is_alive, kill_if_stopped
+from runtime.process.access import ReplicaAccess
 from runtime.process.family import group_is_alive
 from runtime.process.table import Sighting, exit_code
 
@@ -27,6 +28,7 @@ class ReplicaRecord(BaseModel):
 
     It ends with its process; one that was asked to end, with the last one of its process group. Until it has `begun`,
     its process is held by `starter`, and ends with that one; a record without a process is of a version before.
+    `access`: where it runs as anybody but root.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -42,6 +44,7 @@ class ReplicaRecord(BaseModel):
     begun: bool = True
     log_keeper: Identity | None = None
     log_pipe: int | None = None
+    access: ReplicaAccess | None = None
     stop_grace_seconds: float = 10.0
     asked_to_end: bool = False
     ended: bool = False

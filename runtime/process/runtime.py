@@ -17,18 +17,20 @@ from runtime.machine.identity import identify, is_alive, send_to_group, wait_for
 from runtime.machine.ports import REPLICA_PORTS
 from runtime.process.accounts import Accounts, Owners, account_of
 from runtime.process.begin.limits import ProcessLimits
-from runtime.process.begin.spawn import BEGIN_SECONDS, Confines, HeldProcess, hold
+from runtime.process.begin.spawn import BEGIN_SECONDS, Confines, HeldProcess, access_of, hold
 from runtime.process.begin.surroundings import Surroundings
 from runtime.process.family import kill_family, kill_group
 from runtime.process.holder import PortHolders
 from runtime.process.keeper import end_keeper, keep_again, kept_log
 from runtime.process.logs import ProcessLogs
+from runtime.process.pool import AccountPool
 from runtime.process.ports import given_port
 from runtime.process.record import LOOPBACK, RecordFolder, ReplicaRecord, pids_of
 from runtime.process.table import adopt_child, drop_children_except, sightings
 
 _log = structlog.get_logger(__name__)
 _LOG_PATIENCE_SECONDS = 1.0
+_LOG_LINES = 20
 _BEGIN_PATIENCE_SECONDS = 2 * BEGIN_SECONDS
 _LOOK_AGAIN_SECONDS = 0.01
 
@@ -37,7 +39,8 @@ class ProcessRuntime:
     """The Runtime for `runtime: process`. All workers of a host share one `home`; a replica is known by its route id.
 
     Replicas are told to listen on `address`, where proxies reach this host. They get the variables `also` of this
-    process's environment besides those that every replica gets, and run as one of `accounts`, within `limits`.
+    process's environment besides those that every replica gets, and run as one of `accounts`, within `limits`. `pool`:
+    who gives deployments their accounts; the one of `home` unless said.
 
     Records are in `home`/replicas, logs in `home`/logs/replicas. A process becomes a replica once its record is
     written, and ends if its worker does before; one whose record is lost is found by ROLLWAY_ROUTE in its environment.
@@ -52,11 +55,12 @@ class ProcessRuntime:
         also: Collection[str] = (),
         accounts: Accounts = Accounts(),  # noqa: B008  (it is frozen)
         limits: ProcessLimits = ProcessLimits(),  # noqa: B008
+        pool: AccountPool | None = None,
     ) -> None:
         self._home = home.resolve()
         self._surroundings = Surroundings(self._home, address, also)
         self._accounts = accounts
-        self._owners = Owners.of(accounts, self._home)
+        self._owners = Owners.of(accounts, self._home, pool)
         self._limits = limits
         self._ports = ports
         self._records = RecordFolder(self._home)
@@ -81,10 +85,18 @@ class ProcessRuntime:
     def find(self, route_id: UUID) -> Replica | None:
         """The replica of this route id, running or ended; None when it was never started or was forgotten."""
         record = self._find(route_id)
-        if record is None or record.ended or not record.begun:
+        if record is None or not record.begun:
             return record.replica if record else None
+        if record.ended:
+            return replace(record.replica, barrier=self._barrier_of(record))
         holding = self._holders.of(record)
         return replace(record.replica, listens=holding.listens, stranger=holding.stranger)
+
+    def _barrier_of(self, record: ReplicaRecord) -> str:
+        if record.access is None:
+            return ""
+        barrier = record.access.barrier_after(record.exit_code, self.log_tail(record.route_id, _LOG_LINES), self._home)
+        return f"the user {record.access.user!r}, as whom it ran, {barrier}" if barrier else ""
 
     def everyone(self) -> Sequence[Replica]:
         """Every replica on this host, running or ended, also those whose record is missing."""
@@ -223,6 +235,7 @@ class ProcessRuntime:
                 begun=False,
                 log_keeper=log.keeper,
                 log_pipe=log.pipe,
+                access=access_of(request, env, account),
                 stop_grace_seconds=request.spec.stop_grace_seconds,
             )
             try:

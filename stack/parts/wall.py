@@ -29,13 +29,22 @@ def choose_replica_user(home: Home, last: str | None, say: Callable[[str], None]
         return last
     why = what_stands_in_the_way(home)
     if why:
-        say(f"run as {_oneself()}: {why}" if not last else f"run as {last}, all of them: {why}")
+        say(f"run as {oneself()}: {why}" if not last else f"run as {last}, all of them: {why}")
         return last
     if last is None:
         say(f"run as root, as before; {_USUAL}={EACH} gives each deployment an account, {_USUAL}=root keeps it so")
         return last
     say(f"run as an account for each deployment, which cannot read this home; {_USUAL} names another")
     return EACH
+
+
+def replica_user_here(home: Home, environ: Mapping[str, str]) -> str:
+    """As whom replicas run of the stack of this home, or of the next one; empty: as the user who starts it."""
+    settings = load_settings(home)
+    known = settings.replica_user if settings else ""
+    if named := environ.get(_USUAL):
+        return named
+    return known or "" if home.state_file.exists() else choose_replica_user(home, known, lambda _: None) or ""
 
 
 def what_stands_in_the_way(home: Home) -> str:
@@ -100,7 +109,8 @@ def _named(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield from ((variable, name.strip()) for name in environ.get(variable, "").split(",") if name.strip())
 
 
-def _oneself() -> str:
+def oneself() -> str:
+    """The name of the user of this process, or its number."""
     with suppress(KeyError):
         return pwd.getpwuid(os.geteuid()).pw_name
     return f"user {os.geteuid()}"

@@ -38,5 +38,7 @@ def runs(replica: Replica | None) -> bool:
 
 def end_of(replica: Replica | None) -> ProbeResult:
     """Return what a probe finds of one that has ended."""
-    detail = "its process is gone" if replica is None else end_in_words(replica.exit_code)
-    return ProbeResult(running=False, answered=None, detail=detail)
+    if replica is None:
+        return ProbeResult(running=False, answered=None, detail="its process is gone")
+    why = f"; {replica.barrier}" if replica.barrier else ""
+    return ProbeResult(running=False, answered=None, detail=end_in_words(replica.exit_code) + why)

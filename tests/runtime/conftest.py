@@ -18,10 +18,10 @@ ANYTHING = DockerPolicy(volumes=("/",), host_network=True)
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    with given_back(tmp_path):
+    with given_back(tmp_path):  # last: who takes its accounts next must not meet what ends here
         yield tmp_path
-    stop_all(tmp_path, grace_seconds=0.1)
-    eventually(lambda: processes_of(tmp_path) == [])
+        stop_all(tmp_path, grace_seconds=0.1)
+        eventually(lambda: processes_of(tmp_path) == [])
     drop_children_except(())
 
 

@@ -1,5 +1,6 @@
 """`rollway init`: five questions, one replica tried, and the file for `rollway apply`."""
 
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -11,13 +12,14 @@ import yaml
 from pydantic import ValidationError
 
 from cli.apply.file import documents_in
-from cli.commands.machine.trial import NotHealthyError, seconds_to_health
+from cli.commands.machine.trial import Ground, NotHealthyError, Tried, try_replica
 from cli.options import AsJson
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
 from domain.commands.apply.document import RevisionSection
 from domain.words.errors import InvalidInputError
 from domain.words.names import DEPLOYMENT_NAME_PATTERN
+from stack.home.folder import find_home
 
 _MOST_NAME = 54
 _NUMBER = re.compile(r"(?<!\d)\d{4,5}(?!\d)")
@@ -69,15 +71,15 @@ def init(
         command=yaml.safe_dump(command, width=10_000).removesuffix("...\n").strip(),
         health="" if health == "-" else f"  health_check: {{path: {health}, interval_seconds: 1}}\n",
     )
-    seconds = None if untried else _tried(text, file, patience)
+    tried = None if untried else _tried(text, file, patience)
     with file.open("x", encoding="utf-8") as written:
         written.write(text)
     if as_json:
-        return print_json({"file": str(file), "healthy_after_seconds": seconds and round(seconds, 2)})
-    well = "" if seconds is None else f"; one replica was healthy here after {seconds:.1f} s"
-    console = printer()
-    console.print(f"{file} is written{well}.")
-    return console.print(f"Next: 'rollway up', where nothing runs yet, and 'rollway apply -f {file} --wait'.")
+        seconds, user = (round(tried.seconds, 2), tried.user) if tried else (None, None)
+        return print_json({"file": str(file), "healthy_after_seconds": seconds, "user": user})
+    well = f"; one replica was healthy here after {tried.seconds:.1f} s, as {tried.user}" if tried else ""
+    printer().print(f"{file} is written{well}.")
+    return printer().print(f"Next: 'rollway up', where nothing runs yet, and 'rollway apply -f {file} --wait'.")
 
 
 _HOW = "Its port: PORT, when it reads that variable; else the number that is the port in its command"
@@ -147,13 +149,14 @@ def _checked_count(given: str) -> str:
     return given
 
 
-def _tried(text: str, file: Path, patience: float) -> float:
+def _tried(text: str, file: Path, patience: float) -> Tried:
     """Raises NotHealthyError."""
     (document,) = documents_in(text, str(file), file.resolve().parent)
     if document.revision is None:
         raise TypeError("the text has a revision")
     printer(stderr=True).print("One replica is tried …")
     try:
-        return seconds_to_health(document.deployment, document.revision.spec, patience)
+        ground = Ground.here(find_home(os.environ), os.environ)
+        return try_replica(document.deployment, document.revision.spec, patience, ground)
     except NotHealthyError as error:
         raise NotHealthyError(f"{error.message}; nothing is written, --untried writes it all the same") from None

@@ -2,13 +2,16 @@
 
 import tempfile
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from uuid import uuid4
 
 import psutil
 
+from domain.installation.log_limits import LogLimits
 from domain.replicas.failing import failure_in_short
 from domain.replicas.health import RUNS_WELL
 from domain.revisions.health_check import HealthCheck
@@ -16,7 +19,14 @@ from domain.revisions.revision import RevisionSpec
 from domain.words.errors import RollwayError
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.probing.probes import Prober, ProbeTarget
+from runtime.process.accounts import EACH, Accounts
+from runtime.process.begin.limits import ProcessLimits
+from runtime.process.pool import AccountPool, NoAccountError
 from runtime.process.runtime import ProcessRuntime
+from stack.home.folder import Home
+from stack.parts.wall import oneself, replica_user_here
+from tasks.replicas.probed import end_of
+from tasks.settings import TaskSettings
 
 _LOOK_SECONDS = 0.1
 _GRACE_SECONDS = 5.0
@@ -27,16 +37,54 @@ class NotHealthyError(RollwayError):
     """The replica that was tried did not come up."""
 
 
-def seconds_to_health(deployment: str, spec: RevisionSpec, patience: float) -> float:
-    """Start one replica, wait until it is healthy, and end it; how long it took. Raises NotHealthyError saying why."""
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a replica of this machine's stack finds: its user, where it is not the one who starts it, and its limits."""
+
+    home: Home
+    user: str
+    settings: TaskSettings
+    logs: LogLimits
+
+    @classmethod
+    def here(cls, home: Home, environ: Mapping[str, str]) -> "Ground":
+        """As the workers of this home have it, or will have once there are some. Raises InvalidInputError."""
+        settings = TaskSettings.from_environment({**environ, "REDIS_URL": "redis://localhost"})
+        return cls(home, replica_user_here(home, environ), settings, LogLimits.from_environment(environ))
+
+    def runtime(self, home: Path, deployment: str) -> ProcessRuntime:
+        """A runtime with an empty folder of its own, so that no worker knows of what it starts."""
+        limits = ProcessLimits(self.settings.replica_processes, self.settings.replica_files, self.logs)
+        return ProcessRuntime(
+            home,
+            also=self.settings.replica_env,
+            accounts=Accounts(self.user or None, self.settings.replica_users),
+            limits=limits,
+            pool=AccountPool(self.home.root).lent_to(home, deployment) if self.user == EACH else None,
+        )
+
+
+class Tried(NamedTuple):
+    """After how many seconds it was healthy, and as which user, in words."""
+
+    seconds: float
+    user: str
+
+
+def try_replica(deployment: str, spec: RevisionSpec, patience: float, ground: Ground) -> Tried:
+    """Start one replica, wait until it is healthy, and end it. Raises NotHealthyError saying why it was not."""
     request = ReplicaRequest(uuid4(), deployment, "tried", spec)
-    with tempfile.TemporaryDirectory(prefix="rollway-init-") as home:
-        runtime = ProcessRuntime(Path(home))
+    with tempfile.TemporaryDirectory(prefix="rollway-init-") as folder:
+        try:
+            runtime = ground.runtime(Path(folder), deployment)
+        except NoAccountError as error:
+            raise NotHealthyError(f"no account can be had for it: {error}") from None
         try:
             began = time.monotonic()
             runtime.start(request)
             _wait_for_health(runtime, request, began + patience)
-            return time.monotonic() - began
+            user = "an account of its own" if ground.user == EACH else ground.user or oneself()
+            return Tried(time.monotonic() - began, user)
         except ReplicaStartError as error:
             raise NotHealthyError(str(error)) from None
         finally:
@@ -49,8 +97,8 @@ def _wait_for_health(runtime: ProcessRuntime, request: ReplicaRequest, until: fl
         while True:
             replica = runtime.find(request.route_id)
             if replica is None or not replica.running:
-                ended = f"its process ended with exit code {replica.exit_code if replica else 'unknown'}"
-                raise NotHealthyError(failure_in_short(ended, runtime.log_tail(request.route_id, _LOG_LINES)))
+                tail = runtime.log_tail(request.route_id, _LOG_LINES)
+                raise NotHealthyError(failure_in_short(end_of(replica).detail, tail))
             said = _said_of(replica, check, prober) if check else ""
             if not said and (check or time.monotonic() - began > RUNS_WELL.total_seconds()):
                 return

@@ -3,7 +3,6 @@
 import marshal
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from domain.revisions.revision import RevisionSpec, filled_in
 from runtime.base import ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
-from runtime.machine.closed import closed_folder, way_in
+from runtime.process.access import ReplicaAccess
 from runtime.process.accounts import Account
 from runtime.process.begin import become
 from runtime.process.begin.limits import ProcessLimits
@@ -116,29 +115,37 @@ class HeldProcess:
                 folder = f"the working directory {spec.working_directory!r} of revision {self.request.revision!r}"
                 return (
                     f"{folder} is not a folder on this host{who}; working_directory in its file names another"
-                    f"{self._closed_on_the_way(why_not)}"
+                    f"{self._closed_on_the_way(folder_alone=True)}"
                 )
             case become.NO_COMMAND:
-                return f"{command} was not found on this host{who}{_where(spec)}{self._closed_on_the_way(why_not)}"
+                return f"{command} was not found on this host{who}{_where(spec)}{self._closed_on_the_way()}"
             case become.CLOSED:
-                return f"{command} is not an executable file{who}{self._closed_on_the_way(why_not)}"
+                closed = self._closed_on_the_way()
+                return f"{command} {'cannot be run' if closed else 'is not an executable file'}{who}{closed}"
             case become.NO_PROGRAM:
                 return f"{command} is no program of this system"
         return f"{command} {_trouble(why_not)}"
 
-    def _closed_on_the_way(self, why_not: bytes) -> str:
-        """Say which folder keeps another user out: its command may lead where its path does not say."""
-        if self.confines.account is None:
-            return ""
-        command = filled_in(self.request.spec.command or (), self.env)[0]
-        folder = Path(self.request.spec.working_directory or Path.cwd())
-        file = command if "/" in command else shutil.which(command, path=self.env.get("PATH"))
-        closed = closed_folder(folder if why_not == become.NO_FOLDER else folder / (file or command))
-        return (
-            f"; another user may not enter {closed}, where it leads: {way_in(closed, self.confines.home)}"
-            if closed
-            else ""
-        )
+    def _closed_on_the_way(self, *, folder_alone: bool = False) -> str:
+        """Say what keeps another user out: its command may lead where its path does not say."""
+        access = access_of(self.request, self.env, self.confines.account)
+        barrier = access.barrier(self.confines.home, folder_alone=folder_alone) if access else ""
+        return f"; the user {access.user!r} {barrier}" if access and barrier else ""
+
+
+def access_of(request: ReplicaRequest, env: Mapping[str, str], account: Account | None) -> ReplicaAccess | None:
+    """What it begins with; None where it runs as root, who enters everything."""
+    uid = account.uid if account else os.geteuid()
+    if uid == 0:
+        return None
+    return ReplicaAccess(
+        user=account.variables["USER"] if account else env.get("USER", str(uid)),
+        uid=uid,
+        gids=(account.gid, *account.groups) if account else (os.getegid(), *os.getgroups()),
+        folder=str(Path(request.spec.working_directory or Path.cwd())),
+        path=env.get("PATH", os.defpath),
+        program=next(iter(filled_in(request.spec.command or (), env)), ""),
+    )
 
 
 def hold(request: ReplicaRequest, env: Mapping[str, str], output: int, confines: Confines) -> HeldProcess:

@@ -51,7 +51,7 @@ def test_what_ends_a_rollout_names_what_its_last_failed_replica_failed_of(
         ("ended", "panic: no\n\ngoroutine 1", "ended; its log says: panic: no; its log ends: goroutine 1"),
         ("ended", "loading\nRuntimeError: CUDA", "ended; its log ends: loading / RuntimeError: CUDA"),
         ("ended", "no Error here\nbye", "ended; its log ends: no Error here / bye"),
-        ("r" * 400, "l" * 400, "r" * 299 + "…; its log ends: " + "l" * 159 + "…"),
+        ("r" * 800, "l" * 400, "r" * 599 + "…; its log ends: " + "l" * 159 + "…"),
     ],
 )
 def test_why_a_replica_failed_fits_into_one_line(reason: str, log: str | None, said: str) -> None:
