@@ -152,7 +152,7 @@ def _emptied(server: EmbeddedServer) -> str:
 
 
 @pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
+def redis_client(redis_url: str) -> Iterator[redis.Redis]:
     import redis
 
     with redis.Redis.from_url(redis_url) as made:
@@ -160,11 +160,11 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def waker(client: redis.Redis) -> Waker:
+def waker(redis_client: redis.Redis) -> Waker:
     """A real one; what it sends waits in Valkey, because no worker runs."""
     from tasks.redis.wake import Waker
 
-    return Waker(client)
+    return Waker(redis_client)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from tests.support.stack.waiting import eventually
 
 
 @pytest.fixture(scope="module")
-def edge(module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+def envoy_edge(module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     """An api process and an Envoy that it tells, for all tests of a module; each has a deployment of its own."""
     folder = tmp_path_factory.mktemp("edge")
     api = api_process(module_database, module_redis, folder)
@@ -48,7 +48,7 @@ def envoy(api: Process, tmp_path: Path) -> Iterator[Process]:
 
 
 @pytest.fixture(scope="module")
-def shared(
+def shared_server(
     module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[EdgeRoutes, Process]]:
     """One api process for all tests of this module."""
@@ -61,15 +61,15 @@ def shared(
 
 
 @pytest.fixture
-def node(shared: tuple[EdgeRoutes, Process]) -> Iterator[Node]:
+def node(shared_server: tuple[EdgeRoutes, Process]) -> Iterator[Node]:
     """A proxy that is played by hand."""
-    with Node(shared[1]) as node:
+    with Node(shared_server[1]) as node:
         yield node
 
 
 @pytest.fixture
-def web(shared: tuple[EdgeRoutes, Process]) -> Made:
-    routes, api = shared
+def web(shared_server: tuple[EdgeRoutes, Process]) -> Made:
+    routes, api = shared_server
     made = make_deployment(routes.engine, "■■■", n=1, name=f"web-{uuid4().hex[:6]}")
     routes.reached(made.id, made.name)
     routes.tell()
@@ -78,9 +78,9 @@ def web(shared: tuple[EdgeRoutes, Process]) -> Made:
 
 
 @pytest.fixture
-def many(edge: Edge) -> Iterator[Made]:
+def eight_replicas(envoy_edge: Edge) -> Iterator[Made]:
     """A deployment with eight replicas to drain, one after the other."""
     with replicas("here") as (here,):
-        made = edge.make("■" * 8, *[here] * 8)
-        eventually(lambda: edge.ask(f"/{made.name}/").status_code == 200)
+        made = envoy_edge.make("■" * 8, *[here] * 8)
+        eventually(lambda: envoy_edge.ask(f"/{made.name}/").status_code == 200)
         yield made

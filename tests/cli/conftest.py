@@ -60,22 +60,22 @@ def servers(database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.fixture
-def people(database: str, redis_url: str, tmp_path: Path) -> Iterator[People]:
+def remote_server(database: str, redis_url: str, tmp_path: Path) -> Iterator[People]:
     with serving_people(database, redis_url, tmp_path) as made:
         yield made
         close()
 
 
 @pytest.fixture
-def laptop(rollway: Rollway, people: People, monkeypatch: pytest.MonkeyPatch) -> Rollway:
+def laptop(rollway: Rollway, remote_server: People, monkeypatch: pytest.MonkeyPatch) -> Rollway:
     """Commands of a machine that has the address and a token, and nothing else."""
-    secret = people.token(Role.ADMIN, name="laptop")
+    secret = remote_server.token(Role.ADMIN, name="laptop")
 
     def run(*arguments: str) -> Ended:
         with monkeypatch.context() as there:
             there.delenv("DATABASE_URL", raising=False)
             there.delenv("REDIS_URL", raising=False)
-            there.setenv("ROLLWAY_URL", people.server.url)
+            there.setenv("ROLLWAY_URL", remote_server.server.url)
             there.setenv("ROLLWAY_TOKEN", secret)
             return rollway(*arguments)
 

@@ -48,13 +48,13 @@ def test_tab_completes_names_of_deployments_and_revisions(engine: Engine, shell:
 
 
 def test_tab_completes_over_http_what_the_token_is_for(
-    engine: Engine, people: People, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, remote_server: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_deployment(engine, "■■|◇", status=PROVISIONING)
     make_deployment(engine, "■", n=1, name="wiki")
     monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.setenv("ROLLWAY_URL", people.server.url)
-    monkeypatch.setenv("ROLLWAY_TOKEN", people.token(Role.VIEWER, "web"))
+    monkeypatch.setenv("ROLLWAY_URL", remote_server.server.url)
+    monkeypatch.setenv("ROLLWAY_TOKEN", remote_server.token(Role.VIEWER, "web"))
     assert offered("bash", "plan", "w") == ["web"]
     assert offered("fish", "plan", "web", "v") == ["v2", "v1"]
     assert offered("zsh", "plan", "web", "v1") == ["v1"]
@@ -75,13 +75,13 @@ def test_a_name_that_is_none_is_told_with_one_that_is_close(rollway: Rollway, en
 
 
 def test_nobody_is_told_a_name_that_the_token_is_not_for(
-    rollway: Rollway, engine: Engine, people: People, monkeypatch: pytest.MonkeyPatch
+    rollway: Rollway, engine: Engine, remote_server: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_deployment(engine, "■", n=1, name="orders")
     make_deployment(engine, "■", n=1, name="wiki")
     monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.setenv("ROLLWAY_URL", people.server.url)
-    monkeypatch.setenv("ROLLWAY_TOKEN", people.token(Role.VIEWER, "wiki"))
+    monkeypatch.setenv("ROLLWAY_URL", remote_server.server.url)
+    monkeypatch.setenv("ROLLWAY_TOKEN", remote_server.token(Role.VIEWER, "wiki"))
     assert "orders" not in rollway("status", "ordres").err
 
 

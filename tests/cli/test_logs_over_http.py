@@ -59,8 +59,8 @@ def test_a_laptop_reads_logs_of_whichever_host_and_is_told_which_are_silent(
     assert (refused.code, "runs on host gpu-3" in refused.err) == (1, True)
 
 
-def test_a_laptop_follows_and_names_a_silent_host(people: People, routes: tuple[UUID, ...], gpu_2: Path) -> None:
-    shown = {"ROLLWAY_URL": people.server.url, "ROLLWAY_TOKEN": people.token(Role.OPERATOR)}
+def test_a_laptop_follows_and_names_a_silent_host(remote_server: People, routes: tuple[UUID, ...], gpu_2: Path) -> None:
+    shown = {"ROLLWAY_URL": remote_server.server.url, "ROLLWAY_TOKEN": remote_server.token(Role.OPERATOR)}
     servers = ("DATABASE_URL", "REDIS_URL")
     environment = {name: value for name, value in os.environ.items() if name not in servers} | shown
     command = [sys.executable, "-m", "cli.main", "logs", "web", "--follow"]
@@ -84,11 +84,11 @@ def test_a_laptop_follows_and_names_a_silent_host(people: People, routes: tuple[
 
 
 def test_the_resource_shows_a_token_the_replicas_of_its_deployments(
-    people: People, engine: Engine, routes: tuple[UUID, ...]
+    remote_server: People, engine: Engine, routes: tuple[UUID, ...]
 ) -> None:
     make_deployment(engine, "■", n=1, name="shop")
     here, lost = map(str, routes)
-    with people.client(Role.OPERATOR, "web") as mine, people.client(Role.OPERATOR, "shop") as foreign:
+    with remote_server.client(Role.OPERATOR, "web") as mine, remote_server.client(Role.OPERATOR, "shop") as foreign:
         told = mine.post("/v1/deployments/web/logs", json={"lines": 1}).json()
         piece = {"route": here, "host": "gpu-2", "text": "two\n", "place": 8}
         assert told == {"items": [piece], "silent": ["gpu-3"]}

@@ -149,17 +149,19 @@ def test_another_command_is_rolled_out_with_values_that_the_laptop_never_sees(la
     assert read(engine, "SELECT 1 FROM commands WHERE payload::text LIKE '%%s3cret%%'") == []
 
 
-def test_what_is_wrong_is_said_in_a_sentence(rollway: Rollway, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROLLWAY_URL", people.server.url)
+def test_what_is_wrong_is_said_in_a_sentence(
+    rollway: Rollway, remote_server: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLLWAY_URL", remote_server.server.url)
     assert "ROLLWAY_URL is set and ROLLWAY_TOKEN is not" in rollway("status").err
-    monkeypatch.setenv("ROLLWAY_TOKEN", people.token(Role.VIEWER, name="guest"))
+    monkeypatch.setenv("ROLLWAY_TOKEN", remote_server.token(Role.VIEWER, name="guest"))
     assert "this needs the role admin, and the token guest has viewer" in rollway("forget-host", "rack-7").err
     monkeypatch.setenv("ROLLWAY_TOKEN", "wrong")
     refused = rollway("status")
     assert (refused.code, "unknown, revoked or expired" in refused.err) == (1, True)
     monkeypatch.setenv("ROLLWAY_URL", "rollway.example.com")
     assert (rollway("status").code, "must be an address such as https://" in rollway("status").err) == (2, True)
-    people.server.end(kill=True)
-    monkeypatch.setenv("ROLLWAY_URL", people.server.url)
+    remote_server.server.end(kill=True)
+    monkeypatch.setenv("ROLLWAY_URL", remote_server.server.url)
     away = rollway("status")
-    assert (away.code, f"the server at 127.0.0.1:{people.server.port}" in away.err) == (3, True)
+    assert (away.code, f"the server at 127.0.0.1:{remote_server.server.port}" in away.err) == (3, True)

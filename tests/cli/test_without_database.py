@@ -66,9 +66,9 @@ LINES = (
 
 
 def test_every_command_but_those_that_need_the_database_is_answered_by_the_server(
-    laptop: Rollway, people: People, tmp_path: Path
+    laptop: Rollway, remote_server: People, tmp_path: Path
 ) -> None:
-    make_deployment(people.engine, "■■|◇", status=PROVISIONING)
+    make_deployment(remote_server.engine, "■■|◇", status=PROVISIONING)
     file = tmp_path / "shop.yaml"
     file.write_text("deployment: shop\nrevision: {name: v1, command: sleep 60}\n")
     assert {line.split()[0] for line in LINES} == COMMANDS.keys() - HERE - WITH_DATABASE

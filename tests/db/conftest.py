@@ -7,7 +7,7 @@ from tests.support.rows.databases import engine_on
 
 
 @pytest.fixture
-def empty(empty_database: str) -> Iterator[Engine]:
+def empty_engine(empty_database: str) -> Iterator[Engine]:
     """An engine on that database."""
     made = engine_on(empty_database)
     yield made

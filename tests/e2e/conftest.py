@@ -28,7 +28,7 @@ def running_fleet(module_database: str, module_redis: str, tmp_path_factory: pyt
 
 
 @pytest.fixture(scope="module")
-def envoy(running_fleet: Fleet) -> Iterator[str]:
+def envoy_url(running_fleet: Fleet) -> Iterator[str]:
     """The url of an Envoy that has its routes from an api server, beside the fleet."""
     with edge_before(running_fleet.database, running_fleet.environment["REDIS_URL"], running_fleet.home) as url:
         yield url

@@ -17,7 +17,7 @@ ANYTHING = DockerPolicy(volumes=("/",), host_network=True)
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
+def replica_home(tmp_path: Path) -> Iterator[Path]:
     with given_back(tmp_path):  # last: who takes its accounts next must not meet what ends here
         yield tmp_path
         stop_all(tmp_path, grace_seconds=0.1)
@@ -26,8 +26,8 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def runtime(home: Path) -> ProcessRuntime:
-    return ProcessRuntime(home)
+def runtime(replica_home: Path) -> ProcessRuntime:
+    return ProcessRuntime(replica_home)
 
 
 @pytest.fixture

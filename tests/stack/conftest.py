@@ -8,7 +8,7 @@ from tests.support.stack.small_stack import SmallStack
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[SmallStack]:
+def small_stack(tmp_path: Path) -> Iterator[SmallStack]:
     """A small stack in a private folder; down at the end, whatever the test did to it."""
     private = tmp_path / "private"
     private.mkdir(mode=0o700)  # pytest's own folders are private too: root must not need to open a parent

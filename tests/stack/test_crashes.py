@@ -18,31 +18,31 @@ from tests.support.stack.small_stack import READY_AND_STAYS, SmallStack, alive, 
 from tests.support.stack.waiting import eventually
 
 
-def test_what_is_killed_comes_back_and_the_data_with_it(small: SmallStack) -> None:
-    small.up()
-    small.remember("first")
-    before = {name: small.pid(name) for name in ("worker1", "postgres", "valkey")}
+def test_what_is_killed_comes_back_and_the_data_with_it(small_stack: SmallStack) -> None:
+    small_stack.up()
+    small_stack.remember("first")
+    before = {name: small_stack.pid(name) for name in ("worker1", "postgres", "valkey")}
     for pid in before.values():
         kill(pid)
 
     def back() -> bool:
-        parts = {part.name: part for part in stack_status(small.home).parts if part.name in before}
+        parts = {part.name: part for part in stack_status(small_stack.home).parts if part.name in before}
         return all(part.state == "running" and part.pid != before[name] for name, part in parts.items())
 
     eventually(back)
-    assert small.remembered()[0] == ["first"]
-    worker = next(part for part in stack_status(small.home).parts if part.name == "worker1")
+    assert small_stack.remembered()[0] == ["first"]
+    worker = next(part for part in stack_status(small_stack.home).parts if part.name == "worker1")
     assert (worker.restarts, worker.error) == (1, "")
 
 
-def test_the_log_of_a_part_stays_small_while_it_is_written(small: SmallStack) -> None:
-    small.scripts["worker1"] = "head -c 500000 /dev/zero | tr '\\0' x; " + READY_AND_STAYS
-    small.environ["ROLLWAY_LOG_MEGABYTES"] = "0.1"
-    small.up()
-    before, log = small.pid("worker1"), small.home.log("worker1")
+def test_the_log_of_a_part_stays_small_while_it_is_written(small_stack: SmallStack) -> None:
+    small_stack.scripts["worker1"] = "head -c 500000 /dev/zero | tr '\\0' x; " + READY_AND_STAYS
+    small_stack.environ["ROLLWAY_LOG_MEGABYTES"] = "0.1"
+    small_stack.up()
+    before, log = small_stack.pid("worker1"), small_stack.home.log("worker1")
     eventually(lambda: log.stat().st_size == 0)
     assert 0 < log.with_name("worker1.log.1").stat().st_size <= 200 * 1024
-    assert small.pid("worker1") == before
+    assert small_stack.pid("worker1") == before
 
 
 @pytest.mark.parametrize(
@@ -54,38 +54,40 @@ def test_the_log_of_a_part_stays_small_while_it_is_written(small: SmallStack) ->
     ids=["an error", "a full disk"],
 )
 def test_a_part_that_keeps_crashing_is_called_crashing_and_says_why(
-    small: SmallStack, tmp_path: Path, said: str, why: str
+    small_stack: SmallStack, tmp_path: Path, said: str, why: str
 ) -> None:
     broken = tmp_path / "broken"
-    small.scripts["worker1"] = f"test -e '{broken}' && printf '{said}\\n' && exit 3; echo it is ready.; exec sleep 1000"
-    small.up()
+    small_stack.scripts["worker1"] = (
+        f"test -e '{broken}' && printf '{said}\\n' && exit 3; echo it is ready.; exec sleep 1000"
+    )
+    small_stack.up()
     broken.touch()
-    kill(small.pid("worker1"))
+    kill(small_stack.pid("worker1"))
 
     def worker() -> tuple[str, str]:
-        return next((part.state, part.error) for part in stack_status(small.home).parts if part.name == "worker1")
+        return next((part.state, part.error) for part in stack_status(small_stack.home).parts if part.name == "worker1")
 
     eventually(lambda: worker() == ("crashing", why))
-    assert stack_status(small.home).running
+    assert stack_status(small_stack.home).running
 
 
-def test_down_finds_what_a_killed_supervisor_left(small: SmallStack) -> None:
-    small.up()
-    pids = small.pids()
-    kill(small.state().supervisor.pid)
-    eventually(lambda: stack_status(small.home).phase == "lost")
+def test_down_finds_what_a_killed_supervisor_left(small_stack: SmallStack) -> None:
+    small_stack.up()
+    pids = small_stack.pids()
+    kill(small_stack.state().supervisor.pid)
+    eventually(lambda: stack_status(small_stack.home).phase == "lost")
 
-    assert small.down()
+    assert small_stack.down()
     assert alive(pids) == []
 
 
-def test_down_finds_everything_after_the_clock_of_the_machine_was_set(small: SmallStack) -> None:
-    small.up()
-    pids = small.pids()
+def test_down_finds_everything_after_the_clock_of_the_machine_was_set(small_stack: SmallStack) -> None:
+    small_stack.up()
+    pids = small_stack.pids()
     command = [sys.executable, "-m", "cli.main", "down"]
     with shifted_clock() as clock:
         clock.set(7200)
-        environ = {**os.environ, **clock.environment, "ROLLWAY_HOME": str(small.home.root)}
+        environ = {**os.environ, **clock.environment, "ROLLWAY_HOME": str(small_stack.home.root)}
         said = subprocess.run(command, cwd=project_root(), env=environ, capture_output=True, text=True, check=True)
 
     assert "Nothing is running" not in said.stdout
@@ -93,23 +95,23 @@ def test_down_finds_everything_after_the_clock_of_the_machine_was_set(small: Sma
 
 
 @pytest.mark.parametrize("whose", ["supervisor", "parts"])
-def test_a_recycled_pid_is_left_alone(small: SmallStack, whose: str) -> None:
-    small.up()
-    state = small.state()
-    small.down()
-    small.said.clear()
+def test_a_recycled_pid_is_left_alone(small_stack: SmallStack, whose: str) -> None:
+    small_stack.up()
+    state = small_stack.state()
+    small_stack.down()
+    small_stack.said.clear()
     with subprocess.Popen(["sleep", "1000"]) as bystander:
         recycled = replace(state.supervisor, pid=bystander.pid, started=state.supervisor.started - 60)
         parts = tuple(replace(part, process=recycled) for part in state.parts)
         stale = replace(state, supervisor=recycled) if whose == "supervisor" else replace(state, parts=parts)
-        small.home.state_file.write_text(_json(stale))
-        (small.home.postgres / "data" / "postmaster.pid").write_text(f"{bystander.pid}\n")
+        small_stack.home.state_file.write_text(_json(stale))
+        (small_stack.home.postgres / "data" / "postmaster.pid").write_text(f"{bystander.pid}\n")
         try:
-            status = small.up()
+            status = small_stack.up()
             assert bystander.poll() is None
             assert status.running
             assert status.supervisor_pid != bystander.pid
-            assert "already running" not in small.texts()
+            assert "already running" not in small_stack.texts()
         finally:
             bystander.kill()
 
@@ -120,15 +122,15 @@ def _json(state: object) -> str:
     return _STATE.dump_json(state).decode()  # type: ignore[arg-type]
 
 
-def test_a_part_that_does_not_start_ends_the_start_in_one_sentence_and_leaves_nothing(small: SmallStack) -> None:
-    small.scripts["worker1"] = "echo ModuleNotFoundError: no such app; exit 1"
+def test_a_part_that_does_not_start_ends_the_start_in_one_sentence_and_leaves_nothing(small_stack: SmallStack) -> None:
+    small_stack.scripts["worker1"] = "echo ModuleNotFoundError: no such app; exit 1"
 
     with pytest.raises(
         StackError, match=r"worker1 does not start: ModuleNotFoundError: no such app \(its log is .*\)\."
     ):
-        small.up()
-    assert not small.home.state_file.exists()
-    assert not [process for process in psutil.process_iter(["cwd"]) if _works_in(process, small.home.root)]
+        small_stack.up()
+    assert not small_stack.home.state_file.exists()
+    assert not [process for process in psutil.process_iter(["cwd"]) if _works_in(process, small_stack.home.root)]
 
 
 def _works_in(process: psutil.Process, folder: Path) -> bool:
@@ -136,17 +138,17 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
     return bool(cwd) and Path(cwd).is_relative_to(folder)
 
 
-def test_ctrl_c_while_it_starts_stops_everything(small: SmallStack) -> None:
+def test_ctrl_c_while_it_starts_stops_everything(small_stack: SmallStack) -> None:
     script = (
         "import signal, sys; from pathlib import Path; from stack.home.folder import Home;"
         "from tests.support.stack.small_stack import SmallStack;"
         "signal.signal(signal.SIGINT, signal.default_int_handler);"  # as at a terminal, wherever these tests run
         "SmallStack(Home(Path(sys.argv[1])), scripts={'worker1': 'exec sleep 1000'}).up()"
     )
-    command = [sys.executable, "-c", script, str(small.home.root)]
+    command = [sys.executable, "-c", script, str(small_stack.home.root)]
     with subprocess.Popen(command, cwd=project_root(), stderr=subprocess.DEVNULL) as starting:
-        eventually(lambda: stack_status(small.home).parts and small.pid("worker1"))
-        pids = small.pids()
+        eventually(lambda: stack_status(small_stack.home).parts and small_stack.pid("worker1"))
+        pids = small_stack.pids()
         starting.send_signal(signal.SIGINT)
         assert starting.wait(timeout=15) != 0
 

@@ -75,33 +75,33 @@ def lose_the_supervisor(small: SmallStack) -> None:
 
 
 @pytest.mark.e2e
-def test_up_after_a_killed_supervisor_keeps_what_runs_and_watches_over_it(small: SmallStack) -> None:
-    before = pids(small.up())
-    lose_the_supervisor(small)
-    assert "'rollway up' takes over what runs" in stack_status(small.home).advice
+def test_up_after_a_killed_supervisor_keeps_what_runs_and_watches_over_it(small_stack: SmallStack) -> None:
+    before = pids(small_stack.up())
+    lose_the_supervisor(small_stack)
+    assert "'rollway up' takes over what runs" in stack_status(small_stack.home).advice
 
-    status = small.up()
+    status = small_stack.up()
     assert status.running
     assert pids(status) == before
-    assert "without a supervisor; kept: postgres, valkey, worker1, beat" in small.texts()
+    assert "without a supervisor; kept: postgres, valkey, worker1, beat" in small_stack.texts()
     kill(before["worker1"] or 0)
-    eventually(lambda: pids(stack_status(small.home))["worker1"] not in (None, before["worker1"]))
-    assert small.down()
+    eventually(lambda: pids(stack_status(small_stack.home))["worker1"] not in (None, before["worker1"]))
+    assert small_stack.down()
     assert alive([pid for pid in before.values() if pid]) == []
 
 
 @pytest.mark.e2e
 def test_up_starts_what_is_missing_ends_what_is_unwanted_and_restarts_what_should_run_otherwise(
-    small: SmallStack,
+    small_stack: SmallStack,
 ) -> None:
-    small.scripts["flower"] = small.scripts["worker1"]
-    before = pids(small.up())
-    lose_the_supervisor(small)
+    small_stack.scripts["flower"] = small_stack.scripts["worker1"]
+    before = pids(small_stack.up())
+    lose_the_supervisor(small_stack)
     kill(before["beat"] or 0)
-    del small.scripts["flower"]
-    small.scripts["worker1"] = "echo another one is ready.; exec sleep 1000"
+    del small_stack.scripts["flower"]
+    small_stack.scripts["worker1"] = "echo another one is ready.; exec sleep 1000"
 
-    after = pids(small.up())
+    after = pids(small_stack.up())
     assert {name: after[name] == before[name] for name in after} == {
         "postgres": True,
         "valkey": True,
@@ -112,82 +112,82 @@ def test_up_starts_what_is_missing_ends_what_is_unwanted_and_restarts_what_shoul
 
 
 @pytest.mark.e2e
-def test_a_restart_goes_from_part_to_part_and_keeps_the_data(small: SmallStack) -> None:
-    before = pids(small.up())
-    small.remember("first")
-    small.said.clear()
+def test_a_restart_goes_from_part_to_part_and_keeps_the_data(small_stack: SmallStack) -> None:
+    before = pids(small_stack.up())
+    small_stack.remember("first")
+    small_stack.said.clear()
 
-    after = pids(small.restart())
+    after = pids(small_stack.restart())
     assert [name for name in after if after[name] == before[name]] == []
-    told = [notice.part for notice in small.said if notice.text == "restarted"]
+    told = [notice.part for notice in small_stack.said if notice.text == "restarted"]
     assert told == ["postgres", "valkey", "worker1", "beat"]
-    assert small.remembered()[0] == ["first"]
+    assert small_stack.remembered()[0] == ["first"]
 
-    again = pids(small.restart("worker1"))
+    again = pids(small_stack.restart("worker1"))
     assert [name for name in again if again[name] != after[name]] == ["worker1"]
 
 
 @pytest.mark.e2e
-def test_a_restart_stops_at_the_first_part_that_does_not_come_up_and_the_rest_runs_on(small: SmallStack) -> None:
-    before = pids(small.up())
-    small.scripts["worker1"] = "echo ModuleNotFoundError: no such app; exit 1"
+def test_a_restart_stops_at_the_first_part_that_does_not_come_up_and_the_rest_runs_on(small_stack: SmallStack) -> None:
+    before = pids(small_stack.up())
+    small_stack.scripts["worker1"] = "echo ModuleNotFoundError: no such app; exit 1"
 
     with pytest.raises(StackError, match="worker1 does not start: ModuleNotFoundError: no such app"):
-        small.restart()
-    status = stack_status(small.home)
+        small_stack.restart()
+    status = stack_status(small_stack.home)
     assert status.supervisor_pid is not None
     assert pids(status)["beat"] == before["beat"]
     assert pids(status)["postgres"] not in (None, before["postgres"])
 
 
 @pytest.mark.e2e
-def test_a_restart_of_nothing_or_of_what_there_is_not_is_refused(small: SmallStack) -> None:
-    small.home.create()
+def test_a_restart_of_nothing_or_of_what_there_is_not_is_refused(small_stack: SmallStack) -> None:
+    small_stack.home.create()
     with pytest.raises(StackError, match=r"Nothing is running in .*: start it with 'rollway up'"):
-        small.restart()
-    before = pids(small.up())
+        small_stack.restart()
+    before = pids(small_stack.up())
     with pytest.raises(StackError, match="There is no part 'worker9' to restart; there are postgres, valkey, worker1"):
-        small.restart("worker9")
-    assert pids(stack_status(small.home)) == before
+        small_stack.restart("worker9")
+    assert pids(stack_status(small_stack.home)) == before
 
 
 @pytest.mark.e2e
-def test_a_restart_from_another_shell_runs_the_stack_as_it_was_asked_for(small: SmallStack) -> None:
+def test_a_restart_from_another_shell_runs_the_stack_as_it_was_asked_for(small_stack: SmallStack) -> None:
     """A worker that came back under another host name would leave its replicas to nobody."""
-    small.environ = {"ROLLWAY_HOST": "rack-7"}
-    small.scripts["worker1"] = 'echo "host $ROLLWAY_HOST is ready."; exec sleep 1000'
-    small.up()
-    small.environ = {"ROLLWAY_HOST": "another", "DATABASE_URL": "postgresql://elsewhere/rollway"}
-    small.restart("worker1")
+    small_stack.environ = {"ROLLWAY_HOST": "rack-7"}
+    small_stack.scripts["worker1"] = 'echo "host $ROLLWAY_HOST is ready."; exec sleep 1000'
+    small_stack.up()
+    small_stack.environ = {"ROLLWAY_HOST": "another", "DATABASE_URL": "postgresql://elsewhere/rollway"}
+    small_stack.restart("worker1")
     told = "DATABASE_URL, ROLLWAY_HOST: what runs keeps what it was started with"
-    assert any(text.startswith(told) for text in small.texts())
-    lose_the_supervisor(small)
-    small.up()
-    assert small.home.log("worker1").read_text() == "host rack-7 is ready.\n" * 2
-    assert "elsewhere" not in small.state().database_url
+    assert any(text.startswith(told) for text in small_stack.texts())
+    lose_the_supervisor(small_stack)
+    small_stack.up()
+    assert small_stack.home.log("worker1").read_text() == "host rack-7 is ready.\n" * 2
+    assert "elsewhere" not in small_stack.state().database_url
 
 
 @pytest.mark.e2e
-def test_who_stays_in_the_foreground_stays_through_a_restart(small: SmallStack) -> None:
-    small.up()
-    staying = threading.Thread(target=stay, args=(small.home, small.said.append))
+def test_who_stays_in_the_foreground_stays_through_a_restart(small_stack: SmallStack) -> None:
+    small_stack.up()
+    staying = threading.Thread(target=stay, args=(small_stack.home, small_stack.said.append))
     staying.start()
-    small.restart("worker1", "beat")
+    small_stack.restart("worker1", "beat")
     assert staying.is_alive()
-    small.down()
+    small_stack.down()
     staying.join(timeout=20)
     assert not staying.is_alive()
 
 
 @pytest.mark.e2e
-def test_what_a_part_started_is_asked_to_end_with_it(small: SmallStack) -> None:
+def test_what_a_part_started_is_asked_to_end_with_it(small_stack: SmallStack) -> None:
     """Asked, and not only killed: it has time to finish."""
-    said = small.home.root / "asked"
+    said = small_stack.home.root / "asked"
     child = f"trap 'echo ended > {said}; exit' TERM; while :; do sleep 0.05; done"
-    small.scripts["worker1"] = f"( {child} ) & echo $! > {said}; echo it is ready.; exec sleep 1000"
-    small.up()
+    small_stack.scripts["worker1"] = f"( {child} ) & echo $! > {said}; echo it is ready.; exec sleep 1000"
+    small_stack.up()
     eventually(said.exists)
     left = identify(int(said.read_text()))
     assert left is not None
-    small.down()
+    small_stack.down()
     eventually(lambda: said.read_text() == "ended\n")

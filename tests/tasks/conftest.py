@@ -23,7 +23,7 @@ from tests.support.workers.runtimes import processes_of
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
+def replica_home(tmp_path: Path) -> Iterator[Path]:
     """For replicas; none is left running at the end."""
     yield tmp_path
     stop_all(tmp_path, grace_seconds=0.1)
@@ -31,8 +31,8 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def runtimes(home: Path) -> dict[str, ProcessRuntime]:
-    return {"process": ProcessRuntime(home)}
+def runtimes(replica_home: Path) -> dict[str, ProcessRuntime]:
+    return {"process": ProcessRuntime(replica_home)}
 
 
 def _forget() -> None:
@@ -63,7 +63,7 @@ def this_process_is_a_worker(
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def secrets_folder(tmp_path: Path) -> Path:
     """For secrets: revisions may refer to what is in it."""
     made = tmp_path / "secrets"
     made.mkdir()
@@ -71,12 +71,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def secrets(folder: Path) -> HostSecrets:
-    return HostSecrets(HERE, (f"file:{folder}",))
+def secrets(secrets_folder: Path) -> HostSecrets:
+    return HostSecrets(HERE, (f"file:{secrets_folder}",))
 
 
 @pytest.fixture
-def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) -> Iterator[Callable[[], bool]]:
+def probe_once(
+    engine: Engine, runtimes: Runtimes, waker: Waker, redis_client: redis.Redis
+) -> Iterator[Callable[[], bool]]:
     with closing(Prober()) as prober:
-        probing = ProbePass(engine, runtimes, waker, client, HERE, prober, Silences())
+        probing = ProbePass(engine, runtimes, waker, redis_client, HERE, prober, Silences())
         yield lambda: probing.look() is not None

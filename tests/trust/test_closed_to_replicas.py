@@ -151,15 +151,15 @@ def reason_of_a_start(home: Path, accounts: Accounts, command: str, machine: Mac
 @pytest.mark.parametrize("accounts", [Accounts(EACH), Accounts(NOBODY)], ids=["an account of its own", "nobody"])
 @pytest.mark.parametrize("start", STARTS)
 def test_the_reason_names_the_folder_that_is_closed_and_what_opens_it(
-    home: Path, machine: Machine, accounts: Accounts, start: object
+    replica_home: Path, machine: Machine, accounts: Accounts, start: object
 ) -> None:
     assert callable(start)
-    reason = reason_of_a_start(home, accounts, start(machine), machine)
+    reason = reason_of_a_start(replica_home, accounts, start(machine), machine)
     assert f"may not enter {machine.closed}, where {machine.app.parent}/" in reason
     assert f"'chmod o+x {machine.closed}' lets it pass" in reason
     assert "'ROLLWAY_REPLICA_USER=root rollway up' let replicas run as its owner" in reason
     machine.closed.chmod(0o701)
-    runtime = ProcessRuntime(home, accounts=accounts)
+    runtime = ProcessRuntime(replica_home, accounts=accounts)
     assert "may not enter" not in reason_of_a_start_that_may_run(runtime, start(machine), machine)
 
 
@@ -174,24 +174,26 @@ def reason_of_a_start_that_may_run(runtime: ProcessRuntime, command: str, machin
 
 
 @needs_root
-def test_each_folder_that_a_umask_has_closed_is_opened_by_one_command(home: Path, machine: Machine) -> None:
+def test_each_folder_that_a_umask_has_closed_is_opened_by_one_command(replica_home: Path, machine: Machine) -> None:
     for folder in (machine.closed / "versions", machine.hidden.parent):
         folder.chmod(0o700)
-    reason = reason_of_a_start(home, Accounts(EACH), of_a_link(machine), machine)
+    reason = reason_of_a_start(replica_home, Accounts(EACH), of_a_link(machine), machine)
     opens = f"chmod o+x {machine.closed} {machine.closed}/versions {machine.hidden.parent}"
     assert f"'{opens}' lets it pass" in reason
     subprocess.run(opens.split(), check=True)
     told = {"command": of_a_link(machine), "working_directory": str(machine.app)}
-    runtime = ProcessRuntime(home, accounts=Accounts(EACH))
+    runtime = ProcessRuntime(replica_home, accounts=Accounts(EACH))
     assert runtime.start(replace(as_user(None), spec=RevisionSpec.model_validate(told))).running
 
 
 @needs_root
 @pytest.mark.parametrize("mode", [0o700, 0o711, 0o744])
-def test_a_script_that_its_user_may_not_run_is_named_with_what_lets_it(home: Path, machine: Machine, mode: int) -> None:
+def test_a_script_that_its_user_may_not_run_is_named_with_what_lets_it(
+    replica_home: Path, machine: Machine, mode: int
+) -> None:
     script = machine.write("run", f"#!/usr/bin/python3\n{SERVE}")
     script.chmod(mode)
-    reason = reason_of_a_start(home, Accounts(EACH), "./run", machine)
+    reason = reason_of_a_start(replica_home, Accounts(EACH), "./run", machine)
     assert f"may not run {script}: 'chmod o+rx {script}' lets it" in reason
 
 
@@ -206,10 +208,10 @@ def test_what_a_group_may_enter_is_open_to_its_members(machine: Machine) -> None
 
 
 @needs_root
-def test_what_ends_by_itself_is_told_of_no_folder(home: Path, machine: Machine) -> None:
+def test_what_ends_by_itself_is_told_of_no_folder(replica_home: Path, machine: Machine) -> None:
     """Nor one that another Python stands in, as long as nothing of it is missing."""
     for command in ("sh -c 'echo broken; exit 1'", "python3 -c 'import os; os._exit(3)'"):
-        assert "may not enter" not in reason_of_a_start(home, Accounts(EACH), command, machine)
+        assert "may not enter" not in reason_of_a_start(replica_home, Accounts(EACH), command, machine)
 
 
 def init(

@@ -45,15 +45,15 @@ def runtime(docker_url: str, docker_api: docker.APIClient) -> Iterator[DockerRun
 
 
 def test_a_thief_in_a_container_gets_nothing(
-    runtime: DockerRuntime, home: Path, monkeypatch: pytest.MonkeyPatch
+    runtime: DockerRuntime, replica_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", f"postgresql://u:p@h{home}")
+    monkeypatch.setenv("DATABASE_URL", f"postgresql://u:p@h{replica_home}")
     runtime.start(asked("sleep 600", env={"TOKEN": "hunter2"}))
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as worker,
     ):
-        thief = THIEF.format(home=home, worker=worker.pid, port=server.getsockname()[1])
+        thief = THIEF.format(home=replica_home, worker=worker.pid, port=server.getsockname()[1])
         request = asked(thief)
         runtime.start(request)
         ended(runtime, request.route_id)

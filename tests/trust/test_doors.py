@@ -23,9 +23,9 @@ NOT_READY = StackPart(
 )
 
 
-def test_who_says_to_ask_for_many_guesses_no_more_tokens_for_it(people: People) -> None:
+def test_who_says_to_ask_for_many_guesses_no_more_tokens_for_it(people_server: People) -> None:
     """On this machine anybody is believed who says for whom he asks; who was let in before is held up by nobody."""
-    with people.client(Role.VIEWER) as known, people.stranger() as guessing:
+    with people_server.client(Role.VIEWER) as known, people_server.stranger() as guessing:
         assert known.get("/v1/deployments").status_code == 200
         told = [
             guessing.get(
@@ -38,10 +38,10 @@ def test_who_says_to_ask_for_many_guesses_no_more_tokens_for_it(people: People) 
         assert known.get("/v1/deployments").status_code == 200
 
 
-def test_who_guesses_keeps_nobody_out_who_shows_a_right_token(people: People) -> None:
+def test_who_guesses_keeps_nobody_out_who_shows_a_right_token(people_server: People) -> None:
     """From the same address: tokens that were never shown before are let in, and who logs in sees the page."""
-    secrets = [people.token(Role.VIEWER) for _ in range(12)]
-    with people.stranger() as guessing, people.stranger() as coming:
+    secrets = [people_server.token(Role.VIEWER) for _ in range(12)]
+    with people_server.stranger() as guessing, people_server.stranger() as coming:
         told = list[int]()
 
         def guess() -> bool:
@@ -61,9 +61,9 @@ def test_who_guesses_keeps_nobody_out_who_shows_a_right_token(people: People) ->
 
 
 @pytest.mark.parametrize(("length", "told"), [(15_000, b"200"), (17_000, b"400"), (120_000, b"400")])
-def test_a_head_in_one_piece_is_not_longer_than_one_in_many(people: People, length: int, told: bytes) -> None:
+def test_a_head_in_one_piece_is_not_longer_than_one_in_many(people_server: People, length: int, told: bytes) -> None:
     head = b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: " + length * b"x" + b"\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", people.server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", people_server.server.port), timeout=10) as connection:
         connection.sendall(head)
         answer = connection.recv(4096)
     assert answer.split(b" ")[1] == told

@@ -31,12 +31,12 @@ def of(deployment: str, code: str | Sequence[str]) -> ReplicaRequest:
     return ReplicaRequest(uuid4(), deployment, f"{deployment}-1", spec)
 
 
-def test_limits_of_core_dumps_files_and_processes_are_hard(home: Path) -> None:
+def test_limits_of_core_dumps_files_and_processes_are_hard(replica_home: Path) -> None:
     code = """
 import json, resource
 print(json.dumps([resource.getrlimit(getattr(resource, f"RLIMIT_{name}")) for name in ("CORE", "NOFILE", "NPROC")]))
 """
-    runtime = ProcessRuntime(home, accounts=OWN, limits=ProcessLimits(processes=1234, files=1000))
+    runtime = ProcessRuntime(replica_home, accounts=OWN, limits=ProcessLimits(processes=1234, files=1000))
     replica = runtime.start(of("web", code))
     ended(runtime, replica.route_id)
     cores, files, processes = json.loads(runtime.log_tail(replica.route_id, 1))
@@ -45,8 +45,8 @@ print(json.dumps([resource.getrlimit(getattr(resource, f"RLIMIT_{name}")) for na
 
 
 @needs_root
-def test_without_a_number_a_deployment_has_a_quarter_of_what_there_is(home: Path) -> None:
-    runtime = ProcessRuntime(home, accounts=OWN)
+def test_without_a_number_a_deployment_has_a_quarter_of_what_there_is(replica_home: Path) -> None:
+    runtime = ProcessRuntime(replica_home, accounts=OWN)
     replica = runtime.start(of("web", "import resource; print(resource.getrlimit(resource.RLIMIT_NPROC)[1])"))
     ended(runtime, replica.route_id)
     there_is = min(int(Path(f"/proc/sys/kernel/{name}").read_text()) for name in ("threads-max", "pid_max"))
@@ -68,8 +68,8 @@ except OSError:
 
 
 @needs_root
-def test_a_deployment_that_forks_without_end_leaves_the_others_theirs(home: Path) -> None:
-    runtime = ProcessRuntime(home, accounts=OWN, limits=ProcessLimits(processes=40))
+def test_a_deployment_that_forks_without_end_leaves_the_others_theirs(replica_home: Path) -> None:
+    runtime = ProcessRuntime(replica_home, accounts=OWN, limits=ProcessLimits(processes=40))
     for _ in range(2):
         bomb = runtime.start(of("bomb", BOMB))
     eventually(lambda: runtime.log_tail(bomb.route_id, 1) != "")
@@ -113,8 +113,8 @@ def whole_tree(runtime: ProcessRuntime, asked: ReplicaRequest, left_as: str) -> 
     return eventually(both)
 
 
-def test_who_has_left_the_session_of_a_replica_ends_with_it(home: Path) -> None:
-    runtime, asked = ProcessRuntime(home, accounts=OWN), of("web", KEEPS_ITS_MARK)
+def test_who_has_left_the_session_of_a_replica_ends_with_it(replica_home: Path) -> None:
+    runtime, asked = ProcessRuntime(replica_home, accounts=OWN), of("web", KEEPS_ITS_MARK)
     tree = whole_tree(runtime, asked, "fork() == 0")
     assert len({os.getsid(process.pid) for process in tree}) == 2
     runtime.kill(asked.route_id)
@@ -122,8 +122,8 @@ def test_who_has_left_the_session_of_a_replica_ends_with_it(home: Path) -> None:
 
 
 @needs_root
-def test_who_has_left_without_a_mark_ends_with_the_last_replica_of_the_account(home: Path) -> None:
-    runtime, asked, beside = ProcessRuntime(home, accounts=OWN), of("web", WITHOUT_ITS_MARK), of("web", SLEEPER)
+def test_who_has_left_without_a_mark_ends_with_the_last_replica_of_the_account(replica_home: Path) -> None:
+    runtime, asked, beside = ProcessRuntime(replica_home, accounts=OWN), of("web", WITHOUT_ITS_MARK), of("web", SLEEPER)
     sibling = runtime.start(beside)
     other = runtime.start(of("other", SLEEPER))
     left = next(
@@ -159,8 +159,8 @@ PORTS = range(25_000, 25_400)
 
 @needs_root
 @pytest.mark.parametrize("listens", ["taken.listen()", "pass"], ids=["listens", "only binds"])
-def test_a_replica_that_takes_all_ports_is_ended_for_the_next_that_needs_one(home: Path, listens: str) -> None:
-    runtime = ProcessRuntime(home, PORTS, accounts=OWN)
+def test_a_replica_that_takes_all_ports_is_ended_for_the_next_that_needs_one(replica_home: Path, listens: str) -> None:
+    runtime = ProcessRuntime(replica_home, PORTS, accounts=OWN)
     hoard = of("hoard", HOARDS.format(start=PORTS.start, stop=PORTS.stop, listens=listens))
     held = runtime.start(hoard)
     log_of(runtime, hoard.route_id, "took")
@@ -168,7 +168,7 @@ def test_a_replica_that_takes_all_ports_is_ended_for_the_next_that_needs_one(hom
     ended(runtime, held.route_id)
 
 
-def test_who_holds_all_ports_and_is_none_of_ours_is_named(home: Path) -> None:
+def test_who_holds_all_ports_and_is_none_of_ours_is_named(replica_home: Path) -> None:
     few = range(7_400, 7_403)  # replicas and servers of other tests have higher ones
     with ExitStack() as held:
         for port in few:
@@ -177,4 +177,4 @@ def test_who_holds_all_ports_and_is_none_of_ours_is_named(home: Path) -> None:
             listening.listen()
         said = f"no port from 7400 to 7402 is free on this host: 3 of user {os.geteuid()}"
         with pytest.raises(ReplicaStartError, match=said):
-            ProcessRuntime(home, few).start(of("web", SLEEPER))
+            ProcessRuntime(replica_home, few).start(of("web", SLEEPER))

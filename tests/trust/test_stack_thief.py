@@ -36,7 +36,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Around]:
 
 
 @pytest.fixture
-def shared() -> Iterator[Path]:
+def open_folder() -> Iterator[Path]:
     with shared_folder() as folder:
         yield folder
 
@@ -62,31 +62,31 @@ def is_gone(runtime: ProcessRuntime, route_id: UUID) -> bool:
     return replica is None or not replica.running
 
 
-def test_a_thief_behind_the_account_of_its_deployment_gets_nothing(stack: Around, shared: Path) -> None:
+def test_a_thief_behind_the_account_of_its_deployment_gets_nothing(stack: Around, open_folder: Path) -> None:
     parts = {"postgres", "valkey", "worker1", "beat", "api", "people", "envoy", "flower", "supervisor"}
     assert parts | stack.neighbours.keys() == stack.pids.keys()
-    assert loot(stack, ProcessRuntime(stack.home.root, accounts=EVERY), "other", shared) == {}
+    assert loot(stack, ProcessRuntime(stack.home.root, accounts=EVERY), "other", open_folder) == {}
 
 
-def test_a_thief_of_the_same_deployment_reaches_its_own_kind_alone(stack: Around, shared: Path) -> None:
-    got = loot(stack, ProcessRuntime(stack.home.root, accounts=EVERY), "web", shared)
+def test_a_thief_of_the_same_deployment_reaches_its_own_kind_alone(stack: Around, open_folder: Path) -> None:
+    got = loot(stack, ProcessRuntime(stack.home.root, accounts=EVERY), "web", open_folder)
     assert got["neighbour"] == ["ends", "traces"]
     assert {name.removeprefix("environ of ").removeprefix("mem of ") for name in got if "folder" not in name} == {
         "neighbour"
     }
 
 
-def test_a_thief_without_a_wall_gets_it_all(stack: Around, shared: Path) -> None:
+def test_a_thief_without_a_wall_gets_it_all(stack: Around, open_folder: Path) -> None:
     """So that what is tried above could be had."""
-    got = loot(stack, ProcessRuntime(stack.home.root, accounts=Accounts("root")), "other", shared)
+    got = loot(stack, ProcessRuntime(stack.home.root, accounts=Accounts("root")), "other", open_folder)
     whole = {f"{what}{name}" for what in ("", "environ of ", "mem of ") for name in stack.pids}
     assert whole <= got.keys(), "as doctor says where there is no wall"
     assert str(stack.home.servers_file) in got
     assert {f"socket {path}" for path in stack.sockets()} <= got.keys()
 
 
-def test_another_user_of_the_machine_gets_nothing(stack: Around, shared: Path) -> None:
-    said = subprocess.check_output(stack.thief(shared), user=STRANGER, group=STRANGER, extra_groups=(), cwd="/")
+def test_another_user_of_the_machine_gets_nothing(stack: Around, open_folder: Path) -> None:
+    said = subprocess.check_output(stack.thief(open_folder), user=STRANGER, group=STRANGER, extra_groups=(), cwd="/")
     assert stack.loot_of(said.decode().splitlines()[-1]) == {}
 
 
@@ -127,13 +127,13 @@ def opened(port: int) -> str:
 @pytest.mark.parametrize("is_scoped", [True, False])
 @pytest.mark.parametrize("role", Role)
 def test_a_thief_of_each_role_gets_nothing_through_the_stack(
-    stack: Around, shared: Path, role: Role, *, is_scoped: bool
+    stack: Around, open_folder: Path, role: Role, *, is_scoped: bool
 ) -> None:
     """Each token tries to let a program run that takes what it can; the stack's own worker starts it."""
     name = f"thief-{role}-{'one' if is_scoped else 'all'}"
     with asking(stack.home, Role.ADMIN) as owner, asking(stack.home, role, *([name] if is_scoped else [])) as thief:
         assert owner.post("/v1/deployments", json={"deployment": name, "desired_replicas": 1}).status_code == 201
-        python, option, code, things = stack.thief(shared)
+        python, option, code, things = stack.thief(open_folder)
         spec = {"command": [python, option, f"{code}\nsys.stdout.flush()\nimport time; time.sleep(600)", things]}
         added = thief.post(f"/v1/deployments/{name}/revisions", json={"name": "v1", "spec": spec})
         if role in {Role.VIEWER, Role.RELEASER}:

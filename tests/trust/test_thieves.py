@@ -94,12 +94,12 @@ class Stage:
 
 
 @pytest.fixture
-def stage(people: People, home: Path, worker: int) -> Stage:
-    home.chmod(0o700)
-    secret = home / "stack.json"
+def stage(people_server: People, replica_home: Path, worker: int) -> Stage:
+    replica_home.chmod(0o700)
+    secret = replica_home / "stack.json"
     secret.write_text("hunter2")
     secret.chmod(0o600)
-    return Stage(people, home, worker)
+    return Stage(people_server, replica_home, worker)
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.RELEASER])
@@ -136,14 +136,14 @@ def test_replicas_of_two_deployments_do_not_reach_each_other(stage: Stage) -> No
     assert Stage(stage.people, stage.home, pid_of(other)).loot(Role.OPERATOR, WALL, is_scoped=True) == NOTHING
 
 
-def test_what_is_restarted_keeps_its_wall_and_gets_none(people: People) -> None:
+def test_what_is_restarted_keeps_its_wall_and_gets_none(people_server: People) -> None:
     """Whoever restarts it: a restart is a revision with the same content, and adds nothing of its own."""
     for is_walled in (True, False):
-        made = make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}")
-        write(people.engine, "UPDATE revisions SET is_walled = %s WHERE deployment_id = %s", is_walled, made.id)
-        before = read(people.engine, "SELECT id FROM revisions WHERE deployment_id = %s", made.id)
-        with people.client(Role.RELEASER, made.name) as client:
+        made = make_deployment(people_server.engine, "■■■", name=f"web-{uuid4().hex[:6]}")
+        write(people_server.engine, "UPDATE revisions SET is_walled = %s WHERE deployment_id = %s", is_walled, made.id)
+        before = read(people_server.engine, "SELECT id FROM revisions WHERE deployment_id = %s", made.id)
+        with people_server.client(Role.RELEASER, made.name) as client:
             answer = client.post(f"/v1/deployments/{made.name}/restart", json={})
             assert answer.status_code == 200, answer.text
-        found = read(people.engine, "SELECT is_walled FROM revisions WHERE deployment_id = %s", made.id)
+        found = read(people_server.engine, "SELECT is_walled FROM revisions WHERE deployment_id = %s", made.id)
         assert [row["is_walled"] for row in found] == [is_walled] * (len(before) + 1)

@@ -34,24 +34,24 @@ OWN = pwd.getpwuid(os.geteuid()).pw_name
     ],
 )
 def test_what_a_scoped_token_added_does_not_run_as_the_workers_own_user(
-    home: Path, user: str | None, accounts: Accounts, sentence: str
+    replica_home: Path, user: str | None, accounts: Accounts, sentence: str
 ) -> None:
-    asked, runtime = as_user(user), ProcessRuntime(home, accounts=accounts)
+    asked, runtime = as_user(user), ProcessRuntime(replica_home, accounts=accounts)
     with pytest.raises(ReplicaStartError, match=sentence):
         runtime.start(replace(asked, is_walled=True))
     if sentence != "does not name":
         assert runtime.start(asked).running, "anybody else may choose it"
 
 
-def test_a_host_may_say_that_there_is_no_wall(home: Path) -> None:
-    runtime = ProcessRuntime(home, accounts=Accounts(OWN))
+def test_a_host_may_say_that_there_is_no_wall(replica_home: Path) -> None:
+    runtime = ProcessRuntime(replica_home, accounts=Accounts(OWN))
     assert runtime.start(replace(as_user(None), is_walled=True)).running
 
 
 @needs_root
-def test_whose_revision_names_nobody_runs_as_the_usual_account_of_its_host(home: Path) -> None:
+def test_whose_revision_names_nobody_runs_as_the_usual_account_of_its_host(replica_home: Path) -> None:
     code = "import os, json; print(json.dumps([os.getuid(), os.environ['HOME']]))"
-    runtime = ProcessRuntime(home, accounts=Accounts(NOBODY))
+    runtime = ProcessRuntime(replica_home, accounts=Accounts(NOBODY))
     replica = runtime.start(replace(as_user(None, ("python3", "-c", code)), is_walled=True))
     ended(runtime, replica.route_id)
     known = pwd.getpwnam(NOBODY)
@@ -59,9 +59,9 @@ def test_whose_revision_names_nobody_runs_as_the_usual_account_of_its_host(home:
 
 
 @needs_root
-def test_a_user_that_has_a_part_of_the_home_is_no_replicas_user(home: Path) -> None:
+def test_a_user_that_has_a_part_of_the_home_is_no_replicas_user(replica_home: Path) -> None:
     """Whoever named it: the host for all, or a revision among those that the host lets it."""
-    data = home / "postgres" / "data"
+    data = replica_home / "postgres" / "data"
     data.mkdir(parents=True)
     os.chown(data, pwd.getpwnam(NOBODY).pw_uid, -1)
     for accounts, user, field in (
@@ -69,25 +69,25 @@ def test_a_user_that_has_a_part_of_the_home_is_no_replicas_user(home: Path) -> N
         (Accounts(EACH, (NOBODY,)), NOBODY, "`user` of the revision"),
     ):
         with pytest.raises(ReplicaStartError, match=rf"the user 'nobody' \({field}\), who owns {data}: name a user"):
-            ProcessRuntime(home, accounts=accounts).start(as_user(user))
-    assert processes_of(home) == []
+            ProcessRuntime(replica_home, accounts=accounts).start(as_user(user))
+    assert processes_of(replica_home) == []
     os.chown(data, 0, -1)
-    assert ProcessRuntime(home, accounts=Accounts(NOBODY)).start(as_user(None)).running
+    assert ProcessRuntime(replica_home, accounts=Accounts(NOBODY)).start(as_user(None)).running
 
 
 @needs_root
-def test_the_account_of_postgres_is_no_replicas_user_wherever_its_data_is(home: Path) -> None:
+def test_the_account_of_postgres_is_no_replicas_user_wherever_its_data_is(replica_home: Path) -> None:
     choose_account(installed_tree())
     with pytest.raises(ReplicaStartError, match="who runs PostgreSQL: name a user that runs nothing else"):
-        ProcessRuntime(home, accounts=Accounts(EACH, (POSTGRES_USER,))).start(as_user(POSTGRES_USER))
+        ProcessRuntime(replica_home, accounts=Accounts(EACH, (POSTGRES_USER,))).start(as_user(POSTGRES_USER))
 
 
 @needs_root
-def test_each_deployment_runs_as_its_own_account_and_its_files_are_for_it_alone(home: Path) -> None:
+def test_each_deployment_runs_as_its_own_account_and_its_files_are_for_it_alone(replica_home: Path) -> None:
     code = (
         "import os, json; os.umask(u := os.umask(0)); print(json.dumps([os.getuid(), os.getgid(), os.getgroups(), u]))"
     )
-    runtime, said = ProcessRuntime(home, accounts=Accounts(EACH)), []
+    runtime, said = ProcessRuntime(replica_home, accounts=Accounts(EACH)), []
     for deployment in ("web", "other", "web"):
         asked = replace(as_user(None, ("python3", "-c", code)), deployment=deployment, is_walled=True)
         ended(runtime, runtime.start(asked).route_id)
@@ -99,35 +99,37 @@ def test_each_deployment_runs_as_its_own_account_and_its_files_are_for_it_alone(
 
 
 @needs_root
-def test_a_replica_without_its_record_is_found_as_its_deployments_account_alone(home: Path) -> None:
-    runtime = ProcessRuntime(home, accounts=Accounts(EACH))
+def test_a_replica_without_its_record_is_found_as_its_deployments_account_alone(replica_home: Path) -> None:
+    runtime = ProcessRuntime(replica_home, accounts=Accounts(EACH))
     replica = runtime.start(as_user(None))
-    eventually(lambda: processes_of(home) == [pid_of(replica)])
-    (home / "replicas" / f"{replica.route_id}.json").unlink()
-    assert [found.route_id for found in ProcessRuntime(home).everyone()] == [replica.route_id], "by another worker too"
-    (home / "replicas" / f"{replica.route_id}.json").unlink()
-    noted = home / "accounts.json"
+    eventually(lambda: processes_of(replica_home) == [pid_of(replica)])
+    (replica_home / "replicas" / f"{replica.route_id}.json").unlink()
+    assert [found.route_id for found in ProcessRuntime(replica_home).everyone()] == [replica.route_id], (
+        "by another worker too"
+    )
+    (replica_home / "replicas" / f"{replica.route_id}.json").unlink()
+    noted = replica_home / "accounts.json"
     noted.write_text(noted.read_text().replace("web", "other"))
-    assert list(ProcessRuntime(home).everyone()) == [], "it runs as the account of another deployment"
+    assert list(ProcessRuntime(replica_home).everyone()) == [], "it runs as the account of another deployment"
     noted.write_text(noted.read_text().replace("other", "web"))
 
 
 @needs_root
 def test_replicas_of_the_account_that_all_once_had_go_on_and_are_ended(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    replica_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As those of a home before each deployment had its own; daemon stands for rollway-replica."""
-    before = ProcessRuntime(home, accounts=Accounts("daemon"))
+    before = ProcessRuntime(replica_home, accounts=Accounts("daemon"))
     recorded, lost = before.start(as_user(None)), before.start(as_user(None))
-    eventually(lambda: len(processes_of(home)) == 2)
-    (home / "replicas" / f"{lost.route_id}.json").unlink()
+    eventually(lambda: len(processes_of(replica_home)) == 2)
+    (replica_home / "replicas" / f"{lost.route_id}.json").unlink()
     monkeypatch.setattr("runtime.process.accounts.REPLICA_USER", "daemon")
-    after = ProcessRuntime(home, accounts=Accounts(EACH))
+    after = ProcessRuntime(replica_home, accounts=Accounts(EACH))
     assert {found.route_id for found in after.everyone() if found.running} == {recorded.route_id, lost.route_id}
     for replica in (recorded, lost):
         after.terminate(replica.route_id)
         ended(after, replica.route_id)
-    assert processes_of(home) == []
+    assert processes_of(replica_home) == []
 
 
 def test_who_is_not_root_hears_that_accounts_take_root() -> None:
@@ -151,7 +153,7 @@ except ReplicaStartError as error:
 @needs_root
 @pytest.mark.parametrize("names_folder", [True, False], ids=["its folder", "its command"])
 def test_a_start_that_fails_for_a_closed_folder_names_it_and_what_opens_it(
-    home: Path, tmp_path_factory: pytest.TempPathFactory, *, names_folder: bool
+    replica_home: Path, tmp_path_factory: pytest.TempPathFactory, *, names_folder: bool
 ) -> None:
     """As where a virtual environment's Python is a link to one below /root."""
     behind = tmp_path_factory.mktemp("behind") / "bin"
@@ -163,23 +165,23 @@ def test_a_start_that_fails_for_a_closed_folder_names_it_and_what_opens_it(
     told = {"command": ("env",), "working_directory": str(behind)} if names_folder else {"command": (str(link),)}
     asked = replace(as_user(None), spec=RevisionSpec.model_validate(told))
     with pytest.raises(ReplicaStartError) as raised:
-        ProcessRuntime(home, accounts=Accounts(EACH)).start(asked)
+        ProcessRuntime(replica_home, accounts=Accounts(EACH)).start(asked)
     assert f"may not enter {closed[0]}, where {behind if names_folder else link} leads: " in str(raised.value)
     assert f"'chmod o+x {' '.join(map(str, closed))}' lets it pass" in str(raised.value)
 
 
 @needs_root
-def test_nobody_is_told_to_open_the_home_or_roots_own_folder(home: Path) -> None:
-    inner = home / "valkey"
+def test_nobody_is_told_to_open_the_home_or_roots_own_folder(replica_home: Path) -> None:
+    inner = replica_home / "valkey"
     inner.mkdir()
-    home.chmod(0o700)
-    open_parents = [path for path in home.parents if not path.stat().st_mode & 0o001]
-    for folder, closed in ((inner, (open_parents or [home])[-1]), (Path("/root/x"), Path("/root"))):
+    replica_home.chmod(0o700)
+    open_parents = [path for path in replica_home.parents if not path.stat().st_mode & 0o001]
+    for folder, closed in ((inner, (open_parents or [replica_home])[-1]), (Path("/root/x"), Path("/root"))):
         spec = RevisionSpec(command=("env",), working_directory=str(folder))
         with pytest.raises(ReplicaStartError) as raised:
-            ProcessRuntime(home, accounts=Accounts(EACH)).start(replace(as_user(None), spec=spec))
+            ProcessRuntime(replica_home, accounts=Accounts(EACH)).start(replace(as_user(None), spec=spec))
         assert f"may not enter {closed}" in str(raised.value)
-        assert f"chmod o+x {home}'" not in str(raised.value)
+        assert f"chmod o+x {replica_home}'" not in str(raised.value)
     assert "chmod" not in str(raised.value)
     assert "put what is run where every user may enter, as in /opt or /srv" in str(raised.value)
 
@@ -203,9 +205,9 @@ LOADED = {"LD_SHOW_AUXV": "1", "LD_DEBUG": "all", "GLIBC_TUNABLES": "x", "BASH_F
 
 @needs_root
 @pytest.mark.parametrize("name", LOADED)
-def test_no_variable_of_a_deployment_holds_up_another_one(home: Path, name: str) -> None:
+def test_no_variable_of_a_deployment_holds_up_another_one(replica_home: Path, name: str) -> None:
     """What obeys it is the command, as its account: so it says what it says into the log of its own replica."""
-    runtime = ProcessRuntime(home, accounts=Accounts(EACH))
+    runtime = ProcessRuntime(replica_home, accounts=Accounts(EACH))
     spec = RevisionSpec(command=("sleep", "60"), env={name: LOADED[name]})
     thief = runtime.start(replace(as_user(None), deployment="other", is_walled=True, spec=spec))
     assert psutil.Process(pid_of(thief)).uids().real != os.getuid()

@@ -54,17 +54,17 @@ def load(url: str) -> Iterator[Load]:
 
 
 def test_drains_are_acknowledged_in_moments_and_who_drained_gets_no_request_any_more(
-    edge: Edge, capsys: pytest.CaptureFixture[str]
+    envoy_edge: Edge, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with replicas("stays", "leaves") as (stays, leaves):
-        web = edge.make("■" * 51, stays, *[leaves] * 50)
-        url = f"{edge.envoy.url}/{web.name}/"
+        web = envoy_edge.make("■" * 51, stays, *[leaves] * 50)
+        url = f"{envoy_edge.envoy.url}/{web.name}/"
         eventually(lambda: plain_http.get(url).status_code == 200)
         took = []
         for route in web.routes[1:]:
             began = time.monotonic()
-            edge.routes.drain(route)
-            eventually(lambda route=route: edge.routes.released(route))  # type: ignore[misc]
+            envoy_edge.routes.drain(route)
+            eventually(lambda route=route: envoy_edge.routes.released(route))  # type: ignore[misc]
             took.append((time.monotonic() - began) * 1000)
         served = leaves.served.total()
         assert {plain_http.get(url).json()["replica"] for _ in range(30)} == {"stays"}
@@ -75,16 +75,16 @@ def test_drains_are_acknowledged_in_moments_and_who_drained_gets_no_request_any_
         assert spread[49] < 500
 
 
-def test_a_promotion_is_one_step_for_every_request(edge: Edge) -> None:
+def test_a_promotion_is_one_step_for_every_request(envoy_edge: Edge) -> None:
     with replicas("blue", "green") as (blue, green):
-        web = edge.make("■■|□□", blue, blue, green, green, n=2, status=DEPLOYING)
-        url = f"{edge.envoy.url}/{web.name}/"
+        web = envoy_edge.make("■■|□□", blue, blue, green, green, n=2, status=DEPLOYING)
+        url = f"{envoy_edge.envoy.url}/{web.name}/"
         eventually(lambda: plain_http.get(url).status_code == 200)
         with load(url) as sent:
             eventually(lambda: len(sent.seen) > 100)
             promoted = time.monotonic()
-            edge.routes.promote(web.routes[2:], web.routes[:2])
-            eventually(lambda: edge.routes.released(*web.routes[:2]))
+            envoy_edge.routes.promote(web.routes[2:], web.routes[:2])
+            eventually(lambda: envoy_edge.routes.released(*web.routes[:2]))
             acknowledged = time.monotonic()
             count = len(sent.seen)
             eventually(lambda: len(sent.seen) > count + 100)
@@ -93,16 +93,16 @@ def test_a_promotion_is_one_step_for_every_request(edge: Edge) -> None:
         assert {who for _, ended, who in sent.seen if ended < promoted} == {"blue"}
 
 
-def test_replicas_come_and_go_under_load_without_a_failed_request(edge: Edge) -> None:
+def test_replicas_come_and_go_under_load_without_a_failed_request(envoy_edge: Edge) -> None:
     with replicas("one", "two", "three") as all_three:
-        web = edge.make("■■■", *all_three, n=1)
-        url = f"{edge.envoy.url}/{web.name}/"
+        web = envoy_edge.make("■■■", *all_three, n=1)
+        url = f"{envoy_edge.envoy.url}/{web.name}/"
         eventually(lambda: plain_http.get(url).status_code == 200)
         with load(url) as sent:
             for route, replica in list(zip(web.routes, all_three, strict=True))[:2]:
                 eventually(lambda who=replica.name: any(by == who for _, _, by in sent.seen[-30:]))  # type: ignore[misc]
-                edge.routes.drain(route)
-                eventually(lambda route=route: edge.routes.released(route))  # type: ignore[misc]
+                envoy_edge.routes.drain(route)
+                eventually(lambda route=route: envoy_edge.routes.released(route))  # type: ignore[misc]
                 replica.close()
             count = len(sent.seen)
             eventually(lambda: len(sent.seen) > count + 50)
@@ -110,17 +110,19 @@ def test_replicas_come_and_go_under_load_without_a_failed_request(edge: Edge) ->
         assert {who for _, _, who in sent.seen[-40:]} == {"three"}
 
 
-def test_the_proxy_is_listed_as_live_with_what_it_knows(edge: Edge) -> None:
-    version = page(edge.api.url, "/v1/traffic").json()["version"]
+def test_the_proxy_is_listed_as_live_with_what_it_knows(envoy_edge: Edge) -> None:
+    version = page(envoy_edge.api.url, "/v1/traffic").json()["version"]
     (proxy,) = eventually(
-        lambda: [proxy for proxy in in_transaction(edge.routes.engine, list_proxies) if proxy.acked_version == version]
+        lambda: [
+            proxy for proxy in in_transaction(envoy_edge.routes.engine, list_proxies) if proxy.acked_version == version
+        ]
     )
     assert (proxy.node_id, proxy.kind, proxy.is_live, proxy.drains_waiting) == ("edge-1", "envoy", True, 0)
     # a poll that is held is a sign of life: nothing changes, and it is there all the same
     time.sleep(2)
 
     def is_fresh() -> bool:
-        (proxy,) = in_transaction(edge.routes.engine, list_proxies)
+        (proxy,) = in_transaction(envoy_edge.routes.engine, list_proxies)
         return proxy.acked_seconds_ago is not None and max(proxy.seen_seconds_ago, proxy.acked_seconds_ago) < 2
 
     assert eventually(is_fresh)

@@ -19,13 +19,13 @@ def replica() -> Iterator[Replica]:
         yield found
 
 
-def test_every_request_is_counted_once_and_how_long_it_took(edge: Edge, replica: Replica) -> None:
-    made = edge.make("■", replica, n=1)
-    url = f"{edge.envoy.url}/{made.name}/"
+def test_every_request_is_counted_once_and_how_long_it_took(envoy_edge: Edge, replica: Replica) -> None:
+    made = envoy_edge.make("■", replica, n=1)
+    url = f"{envoy_edge.envoy.url}/{made.name}/"
     eventually(lambda: plain_http.get(url).status_code == 200)
 
     def counted() -> Requests:
-        return in_transaction(edge.routes.engine, read_fleet).requests.get((made.name, "v1"), Requests())
+        return in_transaction(envoy_edge.routes.engine, read_fleet).requests.get((made.name, "v1"), Requests())
 
     def goes_on() -> bool:
         plain_http.get(url)

@@ -46,24 +46,24 @@ def stream(clients: ThreadPoolExecutor, url: str, replica: Replica) -> Future[ht
 
 
 def test_an_answer_under_way_is_told_until_it_ends_and_no_new_request_comes(
-    edge: Edge, clients: ThreadPoolExecutor
+    envoy_edge: Edge, clients: ThreadPoolExecutor
 ) -> None:
     with replicas("leaves") as (leaves,):
-        made = edge.make("■", leaves, n=0)
-        url = f"{edge.envoy.url}/{made.name}/"
+        made = envoy_edge.make("■", leaves, n=0)
+        url = f"{envoy_edge.envoy.url}/{made.name}/"
         eventually(lambda: plain_http.get(url).status_code == 200)
         leaves.may_end.clear()
         answer = stream(clients, url, leaves)
-        edge.routes.drain(*made.routes)
-        eventually(lambda: edge.routes.released(*made.routes))
+        envoy_edge.routes.drain(*made.routes)
+        eventually(lambda: envoy_edge.routes.released(*made.routes))
         asked = leaves.served["GET"]
         assert [plain_http.get(url).status_code for _ in range(10)] == [503] * 10, "all of them leave"
-        eventually(lambda: told(edge, made.routes[0]) == (1, 0))
+        eventually(lambda: told(envoy_edge, made.routes[0]) == (1, 0))
         query = "SELECT told_at IS NOT NULL AS known FROM proxies WHERE node_id = 'edge-1'"
-        assert read(edge.routes.engine, query) == [{"known": True}], "it is waited for from now on"
+        assert read(envoy_edge.routes.engine, query) == [{"known": True}], "it is waited for from now on"
         leaves.may_end.set()
         assert answer.result().json()["replica"] == "leaves"
-        eventually(lambda: is_idle(edge, made.routes[0]))
+        eventually(lambda: is_idle(envoy_edge, made.routes[0]))
         assert leaves.served["GET"] == asked
 
 
@@ -89,12 +89,12 @@ def echo() -> Iterator[str]:
         server.shutdown()
 
 
-def test_a_websocket_on_a_replica_that_leaves_carries_on_until_its_caller_ends_it(edge: Edge, echo: str) -> None:
-    made = edge.make("■", echo, n=0)
+def test_a_websocket_on_a_replica_that_leaves_carries_on_until_its_caller_ends_it(envoy_edge: Edge, echo: str) -> None:
+    made = envoy_edge.make("■", echo, n=0)
     route = made.routes[0]
 
     def opened() -> tuple[socket.socket, bytes]:
-        client = socket.create_connection(("127.0.0.1", edge.envoy.port), timeout=10)
+        client = socket.create_connection(("127.0.0.1", envoy_edge.envoy.port), timeout=10)
         client.sendall(f"GET /{made.name}/ HTTP/1.1\r\nHost: a\r\n".encode() + _HEAD)
         return client, client.recv(4096)
 
@@ -107,56 +107,56 @@ def test_a_websocket_on_a_replica_that_leaves_carries_on_until_its_caller_ends_i
     client, said = opened()
     with client:
         assert said.startswith(b"HTTP/1.1 101")
-        edge.routes.drain(route)
-        eventually(lambda: edge.routes.released(route))
-        eventually(lambda: told(edge, route) == (1, 0))
+        envoy_edge.routes.drain(route)
+        eventually(lambda: envoy_edge.routes.released(route))
+        eventually(lambda: told(envoy_edge, route) == (1, 0))
         for word in (b"one", b"two"):
             client.sendall(word)
             assert client.recv(100) == word
-    eventually(lambda: is_idle(edge, route))
+    eventually(lambda: is_idle(envoy_edge, route))
 
 
-def test_beside_a_sick_replica_none_that_leaves_gets_a_request(edge: Edge) -> None:
+def test_beside_a_sick_replica_none_that_leaves_gets_a_request(envoy_edge: Edge) -> None:
     with replicas("leaves", "sick") as (leaves, sick):
-        made = edge.make("■▲", leaves, sick, n=0)
+        made = envoy_edge.make("■▲", leaves, sick, n=0)
         path = f"/{made.name}/"
-        eventually(lambda: edge.ask(path).status_code == 200)
-        edge.routes.drain(made.routes[0])
-        eventually(lambda: edge.routes.released(made.routes[0]))
+        eventually(lambda: envoy_edge.ask(path).status_code == 200)
+        envoy_edge.routes.drain(made.routes[0])
+        eventually(lambda: envoy_edge.routes.released(made.routes[0]))
         asked = leaves.served["GET"]
-        assert {edge.ask(path).json()["replica"] for _ in range(20)} == {"sick"}
+        assert {envoy_edge.ask(path).json()["replica"] for _ in range(20)} == {"sick"}
         assert leaves.served["GET"] == asked
-        eventually(lambda: is_idle(edge, made.routes[0]))
+        eventually(lambda: is_idle(envoy_edge, made.routes[0]))
 
 
 def test_of_two_proxies_the_busy_one_is_waited_for_and_a_dead_one_until_its_silence(
-    edge: Edge, clients: ThreadPoolExecutor, tmp_path: Path
+    envoy_edge: Edge, clients: ThreadPoolExecutor, tmp_path: Path
 ) -> None:
     with replicas("leaves") as (leaves,):
-        made, second = edge.make("■", leaves, n=0), envoy_process(edge.api, tmp_path, "edge-2")
+        made, second = envoy_edge.make("■", leaves, n=0), envoy_process(envoy_edge.api, tmp_path, "edge-2")
         with running(second):
             url = f"{second.url}/{made.name}/"
             eventually(lambda: plain_http.get(url).status_code == 200)
             leaves.may_end.clear()
             answer = stream(clients, url, leaves)
-            edge.routes.drain(*made.routes)
-            eventually(lambda: told(edge, made.routes[0]) == (1, 0))
+            envoy_edge.routes.drain(*made.routes)
+            eventually(lambda: told(envoy_edge, made.routes[0]) == (1, 0))
             second.end(kill=True)
             with pytest.raises(httpx.TransportError):
                 answer.result()
-            assert told(edge, made.routes[0]) == (1, 0), "what it told last holds until it counts no more"
-            eventually(lambda: is_idle(edge, made.routes[0]))
-            assert edge.known() >= {"edge-1", "edge-2"}
+            assert told(envoy_edge, made.routes[0]) == (1, 0), "what it told last holds until it counts no more"
+            eventually(lambda: is_idle(envoy_edge, made.routes[0]))
+            assert envoy_edge.known() >= {"edge-1", "edge-2"}
 
 
 def test_an_answer_that_a_restarted_envoy_left_to_its_old_process_is_waited_for(
-    edge: Edge, clients: ThreadPoolExecutor, tmp_path: Path
+    envoy_edge: Edge, clients: ThreadPoolExecutor, tmp_path: Path
 ) -> None:
     times = ("--drain-time-s", "1", "--drain-strategy", "immediate", "--parent-shutdown-time-s", "60")
-    old = envoy_process(edge.api, tmp_path, "edge-hot", ("--base-id", str(os.getpid()), *times))
+    old = envoy_process(envoy_edge.api, tmp_path, "edge-hot", ("--base-id", str(os.getpid()), *times))
     new = replace(old, command=[*old.command, "--restart-epoch", "1"])
     with replicas("leaves") as (leaves,), running(old):
-        made = edge.make("■", leaves, n=0)
+        made = envoy_edge.make("■", leaves, n=0)
         (route,) = made.routes
         url = f"{old.url}/{made.name}/"
         eventually(lambda: plain_http.get(url).status_code == 200)
@@ -164,12 +164,12 @@ def test_an_answer_that_a_restarted_envoy_left_to_its_old_process_is_waited_for(
         answer = stream(clients, url, leaves)
         with running(new):
             eventually(lambda: new.stat("server.hot_restart_generation") == 2)
-            edge.routes.drain(route)
-            eventually(lambda: edge.routes.released(route))
+            envoy_edge.routes.drain(route)
+            eventually(lambda: envoy_edge.routes.released(route))
             looks = "http.rollway-stats.downstream_rq_2xx"
             before = new.stat(looks)
             eventually(lambda: new.stat(looks) > before + 6)
-            assert told(edge, route) in (None, (1, 0)), "by nobody, or by the old process with its last word"
+            assert told(envoy_edge, route) in (None, (1, 0)), "by nobody, or by the old process with its last word"
             leaves.may_end.set()
             assert answer.result().json()["replica"] == "leaves"
-            eventually(lambda: is_idle(edge, route))
+            eventually(lambda: is_idle(envoy_edge, route))

@@ -10,11 +10,11 @@ def is_live(edge: Edge) -> bool:
     return any(proxy.is_live for proxy in in_transaction(edge.routes.engine, list_proxies))
 
 
-def test_a_frozen_envoy_counts_for_half_a_minute_and_is_back_by_itself(edge: Edge) -> None:
-    eventually(lambda: is_live(edge))
-    edge.envoy.freeze()
+def test_a_frozen_envoy_counts_for_half_a_minute_and_is_back_by_itself(envoy_edge: Edge) -> None:
+    eventually(lambda: is_live(envoy_edge))
+    envoy_edge.envoy.freeze()
     try:
-        eventually(lambda: not is_live(edge), within=45)  # 20 s until its stream is ended, and 10 s of silence
+        eventually(lambda: not is_live(envoy_edge), within=45)  # 20 s until its stream is ended, and 10 s of silence
     finally:
-        edge.envoy.thaw()
-    eventually(lambda: is_live(edge))
+        envoy_edge.envoy.thaw()
+    eventually(lambda: is_live(envoy_edge))

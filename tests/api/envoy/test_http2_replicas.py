@@ -16,15 +16,15 @@ def failed(edge: Edge, cluster: str) -> int:
 
 
 def test_a_replica_that_speaks_http2_alone_is_reached_and_what_grpc_calls_a_failure_is_counted(
-    edge: Edge, tmp_path: Path
+    envoy_edge: Edge, tmp_path: Path
 ) -> None:
     with http2_replica(tmp_path) as replica:
-        web = edge.make("■", replica)
-        eventually(lambda: edge.ask(f"/{web.name}/").status_code in {502, 503}, what="HTTP/1.1 is refused")
-        write(edge.routes.engine, "UPDATE deployments SET protocol = 'http2' WHERE id = %s", web.id)
-        edge.routes.tell()
-        eventually(lambda: edge.ask(f"/{web.name}/").status_code == 200, what="it is asked in HTTP/2")
-        before = failed(edge, web.name)
-        answers = [edge.ask(f"/{web.name}/", "POST", **{"content-type": "application/grpc"}) for _ in range(3)]
+        web = envoy_edge.make("■", replica)
+        eventually(lambda: envoy_edge.ask(f"/{web.name}/").status_code in {502, 503}, what="HTTP/1.1 is refused")
+        write(envoy_edge.routes.engine, "UPDATE deployments SET protocol = 'http2' WHERE id = %s", web.id)
+        envoy_edge.routes.tell()
+        eventually(lambda: envoy_edge.ask(f"/{web.name}/").status_code == 200, what="it is asked in HTTP/2")
+        before = failed(envoy_edge, web.name)
+        answers = [envoy_edge.ask(f"/{web.name}/", "POST", **{"content-type": "application/grpc"}) for _ in range(3)]
         assert {(answer.status_code, answer.headers["x-spoken"]) for answer in answers} == {(200, "HTTP/2")}
-        eventually(lambda: failed(edge, web.name) == before + 3, what="they are counted as failed")
+        eventually(lambda: failed(envoy_edge, web.name) == before + 3, what="they are counted as failed")

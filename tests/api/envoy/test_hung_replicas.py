@@ -56,10 +56,10 @@ def services() -> Iterator[list[Service]]:
 
 
 @pytest.fixture
-def web(edge: Edge, services: list[Service]) -> Made:
-    made = edge.make("■" * 4, *[service.address for service in services])
-    wait_for_all(edge, made)
-    hedge_after(edge, made, HEDGE_AFTER)
+def web(envoy_edge: Edge, services: list[Service]) -> Made:
+    made = envoy_edge.make("■" * 4, *[service.address for service in services])
+    wait_for_all(envoy_edge, made)
+    hedge_after(envoy_edge, made, HEDGE_AFTER)
     return made
 
 
@@ -98,33 +98,35 @@ def frozen(service: Service) -> Iterator[None]:
 
 
 def test_requests_to_a_frozen_replica_are_answered_by_others_and_soon_none_goes_there(
-    edge: Edge, web: Made, services: list[Service]
+    envoy_edge: Edge, web: Made, services: list[Service]
 ) -> None:
     with frozen(services[0]), ThreadPoolExecutor(8) as threads:
 
         def is_left_alone() -> bool:
-            asked = [threads.submit(ask, edge, web) for _ in range(60)]
+            asked = [threads.submit(ask, envoy_edge, web) for _ in range(60)]
             assert {who(future.result()) for future in asked} <= {"1", "2", "3"}, "late, and none lost"
-            return edge.envoy.stat(f"cluster.{web.name}.outlier_detection.ejections_active") == 1
+            return envoy_edge.envoy.stat(f"cluster.{web.name}.outlier_detection.ejections_active") == 1
 
         # the more it holds, the less it is asked: three in a row may take a hundred requests
         eventually(is_left_alone)
-        later = [threads.submit(ask, edge, web, "POST", "what-is-there-not") for _ in range(24)]
+        later = [threads.submit(ask, envoy_edge, web, "POST", "what-is-there-not") for _ in range(24)]
         assert {future.result().status_code for future in later} == {404}, "nobody hedges these, and none went there"
 
 
-def test_a_slow_answer_is_no_hung_replica(edge: Edge, web: Made) -> None:
+def test_a_slow_answer_is_no_hung_replica(envoy_edge: Edge, web: Made) -> None:
     """The first request goes on when the second is sent, so that an answer takes as long as it takes."""
-    assert who(ask(edge, web, path=f"slow?seconds={3 * HEDGE_AFTER}")) in {"0", "1", "2", "3"}
+    assert who(ask(envoy_edge, web, path=f"slow?seconds={3 * HEDGE_AFTER}")) in {"0", "1", "2", "3"}
 
 
-def test_without_hedging_requests_wait_for_the_hung_replica(edge: Edge, web: Made, services: list[Service]) -> None:
-    hedge_after(edge, web, None)
-    wait_for_all(edge, web)
+def test_without_hedging_requests_wait_for_the_hung_replica(
+    envoy_edge: Edge, web: Made, services: list[Service]
+) -> None:
+    hedge_after(envoy_edge, web, None)
+    wait_for_all(envoy_edge, web)
     asked = 40
     with ThreadPoolExecutor(asked) as threads:  # each has a thread of its own, so that none waits for one that waits
         with frozen(services[0]):
-            sent = [threads.submit(ask, edge, web) for _ in range(asked)]
+            sent = [threads.submit(ask, envoy_edge, web) for _ in range(asked)]
             eventually(lambda: sum(future.done() for future in sent) >= asked / 2)
             time.sleep(3 * HEDGE_AFTER)
             assert not all(future.done() for future in sent), "those wait for it"

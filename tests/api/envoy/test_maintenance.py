@@ -25,65 +25,65 @@ def maintain(edge: Edge, name: str, state: str = "on", **said: object) -> None:
     edge.routes.tell()
 
 
-def test_callers_get_503_of_the_proxy_itself_and_a_hint_when_to_come_back(edge: Edge) -> None:
+def test_callers_get_503_of_the_proxy_itself_and_a_hint_when_to_come_back(envoy_edge: Edge) -> None:
     with replicas("here") as (here,):
-        name = edge.make("■", here).name
-        edge.wait_for(f"/{name}/")
-        maintain(edge, name, retry_after_seconds=7)
-        edge.wait_for(f"/{name}/", 503)
-        edge.wait_for("/", 503, host=name)
+        name = envoy_edge.make("■", here).name
+        envoy_edge.wait_for(f"/{name}/")
+        maintain(envoy_edge, name, retry_after_seconds=7)
+        envoy_edge.wait_for(f"/{name}/", 503)
+        envoy_edge.wait_for("/", 503, host=name)
         served = here.served.total()
         for path, headers in ((f"/{name}/", {}), ("/", {"host": f"{name}.localhost"})):
             for method in ("GET", "POST"):
-                answer = edge.ask(path, method, **headers)
+                answer = envoy_edge.ask(path, method, **headers)
                 assert (answer.status_code, answer.headers["retry-after"]) == (503, "7")
                 assert answer.text == f"Rollway: {name} is in maintenance; try again later.\n"
         assert here.served.total() == served, "no replica is asked"
-        maintain(edge, name, "off")
-        edge.wait_for(f"/{name}/")
+        maintain(envoy_edge, name, "off")
+        envoy_edge.wait_for(f"/{name}/")
 
 
-def test_a_page_of_ones_own_is_html_and_as_long_as_it_may_be(edge: Edge) -> None:
+def test_a_page_of_ones_own_is_html_and_as_long_as_it_may_be(envoy_edge: Edge) -> None:
     with replicas("here") as (here,):
-        name = edge.make("■", here).name
-        edge.wait_for(f"/{name}/")
+        name = envoy_edge.make("■", here).name
+        envoy_edge.wait_for(f"/{name}/")
         sorry = "<h1>Back at 8 %REQ(x-a)% </h1>" + "ü" * 32_000
-        maintain(edge, name, page=sorry)
-        edge.wait_for(f"/{name}/", 503)
-        answer = edge.ask(f"/{name}/")
+        maintain(envoy_edge, name, page=sorry)
+        envoy_edge.wait_for(f"/{name}/", 503)
+        answer = envoy_edge.ask(f"/{name}/")
         assert answer.text == sorry
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
         assert answer.headers["cache-control"] == "no-store"
 
 
-def test_previews_are_reached_and_so_is_all_by_who_sends_the_header(edge: Edge) -> None:
+def test_previews_are_reached_and_so_is_all_by_who_sends_the_header(envoy_edge: Edge) -> None:
     with replicas("old", "new") as (old, new):
-        name = edge.make("■|□", old, new, status=DEPLOYING).name
-        edge.wait_for(f"/{name}/")
-        maintain(edge, name, allow="X-From-Inside: yes")
-        edge.wait_for(f"/{name}/", 503)
-        assert edge.ask(f"/{name}/", **PREVIEW).json()["replica"] == "new"
-        assert edge.ask("/", host=f"preview.{name}").json()["replica"] == "new"
-        assert edge.ask(f"/{name}/", **{"x-from-inside": "yes"}).json()["replica"] == "old"
-        assert edge.ask(f"/{name}/", **{"x-from-inside": "no"}).status_code == 503
-        maintain(edge, name, allow="x-any")
-        eventually(lambda: edge.ask(f"/{name}/", **{"x-any": "1"}).status_code == 200)
-        assert edge.ask(f"/{name}/", **{"x-from-inside": "yes"}).status_code == 503
+        name = envoy_edge.make("■|□", old, new, status=DEPLOYING).name
+        envoy_edge.wait_for(f"/{name}/")
+        maintain(envoy_edge, name, allow="X-From-Inside: yes")
+        envoy_edge.wait_for(f"/{name}/", 503)
+        assert envoy_edge.ask(f"/{name}/", **PREVIEW).json()["replica"] == "new"
+        assert envoy_edge.ask("/", host=f"preview.{name}").json()["replica"] == "new"
+        assert envoy_edge.ask(f"/{name}/", **{"x-from-inside": "yes"}).json()["replica"] == "old"
+        assert envoy_edge.ask(f"/{name}/", **{"x-from-inside": "no"}).status_code == 503
+        maintain(envoy_edge, name, allow="x-any")
+        eventually(lambda: envoy_edge.ask(f"/{name}/", **{"x-any": "1"}).status_code == 200)
+        assert envoy_edge.ask(f"/{name}/", **{"x-from-inside": "yes"}).status_code == 503
 
 
-def test_what_the_proxy_answers_itself_counts_for_no_revision_and_no_deployment(edge: Edge) -> None:
+def test_what_the_proxy_answers_itself_counts_for_no_revision_and_no_deployment(envoy_edge: Edge) -> None:
     with replicas("old", "new") as (old, new):
-        made = edge.make("■|□", old, new, status=DEPLOYING)
-        edge.wait_for(f"/{made.name}/")
-        maintain(edge, made.name)
-        edge.wait_for(f"/{made.name}/", 503)
-        (proxy,) = read(edge.routes.engine, "SELECT stats_address FROM proxies")
+        made = envoy_edge.make("■|□", old, new, status=DEPLOYING)
+        envoy_edge.wait_for(f"/{made.name}/")
+        maintain(envoy_edge, made.name)
+        envoy_edge.wait_for(f"/{made.name}/", 503)
+        (proxy,) = read(envoy_edge.routes.engine, "SELECT stats_address FROM proxies")
         url = f"http://{proxy['stats_address']}{COUNTERS_PAGE}"
         revisions = (made.v1, made.v2)
         before = eventually(lambda: added_up(counted(plain_http.get(url).content), made.name, revisions))
         for _ in range(20):
-            assert edge.ask(f"/{made.name}/").status_code == 503
-        edge.ask(f"/{made.name}/", **PREVIEW)
+            assert envoy_edge.ask(f"/{made.name}/").status_code == 503
+        envoy_edge.ask(f"/{made.name}/", **PREVIEW)
         after = counted(plain_http.get(url).content)
         assert after.counters(made.name, revisions).of == before.counters(made.name, revisions).of
         assert after.requests(made.name) == before.requests(made.name)
@@ -95,17 +95,19 @@ def added_up(seen: Counted, name: str, revisions: Sequence[UUID]) -> Counted | N
     return seen if all(sum(each.first_byte) == each.done for each in answers) else None
 
 
-def test_who_looks_sees_since_when_and_by_whom(edge: Edge) -> None:
+def test_who_looks_sees_since_when_and_by_whom(envoy_edge: Edge) -> None:
     with replicas("here") as (here,):
-        name = edge.make("■", here).name
-        maintain(edge, name, actor="ann", reason="the database moves", allow="x-inside: secret")
-        view = shown(edge.routes.engine, name)
+        name = envoy_edge.make("■", here).name
+        maintain(envoy_edge, name, actor="ann", reason="the database moves", allow="x-inside: secret")
+        view = shown(envoy_edge.routes.engine, name)
         assert view.endswith("UTC, by ann (the database moves); callers get 503; who sends x-inside gets through")
-        edge.wait_for(f"/{name}/", 503)
-        (service,) = [each for each in page(edge.api.url, "/v1/traffic").json()["services"] if each["name"] == name]
+        envoy_edge.wait_for(f"/{name}/", 503)
+        (service,) = [
+            each for each in page(envoy_edge.api.url, "/v1/traffic").json()["services"] if each["name"] == name
+        ]
         assert service["maintenance"]["allow"] == "x-inside", "its value may be what only some know"
-        maintain(edge, name, "off")
-        assert shown(edge.routes.engine, name) == ""
+        maintain(envoy_edge, name, "off")
+        assert shown(envoy_edge.routes.engine, name) == ""
 
 
 def shown(engine: Engine, name: str) -> str:

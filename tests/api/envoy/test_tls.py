@@ -28,11 +28,6 @@ from tests.support.rows.entrances import set_tls
 from tests.support.stack.waiting import eventually
 
 
-@pytest.fixture(scope="module")
-def edge(secure_edge: Edge) -> Edge:
-    return secure_edge
-
-
 def is_shown(certified: Certified, door: int, authority: Authority) -> bool:
     return certified.chain.startswith(shown(door, "often.example.com", authority.context()))
 
@@ -45,63 +40,68 @@ def answers(url: str, authority: Authority, door: int, **more: Any) -> bool:
 
 
 def test_a_certificate_is_shown_to_who_asks_for_its_name_and_to_nobody_else(
-    edge: Edge, authority: Authority, door: int
+    secure_edge: Edge, authority: Authority, tls_port: int
 ) -> None:
     with replicas("mine", "theirs") as (mine, theirs):
-        web, other = edge.make("■", mine), edge.make("■", theirs)
-        secure(edge, web, "web.example.com", **GIVEN)
-        show(edge, web, authority.certify("web.example.com"), "web.example.com")
-        secure(edge, other, "other.example.com", **GIVEN)
-        show(edge, other, authority.certify("*.example.com"), "*.example.com")
+        web, other = secure_edge.make("■", mine), secure_edge.make("■", theirs)
+        secure(secure_edge, web, "web.example.com", **GIVEN)
+        show(secure_edge, web, authority.certify("web.example.com"), "web.example.com")
+        secure(secure_edge, other, "other.example.com", **GIVEN)
+        show(secure_edge, other, authority.certify("*.example.com"), "*.example.com")
         for host, name in (("web", "mine"), ("other", "theirs")):
             url = f"https://{host}.example.com/"
-            eventually(partial(answers, url, authority, door), what=url)
+            eventually(partial(answers, url, authority, tls_port), what=url)
             for http2 in (False, True):
-                answer = ask(url, authority.context(), door, http2=http2)
+                answer = ask(url, authority.context(), tls_port, http2=http2)
                 assert (answer.json()["replica"], answer.http_version) == (name, "HTTP/2" if http2 else "HTTP/1.1")
-        assert "PRIVATE KEY" not in page(edge.api.url, "/v1/traffic").text, "people see the table, and no key"
+        assert "PRIVATE KEY" not in page(secure_edge.api.url, "/v1/traffic").text, "people see the table, and no key"
         with pytest.raises(httpx.ConnectError):
-            ask("https://nobody.example.com/", authority.context(), door)
+            ask("https://nobody.example.com/", authority.context(), tls_port)
         # who opened a connection for one name gets nothing of another's through it
-        misdirected = ask("https://web.example.com/", authority.context(), door, host="other.example.com")
+        misdirected = ask("https://web.example.com/", authority.context(), tls_port, host="other.example.com")
         assert misdirected.status_code == 421
         assert "another host name" in misdirected.text
 
 
 def test_who_comes_in_clear_text_is_sent_on_as_soon_as_there_is_a_certificate(
-    edge: Edge, authority: Authority, door: int
+    secure_edge: Edge, authority: Authority, tls_port: int
 ) -> None:
     with replicas("mine") as (mine,):
-        web = edge.make("■", mine)
-        secure(edge, web, "clear.example.com", **GIVEN, hsts_seconds=3600)
-        edge.routes.tell()
-        edge.wait_for("/", 200, host="clear.example.com")
-        show(edge, web, authority.certify("clear.example.com"), "clear.example.com")
-        edge.wait_for("/a?b=c", 308, host="clear.example.com")
-        answer = edge.ask("/a?b=c", "POST", host="clear.example.com")
-        assert answer.headers["location"] == f"https://clear.example.com:{door}/a?b=c"
+        web = secure_edge.make("■", mine)
+        secure(secure_edge, web, "clear.example.com", **GIVEN, hsts_seconds=3600)
+        secure_edge.routes.tell()
+        secure_edge.wait_for("/", 200, host="clear.example.com")
+        show(secure_edge, web, authority.certify("clear.example.com"), "clear.example.com")
+        secure_edge.wait_for("/a?b=c", 308, host="clear.example.com")
+        answer = secure_edge.ask("/a?b=c", "POST", host="clear.example.com")
+        assert answer.headers["location"] == f"https://clear.example.com:{tls_port}/a?b=c"
         # a header of the caller's own does not say that it came by TLS
-        assert edge.ask("/", host="clear.example.com", **{"x-forwarded-proto": "https"}).status_code == 308
+        assert secure_edge.ask("/", host="clear.example.com", **{"x-forwarded-proto": "https"}).status_code == 308
         url = "https://clear.example.com/"
-        eventually(partial(answers, url, authority, door))
-        assert ask(url, authority.context(), door).headers["strict-transport-security"] == "max-age=3600"
+        eventually(partial(answers, url, authority, tls_port))
+        assert ask(url, authority.context(), tls_port).headers["strict-transport-security"] == "max-age=3600"
 
 
 def test_who_comes_by_tls_gets_the_page_too_where_no_replica_answers(
-    edge: Edge, authority: Authority, door: int
+    secure_edge: Edge, authority: Authority, tls_port: int
 ) -> None:
     with replicas("mine") as (mine,):
-        web = edge.make("■|", mine, status=PROVISIONING, policy={"strategy": "recreate"})
+        web = secure_edge.make("■|", mine, status=PROVISIONING, policy={"strategy": "recreate"})
         url = "https://paged.example.com/"
-        secure(edge, web, "paged.example.com", **GIVEN)
-        show(edge, web, authority.certify("paged.example.com"), "paged.example.com")
+        secure(secure_edge, web, "paged.example.com", **GIVEN)
+        show(secure_edge, web, authority.certify("paged.example.com"), "paged.example.com")
         add = "UPDATE deployments SET rules = rules || %s WHERE id = %s"
-        write(edge.routes.engine, add, Jsonb(stored_together(RequestRules(pages=(("503", "<h1>Soon</h1>"),)))), web.id)
-        edge.routes.tell()
-        eventually(partial(answers, url, authority, door))
-        edge.routes.drain(*web.routes)
+        write(
+            secure_edge.routes.engine,
+            add,
+            Jsonb(stored_together(RequestRules(pages=(("503", "<h1>Soon</h1>"),)))),
+            web.id,
+        )
+        secure_edge.routes.tell()
+        eventually(partial(answers, url, authority, tls_port))
+        secure_edge.routes.drain(*web.routes)
         for http2 in (False, True):
-            answer = eventually(partial(left_alone, url, authority, door, http2=http2))
+            answer = eventually(partial(left_alone, url, authority, tls_port, http2=http2))
             assert (answer.text, answer.headers["content-type"]) == ("<h1>Soon</h1>", "text/html; charset=utf-8")
 
 
@@ -111,62 +111,64 @@ def left_alone(url: str, authority: Authority, door: int, *, http2: bool) -> htt
 
 
 def test_callers_must_show_a_certificate_where_they_are_asked_for_one(
-    edge: Edge, authority: Authority, door: int, tmp_path: Path
+    secure_edge: Edge, authority: Authority, tls_port: int, tmp_path: Path
 ) -> None:
     with replicas("mine") as (mine,):
-        web = edge.make("■", mine)
-        secure(edge, web, "strict.example.com", **GIVEN, callers_ca="file:/ca.pem", redirect=False)
-        edge.routes.tell()
-        edge.wait_for("/", 403, host="strict.example.com")  # nobody gets in by another way meanwhile
-        assert edge.ask("/", host="preview.strict.example.com").status_code == 403
-        show(edge, web, authority.certify("strict.example.com"), "strict.example.com")
+        web = secure_edge.make("■", mine)
+        secure(secure_edge, web, "strict.example.com", **GIVEN, callers_ca="file:/ca.pem", redirect=False)
+        secure_edge.routes.tell()
+        secure_edge.wait_for("/", 403, host="strict.example.com")  # nobody gets in by another way meanwhile
+        assert secure_edge.ask("/", host="preview.strict.example.com").status_code == 403
+        show(secure_edge, web, authority.certify("strict.example.com"), "strict.example.com")
         url, own = "https://strict.example.com/", authority.certify("caller.example.com").written(tmp_path)
-        edge.wait_for("/", 308, host="strict.example.com")
-        assert not answers(url, authority, door)
-        note(edge, row(web, CertificateKind.CALLERS), authority.pem, None)
+        secure_edge.wait_for("/", 308, host="strict.example.com")
+        assert not answers(url, authority, tls_port)
+        note(secure_edge, row(web, CertificateKind.CALLERS), authority.pem, None)
 
         def gets_in() -> bool:
             try:
-                return ask(url, authority.context(own), door).status_code == 200
+                return ask(url, authority.context(own), tls_port).status_code == 200
             except httpx.TransportError:
                 return False
 
         eventually(gets_in)
         with pytest.raises(httpx.TransportError):
-            ask(url, authority.context(), door)
+            ask(url, authority.context(), tls_port)
         stranger = Authority.make().certify("caller.example.com").written(tmp_path, "stranger")
         with pytest.raises(httpx.TransportError):
-            ask(url, authority.context(stranger), door)
+            ask(url, authority.context(stranger), tls_port)
 
 
-def test_a_challenge_is_answered_by_the_proxy_itself(edge: Edge) -> None:
+def test_a_challenge_is_answered_by_the_proxy_itself(secure_edge: Edge) -> None:
     with replicas("mine") as (mine,):
-        web = edge.make("■", mine)
-        secure(edge, web, "new.example.com")
+        web = secure_edge.make("■", mine)
+        secure(secure_edge, web, "new.example.com")
         order = row(web, CertificateKind.ACME, "new.example.com")
-        in_transaction(edge.routes.engine, partial(note_challenge, taken=order, token="t0ken", answer="t0ken.thumb"))
-        edge.routes.tell()
+        in_transaction(
+            secure_edge.routes.engine, partial(note_challenge, taken=order, token="t0ken", answer="t0ken.thumb")
+        )
+        secure_edge.routes.tell()
         path = "/.well-known/acme-challenge/t0ken"
-        edge.wait_for(path, 200, host="new.example.com")
-        eventually(lambda: edge.ask(path, host="new.example.com").text == "t0ken.thumb")
-        assert edge.ask("/", host="new.example.com").json()["replica"] == "mine"
+        secure_edge.wait_for(path, 200, host="new.example.com")
+        eventually(lambda: secure_edge.ask(path, host="new.example.com").text == "t0ken.thumb")
+        assert secure_edge.ask("/", host="new.example.com").json()["replica"] == "mine"
 
 
 def test_a_certificate_is_replaced_under_load_without_a_handshake_that_fails(
-    edge: Edge, authority: Authority, door: int
+    secure_edge: Edge, authority: Authority, tls_port: int
 ) -> None:
     with replicas("mine") as (mine,):
-        web = edge.make("■", mine)
-        secure(edge, web, "often.example.com", **GIVEN)
-        show(edge, web, authority.certify("often.example.com"), "often.example.com")
+        web = secure_edge.make("■", mine)
+        secure(secure_edge, web, "often.example.com", **GIVEN)
+        show(secure_edge, web, authority.certify("often.example.com"), "often.example.com")
         url, over, came = "https://often.example.com/", Event(), Counter[bool]()
-        eventually(partial(answers, url, authority, door))
+        eventually(partial(answers, url, authority, tls_port))
 
         def caller(*, http2: bool) -> list[str]:
             failed, context = [], authority.context()
             while not over.is_set():
                 try:
-                    if ask(url, context, door, http2=http2).status_code != 200:
+                    if ask(url, context, tls_port, http2=http2).status_code != 200:
                         failed.append("status")
                 except httpx.TransportError as error:
                     failed.append(repr(error))
@@ -178,24 +180,26 @@ def test_a_certificate_is_replaced_under_load_without_a_handshake_that_fails(
             replaced = 0
             while replaced < 5 or min(came[False], came[True]) < 20:
                 coming = authority.certify("often.example.com")
-                show(edge, web, coming, "often.example.com")
-                eventually(partial(is_shown, coming, door, authority))
+                show(secure_edge, web, coming, "often.example.com")
+                eventually(partial(is_shown, coming, tls_port, authority))
                 replaced += 1
             over.set()
             assert [each.result() for each in callers] == [[], []]
 
 
-def test_who_is_told_of_http3_may_come_by_it(edge: Edge, authority: Authority, door: int, tmp_path: Path) -> None:
+def test_who_is_told_of_http3_may_come_by_it(
+    secure_edge: Edge, authority: Authority, tls_port: int, tmp_path: Path
+) -> None:
     host = "quick.example.com"
-    with replicas("mine") as (mine,), calling_by_http3(door, host, authority, tmp_path) as caller:
-        web = edge.make("■", mine)
-        secure(edge, web, host, **GIVEN, http3=True)
+    with replicas("mine") as (mine,), calling_by_http3(tls_port, host, authority, tmp_path) as caller:
+        web = secure_edge.make("■", mine)
+        secure(secure_edge, web, host, **GIVEN, http3=True)
         for _ in range(2):  # the second certificate takes the place of the first, and nothing else changes
-            show(edge, web, authority.certify(host), host)
+            show(secure_edge, web, authority.certify(host), host)
             eventually(lambda: plain_http.get(f"{caller}/x").status_code == 200, what="an answer by HTTP/3")
         assert plain_http.get(f"{caller}/x").json()["replica"] == "mine"
-        told = ask(f"https://{host}/", authority.context(), door).headers["alt-svc"]
-        assert told == f'h3=":{door}"; ma=86400'
-        set_tls(edge.routes.engine, web.id, TlsSettings(**GIVEN), (host,))
-        edge.routes.tell()
-        eventually(lambda: "alt-svc" not in ask(f"https://{host}/", authority.context(), door).headers)
+        told = ask(f"https://{host}/", authority.context(), tls_port).headers["alt-svc"]
+        assert told == f'h3=":{tls_port}"; ma=86400'
+        set_tls(secure_edge.routes.engine, web.id, TlsSettings(**GIVEN), (host,))
+        secure_edge.routes.tell()
+        eventually(lambda: "alt-svc" not in ask(f"https://{host}/", authority.context(), tls_port).headers)

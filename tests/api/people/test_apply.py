@@ -14,8 +14,10 @@ NEW = {"name": "v9", **SPEC, "command": ["sleep", "61"]}
 
 
 @pytest.fixture
-def name(people: People) -> str:
-    return make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}", status=READY, policy=ROLLING).name
+def name(people_server: People) -> str:
+    return make_deployment(
+        people_server.engine, "■■■", name=f"web-{uuid4().hex[:6]}", status=READY, policy=ROLLING
+    ).name
 
 
 def revisions(people: People, name: str) -> list[str]:
@@ -23,8 +25,8 @@ def revisions(people: People, name: str) -> list[str]:
     return [row["name"] for row in read(people.engine, query, name)]
 
 
-def test_a_document_is_applied_and_sent_again_it_is_done_once(people: People, name: str) -> None:
-    with people.client(Role.OPERATOR, name) as ann:
+def test_a_document_is_applied_and_sent_again_it_is_done_once(people_server: People, name: str) -> None:
+    with people_server.client(Role.OPERATOR, name) as ann:
         key = {"idempotency-key": uuid4().hex}
         body = {"documents": [{"deployment": name, "revision": NEW}]}
         first, again = (ann.post("/v1/apply", json=body, headers=key) for _ in range(2))
@@ -43,46 +45,50 @@ def test_a_document_is_applied_and_sent_again_it_is_done_once(people: People, na
     ],
 )
 def test_beyond_its_token_nothing_is_applied(
-    people: People, name: str, documents: list[dict[str, Any]], code: str
+    people_server: People, name: str, documents: list[dict[str, Any]], code: str
 ) -> None:
-    before = revisions(people, name)
-    with people.client(Role.OPERATOR, name) as ann:
+    before = revisions(people_server, name)
+    with people_server.client(Role.OPERATOR, name) as ann:
         answer = ann.post("/v1/apply", json={"documents": [{"deployment": name, **given} for given in documents]})
     assert answer.json()["code"] == code, answer.text
-    assert revisions(people, name) == before
+    assert revisions(people_server, name) == before
 
 
 @pytest.mark.parametrize("what", ["difference", "ahead"])
-def test_what_is_not_its_own_a_token_does_not_see_before_it_is_applied(people: People, name: str, what: str) -> None:
-    with people.client(Role.OPERATOR, name) as ann, people.client(Role.OPERATOR, "else") as bob:
+def test_what_is_not_its_own_a_token_does_not_see_before_it_is_applied(
+    people_server: People, name: str, what: str
+) -> None:
+    with people_server.client(Role.OPERATOR, name) as ann, people_server.client(Role.OPERATOR, "else") as bob:
         body = {"documents": [{"deployment": name, "revision": NEW}]}
         (found,) = ann.post(f"/v1/apply/{what}", json=body).json()["items"]
         assert found["deployment"] == name
         assert bob.post(f"/v1/apply/{what}", json=body).json()["code"] == "not_allowed"
 
 
-def test_what_runs_is_rolled_out_with_another_command(people: People, name: str) -> None:
-    with people.client(Role.OPERATOR, name) as ann:
+def test_what_runs_is_rolled_out_with_another_command(people_server: People, name: str) -> None:
+    with people_server.client(Role.OPERATOR, name) as ann:
         path = f"/v1/deployments/{name}/rolling-update"
         answer = ann.post(path, json={"command": ["sleep", "61"]}).json()
         assert answer["activation"] == "begun"
-        assert answer["revision"] in revisions(people, name)
+        assert answer["revision"] in revisions(people_server, name)
         assert ann.post(path, json={"image": "web:2"}).json()["code"] == "invalid_input"
 
 
-def test_what_the_page_may_press_is_offered_with_its_words(people: People, name: str) -> None:
-    with people.client(Role.VIEWER, name) as guest:
+def test_what_the_page_may_press_is_offered_with_its_words(people_server: People, name: str) -> None:
+    with people_server.client(Role.VIEWER, name) as guest:
         assert guest.get(f"/v1/deployments/{name}/offered").json()["items"] == []
-    with people.client(Role.RELEASER, name) as releaser:
+    with people_server.client(Role.RELEASER, name) as releaser:
         offered = releaser.get(f"/v1/deployments/{name}/offered").json()["items"]
         assert [offer["verb"] for offer in offered] == ["activate", "restart", "scale"]
         assert [field["name"] for field in offered[2]["fields"]] == ["desired_replicas"]
 
 
 @pytest.mark.parametrize("what", ["", "/plan", "/ahead", "/difference"])
-def test_two_documents_of_one_deployment_are_refused_wherever_they_are_asked_about(people: People, what: str) -> None:
+def test_two_documents_of_one_deployment_are_refused_wherever_they_are_asked_about(
+    people_server: People, what: str
+) -> None:
     documents = [{"deployment": "twice"}, {"deployment": "twice"}]
-    with people.client(Role.ADMIN) as ann:
+    with people_server.client(Role.ADMIN) as ann:
         refused = ann.post(f"/v1/apply{what}", json={"documents": documents})
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input"), refused.text
     assert "twice" in refused.json()["detail"]

@@ -22,12 +22,12 @@ SPEC = {"command": ["sleep", "60"], "env": {"KEY": "s3cret"}}
 
 
 @pytest.fixture
-def web(people: People) -> str:
-    return make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}", status=READY).name
+def web(people_server: People) -> str:
+    return make_deployment(people_server.engine, "■■■", name=f"web-{uuid4().hex[:6]}", status=READY).name
 
 
-def test_a_deployment_is_made_and_driven_and_its_values_stay_hidden(people: People) -> None:
-    with people.client(Role.ADMIN, name="ann") as ann:
+def test_a_deployment_is_made_and_driven_and_its_values_stay_hidden(people_server: People) -> None:
+    with people_server.client(Role.ADMIN, name="ann") as ann:
         made = ann.post("/v1/deployments", json={"deployment": "new", "desired_replicas": 2, "reason": "first day"})
         assert (made.status_code, made.headers["etag"]) == (201, '"1"')
         added = ann.post("/v1/deployments/new/revisions", json={"name": "v1", "spec": SPEC})
@@ -41,8 +41,8 @@ def test_a_deployment_is_made_and_driven_and_its_values_stay_hidden(people: Peop
         assert [record["actor"] for record in ann.get("/v1/deployments/new/history").json()["items"]] == 3 * ["ann"]
 
 
-def test_asked_again_with_its_key_a_command_is_done_once_and_answered_alike(people: People, web: str) -> None:
-    with people.client(Role.OPERATOR) as client, people.client(Role.OPERATOR) as other:
+def test_asked_again_with_its_key_a_command_is_done_once_and_answered_alike(people_server: People, web: str) -> None:
+    with people_server.client(Role.OPERATOR) as client, people_server.client(Role.OPERATOR) as other:
         key, path = {"idempotency-key": str(uuid4())}, f"/v1/deployments/{web}/scale"
         first, again = (client.post(path, json={"desired_replicas": 5}, headers=key) for _ in range(2))
         assert first.json() == again.json()
@@ -55,18 +55,18 @@ def test_asked_again_with_its_key_a_command_is_done_once_and_answered_alike(peop
         assert (wrong.status_code, wrong.json()["field"]) == (422, "Idempotency-Key")
 
 
-def test_a_command_that_took_postgres_too_long_may_be_asked_again(people: People, web: str) -> None:
-    with people.client(Role.OPERATOR) as client:
+def test_a_command_that_took_postgres_too_long_may_be_asked_again(people_server: People, web: str) -> None:
+    with people_server.client(Role.OPERATOR) as client:
         ask = partial(client.post, f"/v1/deployments/{web}/scale", json={"desired_replicas": 5})
-        with refused_writes(people.engine, "commands", TRANSACTION_TIMEOUT):
+        with refused_writes(people_server.engine, "commands", TRANSACTION_TIMEOUT):
             refused = ask()
         assert (refused.status_code, refused.json()["code"]) == (503, "unavailable")
         assert ask().status_code == 200
 
 
-def test_a_stale_etag_is_refused_with_the_version_that_there_is(people: People, web: str) -> None:
+def test_a_stale_etag_is_refused_with_the_version_that_there_is(people_server: People, web: str) -> None:
     path = f"/v1/deployments/{web}"
-    with people.client(Role.OPERATOR) as client:
+    with people_server.client(Role.OPERATOR) as client:
         seen = client.get(path).headers["etag"]
         changed = client.post(f"{path}/scale", json={"desired_replicas": 4}, headers={"if-match": seen})
         assert changed.status_code == 200
@@ -95,9 +95,9 @@ def test_a_stale_etag_is_refused_with_the_version_that_there_is(people: People, 
     ],
 )
 def test_a_refusal_says_what_is_wrong_and_where(
-    people: People, web: str, method: str, path: str, body: object, status: int, field: str | None, words: str
+    people_server: People, web: str, method: str, path: str, body: object, status: int, field: str | None, words: str
 ) -> None:
-    with people.client(Role.ADMIN) as client:
+    with people_server.client(Role.ADMIN) as client:
         refused = client.request(method, f"/v1/deployments/{web}{path}", json=body)
     document = refused.json()
     assert (refused.status_code, document["status"], document.get("field")) == (status, status, field), document
@@ -118,8 +118,8 @@ def test_every_refusal_has_a_status_of_its_own_or_is_a_conflict() -> None:
     assert {400 <= status < 600 for status in STATUS.values()} == {True}
 
 
-def test_pages_of_a_list_join_without_a_gap(people: People, web: str) -> None:
-    with people.client(Role.OPERATOR) as client:
+def test_pages_of_a_list_join_without_a_gap(people_server: People, web: str) -> None:
+    with people_server.client(Role.OPERATOR) as client:
         for size in range(4, 11):
             client.post(f"/v1/deployments/{web}/scale", json={"desired_replicas": size})
         for path in (f"/v1/deployments/{web}/history", "/v1/deployments"):
@@ -133,7 +133,7 @@ def test_pages_of_a_list_join_without_a_gap(people: People, web: str) -> None:
             assert [item[key] for item in pages] == [item[key] for item in whole]
 
 
-def test_two_people_and_a_service_steer_at_once_and_each_is_told_who_won(people: People, web: str) -> None:
+def test_two_people_and_a_service_steer_at_once_and_each_is_told_who_won(people_server: People, web: str) -> None:
     path = f"/v1/deployments/{web}"
 
     def steer(client: httpx.Client, sizes: range) -> list[tuple[int, int]]:
@@ -148,12 +148,12 @@ def test_two_people_and_a_service_steer_at_once_and_each_is_told_who_won(people:
 
     actors = [f"{who}-{web[-6:]}" for who in ("ann", "bob", "ci")]
     with ExitStack() as open_now, ThreadPoolExecutor(3) as threads:
-        clients = [open_now.enter_context(people.client(Role.OPERATOR, web, name=name)) for name in actors]
+        clients = [open_now.enter_context(people_server.client(Role.OPERATOR, web, name=name)) for name in actors]
         told = list(threads.map(steer, clients, (range(10, 30), range(40, 60), range(70, 90))))
     won = [version for status, version in itertools.chain(*told) if status == 200]
     assert len(won) == len(set(won)) > 0, "no version was won by two"
     noted = read(
-        people.engine, "SELECT actor FROM deployment_history WHERE phase = 'scale' AND actor = ANY(%s)", actors
+        people_server.engine, "SELECT actor FROM deployment_history WHERE phase = 'scale' AND actor = ANY(%s)", actors
     )
     assert {row["actor"] for row in noted} == {
         name for name, mine in zip(actors, told, strict=True) if dict(mine).get(200)
@@ -161,11 +161,11 @@ def test_two_people_and_a_service_steer_at_once_and_each_is_told_who_won(people:
     assert len(noted) == len(won)
 
 
-def test_limits_of_bodies_and_of_what_one_token_may_ask(people: People, web: str) -> None:
-    with people.client(Role.OPERATOR) as client:
+def test_limits_of_bodies_and_of_what_one_token_may_ask(people_server: People, web: str) -> None:
+    with people_server.client(Role.OPERATOR) as client:
         large = client.post(f"/v1/deployments/{web}/restart", content=b"{" + b" " * 300_000 + b"}")
         assert (large.status_code, large.headers["content-type"]) == (413, "application/problem+json")
-    with people.client(Role.VIEWER) as known, people.stranger() as client:
+    with people_server.client(Role.VIEWER) as known, people_server.stranger() as client:
         known.get("/v1/deployments")
         wrong = {"authorization": "Bearer wrong"}
         answers = [client.get("/v1/deployments", headers=wrong) for _ in range(40)]

@@ -19,9 +19,9 @@ from tests.support.rows.deployments import make_deployment, write
 from tests.support.stack.waiting import eventually
 
 
-def test_a_change_is_told_at_once_with_who_and_why(people: People) -> None:
-    make_deployment(people.engine, "■■■", name="told")
-    with people.client(Role.OPERATOR, name="ann") as ann, listening(ann) as stream:
+def test_a_change_is_told_at_once_with_who_and_why(people_server: People) -> None:
+    make_deployment(people_server.engine, "■■■", name="told")
+    with people_server.client(Role.OPERATOR, name="ann") as ann, listening(ann) as stream:
         sizes, waits = cycle(range(4, 10)), list[float]()
 
         def are_told_at_once() -> bool:
@@ -39,12 +39,12 @@ def test_a_change_is_told_at_once_with_who_and_why(people: People) -> None:
         assert len(numbers) == len(set(numbers))
 
 
-def test_who_is_for_one_deployment_hears_of_no_other(people: People) -> None:
-    make_deployment(people.engine, "■■■", name="loud")
-    make_deployment(people.engine, "■■■", name="shy")
+def test_who_is_for_one_deployment_hears_of_no_other(people_server: People) -> None:
+    make_deployment(people_server.engine, "■■■", name="loud")
+    make_deployment(people_server.engine, "■■■", name="shy")
     with (
-        people.client(Role.ADMIN) as admin,
-        people.client(Role.VIEWER, "shy") as shy,
+        people_server.client(Role.ADMIN) as admin,
+        people_server.client(Role.VIEWER, "shy") as shy,
         listening(shy) as limited,
         listening(admin, "/v1/events?deployment=shy") as asked,
         listening(shy, last="forgotten") as again,
@@ -57,9 +57,9 @@ def test_who_is_for_one_deployment_hears_of_no_other(people: People) -> None:
         assert shy.get("/v1/events?deployment=loud").status_code == 403
 
 
-def test_who_comes_back_hears_what_was_missed_and_nothing_twice(people: People) -> None:
-    make_deployment(people.engine, "■■■", name="missed")
-    with people.client(Role.OPERATOR) as client:
+def test_who_comes_back_hears_what_was_missed_and_nothing_twice(people_server: People) -> None:
+    make_deployment(people_server.engine, "■■■", name="missed")
+    with people_server.client(Role.OPERATOR) as client:
         with listening(client, "/v1/events?deployment=missed") as stream:
             client.post("/v1/deployments/missed/scale", json={"desired_replicas": 4})
             last = stream.wait("deployment", name="missed", desired_replicas=4).id
@@ -75,12 +75,12 @@ def test_who_comes_back_hears_what_was_missed_and_nothing_twice(people: People) 
 
 
 def test_after_a_killed_server_what_was_missed_is_told_from_postgres(
-    people: People, redis_url: str, tmp_path: Path
+    people_server: People, redis_url: str, tmp_path: Path
 ) -> None:
-    server = people_process(people.database, redis_url, tmp_path)
+    server = people_process(people_server.database, redis_url, tmp_path)
     server.start()
-    other = People(server, people.database)
-    make_deployment(people.engine, "■■■", name="killed")
+    other = People(server, people_server.database)
+    make_deployment(people_server.engine, "■■■", name="killed")
     try:
         with other.client(Role.OPERATOR) as client:
             with listening(client) as stream:
@@ -88,7 +88,7 @@ def test_after_a_killed_server_what_was_missed_is_told_from_postgres(
                 last = stream.wait("deployment", name="killed", desired_replicas=4).id
                 server.end(kill=True)
                 eventually(lambda: stream.is_over)
-            with people.client(Role.OPERATOR, name="meanwhile") as elsewhere:
+            with people_server.client(Role.OPERATOR, name="meanwhile") as elsewhere:
                 elsewhere.post("/v1/deployments/killed/scale", json={"desired_replicas": 5})
             server.start()
             with listening(client, last=last) as stream:
@@ -101,33 +101,33 @@ def test_after_a_killed_server_what_was_missed_is_told_from_postgres(
         other.engine.dispose()
 
 
-def test_the_streams_of_a_token_that_is_revoked_end(people: People) -> None:
-    with people.client(Role.VIEWER, name="leaves") as client, listening(client) as stream:
-        in_transaction(people.engine, lambda connection: revoke_token(connection, "leaves"))
+def test_the_streams_of_a_token_that_is_revoked_end(people_server: People) -> None:
+    with people_server.client(Role.VIEWER, name="leaves") as client, listening(client) as stream:
+        in_transaction(people_server.engine, lambda connection: revoke_token(connection, "leaves"))
         eventually(lambda: stream.is_over)
 
 
-def test_the_streams_of_a_session_end_with_it_and_those_of_its_token_go_on(people: People) -> None:
-    secret = people.token(Role.VIEWER)
+def test_the_streams_of_a_session_end_with_it_and_those_of_its_token_go_on(people_server: People) -> None:
+    secret = people_server.token(Role.VIEWER)
     shown = {"authorization": f"Bearer {secret}"}
-    with people.stranger() as page, people.stranger() as other, people.stranger() as program:
+    with people_server.stranger() as page, people_server.stranger() as other, people_server.stranger() as program:
         for browser in (page, other):
             assert browser.post("/login", data={"token": secret}).status_code == 303
         program.headers.update(shown)
         with listening(page) as ends, listening(other) as stays, listening(program) as goes_on:
             this = hash_of(page.cookies[SESSION_COOKIE])
-            write(people.engine, "DELETE FROM sessions WHERE hash = %s", this)
+            write(people_server.engine, "DELETE FROM sessions WHERE hash = %s", this)
             eventually(lambda: ends.is_over)
             assert not stays.is_over
             assert not goes_on.is_over
 
 
 def test_a_server_that_is_asked_to_end_ends_though_somebody_listens(
-    people: People, redis_url: str, tmp_path: Path
+    people_server: People, redis_url: str, tmp_path: Path
 ) -> None:
-    server = people_process(people.database, redis_url, tmp_path)
+    server = people_process(people_server.database, redis_url, tmp_path)
     server.start()
-    other = People(server, people.database)
+    other = People(server, people_server.database)
     with other.client(Role.VIEWER) as client, listening(client) as stream:
         with redis.Redis.from_url(redis_url) as notices:
             notices.publish(TRAFFIC_CHANNEL, b"")
@@ -137,10 +137,10 @@ def test_a_server_that_is_asked_to_end_ends_though_somebody_listens(
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.RELEASER])
-def test_one_token_cannot_take_the_streams_of_all_others(people: People, role: Role) -> None:
+def test_one_token_cannot_take_the_streams_of_all_others(people_server: People, role: Role) -> None:
     with (
-        people.client(role, name=f"greedy-{role}") as greedy,
-        people.client(Role.VIEWER) as other,
+        people_server.client(role, name=f"greedy-{role}") as greedy,
+        people_server.client(Role.VIEWER) as other,
         ExitStack() as open_,
     ):
         for _ in range(50):

@@ -42,37 +42,39 @@ def write(people: People, statement: LiteralString, *values: object) -> None:
 
 
 @pytest.fixture(scope="module")
-def page(people: People) -> Iterator[Page]:
+def page(people_server: People) -> Iterator[Page]:
     program = chromium()
     if program is None:
         pytest.skip(MISSING)
-    write(people, _FLEET, _MANY)
+    write(people_server, _FLEET, _MANY)
     expect.set_options(timeout=20_000)
     with browser(program) as started:
-        shown = log_in(started.new_context(), people.server.url, people.token(Role.VIEWER))
+        shown = log_in(started.new_context(), people_server.server.url, people_server.token(Role.VIEWER))
         expect(shown.locator(".row")).to_have_count(_MANY)
         yield shown
 
 
-def test_one_row_of_hundreds_changes_in_place_and_focus_survives(people: People, page: Page) -> None:
+def test_one_row_of_hundreds_changes_in_place_and_focus_survives(people_server: People, page: Page) -> None:
     row = page.locator("[data-key=service-0150]")
     row.get_by_role("link").focus()
     page.evaluate("window.was = [...document.querySelectorAll('.row')]")
-    write(people, "UPDATE deployments SET version = version + 1, reason = 'it moves' WHERE name = 'service-0150'")
+    write(
+        people_server, "UPDATE deployments SET version = version + 1, reason = 'it moves' WHERE name = 'service-0150'"
+    )
     expect(row).to_contain_text("it moves")
     expect(row.get_by_role("link")).to_be_focused()
     assert page.evaluate("[...document.querySelectorAll('.row')].every((row, place) => row === window.was[place])")
 
 
-def test_a_change_of_them_all_at_once_is_shown_of_each(people: People, page: Page) -> None:
-    write(people, "UPDATE deployments SET version = version + 1, reason = 'all at once'")
+def test_a_change_of_them_all_at_once_is_shown_of_each(people_server: People, page: Page) -> None:
+    write(people_server, "UPDATE deployments SET version = version + 1, reason = 'all at once'")
     expect(page.locator(".row .why").filter(has_text="all at once")).to_have_count(_MANY)
 
 
-def test_one_that_is_made_while_the_list_is_read_stays(people: People, page: Page) -> None:
+def test_one_that_is_made_while_the_list_is_read_stays(people_server: People, page: Page) -> None:
     page.evaluate(_READ_AGAIN_SLOWLY)
     eventually(lambda: page.evaluate("window.go !== undefined"), what="the list to be read")
-    write(people, "INSERT INTO deployments (name, desired_replicas) VALUES ('made-meanwhile', 1)")
+    write(people_server, "INSERT INTO deployments (name, desired_replicas) VALUES ('made-meanwhile', 1)")
     expect(page.locator("[data-key=made-meanwhile]")).to_be_attached()
     page.evaluate("window.go()")
     eventually(lambda: page.evaluate("window.reads === 2"), what="all pages of it")

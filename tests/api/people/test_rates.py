@@ -60,13 +60,17 @@ def test_who_is_let_in_has_paid_and_gets_back_what_is_left() -> None:
         work.let_in(ann).__enter__()
 
 
-def test_a_token_waits_for_silent_hosts_twice_at_once_and_leaves_places_to_others(people: People) -> None:
-    name = make_deployment(people.engine, "■■■", name="silent").name
+def test_a_token_waits_for_silent_hosts_twice_at_once_and_leaves_places_to_others(people_server: People) -> None:
+    name = make_deployment(people_server.engine, "■■■", name="silent").name
 
     def logs(client: httpx.Client) -> int:
         return client.post(f"/v1/deployments/{name}/logs", json={}).status_code
 
-    with people.client(Role.OPERATOR) as curious, people.client(Role.OPERATOR) as other, ThreadPoolExecutor(9) as pool:
+    with (
+        people_server.client(Role.OPERATOR) as curious,
+        people_server.client(Role.OPERATOR) as other,
+        ThreadPoolExecutor(9) as pool,
+    ):
         many = [pool.submit(logs, curious) for _ in range(8)]
         eventually(lambda: any(each.done() and each.result() == 429 for each in many), what="one is refused")
         assert pool.submit(logs, other).result() == 200
@@ -82,10 +86,10 @@ def locked(engine: Engine, table: str) -> Iterator[None]:
         yield
 
 
-def test_who_asks_for_logs_too_often_is_refused_before_anything_is_read(people: People) -> None:
-    name = make_deployment(people.engine, "■", name="unread").name
-    with people.client(Role.OPERATOR) as curious, ThreadPoolExecutor(3) as pool:
-        with locked(people.engine, "deployments"):
+def test_who_asks_for_logs_too_often_is_refused_before_anything_is_read(people_server: People) -> None:
+    name = make_deployment(people_server.engine, "■", name="unread").name
+    with people_server.client(Role.OPERATOR) as curious, ThreadPoolExecutor(3) as pool:
+        with locked(people_server.engine, "deployments"):
             many = [pool.submit(curious.post, f"/v1/deployments/{name}/logs", json={}) for _ in range(3)]
             eventually(lambda: any(each.done() and each.result().status_code == 429 for each in many), what="a refusal")
         assert sorted(each.result().status_code for each in many) == [200, 200, 429]
@@ -109,12 +113,16 @@ def test_who_asks_too_often_is_refused_slowly_and_postgres_is_not_asked(
         slow.engine.dispose()
 
 
-def test_a_token_has_one_plan_at_a_time_and_the_next_is_refused_at_once(people: People) -> None:
-    make_deployment(people.engine, "■", name="single")
-    with people.client(Role.VIEWER) as curious, people.client(Role.VIEWER) as other, ThreadPoolExecutor(1) as pool:
-        usual = _thought(people)
+def test_a_token_has_one_plan_at_a_time_and_the_next_is_refused_at_once(people_server: People) -> None:
+    make_deployment(people_server.engine, "■", name="single")
+    with (
+        people_server.client(Role.VIEWER) as curious,
+        people_server.client(Role.VIEWER) as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        usual = _thought(people_server)
         first = pool.submit(large_plan, curious, "single")
-        eventually(lambda: _thought(people) > usual + 0.1, what="the first is thought about")
+        eventually(lambda: _thought(people_server) > usual + 0.1, what="the first is thought about")
         refused = curious.post("/v1/deployments/single/restart/plan")
         assert (refused.status_code, refused.headers["retry-after"], first.done()) == (429, "1", False)
         assert other.post("/v1/deployments/single/restart/plan").status_code == 200
@@ -122,15 +130,15 @@ def test_a_token_has_one_plan_at_a_time_and_the_next_is_refused_at_once(people: 
         assert curious.post("/v1/deployments/single/restart/plan").status_code == 200
 
 
-def test_a_plan_ends_with_who_asked_for_it(people: People) -> None:
+def test_a_plan_ends_with_who_asked_for_it(people_server: People) -> None:
     """The process that thinks about it is gone long before it would be done, and the next one is answered."""
-    make_deployment(people.engine, "■", name="left")
-    with people.client(Role.VIEWER) as curious:
+    make_deployment(people_server.engine, "■", name="left")
+    with people_server.client(Role.VIEWER) as curious:
         assert curious.post("/v1/deployments/left/restart/plan").status_code == 200
-        before, usual = _thinkers(people), _thought(people)
+        before, usual = _thinkers(people_server), _thought(people_server)
         with socket.create_connection((curious.base_url.host, curious.base_url.port)) as caller:
             caller.sendall(as_sent(curious.build_request("POST", "/v1/deployments/left/scale/plan", json=LARGE)))
-            eventually(lambda: _thought(people) > usual + 0.1, what="it is thought about")
+            eventually(lambda: _thought(people_server) > usual + 0.1, what="it is thought about")
         eventually(lambda: not all(each.is_running() for each in before), what="its process has ended")
         eventually(lambda: curious.post("/v1/deployments/left/restart/plan").status_code == 200)
 
@@ -146,19 +154,19 @@ def _thought(people: People) -> float:
     return sum(each.cpu_times().user for each in _thinkers(people))
 
 
-def test_plans_hold_no_transaction(people: People) -> None:
-    make_deployment(people.engine, "■", name="large")
+def test_plans_hold_no_transaction(people_server: People) -> None:
+    make_deployment(people_server.engine, "■", name="large")
     held = """
         SELECT count(*) FROM pg_stat_activity
          WHERE datname = current_database() AND clock_timestamp() - xact_start > interval '3 seconds'
     """
-    with ExitStack() as stack, people.client(Role.VIEWER) as other:
-        curious = [stack.enter_context(people.client(Role.VIEWER)) for _ in range(3)]
+    with ExitStack() as stack, people_server.client(Role.VIEWER) as other:
+        curious = [stack.enter_context(people_server.client(Role.VIEWER)) for _ in range(3)]
         with ThreadPoolExecutor(3) as pool:
             asking = [pool.submit(large_plan, each) for each in curious]
             while not all(each.done() for each in asking):
                 assert other.get("/v1/deployments/large").status_code == 200
-                assert read(people.engine, held) == [{"count": 0}]
+                assert read(people_server.engine, held) == [{"count": 0}]
         assert {each.result().status_code for each in asking} == {200}
 
 

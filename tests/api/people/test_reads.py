@@ -18,8 +18,8 @@ RULE = {"metric": "queue_length", "source": "pushed", "comparator": ">", "thresh
 
 
 @pytest.fixture
-def web(people: People) -> str:
-    return make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}", status=READY).name
+def web(people_server: People) -> str:
+    return make_deployment(people_server.engine, "■■■", name=f"web-{uuid4().hex[:6]}", status=READY).name
 
 
 @pytest.mark.parametrize(
@@ -32,10 +32,10 @@ def web(people: People) -> str:
     ],
 )
 def test_what_is_put_is_got_with_its_etag_and_a_stale_one_is_refused(
-    people: People, web: str, part: str, body: dict[str, Any]
+    people_server: People, web: str, part: str, body: dict[str, Any]
 ) -> None:
     path = f"/v1/deployments/{web}/{part}"
-    with people.client(Role.ADMIN) as ann, people.client(Role.VIEWER) as guest:
+    with people_server.client(Role.ADMIN) as ann, people_server.client(Role.VIEWER) as guest:
         seen = guest.get(path).headers["etag"]
         put = ann.put(path, json=body, headers={"if-match": seen})
         got = guest.get(path)
@@ -45,14 +45,16 @@ def test_what_is_put_is_got_with_its_etag_and_a_stale_one_is_refused(
         ann.put(path, json={"traffic": {}, "autoscaling": {"rules": []}, "policy": {"policy": POLICY}}[part])
 
 
-def test_two_revisions_are_held_against_each_other_and_a_value_is_shown_to_who_has_named_it(people: People) -> None:
+def test_two_revisions_are_held_against_each_other_and_a_value_is_shown_to_who_has_named_it(
+    people_server: People,
+) -> None:
     name = f"web-{uuid4().hex[:6]}"
     env = {"A": "s3cret", "B": "same", "C": {"secret": "env:C"}}
-    make_deployment(people.engine, "■", n=1, name=name, spec={"command": ["serve"], "env": env})
+    make_deployment(people_server.engine, "■", n=1, name=name, spec={"command": ["serve"], "env": env})
     other = {"command": ["serve"], "env": {**env, "A": "another"}}
-    ask(people.engine, "add_revision", deployment=name, name="b", spec=other)
+    ask(people_server.engine, "add_revision", deployment=name, name="b", spec=other)
     path = f"/v1/deployments/{name}/revisions"
-    with people.client(Role.VIEWER, name) as guest, people.client(Role.OPERATOR, name) as ann:
+    with people_server.client(Role.VIEWER, name) as guest, people_server.client(Role.OPERATOR, name) as ann:
         found = guest.get(f"{path}/v1/difference", params={"other": "b"}).json()
         assert (found["before"]["name"], found["after"]["name"], found["hidden"]) == ("v1", "b", ["A"])
         assert "s3cret" not in str(found)
@@ -66,9 +68,9 @@ def test_two_revisions_are_held_against_each_other_and_a_value_is_shown_to_who_h
         assert len(guest.get("/v1/deployments", params={"prefix": name[:-2]}).json()["items"]) == 1
 
 
-def test_a_plan_is_made_of_each_button_and_refused_as_the_button_would_be(people: People) -> None:
-    name = make_deployment(people.engine, "■■|■", name=f"web-{uuid4().hex[:6]}", status=PROVISIONING).name
-    with people.client(Role.VIEWER, name) as guest:
+def test_a_plan_is_made_of_each_button_and_refused_as_the_button_would_be(people_server: People) -> None:
+    name = make_deployment(people_server.engine, "■■|■", name=f"web-{uuid4().hex[:6]}", status=PROVISIONING).name
+    with people_server.client(Role.VIEWER, name) as guest:
 
         def planned(verb: str, **asked: object) -> httpx.Response:
             return guest.post(f"/v1/deployments/{name}/{verb}/plan", json=asked)
@@ -83,14 +85,14 @@ def test_a_plan_is_made_of_each_button_and_refused_as_the_button_would_be(people
         assert planned("abort", revision="v1").json()["field"] == "revision"
 
 
-def test_what_a_file_leads_to_is_planned_document_by_document_and_nothing_is_written(people: People) -> None:
-    name = make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}", policy=ROLLING).name
+def test_what_a_file_leads_to_is_planned_document_by_document_and_nothing_is_written(people_server: People) -> None:
+    name = make_deployment(people_server.engine, "■■■", name=f"web-{uuid4().hex[:6]}", policy=ROLLING).name
     documents = [
         {"deployment": name, "revision": {"name": "v9", "command": ["serve"]}},
         {"deployment": f"{name}-too", "replicas": 2, "revision": {"command": ["serve"]}},
         {"deployment": name.replace("web", "same")},
     ]
-    with people.client(Role.OPERATOR) as ann, people.client(Role.OPERATOR, name) as scoped:
+    with people_server.client(Role.OPERATOR) as ann, people_server.client(Role.OPERATOR, name) as scoped:
         changed, made, *_ = ann.post("/v1/apply/plan", json={"documents": documents[:2]}).json()["items"]
         assert (changed["deployment"], changed["ends_ready"]) == (name, True)
         assert changed["would"] == ["revision v9 added", "rollout from v1 to v9 begun"]
@@ -101,11 +103,11 @@ def test_what_a_file_leads_to_is_planned_document_by_document_and_nothing_is_wri
         assert ann.get(f"/v1/deployments/{name}-too").status_code == 404
 
 
-def test_a_button_comes_with_each_field_that_it_takes(people: People, web: str) -> None:
+def test_a_button_comes_with_each_field_that_it_takes(people_server: People, web: str) -> None:
     with (
-        people.client(Role.ADMIN, web) as scoped,
-        people.client(Role.ADMIN) as ann,
-        people.client(Role.VIEWER) as guest,
+        people_server.client(Role.ADMIN, web) as scoped,
+        people_server.client(Role.ADMIN) as ann,
+        people_server.client(Role.VIEWER) as guest,
     ):
         buttons = {button["verb"]: button for button in scoped.get(f"/v1/deployments/{web}/offered").json()["items"]}
         (size,) = buttons["scale"]["fields"]
@@ -118,15 +120,15 @@ def test_a_button_comes_with_each_field_that_it_takes(people: People, web: str) 
         ]
         assert {"rolling-update", "policy", "traffic", "autoscaling", "destroy"} <= set(buttons)
         assert [button["verb"] for button in scoped.get("/v1/offered").json()["items"]] == ["apply"]
-    with people.client(Role.ADMIN) as ann, people.client(Role.VIEWER) as guest:
+    with people_server.client(Role.ADMIN) as ann, people_server.client(Role.VIEWER) as guest:
         fleet = {button["verb"] for button in ann.get("/v1/offered").json()["items"]}
         assert {"apply", "set-freeze", "delete-group", "forget", "set-subscription"} <= fleet
         assert guest.get("/v1/offered").json() == {"items": []}
 
 
-def test_the_table_is_that_of_the_deployments_that_the_token_is_for(people: People, web: str) -> None:
-    make_deployment(people.engine, "■", n=1, name="secret", status=READY)
-    with people.client(Role.VIEWER, web) as limited, people.client(Role.VIEWER) as whole:
+def test_the_table_is_that_of_the_deployments_that_the_token_is_for(people_server: People, web: str) -> None:
+    make_deployment(people_server.engine, "■", n=1, name="secret", status=READY)
+    with people_server.client(Role.VIEWER, web) as limited, people_server.client(Role.VIEWER) as whole:
         limited_to, all_of_it = (client.get("/v1/traffic").json() for client in (limited, whole))
     assert [service["name"] for service in limited_to["services"]] == [web]
     assert "secret" in {service["name"] for service in all_of_it["services"]}
@@ -134,19 +136,19 @@ def test_the_table_is_that_of_the_deployments_that_the_token_is_for(people: Peop
 
 
 def test_rollouts_that_only_receipts_keep_are_listed_a_page_at_a_time_without_those_that_have_rows(
-    people: People,
+    people_server: People,
 ) -> None:
-    made = make_deployment(people.engine, "■|■", n=1, name=f"kept-{uuid4().hex[:6]}", status=PROVISIONING)
+    made = make_deployment(people_server.engine, "■|■", n=1, name=f"kept-{uuid4().hex[:6]}", status=PROVISIONING)
     ((known,),) = (
-        row.values() for row in read(people.engine, "SELECT id FROM rollouts WHERE deployment_id = %s", made.id)
+        row.values() for row in read(people_server.engine, "SELECT id FROM rollouts WHERE deployment_id = %s", made.id)
     )
     at, ids = "2026-01-02T03:04:05+00:00", [uuid4() for _ in range(3)]
     told = {"from": "v1", "to": "v2", "outcome": "completed", "started_at": at, "ended_at": at, "actor": "ann"}
     for number, rollout in enumerate([*ids, known], 1):
         text = json.dumps({**told, "reason": f"ticket {number}"})
-        write(people.engine, "INSERT INTO receipts VALUES (%s, %s, %s, %s, '')", rollout, made.id, number, text)
+        write(people_server.engine, "INSERT INTO receipts VALUES (%s, %s, %s, %s, '')", rollout, made.id, number, text)
     path = f"/v1/deployments/{made.name}/receipts"
-    with people.client(Role.VIEWER, made.name) as mine, people.client(Role.VIEWER, "shop") as foreign:
+    with people_server.client(Role.VIEWER, made.name) as mine, people_server.client(Role.VIEWER, "shop") as foreign:
         first = mine.get(path, params={"limit": 2}).json()
         rest = mine.get(path, params={"limit": 2, "cursor": first["next"]}).json()
         assert [item["id"] for item in first["items"] + rest["items"]] == [str(rollout) for rollout in ids[::-1]]
@@ -161,16 +163,16 @@ def test_rollouts_that_only_receipts_keep_are_listed_a_page_at_a_time_without_th
         assert foreign.get(path).json()["code"] == "not_allowed"
 
 
-def test_a_receipt_is_shown_to_whom_its_deployment_is_and_to_nobody_else(people: People) -> None:
-    made = make_deployment(people.engine, "|■", n=1)
-    coordinator = coordinator_without_redis(people.engine)
-    ask(people.engine, "activate_revision", deployment=made.name, revision="v1", actor="ann", reason="sale")
+def test_a_receipt_is_shown_to_whom_its_deployment_is_and_to_nobody_else(people_server: People) -> None:
+    made = make_deployment(people_server.engine, "|■", n=1)
+    coordinator = coordinator_without_redis(people_server.engine)
+    ask(people_server.engine, "activate_revision", deployment=made.name, revision="v1", actor="ann", reason="sale")
     for _ in range(3):
         run_until_quiet(coordinator)
-        start_all(people.engine)
+        start_all(people_server.engine)
     query = "SELECT id FROM rollouts WHERE deployment_id = %s"
-    ((rollout,),) = (row.values() for row in read(people.engine, query, made.id))
-    with people.client(Role.VIEWER, made.name) as mine, people.client(Role.VIEWER, "shop") as foreign:
+    ((rollout,),) = (row.values() for row in read(people_server.engine, query, made.id))
+    with people_server.client(Role.VIEWER, made.name) as mine, people_server.client(Role.VIEWER, "shop") as foreign:
         shown = mine.get(f"/v1/rollouts/{rollout}/receipt").json()
         assert (shown["receipt"]["outcome"], shown["seal"]) == ("completed", None)
         assert shown["receipt"]["acts"][0]["actor"] == "ann"

@@ -24,12 +24,12 @@ RANK = list(Role)
 
 
 @pytest.fixture(scope="module")
-def clients(people: People) -> Iterator[dict[str, httpx.Client]]:
-    make_deployment(people.engine, "■■■", name="web")
+def clients(people_server: People) -> Iterator[dict[str, httpx.Client]]:
+    make_deployment(people_server.engine, "■■■", name="web")
     made = {
-        "nobody": people.stranger(),
-        **{str(role): people.client(role) for role in Role},
-        **{f"{role} of shop": people.client(role, "shop") for role in Role},
+        "nobody": people_server.stranger(),
+        **{str(role): people_server.client(role) for role in Role},
+        **{f"{role} of shop": people_server.client(role, "shop") for role in Role},
     }
     yield made
     for client in made.values():
@@ -59,25 +59,25 @@ def rows(people: People) -> list[dict[str, Any]]:
     ids=lambda value: str(value) if isinstance(value, Role) else f"{value.method} {value.path}",
 )
 def test_a_role_below_the_one_that_is_needed_is_refused_and_nothing_is_done(
-    people: People, clients: dict[str, httpx.Client], role: Role, resource: HttpResource
+    people_server: People, clients: dict[str, httpx.Client], role: Role, resource: HttpResource
 ) -> None:
     is_enough = RANK.index(role) >= RANK.index(resource.role)
     if is_enough and isinstance(resource, Write):
         return  # what is allowed is done elsewhere
-    before = rows(people)
+    before = rows(people_server)
     answer = asked(clients[role], resource)
     assert (answer.status_code == 403) is not is_enough, answer.text
     if not is_enough:
         assert answer.json()["code"] == "not_allowed"
         assert f"needs the role {resource.role}" in answer.json()["detail"]
-    assert rows(people) == before
+    assert rows(people_server) == before
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: f"{resource.method} {resource.path}")
 def test_nobody_and_who_is_for_another_deployment_get_nothing(
-    people: People, clients: dict[str, httpx.Client], resource: HttpResource
+    people_server: People, clients: dict[str, httpx.Client], resource: HttpResource
 ) -> None:
-    before = rows(people)
+    before = rows(people_server)
     nobody = asked(clients["nobody"], resource)
     assert (nobody.status_code, nobody.json()["code"]) == (401, "no_token")
     assert nobody.headers["www-authenticate"].startswith("Bearer")
@@ -87,28 +87,28 @@ def test_nobody_and_who_is_for_another_deployment_get_nothing(
         assert answer.json() == {"items": [], "next": None} if listed else answer.status_code == 403
     if resource.path != "/v1/offered":  # the examples of commands are of one that is called web
         assert "web" not in answer.text.replace("not for web", "")
-    assert rows(people) == before
+    assert rows(people_server) == before
 
 
 def test_every_command_has_one_resource() -> None:
     assert sorted(write.command.task for write in WRITES) == sorted(COMMANDS)
 
 
-def test_a_token_that_is_wrong_expired_or_revoked_is_refused_with_a_sentence(people: People) -> None:
+def test_a_token_that_is_wrong_expired_or_revoked_is_refused_with_a_sentence(people_server: People) -> None:
     def told(secret: str) -> tuple[int, str]:
-        with people.stranger() as client:
+        with people_server.stranger() as client:
             answer = client.get("/v1/deployments", headers={"authorization": f"Bearer {secret}"})
             return answer.status_code, answer.json().get("detail", "")
 
     refused = (401, "this token is unknown, revoked or expired; 'rollway token list' shows those that are valid")
-    secret = people.token(Role.VIEWER, name="soon-revoked")
+    secret = people_server.token(Role.VIEWER, name="soon-revoked")
     assert told(secret)[0] == 200
-    in_transaction(people.engine, lambda connection: revoke_token(connection, "soon-revoked"))
-    expired = people.token(Role.VIEWER, days=1e-9)
-    before = _wrong_tokens(people)
+    in_transaction(people_server.engine, lambda connection: revoke_token(connection, "soon-revoked"))
+    expired = people_server.token(Role.VIEWER, days=1e-9)
+    before = _wrong_tokens(people_server)
     assert [told(secret), told(expired), told("wrong")] == 3 * [refused]
-    assert _wrong_tokens(people) == before + 3
-    assert "a wrong token was shown" in people.server.log.read_text()
+    assert _wrong_tokens(people_server) == before + 3
+    assert "a wrong token was shown" in people_server.server.log.read_text()
 
 
 def _wrong_tokens(people: People) -> float:
@@ -117,18 +117,18 @@ def _wrong_tokens(people: People) -> float:
     return float(text.partition("\nrollway_wrong_tokens_total ")[2].split()[0])
 
 
-def test_a_key_is_of_its_token_and_deployment_alone(people: People) -> None:
-    mine, theirs = (make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name for _ in range(2))
+def test_a_key_is_of_its_token_and_deployment_alone(people_server: People) -> None:
+    mine, theirs = (make_deployment(people_server.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name for _ in range(2))
     key = {"idempotency-key": "build-813"}
-    with people.client(Role.OPERATOR, mine) as scoped, people.client(Role.OPERATOR) as ci:
+    with people_server.client(Role.OPERATOR, mine) as scoped, people_server.client(Role.OPERATOR) as ci:
         for client, name in ((scoped, mine), (ci, theirs), (ci, mine)):
             done = client.post(f"/v1/deployments/{name}/scale", json={"desired_replicas": 4}, headers=key)
             assert (done.status_code, "idempotency-replayed" in done.headers) == (200, False)
 
 
-def test_a_scoped_token_learns_no_other_name_and_takes_nothing_of_everybody(people: People) -> None:
-    mine, theirs = (make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name for _ in range(2))
-    with people.client(Role.ADMIN, mine) as scoped, people.client(Role.ADMIN) as admin:
+def test_a_scoped_token_learns_no_other_name_and_takes_nothing_of_everybody(people_server: People) -> None:
+    mine, theirs = (make_deployment(people_server.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name for _ in range(2))
+    with people_server.client(Role.ADMIN, mine) as scoped, people_server.client(Role.ADMIN) as admin:
         host = f"{uuid4().hex[:6]}.example.com"
         assert admin.put(f"/v1/deployments/{theirs}/traffic", json={"hosts": [host]}).status_code == 200
         document = {"documents": [{"deployment": mine, "traffic": {"hosts": [host]}}]}
@@ -167,13 +167,13 @@ def test_a_scoped_token_learns_no_other_name_and_takes_nothing_of_everybody(peop
     ids=str,
 )
 def test_a_scoped_token_takes_no_part_of_what_another_deployment_is_reached_by(
-    people: People, settings: dict[str, Any]
+    people_server: People, settings: dict[str, Any]
 ) -> None:
     """Whether it has it now, or only its name says so."""
-    mine, theirs = (make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name for _ in range(2))
+    mine, theirs = (make_deployment(people_server.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name for _ in range(2))
     taken = {"hosts": [f"{theirs}.example.com", f"*.any.{theirs}.example.com"], "path_prefix": f"/of/{theirs}/"}
     wanted = json.loads(json.dumps(settings).replace("{theirs}", theirs))
-    with people.client(Role.ADMIN, mine) as scoped, people.client(Role.ADMIN) as admin:
+    with people_server.client(Role.ADMIN, mine) as scoped, people_server.client(Role.ADMIN) as admin:
         assert admin.put(f"/v1/deployments/{theirs}/traffic", json=taken).status_code == 200
         before = scoped.get(f"/v1/deployments/{mine}/traffic").json()
         for refused in (
@@ -184,15 +184,15 @@ def test_a_scoped_token_takes_no_part_of_what_another_deployment_is_reached_by(
         assert scoped.get(f"/v1/deployments/{mine}/traffic").json() == before
         own = {"path_prefix": f"/{mine}/login/", "hosts": [f"login.{mine}.localhost"]}
         assert scoped.put(f"/v1/deployments/{mine}/traffic", json=own).status_code == 200
-        with people.client(Role.ADMIN, mine, theirs) as both:
+        with people_server.client(Role.ADMIN, mine, theirs) as both:
             assert both.put(f"/v1/deployments/{mine}/traffic", json=wanted).status_code == 200
 
 
-def test_a_releaser_steers_what_there_is_and_lets_nothing_run_that_is_of_its_making(people: People) -> None:
-    name = make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name
-    before = rows(people)
+def test_a_releaser_steers_what_there_is_and_lets_nothing_run_that_is_of_its_making(people_server: People) -> None:
+    name = make_deployment(people_server.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name
+    before = rows(people_server)
     stolen = {"command": ["sh", "-c", "cat $ROLLWAY_HOME/stack.json"]}
-    with people.client(Role.RELEASER, name) as thief:
+    with people_server.client(Role.RELEASER, name) as thief:
         for path, body in (
             (f"/v1/deployments/{name}/revisions", {"name": "mine", "spec": stolen}),
             (f"/v1/deployments/{name}/rolling-update", stolen),
@@ -202,15 +202,15 @@ def test_a_releaser_steers_what_there_is_and_lets_nothing_run_that_is_of_its_mak
         ):
             refused = thief.post(path, json=body)
             assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed"), path
-        assert rows(people) == before
+        assert rows(people_server) == before
         assert thief.post(f"/v1/deployments/{name}/scale", json={"desired_replicas": 4}).status_code == 200
     steers = {write.command.door.verb for write in WRITES if write.role is Role.RELEASER}
     assert steers == {"activate", "pause", "resume", "promote", "abort", "undo", "retry", "restart", "scale"}
 
 
-def test_hosts_are_for_those_who_may_see_all_deployments(people: People) -> None:
+def test_hosts_are_for_those_who_may_see_all_deployments(people_server: People) -> None:
     shown = {}
     for whose in ((), ("web",)):
-        with logged_in(people, Role.VIEWER, *whose) as (client, _):
+        with logged_in(people_server, Role.VIEWER, *whose) as (client, _):
             shown[whose] = client.get("/v1/hosts").status_code, '<a href="/hosts" hidden>' in client.get("/").text
     assert shown == {(): (200, False), ("web",): (403, True)}

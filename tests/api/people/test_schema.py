@@ -49,16 +49,16 @@ OPERATIONS = [
 
 
 @pytest.fixture(scope="module")
-def secrets(people: People) -> dict[Role, str]:
-    make_deployment(people.engine, "■■■", name="rests", status=READY)
-    make_deployment(people.engine, "■■|◇", name="rolls", status=PROVISIONING)
-    return {role: people.token(role) for role in Role}
+def secrets(people_server: People) -> dict[Role, str]:
+    make_deployment(people_server.engine, "■■■", name="rests", status=READY)
+    make_deployment(people_server.engine, "■■|◇", name="rolls", status=PROVISIONING)
+    return {role: people_server.token(role) for role in Role}
 
 
 @pytest.mark.parametrize("mode", GenerationMode, ids=str)
 @pytest.mark.parametrize("role", Role)
 def test_no_request_is_a_fault_and_every_answer_is_as_described(
-    people: People, secrets: dict[Role, str], role: Role, mode: GenerationMode
+    people_server: People, secrets: dict[Role, str], role: Role, mode: GenerationMode
 ) -> None:
     cases: st.SearchStrategy[Any] = st.one_of([operation.as_strategy(mode) for operation in OPERATIONS])
     checks = CHECKS if mode is GenerationMode.POSITIVE else [*CHECKS, negative_data_rejection]
@@ -76,7 +76,7 @@ def test_no_request_is_a_fault_and_every_answer_is_as_described(
             and "destroy" not in case.path
         ):
             case.path_parameters["deployment"] = name
-        response = case.call(base_url=people.server.url, headers=shown, timeout=PATIENCE_SECONDS)
+        response = case.call(base_url=people_server.server.url, headers=shown, timeout=PATIENCE_SECONDS)
         ANSWERED[f"{role} {mode.value} {response.status_code}"] += 1
         sent = parse_qsl(urlsplit(response.request.url).query, keep_blank_values=True)
         is_whole = set(case.query or ()) <= {name for name, _ in sent}

@@ -36,10 +36,10 @@ def test_a_proxy_tells_what_it_has_counted_on_the_host_that_its_stream_comes_fro
 
 
 def test_where_a_proxy_tells_what_it_has_counted_is_noted(
-    shared: tuple[EdgeRoutes, Process], web: Made, node: Node
+    shared_server: tuple[EdgeRoutes, Process], web: Made, node: Node
 ) -> None:
     def noted() -> str | None:
-        rows = read(shared[0].engine, "SELECT stats_address FROM proxies WHERE node_id = %s", node.id)
+        rows = read(shared_server[0].engine, "SELECT stats_address FROM proxies WHERE node_id = %s", node.id)
         return rows[0]["stats_address"] if rows else "no proxy"
 
     node.stats_port = 9902

@@ -48,13 +48,13 @@ async def cut_and_mended(network: Forwarder, url: str, client: redis.Redis) -> N
 
 
 def test_a_line_that_keeps_its_connections_and_forwards_nothing_is_noticed_and_made_anew(
-    redis_url: str, client: redis.Redis
+    redis_url: str, redis_client: redis.Redis
 ) -> None:
     there = urlsplit(redis_url)
     assert there.port
     with forwarder(there.port) as network:
         url = redis_url.replace(f":{there.port}", f":{network.port}")
-        asyncio.run(cut_and_mended(network, url, client))
+        asyncio.run(cut_and_mended(network, url, redis_client))
 
 
 READ_FOR_SECONDS = 3.2

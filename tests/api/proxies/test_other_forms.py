@@ -49,8 +49,8 @@ def test_traefik_acknowledges_a_table_by_a_poll_that_comes_after_its_throttle(ro
     eventually(lambda: routes.released(web.routes[1]))
 
 
-def test_prometheus_reads_and_nobody_waits_for_it(shared: tuple[EdgeRoutes, Process], web: Made) -> None:
-    routes, api = shared
+def test_prometheus_reads_and_nobody_waits_for_it(shared_server: tuple[EdgeRoutes, Process], web: Made) -> None:
+    routes, api = shared_server
     answer = plain_http.get(f"{api.url}/prometheus/targets", params=with_token("prometheus"))
     assert "prometheus" not in [proxy.node_id for proxy in in_transaction(routes.engine, list_proxies)]
     assert answer.headers["content-type"] == "application/json"
@@ -58,8 +58,8 @@ def test_prometheus_reads_and_nobody_waits_for_it(shared: tuple[EdgeRoutes, Proc
     assert len(own) == 3
 
 
-def test_health_names_what_is_served_and_what_is_away(shared: tuple[EdgeRoutes, Process]) -> None:
-    eventually(lambda: plain_http.get(f"{shared[1].url}/healthz").json()["redis"] == "ok")
-    health = plain_http.get(f"{shared[1].url}/healthz").json()
+def test_health_names_what_is_served_and_what_is_away(shared_server: tuple[EdgeRoutes, Process]) -> None:
+    eventually(lambda: plain_http.get(f"{shared_server[1].url}/healthz").json()["redis"] == "ok")
+    health = plain_http.get(f"{shared_server[1].url}/healthz").json()
     assert (health["status"], health["postgres"], len(health["table_version"])) == ("ok", "ok", 16)
     assert health["table_age_seconds"] < 5

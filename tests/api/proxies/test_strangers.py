@@ -56,56 +56,58 @@ def meanwhile(*asking: Callable[[], object]) -> Iterator[None]:
             future.result()
 
 
-def test_a_request_without_its_token_is_refused_with_a_sentence_and_nothing_is_noted(edge: Edge) -> None:
+def test_a_request_without_its_token_is_refused_with_a_sentence_and_nothing_is_noted(envoy_edge: Edge) -> None:
     of_another = token_of("edge-2", KEY)
-    code, sentence = refusal(edge.api, "edge-3", "")
+    code, sentence = refusal(envoy_edge.api, "edge-3", "")
     assert (code, "proxy-token" in sentence) == (grpc.StatusCode.UNAUTHENTICATED, True)
-    code, sentence = refusal(edge.api, "edge-3", of_another)
+    code, sentence = refusal(envoy_edge.api, "edge-3", of_another)
     assert (code, "another id" in sentence) == (grpc.StatusCode.PERMISSION_DENIED, True)
     for path in PAGES:
-        assert plain_http.get(f"{edge.api.url}{path}", params={"node": "edge-3"}).status_code == 401
+        assert plain_http.get(f"{envoy_edge.api.url}{path}", params={"node": "edge-3"}).status_code == 401
         asked = {"node": "edge-3", "token": of_another}
-        assert plain_http.get(f"{edge.api.url}{path}", params=asked).status_code == 403
+        assert plain_http.get(f"{envoy_edge.api.url}{path}", params=asked).status_code == 403
         allowed = {**with_token("edge-3"), "poll_seconds": "0.1"}
-        assert plain_http.get(f"{edge.api.url}{path}", params=allowed).status_code == 200
-    eventually(lambda: "edge-3" in edge.known())  # by its /traefik, with the token
-    assert "edge-2" not in edge.known()
-    told = plain_http.get(f"{edge.api.url}/metrics").text
+        assert plain_http.get(f"{envoy_edge.api.url}{path}", params=allowed).status_code == 200
+    eventually(lambda: "edge-3" in envoy_edge.known())  # by its /traefik, with the token
+    assert "edge-2" not in envoy_edge.known()
+    told = plain_http.get(f"{envoy_edge.api.url}/metrics").text
     assert "rollway_strangers_refused_total" in told
     assert "edge-3" not in told
 
 
-def test_a_forger_neither_delays_nor_releases_a_drain(edge: Edge, many: Made) -> None:
-    usual = max(edge.seconds_of_a_drain(route) for route in many.routes[:3])
+def test_a_forger_neither_delays_nor_releases_a_drain(envoy_edge: Edge, eight_replicas: Made) -> None:
+    usual = max(envoy_edge.seconds_of_a_drain(route) for route in eight_replicas.routes[:3])
     forged = [
-        lambda: refusal(edge.api, "edge-1", token_of("edge-9", KEY), "1"),
-        lambda: plain_http.get(f"{edge.api.url}/traefik", params={"node": "edge-1"}),
-        lambda: plain_http.get(f"{edge.api.url}/traefik", params={"node": "ghost", "poll_seconds": 60}),
+        lambda: refusal(envoy_edge.api, "edge-1", token_of("edge-9", KEY), "1"),
+        lambda: plain_http.get(f"{envoy_edge.api.url}/traefik", params={"node": "edge-1"}),
+        lambda: plain_http.get(f"{envoy_edge.api.url}/traefik", params={"node": "ghost", "poll_seconds": 60}),
     ]
     with meanwhile(*forged):
-        assert max(edge.seconds_of_a_drain(route) for route in many.routes[3:6]) < 20 * usual + 1
-        edge.envoy.freeze()
+        assert max(envoy_edge.seconds_of_a_drain(route) for route in eight_replicas.routes[3:6]) < 20 * usual + 1
+        envoy_edge.envoy.freeze()
         try:
-            edge.routes.drain(many.routes[6])
+            envoy_edge.routes.drain(eight_replicas.routes[6])
             time.sleep(1)
-            assert not edge.routes.released(many.routes[6]), "only the Envoy itself can acknowledge"
+            assert not envoy_edge.routes.released(eight_replicas.routes[6]), "only the Envoy itself can acknowledge"
         finally:
-            edge.envoy.thaw()
-    eventually(lambda: edge.routes.released(many.routes[6]))
-    assert "ghost" not in edge.known()
+            envoy_edge.envoy.thaw()
+    eventually(lambda: envoy_edge.routes.released(eight_replicas.routes[6]))
+    assert "ghost" not in envoy_edge.known()
 
 
-def test_the_id_of_an_envoy_is_no_id_for_traefik(edge: Edge, many: Made) -> None:
-    answer = plain_http.get(f"{edge.api.url}/traefik", params=with_token("edge-1"))
+def test_the_id_of_an_envoy_is_no_id_for_traefik(envoy_edge: Edge, eight_replicas: Made) -> None:
+    answer = plain_http.get(f"{envoy_edge.api.url}/traefik", params=with_token("edge-1"))
     assert (answer.status_code, "of an Envoy" in answer.json()["detail"]) == (409, True)
-    edge.seconds_of_a_drain(many.routes[0])
+    envoy_edge.seconds_of_a_drain(eight_replicas.routes[0])
     for field, value in (("poll_seconds", "61"), ("throttle_seconds", "61"), ("throttle_seconds", "nan")):
-        wrong = plain_http.get(f"{edge.api.url}/traefik", params={**with_token("t"), field: value})
+        wrong = plain_http.get(f"{envoy_edge.api.url}/traefik", params={**with_token("t"), field: value})
         assert (wrong.status_code, wrong.json()["detail"].partition(":")[0]) == (422, field)
 
 
-def test_no_pages_of_the_framework_are_served(edge: Edge) -> None:
-    statuses = [plain_http.get(f"{edge.api.url}{path}").status_code for path in ("/docs", "/redoc", "/openapi.json")]
+def test_no_pages_of_the_framework_are_served(envoy_edge: Edge) -> None:
+    statuses = [
+        plain_http.get(f"{envoy_edge.api.url}{path}").status_code for path in ("/docs", "/redoc", "/openapi.json")
+    ]
     assert statuses == [404, 404, 404]
 
 
@@ -124,13 +126,13 @@ def test_a_server_that_other_machines_reach_does_not_start_without_a_key() -> No
     assert done.stderr.startswith("ROLLWAY_PROXY_KEY is not set, and other machines reach 0.0.0.0: set it to a secret")
 
 
-def test_an_envoy_that_is_refused_does_not_ask_on_at_once(edge: Edge, tmp_path: Path) -> None:
-    stranger = envoy_process(edge.api, tmp_path, "edge-4")
+def test_an_envoy_that_is_refused_does_not_ask_on_at_once(envoy_edge: Edge, tmp_path: Path) -> None:
+    stranger = envoy_process(envoy_edge.api, tmp_path, "edge-4")
     config = tmp_path / "edge-4.yaml"
     config.write_text(config.read_text().replace(token_of("edge-4", KEY), token_of("edge-4", "another key")))
 
     def refused() -> float:
-        told = plain_http.get(f"{edge.api.url}/metrics").text
+        told = plain_http.get(f"{envoy_edge.api.url}/metrics").text
         return float(told.partition("\nrollway_strangers_refused_total ")[2].split()[0])
 
     before = refused()
@@ -143,12 +145,12 @@ def test_an_envoy_that_is_refused_does_not_ask_on_at_once(edge: Edge, tmp_path: 
         stranger.end(kill=True)
 
 
-def test_two_envoys_with_one_id_are_noticed(edge: Edge, tmp_path: Path) -> None:
-    second = envoy_process(edge.api, tmp_path, "edge-1")
+def test_two_envoys_with_one_id_are_noticed(envoy_edge: Edge, tmp_path: Path) -> None:
+    second = envoy_process(envoy_edge.api, tmp_path, "edge-1")
 
     def is_noticed() -> bool:
-        edge.make("■", "127.0.0.1:1")  # a cluster more, which both ask for at once
-        found = in_transaction(edge.routes.engine, list_proxies)
+        envoy_edge.make("■", "127.0.0.1:1")  # a cluster more, which both ask for at once
+        found = in_transaction(envoy_edge.routes.engine, list_proxies)
         return any(proxy.is_doubled for proxy in found if proxy.node_id == "edge-1")
 
     with running(second):

@@ -39,13 +39,13 @@ def until(node: Node, is_it: Callable[[Told], bool]) -> Told:
 
 
 def test_a_proxy_is_told_at_once_and_then_of_what_changes(
-    shared: tuple[EdgeRoutes, Process], web: Made, node: Node
+    shared_server: tuple[EdgeRoutes, Process], web: Made, node: Node
 ) -> None:
     node.ask(ENDPOINTS, web.name)
     first = node.hear()
     assert (set(first.resources), replicas_of(first, web.name)) == ({web.name}, 3)
     node.accept(first)
-    shared[0].drain(web.routes[0])
+    shared_server[0].drain(web.routes[0])
     assert replicas_of(node.hear(), web.name) == 2
 
 
@@ -92,17 +92,17 @@ def _status(url: str) -> int | None:
 
 
 def test_what_a_proxy_refuses_is_told_again_and_counted_and_named(
-    shared: tuple[EdgeRoutes, Process], web: Made, node: Node
+    shared_server: tuple[EdgeRoutes, Process], web: Made, node: Node
 ) -> None:
-    before = metric(shared[1], "rollway_refused_answers_total")
+    before = metric(shared_server[1], "rollway_refused_answers_total")
     node.ask(ENDPOINTS, web.name)
     node.refuse(node.hear(), "the port is odd")
     again = node.hear()
     assert set(again.resources) == {web.name}
     node.refuse(again, "the port is odd")
-    eventually(lambda: metric(shared[1], "rollway_refused_answers_total") == before + 2)
-    assert "the port is odd" in shared[1].log.read_text()
-    shared[0].drain(web.routes[1])  # something else is tried at once
+    eventually(lambda: metric(shared_server[1], "rollway_refused_answers_total") == before + 2)
+    assert "the port is odd" in shared_server[1].log.read_text()
+    shared_server[0].drain(web.routes[1])  # something else is tried at once
     assert replicas_of(until(node, lambda told: replicas_of(told, web.name) == 2), web.name) == 2
 
 
@@ -113,22 +113,22 @@ def test_a_proxy_that_comes_back_with_what_another_server_told_it_is_told_the_ne
 
 
 def test_a_proxy_that_comes_back_with_what_it_has_is_told_nothing_of_it(
-    shared: tuple[EdgeRoutes, Process], web: Made, node: Node
+    shared_server: tuple[EdgeRoutes, Process], web: Made, node: Node
 ) -> None:
     node.take_all()
     node.open()
     node.ask(CLUSTERS)
     node.ask(ENDPOINTS, *node.held[CLUSTERS])
     node.ask(ROUTES, "rollway")
-    shared[0].drain(web.routes[0])
+    shared_server[0].drain(web.routes[0])
     assert until(node, lambda told: told.kind is ENDPOINTS).versions.keys() == {web.name}
 
 
 def test_the_stream_of_a_proxy_that_hangs_up_ends_at_once(
-    shared: tuple[EdgeRoutes, Process], web: Made, node: Node
+    shared_server: tuple[EdgeRoutes, Process], web: Made, node: Node
 ) -> None:
     def streams() -> float:
-        return metric(shared[1], "rollway_proxy_streams")
+        return metric(shared_server[1], "rollway_proxy_streams")
 
     eventually(lambda: streams() == 0, what="those of the tests before to have ended")
     node.ask(ENDPOINTS, web.name)
@@ -143,13 +143,13 @@ def test_the_stream_of_a_proxy_that_hangs_up_ends_at_once(
     [b"\xff\xff\xff", b"", DiscoveryRequest(type_url=TYPE_URLS[CLUSTERS]).SerializeToString()],
 )
 def test_what_is_no_request_ends_its_own_stream_alone(
-    shared: tuple[EdgeRoutes, Process], web: Made, node: Node, body: bytes
+    shared_server: tuple[EdgeRoutes, Process], web: Made, node: Node, body: bytes
 ) -> None:
     node.ask(ENDPOINTS, web.name)
     node.accept(node.hear())
-    with Node(shared[1]) as other, pytest.raises(grpc.RpcError):
+    with Node(shared_server[1]) as other, pytest.raises(grpc.RpcError):
         other.send_bytes(body)
-    shared[0].drain(web.routes[0])
+    shared_server[0].drain(web.routes[0])
     assert replicas_of(node.hear(), web.name) == 2
 
 
@@ -161,18 +161,18 @@ def test_a_request_that_is_too_large_is_refused(node: Node) -> None:
 
 
 def test_a_stream_that_names_more_and_more_ends_and_no_other_does(
-    shared: tuple[EdgeRoutes, Process], web: Made, node: Node
+    shared_server: tuple[EdgeRoutes, Process], web: Made, node: Node
 ) -> None:
     node.ask(ENDPOINTS, web.name)
     node.accept(node.hear())
-    with Node(shared[1]) as endless:
+    with Node(shared_server[1]) as endless:
         for part in range(3):
             endless.ask(ENDPOINTS, *[f"{part}-{number}" for number in range(MOST_NAMES // 3 + 1)])
         with pytest.raises(grpc.RpcError) as refused:
             endless.hear()
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert refused.value.details() == "A stream may name 50,000 endpoints at most, and this one names more."
-    shared[0].drain(web.routes[0])
+    shared_server[0].drain(web.routes[0])
     assert replicas_of(node.hear(), web.name) == 2
 
 

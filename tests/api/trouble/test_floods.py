@@ -22,7 +22,7 @@ WHOLE = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
-def edge(module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+def narrow_edge(module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     """One whose server may open 1,024 files, as the usual limit is."""
     folder = tmp_path_factory.mktemp("edge")
     api = api_process(module_database, module_redis, folder)
@@ -62,18 +62,18 @@ def is_closed(client: socket.socket) -> bool:
 
 @pytest.mark.parametrize("first_bytes", [HALF, HALF + b"content-length: 500\r\n\r\n{", WHOLE])
 def test_as_many_connections_as_there_are_files_disturb_no_acknowledgement(
-    edge: Edge, many: Made, first_bytes: bytes
+    narrow_edge: Edge, eight_replicas: Made, first_bytes: bytes
 ) -> None:
-    usual = max(edge.seconds_of_a_drain(route) for route in many.routes[:2])
-    with connections(edge.api, first_bytes) as opened:
-        assert max(edge.seconds_of_a_drain(route) for route in many.routes[2:5]) < 20 * usual + 1
-        assert plain_http.get(f"{edge.api.url}/healthz").status_code == 200
+    usual = max(narrow_edge.seconds_of_a_drain(route) for route in eight_replicas.routes[:2])
+    with connections(narrow_edge.api, first_bytes) as opened:
+        assert max(narrow_edge.seconds_of_a_drain(route) for route in eight_replicas.routes[2:5]) < 20 * usual + 1
+        assert plain_http.get(f"{narrow_edge.api.url}/healthz").status_code == 200
         eventually(lambda: sum(is_closed(client) for client in opened) >= MANY - FILES // 2)
-    assert "out of system resource" not in edge.api.log.read_text()
+    assert "out of system resource" not in narrow_edge.api.log.read_text()
 
 
-def test_who_sends_half_a_request_is_left_after_a_while_however_slowly_it_goes_on(edge: Edge) -> None:
-    with socket.create_connection(("127.0.0.1", edge.api.port)) as client:
+def test_who_sends_half_a_request_is_left_after_a_while_however_slowly_it_goes_on(narrow_edge: Edge) -> None:
+    with socket.create_connection(("127.0.0.1", narrow_edge.api.port)) as client:
         client.sendall(HALF)
 
         def drips() -> bool:
@@ -84,12 +84,12 @@ def test_who_sends_half_a_request_is_left_after_a_while_however_slowly_it_goes_o
         eventually(drips)
 
 
-def test_a_huge_body_is_refused_before_it_is_read(edge: Edge, many: Made) -> None:
-    usual = max(edge.seconds_of_a_drain(route) for route in many.routes[:2])
+def test_a_huge_body_is_refused_before_it_is_read(narrow_edge: Edge, eight_replicas: Made) -> None:
+    usual = max(narrow_edge.seconds_of_a_drain(route) for route in eight_replicas.routes[:2])
     size = 50 * 2**20
     head = HALF + f"content-length: {size}\r\n\r\n".encode()
     for start in (head, HALF + b"transfer-encoding: chunked\r\n\r\n" + f"{size:x}\r\n".encode()):
-        with socket.create_connection(("127.0.0.1", edge.api.port), timeout=10) as client:
+        with socket.create_connection(("127.0.0.1", narrow_edge.api.port), timeout=10) as client:
             client.sendall(start)
             with suppress(OSError):
                 for _ in range(16):
@@ -97,13 +97,13 @@ def test_a_huge_body_is_refused_before_it_is_read(edge: Edge, many: Made) -> Non
             with suppress(ConnectionResetError):
                 assert b" 413 " in client.recv(100)
             eventually(lambda: is_closed(client))
-    assert max(edge.seconds_of_a_drain(route) for route in many.routes[2:4]) < 20 * usual + 1
-    assert edge.api.process is not None
-    resident = Path(f"/proc/{edge.api.process.pid}/status").read_text()
+    assert max(narrow_edge.seconds_of_a_drain(route) for route in eight_replicas.routes[2:4]) < 20 * usual + 1
+    assert narrow_edge.api.process is not None
+    resident = Path(f"/proc/{narrow_edge.api.process.pid}/status").read_text()
     assert int(resident.partition("VmHWM:")[2].split()[0]) < 400_000
 
 
-def test_a_server_may_open_as_many_files_as_the_system_lets_it(edge: Edge) -> None:
-    assert edge.api.process is not None
-    soft, hard = resource.prlimit(edge.api.process.pid, resource.RLIMIT_NOFILE)
+def test_a_server_may_open_as_many_files_as_the_system_lets_it(narrow_edge: Edge) -> None:
+    assert narrow_edge.api.process is not None
+    soft, hard = resource.prlimit(narrow_edge.api.process.pid, resource.RLIMIT_NOFILE)
     assert soft == hard

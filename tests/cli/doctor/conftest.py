@@ -53,7 +53,7 @@ def host(engine: Engine) -> str:
 
 
 @pytest.fixture
-def fleet(engine: Engine, host: str) -> Engine:
+def healthy_installation(engine: Engine, host: str) -> Engine:
     """A deployment at rest and one in a rollout, replicas with addresses of their own, receipts, and an event."""
     for name, picture, status in (("web", "■■■", READY), ("api", "■■■|", PROVISIONING)):
         make_deployment(engine, picture, name=name, status=status)

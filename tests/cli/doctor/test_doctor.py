@@ -31,7 +31,7 @@ def test_every_question_names_commands_and_a_metric_that_there_are() -> None:
     assert [question.asks for question in QUESTIONS if not question.asks.endswith("?")] == []
 
 
-@pytest.mark.usefixtures("fleet")
+@pytest.mark.usefixtures("healthy_installation")
 def test_where_all_is_well_every_question_finds_nothing(rollway: Rollway) -> None:
     told = json.loads(rollway("doctor", "--json").out)
     assert told["ok"] is True
@@ -64,7 +64,7 @@ def test_what_is_impossible_makes_doctor_fail_with_what_mends_it(rollway: Rollwa
     }
 
 
-@pytest.mark.usefixtures("fleet")
+@pytest.mark.usefixtures("healthy_installation")
 def test_who_holds_up_all_starts_of_this_machine_is_named(rollway: Rollway) -> None:
     with RecordFolder(find_home(os.environ).root).locked():
         sentence = f"process {os.getpid()} "

@@ -89,8 +89,8 @@ PLANTED = [
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.says)
-def test_what_should_not_last_is_told(rollway: Rollway, fleet: Engine, planted: Planted) -> None:
-    write(fleet, planted.statement)
+def test_what_should_not_last_is_told(rollway: Rollway, healthy_installation: Engine, planted: Planted) -> None:
+    write(healthy_installation, planted.statement)
     said = rollway("doctor")
     assert (said.code, planted.says in said.out) == (planted.exit, True), said.out
     found = [row["found"] for row in json.loads(rollway("doctor", "--json").out)["asked"] if row["found"]]
@@ -116,22 +116,27 @@ SOUND: list[LiteralString] = [
 
 
 @pytest.mark.parametrize("statement", SOUND)
-def test_what_is_within_bounds_is_no_fault(rollway: Rollway, fleet: Engine, statement: LiteralString) -> None:
-    write(fleet, statement)
+def test_what_is_within_bounds_is_no_fault(
+    rollway: Rollway, healthy_installation: Engine, statement: LiteralString
+) -> None:
+    write(healthy_installation, statement)
     told = json.loads(rollway("doctor", "--json").out)
     assert {row["question"] for row in told["asked"] if row["found"]} <= {
         "Has every subscription been told of its events?"
     }
 
 
-def test_replicas_on_a_host_that_nobody_knows_are_ended_with_it(rollway: Rollway, fleet: Engine) -> None:
-    write(fleet, "UPDATE routes SET host = 'nowhere' WHERE id IN (SELECT id FROM routes ORDER BY id LIMIT 2)")
-    ask(fleet, "forget_host", host="nowhere")
+def test_replicas_on_a_host_that_nobody_knows_are_ended_with_it(rollway: Rollway, healthy_installation: Engine) -> None:
+    write(
+        healthy_installation,
+        "UPDATE routes SET host = 'nowhere' WHERE id IN (SELECT id FROM routes ORDER BY id LIMIT 2)",
+    )
+    ask(healthy_installation, "forget_host", host="nowhere")
     assert "nowhere" not in rollway("doctor").out
 
 
-def test_what_nobody_looks_at_is_looked_at_when_it_is_scaled(rollway: Rollway, fleet: Engine) -> None:
-    write(fleet, "UPDATE deployments SET due_at = '2099-01-01' WHERE name = 'web'")
+def test_what_nobody_looks_at_is_looked_at_when_it_is_scaled(rollway: Rollway, healthy_installation: Engine) -> None:
+    write(healthy_installation, "UPDATE deployments SET due_at = '2099-01-01' WHERE name = 'web'")
     assert rollway("doctor").code == ExitCode.REFUSED
-    ask(fleet, "scale", deployment="web", desired_replicas=3)
+    ask(healthy_installation, "scale", deployment="web", desired_replicas=3)
     assert rollway("doctor").code == ExitCode.DONE

@@ -133,14 +133,14 @@ def test_a_rollout_goes_on_where_its_last_step_cannot_be_told(engine: Engine) ->
     assert last["whole_step"] is None
 
 
-def test_the_release_before_finds_every_step_whole(empty: Engine) -> None:
-    upgrade(empty)
-    made, seen = large(empty)
-    found = told(empty, made.rollout_id)
-    with empty.connect() as connection:
+def test_the_release_before_finds_every_step_whole(empty_engine: Engine) -> None:
+    upgrade(empty_engine)
+    made, seen = large(empty_engine)
+    found = told(empty_engine, made.rollout_id)
+    with empty_engine.connect() as connection:
         config = configuration()
         config.attributes["connection"] = connection
         command.downgrade(config, "-1")
-    kept = read(empty, "SELECT inputs FROM rollout_steps ORDER BY step_no")
+    kept = read(empty_engine, "SELECT inputs FROM rollout_steps ORDER BY step_no")
     assert [row["inputs"]["deployment"] for row in kept] == seen
     assert [row["inputs"] for row in kept] == [view.inputs for view in found]

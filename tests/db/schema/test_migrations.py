@@ -100,48 +100,48 @@ def test_triggers_write_the_lists_of_statuses_as_every_other_query_does() -> Non
     assert triggers.count("status NOT IN") + triggers.count("status IN") == 3
 
 
-def test_every_migration_can_be_undone_and_done_again(empty: Engine) -> None:
+def test_every_migration_can_be_undone_and_done_again(empty_engine: Engine) -> None:
     left = {}
     for migration in MIGRATIONS:
-        migrate(empty, migration)
-        left[migration] = shape(empty)
+        migrate(empty_engine, migration)
+        left[migration] = shape(empty_engine)
     for migration in reversed(MIGRATIONS):
-        migrate(empty, migration)
-        assert shape(empty) == left[migration], f"back to {migration}"
-    migrate(empty, "head")
-    assert shape(empty) == left[newest()]
-    migrate(empty, "base")
-    assert not any(shape(empty).values())
+        migrate(empty_engine, migration)
+        assert shape(empty_engine) == left[migration], f"back to {migration}"
+    migrate(empty_engine, "head")
+    assert shape(empty_engine) == left[newest()]
+    migrate(empty_engine, "base")
+    assert not any(shape(empty_engine).values())
 
 
-def test_no_migration_writes_a_table_anew_that_the_version_before_reads(empty: Engine) -> None:
+def test_no_migration_writes_a_table_anew_that_the_version_before_reads(empty_engine: Engine) -> None:
     """Who has looked before it commits, and reads after that, would see no row of such a table: callers got 404."""
-    migrate(empty, MIGRATIONS[0])
-    before = read(empty, FILES)
-    migrate(empty, "head")
-    assert [file for file in before if file not in read(empty, FILES)] == []
+    migrate(empty_engine, MIGRATIONS[0])
+    before = read(empty_engine, FILES)
+    migrate(empty_engine, "head")
+    assert [file for file in before if file not in read(empty_engine, FILES)] == []
 
 
-def test_a_migration_waits_for_no_lock_longer_than_its_timeouts(empty: Engine) -> None:
+def test_a_migration_waits_for_no_lock_longer_than_its_timeouts(empty_engine: Engine) -> None:
     seen: set[tuple[str, str]] = set()
 
-    @event.listens_for(empty, "before_cursor_execute")
+    @event.listens_for(empty_engine, "before_cursor_execute")
     def look(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
         if "CREATE TABLE deployments" in statement:
             values = [connection.exec_driver_sql(f"SHOW {name}").fetchone() for name in TIMEOUTS]
             seen.add(tuple(str(value[0]) for value in values if value))  # type: ignore[arg-type]
 
-    migrate(empty, "head")
+    migrate(empty_engine, "head")
     assert seen == {("4s", "1min")}
 
 
 TIMEOUTS = ("lock_timeout", "statement_timeout")
 
 
-def test_of_two_migrations_at_once_one_waits_and_both_end_well(empty: Engine, empty_database: str) -> None:
+def test_of_two_migrations_at_once_one_waits_and_both_end_well(empty_engine: Engine, empty_database: str) -> None:
     environment = {**os.environ, "DATABASE_URL": empty_database}
     upgrade = [sys.executable, "-m", "cli.main", "migrate"]
-    with transaction(empty) as connection:
+    with transaction(empty_engine) as connection:
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('rollway migrations'))")
         both = [
             subprocess.Popen(
@@ -159,8 +159,8 @@ def test_of_two_migrations_at_once_one_waits_and_both_end_well(empty: Engine, em
     for migration in both:
         said, _ = migration.communicate(timeout=30)
         assert migration.returncode == 0, said
-    assert len(read(empty, "SELECT * FROM alembic_version")) == 1
-    assert len(shape(empty)["columns"]) > 80
+    assert len(read(empty_engine, "SELECT * FROM alembic_version")) == 1
+    assert len(shape(empty_engine)["columns"]) > 80
 
 
 def test_every_table_stands_in_the_architecture(engine: Engine) -> None:

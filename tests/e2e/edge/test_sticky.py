@@ -21,8 +21,8 @@ SPEC: dict[str, Any] = {
 """A busy machine makes no replica ill here: its callers would go elsewhere meanwhile, as they should."""
 
 
-def test_each_caller_moves_once_while_all_replicas_are_replaced(running_fleet: Fleet, envoy: str) -> None:
-    fleet, name, url = running_fleet, "stays", f"{envoy}/stays/"
+def test_each_caller_moves_once_while_all_replicas_are_replaced(running_fleet: Fleet, envoy_url: str) -> None:
+    fleet, name, url = running_fleet, "stays", f"{envoy_url}/stays/"
     fleet.ask("create_deployment", deployment=name, desired_replicas=N, policy=POLICY)
     for version in ("1", "2"):
         fleet.ask("add_revision", deployment=name, name=f"v{version}", spec={**SPEC, "env": {"VERSION": version}})

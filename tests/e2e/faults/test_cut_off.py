@@ -76,21 +76,21 @@ def queues_read(fleet: Fleet) -> dict[str, set[str]]:
 
 
 def test_it_rests_until_postgres_is_reached_and_the_others_go_on(
-    cut_off: Fleet, wire: Forwarder, client: redis.Redis
+    cut_off: Fleet, wire: Forwarder, redis_client: redis.Redis
 ) -> None:
     own, all_of_them = {host_queue("west")}, {*SHARED_QUEUES, host_queue("west")}
     taken_by_both = [_scale(cut_off, 4) for _ in range(8)]
     eventually(lambda: queues_read(cut_off).get("worker-west") == own, within=30, what="the host to rest")
     for sent in taken_by_both:
-        assert answer_of(client, sent)["result"]["ok"] is True
+        assert answer_of(redis_client, sent)["result"]["ok"] is True
     for size in range(5, 9):
-        assert answer_of(client, _scale(cut_off, size))["result"]["ok"] is True
+        assert answer_of(redis_client, _scale(cut_off, size))["result"]["ok"] is True
     cut_off.wait_until_ready("web", "v2", 8)
     assert not cut_off.rows("SELECT FROM deployment_history WHERE result = 'error'"), "no deployment is to blame"
     assert "Traceback" not in cut_off.log("worker-east")
     wire.is_forwarding.set()
     eventually(lambda: queues_read(cut_off).get("worker-west") == all_of_them, what="it to work again")
-    assert client.llen(f"{KEY_PREFIX}commands") == 0
+    assert redis_client.llen(f"{KEY_PREFIX}commands") == 0
 
 
 @pytest.fixture
@@ -105,11 +105,11 @@ def cut_off_from_redis(fleet: Fleet, redis_url: str, tmp_path: Path) -> Iterator
 
 
 def test_without_redis_it_gets_no_new_replicas_holds_up_nothing_and_what_it_runs_goes_on(
-    cut_off_from_redis: tuple[Fleet, Forwarder], client: redis.Redis
+    cut_off_from_redis: tuple[Fleet, Forwarder], redis_client: redis.Redis
 ) -> None:
     fleet, wire = cut_off_from_redis
     for size in (5, 4, 5):
-        assert _scaled(fleet, client, size)["result"]["ok"] is True
+        assert _scaled(fleet, redis_client, size)["result"]["ok"] is True
     fleet.wait_until_ready("web", "v2", 5)
     (rollout,) = fleet.rollouts("web")
     assert (rollout["outcome"], rollout["failed_routes"]) == ("completed", 0)

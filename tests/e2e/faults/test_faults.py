@@ -67,7 +67,7 @@ def test_postgres_killed_and_started_again(under_way: Fleet, postgres_server: Em
 
 
 def test_commands_that_arrive_while_postgres_restarts_are_carried_out(
-    fleet: Fleet, client: redis.Redis, postgres_server: EmbeddedServer
+    fleet: Fleet, redis_client: redis.Redis, postgres_server: EmbeddedServer
 ) -> None:
     fleet.start_workers("worker1")
     names = [f"web-{number}" for number in range(6)]
@@ -75,11 +75,11 @@ def test_commands_that_arrive_while_postgres_restarts_are_carried_out(
     postgres_server.stop()
     try:
         sent = [_create(fleet, name) for name in names]
-        assert client.exists(*(f"rollway:celery-task-meta-{task_id}" for task_id in sent)) == 0
+        assert redis_client.exists(*(f"rollway:celery-task-meta-{task_id}" for task_id in sent)) == 0
     finally:
         postgres_server.start()
     for task_id in sent:
-        assert answer_of(client, task_id)["result"]["ok"] is True
+        assert answer_of(redis_client, task_id)["result"]["ok"] is True
     assert {row["name"] for row in fleet.rows("SELECT name FROM deployments")} == {"before", *names}
 
 

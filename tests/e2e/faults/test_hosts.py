@@ -154,17 +154,17 @@ def test_a_host_that_comes_back_stops_what_was_replaced_and_adopts_nothing_twice
 
 
 @pytest.fixture
-def edge(two_hosts: Fleet) -> Iterator[str]:
+def envoy_url(two_hosts: Fleet) -> Iterator[str]:
     """The url of an Envoy before both hosts."""
     with edge_before(two_hosts.database, two_hosts.environment["REDIS_URL"], two_hosts.home) as url:
         yield url
 
 
 def test_a_host_is_emptied_for_its_maintenance_and_no_caller_notices(
-    two_hosts: Fleet, homes: dict[str, Path], edge: str
+    two_hosts: Fleet, homes: dict[str, Path], envoy_url: str
 ) -> None:
     down = "SELECT FROM hosts WHERE down_since IS NOT NULL"
-    with asked(edge, "web") as callers:
+    with asked(envoy_url, "web") as callers:
         two_hosts.ask("drain_host", host="west")
         eventually(lambda: placed(two_hosts) == {("east", "v1"): 4}, what="the other host to have all")
         eventually(lambda: not running_routes(homes["west"]), what="nothing to run there any more")

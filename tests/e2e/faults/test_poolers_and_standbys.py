@@ -107,9 +107,11 @@ def test_a_rollout_goes_through_a_postgres_that_shows_a_certificate_and_a_strang
 
 
 def test_a_rollout_goes_through_a_redis_whose_provider_keeps_commands_to_himself(
-    database: str, redis_url: str, client: redis.Redis, tmp_path: Path
+    database: str, redis_url: str, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
-    client.acl_setuser("tenant", enabled=True, passwords=["+s3cret"], keys=["*"], channels=["*"], commands=ALL_BUT_HIS)
+    redis_client.acl_setuser(
+        "tenant", enabled=True, passwords=["+s3cret"], keys=["*"], channels=["*"], commands=ALL_BUT_HIS
+    )
     theirs = urlsplit(redis_url)
     fleet = Fleet(database, theirs._replace(netloc=f"tenant:s3cret@127.0.0.1:{theirs.port}").geturl(), tmp_path)
     try:
@@ -117,10 +119,10 @@ def test_a_rollout_goes_through_a_redis_whose_provider_keeps_commands_to_himself
         fleet.start_beat()
         fleet.deploy_first(replicas=1)
         assert typed(fleet, "slots", "2").stdout == "2 for each handler\n"
-        assert client.acl_log() == []
+        assert redis_client.acl_log() == []
     finally:
         fleet.end()
-        client.acl_deluser("tenant")
+        redis_client.acl_deluser("tenant")
 
 
 @pytest.fixture

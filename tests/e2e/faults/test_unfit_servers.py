@@ -73,9 +73,9 @@ def test_a_postgres_that_is_too_old_is_named_in_one_sentence_by_all_who_connect(
 
 
 def test_a_redis_that_is_too_old_is_named_in_one_sentence_by_all_who_connect(
-    database: str, redis_url: str, client: redis.Redis, tmp_path: Path
+    database: str, redis_url: str, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
-    version = str(client.info("server")["redis_version"])
+    version = str(redis_client.info("server")["redis_version"])
     older = f"5{version[1:]}"
     with sounding(redis_url, f"redis_version:{version}".encode(), f"redis_version:{older}".encode()) as (url, address):
         environment = {"DATABASE_URL": database, "REDIS_URL": url, "ROLLWAY_HOME": str(tmp_path)}
@@ -88,15 +88,15 @@ def test_a_redis_that_is_too_old_is_named_in_one_sentence_by_all_who_connect(
     }
 
 
-def test_a_redis_that_throws_messages_away_is_warned_of_and_used(fleet: Fleet, client: redis.Redis) -> None:
-    client.config_set("maxmemory-policy", "allkeys-lru")
+def test_a_redis_that_throws_messages_away_is_warned_of_and_used(fleet: Fleet, redis_client: redis.Redis) -> None:
+    redis_client.config_set("maxmemory-policy", "allkeys-lru")
     try:
         fleet.start_beat()
         fleet.ask("create_deployment", deployment="web", desired_replicas=0)
         ended = run(fleet.environment, scale=("cli.main", "scale", "web", "1"))
         eventually(lambda: "maxmemory-policy allkeys-lru" in fleet.log("beat"), what="the warning")
     finally:
-        client.config_set("maxmemory-policy", "noeviction")
+        redis_client.config_set("maxmemory-policy", "noeviction")
     code, _ = ended["scale"]
     assert code == 0
 

@@ -80,16 +80,16 @@ def envoy(api: Process, fleet: Fleet) -> Iterator[HandedOver]:
 
 
 def test_no_request_is_lost_and_rollouts_go_on_while_workers_of_both_versions_work_side_by_side(
-    fleet: Fleet, api: Process, envoy: HandedOver, version_before: Path, client: redis.Redis
+    fleet: Fleet, api: Process, envoy: HandedOver, version_before: Path, redis_client: redis.Redis
 ) -> None:
     apply_with(fleet, "v1", "--wait")
     with _no_request_lost(envoy):
         with _a_step(fleet):
             apply_with(fleet, "v2", STARTUP_SECONDS="2")
-        _send(fleet, client, "pause", "web")
+        _send(fleet, redis_client, "pause", "web")
         fleet.code = ROOT
         run_with(fleet, "cli.main", "migrate")
-        _exchange_worker(fleet, client)
+        _exchange_worker(fleet, redis_client)
         with _api_beside(api, envoy, fleet):
             _steer_from(version_before, fleet)
             fleet.kill("old-beat")
@@ -99,7 +99,7 @@ def test_no_request_is_lost_and_rollouts_go_on_while_workers_of_both_versions_wo
 
     assert [rollout["outcome"] for rollout in fleet.rollouts("web")] == ["completed", "completed"]
     assert [route for name in before.REPLICAS for route in fleet.routes(name, "failed")] == []
-    assert last_aside(client) == []
+    assert last_aside(redis_client) == []
     with psycopg.connect(fleet.database) as connection:
         assert impossible_combinations(connection) == []
     logs = [file.stem for file in fleet.home.glob("*.log")]

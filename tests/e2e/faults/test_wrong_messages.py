@@ -35,7 +35,7 @@ def fleet(module_database: str, module_redis: str, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture
-def client(redis_server: EmbeddedServer) -> Iterator[redis.Redis]:
+def redis_client(redis_server: EmbeddedServer) -> Iterator[redis.Redis]:
     """Of the same Redis, with everything that is in it."""
     with redis.Redis.from_url(redis_server.url) as made:
         yield made
@@ -52,24 +52,24 @@ def ask(client: redis.Redis) -> str:
     return str(message["headers"]["id"])
 
 
-def test_no_message_ends_the_worker_or_holds_up_the_next_one(fleet: Fleet, client: redis.Redis) -> None:
+def test_no_message_ends_the_worker_or_holds_up_the_next_one(fleet: Fleet, redis_client: redis.Redis) -> None:
     pid = fleet.pid("worker1")
-    for number, (wrong, (message, words)) in enumerate(MALFORMED.items(), start=how_many_aside(client) + 1):
-        push(client, message)
-        told = answer_of(client, ask(client))
+    for number, (wrong, (message, words)) in enumerate(MALFORMED.items(), start=how_many_aside(redis_client) + 1):
+        push(redis_client, message)
+        told = answer_of(redis_client, ask(redis_client))
         assert (told["status"], told["result"]["error"]["code"]) == ("SUCCESS", "deployment_not_found"), wrong
-        newest = last_aside(client)[0]
+        newest = last_aside(redis_client)[0]
         assert words in newest.why, wrong
         assert (newest.queue, newest.size) == ("commands", len(message)), wrong
-        assert how_many_aside(client) == number, wrong
+        assert how_many_aside(redis_client) == number, wrong
         assert fleet.pid("worker1") == pid, wrong
-    before = how_many_aside(client)
+    before = how_many_aside(redis_client)
     for queue in ("lifecycle", "routes", "host.here"):
-        push(client, b"{}", queue)
-    eventually(lambda: how_many_aside(client) == before + 3, what="the other queues")
+        push(redis_client, b"{}", queue)
+    eventually(lambda: how_many_aside(redis_client) == before + 3, what="the other queues")
     for broadcast in BROADCASTS.values():
-        client.publish("rollway:/0.celery.pidbox", broadcast)
-    assert answer_of(client, ask(client))["status"] == "SUCCESS"
+        redis_client.publish("rollway:/0.celery.pidbox", broadcast)
+    assert answer_of(redis_client, ask(redis_client))["status"] == "SUCCESS"
     log = fleet.log("worker1")
     assert "a message that does not fit was put aside" in log
     assert "Traceback" not in log
@@ -84,24 +84,24 @@ def test_celery_may_look_at_a_worker_and_not_end_it(fleet: Fleet) -> None:
     assert fleet.is_running("worker1")
 
 
-def test_a_forged_event_of_another_host_ends_no_replica_here(fleet: Fleet, client: redis.Redis) -> None:
+def test_a_forged_event_of_another_host_ends_no_replica_here(fleet: Fleet, redis_client: redis.Redis) -> None:
     fleet.deploy_first(replicas=1)
     before = [process.pid for process in fleet.replica_processes("web")]
     for host in ("elsewhere", "external"):
         for kind in ("sweep", "stop", "start", "probe"):
             body = body_of([[], {"route_lifecycle_type": kind, "host": host}, {}])
-            push(client, raw(body=body, headers__task="rollway.do_route_lifecycle"), "routes")
+            push(redis_client, raw(body=body, headers__task="rollway.do_route_lifecycle"), "routes")
     refused = "raised unexpected: InvalidInputError('host: "
     eventually(lambda: fleet.log("worker1").count(refused) == 5, what="four looks for elsewhere, one sweep of external")
     assert "a replica without a route is ended" not in fleet.log("worker1")
     assert [process.pid for process in fleet.replica_processes("web")] == before != []
 
 
-def test_doctor_says_how_many_messages_were_put_aside_and_why(fleet: Fleet, client: redis.Redis) -> None:
-    count = how_many_aside(client) + KEPT + 1
+def test_doctor_says_how_many_messages_were_put_aside_and_why(fleet: Fleet, redis_client: redis.Redis) -> None:
+    count = how_many_aside(redis_client) + KEPT + 1
     for _ in range(KEPT + 1):
-        push(client, b"hello\x1b[2J")
-    eventually(lambda: how_many_aside(client) == count, what="all to be put aside")
+        push(redis_client, b"hello\x1b[2J")
+    eventually(lambda: how_many_aside(redis_client) == count, what="all to be put aside")
     told = doctor(fleet, "--json")
     aside = json.loads(told.stdout)["aside"]
     assert (told.returncode, aside["count"], len(aside["last"])) == (0, count, KEPT)
@@ -120,7 +120,7 @@ def doctor(fleet: Fleet, *options: str, **variables: str) -> subprocess.Complete
     )
 
 
-def test_missing_and_further_arguments_are_answered(fleet: Fleet, client: redis.Redis) -> None:
+def test_missing_and_further_arguments_are_answered(fleet: Fleet, redis_client: redis.Redis) -> None:
     payload = {"request_id": uuid4().hex, "deployment": "nobody", "desired_replicas": 1}
     deep: Any = {}
     for _ in range(400):
@@ -137,11 +137,11 @@ def test_missing_and_further_arguments_are_answered(fleet: Fleet, client: redis.
     ]
     for arguments in wrong:
         sent = fleet.producer.send_task("rollway.scale", queue="commands", **arguments)
-        told = answer_of(client, sent.id)
+        told = answer_of(redis_client, sent.id)
         assert (told["status"], told["result"]["error"]["code"]) == ("SUCCESS", "invalid_input"), arguments
     large = {**payload, "reason": "x" * 10_000_000}
     for reason, code in ((large, "too_large"), ({"__type__": "uuid", "__value__": 5}, "invalid_input")):
         sent = fleet.producer.send_task("rollway.scale", kwargs={"payload": reason}, queue="commands")
-        assert answer_of(client, sent.id)["result"]["error"]["code"] == code
+        assert answer_of(redis_client, sent.id)["result"]["error"]["code"] == code
     sent = fleet.producer.send_task("rollway.scale", args=[payload], queue="commands")
-    assert answer_of(client, sent.id)["result"]["error"]["code"] == "deployment_not_found"
+    assert answer_of(redis_client, sent.id)["result"]["error"]["code"] == "deployment_not_found"

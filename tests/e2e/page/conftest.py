@@ -20,7 +20,7 @@ def chrome() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def people(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
+def server_beside_fleet(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
     folder = tmp_path_factory.mktemp("people")
     with serving_people(running_fleet.database, running_fleet.environment["REDIS_URL"], folder) as made:
         yield made

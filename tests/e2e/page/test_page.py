@@ -19,11 +19,16 @@ BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
 
 
 def test_a_rollout_is_begun_paused_resumed_and_undone_and_the_page_shows_each(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("shop", 2, CAREFUL)
     running_fleet.add_revision("shop", "v2", STARTUP_SECONDS="8")
-    page = log_in(context, people.server.url, people.token(Role.OPERATOR, name="ann"), "/deployments/shop")
+    page = log_in(
+        context,
+        server_beside_fleet.server.url,
+        server_beside_fleet.token(Role.OPERATOR, name="ann"),
+        "/deployments/shop",
+    )
 
     press(page, "Roll out", "ticket 7", Revision="v2")
     expect(page.get_by_role("heading", name=re.compile("Rollout: v1 → v2"))).to_be_visible()
@@ -45,13 +50,13 @@ def test_a_rollout_is_begun_paused_resumed_and_undone_and_the_page_shows_each(
 
 
 def test_what_waits_for_a_person_stands_on_top_and_is_promoted_and_the_next_one_aborted(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("blue", 1, BLUE_GREEN)
     running_fleet.deploy_first("alpha", 1, CAREFUL)
     for revision in ("v2", "v3"):
         running_fleet.add_revision("blue", revision)
-    fleet = log_in(context, people.server.url, people.token(Role.OPERATOR, name="bob"))
+    fleet = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.OPERATOR, name="bob"))
     expect(fleet.get_by_role("link", name="alpha")).to_be_visible()
     running_fleet.activate("blue", "v2")
     waiting = fleet.get_by_role("region", name="Waits for a person")
@@ -68,12 +73,12 @@ def test_what_waits_for_a_person_stands_on_top_and_is_promoted_and_the_next_one_
 
 
 def test_a_file_is_dropped_looked_at_and_applied_and_its_deployment_updated_and_set_on_the_page(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     program = f"{sys.executable} {ROOT / 'examples' / 'http_service.py'}"
     spec = {"name": "v1", "command": program, "health_check": {"path": "/health", "interval_seconds": 0.2}}
     text = f"deployment: dropped\nreplicas: 1\nrevision: {json.dumps(spec)}\npolicy: {json.dumps(BLUE_GREEN)}"
-    page = log_in(context, people.server.url, people.token(Role.ADMIN, name="eve"))
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.ADMIN, name="eve"))
     dialog = page.get_by_role("dialog")
     page.get_by_role("button", name="Apply").click()
     drop(page, dialog.get_by_label("Documents"), "web.yaml", text)
@@ -101,15 +106,15 @@ def test_a_file_is_dropped_looked_at_and_applied_and_its_deployment_updated_and_
 
 
 def test_ten_tabs_share_one_stream_and_each_is_up_to_date(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("tabs", 1, CAREFUL)
-    first = log_in(context, people.server.url, people.token(Role.VIEWER))
+    first = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER))
     streams: list[str] = []
     context.on("request", lambda request: streams.append(request.url) if "/v1/events" in request.url else None)
     tabs = [first, *(context.new_page() for _ in range(9))]
     for tab in tabs[1:]:
-        tab.goto(people.server.url)
+        tab.goto(server_beside_fleet.server.url)
         tab.get_by_text("live", exact=True).wait_for()
     running_fleet.ask("scale", deployment="tabs", desired_replicas=2)
     for tab in tabs:
@@ -119,10 +124,12 @@ def test_ten_tabs_share_one_stream_and_each_is_up_to_date(
 
 
 def test_focus_and_selection_survive_updates_and_a_page_that_was_away_catches_up(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("focus", 1, CAREFUL)
-    page = log_in(context, people.server.url, people.token(Role.OPERATOR), "/deployments/focus")
+    page = log_in(
+        context, server_beside_fleet.server.url, server_beside_fleet.token(Role.OPERATOR), "/deployments/focus"
+    )
     scale = page.get_by_role("button", name="Scale")
     scale.focus()
     page.evaluate("getSelection().selectAllChildren(document.querySelector('.route code'))")
@@ -139,26 +146,26 @@ def test_focus_and_selection_survive_updates_and_a_page_that_was_away_catches_up
     look_at(page, "visible")
     expect(page.get_by_text("1/1 serving")).to_be_visible()
 
-    people.server.end(kill=True)
+    server_beside_fleet.server.end(kill=True)
     expect(page.get_by_text("no connection, trying again")).to_be_visible()
     running_fleet.ask("scale", deployment="focus", desired_replicas=3)
-    people.server.start()
+    server_beside_fleet.server.start()
     expect(page.get_by_text("3/3 serving")).to_be_visible()
     expect(page.get_by_text("live", exact=True)).to_be_visible()
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_axe_finds_nothing_serious(
-    running_fleet: Fleet, people: People, context: BrowserContext, colours: Literal["light", "dark"]
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext, colours: Literal["light", "dark"]
 ) -> None:
     running_fleet.deploy_first(f"axe-{colours}", 2, CAREFUL)
     running_fleet.add_revision(f"axe-{colours}", "v2", STARTUP_SECONDS="60")
     running_fleet.activate(f"axe-{colours}", "v2")
     page = context.new_page()
     page.emulate_media(color_scheme=colours)
-    page.goto(f"{people.server.url}/login")
+    page.goto(f"{server_beside_fleet.server.url}/login")
     found = [serious(page)]
-    page.get_by_label("Token").fill(people.token(Role.OPERATOR))
+    page.get_by_label("Token").fill(server_beside_fleet.token(Role.OPERATOR))
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("link", name=f"axe-{colours}").wait_for()
     found.append(serious(page))

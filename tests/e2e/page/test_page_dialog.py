@@ -13,10 +13,12 @@ CAREFUL = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailab
 
 
 def test_who_types_asks_for_a_plan_when_he_has_typed_and_not_at_each_key(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("typed", 1, CAREFUL)
-    page = log_in(context, people.server.url, people.token(Role.OPERATOR), "/deployments/typed")
+    page = log_in(
+        context, server_beside_fleet.server.url, server_beside_fleet.token(Role.OPERATOR), "/deployments/typed"
+    )
     asked = list[str]()
     page.get_by_role("button", name="Scale").click()
     dialog = page.get_by_role("dialog")
@@ -30,10 +32,12 @@ def test_who_types_asks_for_a_plan_when_he_has_typed_and_not_at_each_key(
 
 
 def test_a_refusal_is_told_in_the_dialog_and_a_viewer_has_no_buttons(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("quiet", 1, CAREFUL)
-    page = log_in(context, people.server.url, people.token(Role.OPERATOR), "/deployments/quiet")
+    page = log_in(
+        context, server_beside_fleet.server.url, server_beside_fleet.token(Role.OPERATOR), "/deployments/quiet"
+    )
     page.get_by_role("button", name="Restart").focus()
     expect(page.get_by_role("button", name="Undo")).to_have_count(0)  # nothing ran before
     page.keyboard.press("Enter")
@@ -47,10 +51,10 @@ def test_a_refusal_is_told_in_the_dialog_and_a_viewer_has_no_buttons(
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Restart")).to_be_focused()
     page.get_by_role("button", name="Log out").click()
-    page.get_by_label("Token").fill(people.token(Role.VIEWER))
+    page.get_by_label("Token").fill(server_beside_fleet.token(Role.VIEWER))
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("link", name="quiet").click()
     expect(page.get_by_role("heading", name="quiet", exact=True)).to_be_visible()
     expect(page.get_by_role("group", name="What you can do")).to_have_count(0)
-    page.goto(f"{people.server.url}/deployments/no-such")
+    page.goto(f"{server_beside_fleet.server.url}/deployments/no-such")
     expect(page.get_by_text("there is no deployment called no-such")).to_be_visible()

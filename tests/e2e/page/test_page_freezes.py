@@ -13,14 +13,14 @@ HARM = "<img src=x onerror=\"document.title='harm'\">"
 
 
 def test_freezes_and_groups_are_listed_with_who_set_them_and_one_that_is_ended_goes(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     begin, end = "2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"
     running_fleet.ask("set_freeze", freeze="now", deployments=["shop-*"], starts_at=begin, ends_at=end, actor="ann")
     running_fleet.ask("set_freeze", freeze="later", starts_at=end, ends_at="2100-02-01T00:00:00Z", actor="ben")
     running_fleet.ask("set_freeze", freeze="over", starts_at="2019-01-01T00:00:00Z", ends_at=begin, groups=["g"])
     running_fleet.ask("set_group", group="g", deployments=["a", "b"], most_at_once=1, actor="eve", reason=HARM)
-    page = log_in(context, people.server.url, people.token(Role.ADMIN, name="ann"))
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.ADMIN, name="ann"))
     summary = page.get_by_text("3 freezes, 1 on; 1 group")
     summary.focus()
     page.keyboard.press("Enter")
@@ -45,11 +45,11 @@ def test_freezes_and_groups_are_listed_with_who_set_them_and_one_that_is_ended_g
 
 
 def test_who_may_see_some_deployments_alone_sees_no_freezes(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.ask("set_group", group="theirs", deployments=["c"], most_at_once=1)
     with context.expect_event("response", lambda answer: answer.url.endswith("/v1/groups")) as refused:
-        page = log_in(context, people.server.url, people.token(Role.VIEWER, "mine"))
+        page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER, "mine"))
     assert refused.value.status == 403
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     expect(page.locator("#settings")).to_be_empty()

@@ -14,10 +14,10 @@ HARM = "<img src=x onerror=\"document.title='harm'\">"
 
 
 def test_a_host_is_seen_drained_silent_and_down_and_its_clock_and_its_name_are_text(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("placed", 2)
-    page = log_in(context, people.server.url, people.token(Role.VIEWER))
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER))
     page.get_by_role("link", name="Hosts").focus()
     page.keyboard.press("Enter")
     here = page.locator(".host").filter(has_text="here")
@@ -34,7 +34,11 @@ def test_a_host_is_seen_drained_silent_and_down_and_its_clock_and_its_name_are_t
     expect(far.locator(".badge")).to_have_text("silent")
     expect(far.locator(".badge")).to_have_text("down", timeout=60_000)
     expect(page.locator(".host").first).to_contain_text("far-away")
-    write(people.engine, "UPDATE hosts SET name = %s, clock_offset_seconds = -75 WHERE name = 'far-away'", HARM)
+    write(
+        server_beside_fleet.engine,
+        "UPDATE hosts SET name = %s, clock_offset_seconds = -75 WHERE name = 'far-away'",
+        HARM,
+    )
     harm = page.locator(".host").filter(has_text=HARM)
     expect(harm).to_contain_text("clock 1 min 15 s behind")
     expect(page).to_have_title("Hosts · Rollway")
@@ -45,23 +49,23 @@ def test_a_host_is_seen_drained_silent_and_down_and_its_clock_and_its_name_are_t
 
 
 def test_who_may_see_some_deployments_alone_sees_no_hosts(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("mine", 1)
-    page = log_in(context, people.server.url, people.token(Role.VIEWER, "mine"))
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER, "mine"))
     expect(page.get_by_role("link", name="mine")).to_be_visible()
     expect(page.get_by_role("link", name="Hosts")).to_have_count(0)
-    page.goto(f"{people.server.url}/hosts")
+    page.goto(f"{server_beside_fleet.server.url}/hosts")
     expect(page.locator("#hosts .why")).to_be_visible()
     expect(page.locator(".host")).to_have_count(0)
 
 
 def test_a_host_is_emptied_used_again_and_forgotten_beside_its_name_and_a_refusal_is_told(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.start_workers("spare", host="spare")
     running_fleet.start_workers("gone", host="gone")
-    page = log_in(context, people.server.url, people.token(Role.ADMIN, name="eve"), "/hosts")
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.ADMIN, name="eve"), "/hosts")
     spare, gone = (page.locator(".host").filter(has_text=name) for name in ("spare", "gone"))
     expect(spare.get_by_role("button")).to_have_text(["Empty …"])
     answer(page, spare, "Empty")
@@ -90,8 +94,10 @@ def test_a_host_is_emptied_used_again_and_forgotten_beside_its_name_and_a_refusa
 
 
 @pytest.mark.usefixtures("running_fleet")
-def test_who_may_not_steer_hosts_has_no_button_beside_them(people: People, context: BrowserContext) -> None:
-    page = log_in(context, people.server.url, people.token(Role.OPERATOR))
+def test_who_may_not_steer_hosts_has_no_button_beside_them(
+    server_beside_fleet: People, context: BrowserContext
+) -> None:
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.OPERATOR))
     with page.expect_response("**/v1/offered") as offered:
         page.get_by_role("link", name="Hosts").click()
     assert offered.value.ok
@@ -100,9 +106,9 @@ def test_who_may_not_steer_hosts_has_no_button_beside_them(people: People, conte
 
 
 @pytest.mark.usefixtures("running_fleet")
-def test_on_a_telephone_the_head_of_the_page_is_one_row(people: People, context: BrowserContext) -> None:
-    secret = people.token(Role.OPERATOR, name="a-machine-with-a-name-as-long-as-names-are")
-    page = log_in(context, people.server.url, secret, "/hosts")
+def test_on_a_telephone_the_head_of_the_page_is_one_row(server_beside_fleet: People, context: BrowserContext) -> None:
+    secret = server_beside_fleet.token(Role.OPERATOR, name="a-machine-with-a-name-as-long-as-names-are")
+    page = log_in(context, server_beside_fleet.server.url, secret, "/hosts")
     for width in (390, 360):
         page.set_viewport_size({"width": width, "height": 800})
         parts = page.locator("header > *, header form > *:not([type=hidden])").all()

@@ -48,13 +48,15 @@ def talks(fleet: Fleet, name: str, *revisions: str) -> None:
 
 
 def test_a_log_is_text_and_read_on_and_followed_and_stays_when_its_replica_has_ended(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     talks(running_fleet, "talker", "v1", "v2")
-    page = log_in(context, people.server.url, people.token(Role.OPERATOR), "/deployments/talker")
+    page = log_in(
+        context, server_beside_fleet.server.url, server_beside_fleet.token(Role.OPERATOR), "/deployments/talker"
+    )
     expect(page.get_by_text("1/1 serving")).to_be_visible()
     query = "SELECT r.address FROM routes r JOIN deployments d ON d.id = r.deployment_id WHERE d.name = %s"
-    (route,) = read(people.engine, query, "talker")
+    (route,) = read(server_beside_fleet.engine, query, "talker")
     opens = page.get_by_role("button", name="Log of")
     opens.focus()
     page.keyboard.press("Enter")
@@ -88,10 +90,10 @@ def test_a_log_is_text_and_read_on_and_followed_and_stays_when_its_replica_has_e
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.RELEASER])
 def test_who_may_read_no_log_is_offered_none(
-    running_fleet: Fleet, people: People, context: BrowserContext, role: Role
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext, role: Role
 ) -> None:
     name = f"unread-by-{role}"
     talks(running_fleet, name, "v1")
-    page = log_in(context, people.server.url, people.token(role), f"/deployments/{name}")
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(role), f"/deployments/{name}")
     expect(page.get_by_text("1/1 serving")).to_be_visible()
     expect(page.get_by_role("button", name="Log of")).to_have_count(0)

@@ -26,22 +26,22 @@ def rolled_out(fleet: Fleet, name: str) -> None:
 
 
 def test_what_has_answered_nobody_yet_is_told_of_until_it_is_measured_no_longer(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     rolled_out(running_fleet, "proof")
     count = "UPDATE rollouts SET unanswered = %s FROM revisions WHERE revisions.id = to_revision_id AND name = 'v2'"
-    write(people.engine, count, 3)
-    page = log_in(context, people.server.url, people.token(Role.VIEWER), "/deployments/proof")
+    write(server_beside_fleet.engine, count, 3)
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/proof")
     fleet = context.new_page()
-    fleet.goto(people.server.url)
+    fleet.goto(server_beside_fleet.server.url)
     row = fleet.get_by_role("listitem").filter(has_text="proof")
     said = "not proven yet: v2 has answered none of {} requests, and goes back at 20"
     for shown in (page, row):
         expect(shown.get_by_text(said.format(3))).to_be_visible()
-    write(people.engine, count, 5)  # nobody tells of it
+    write(server_beside_fleet.engine, count, 5)  # nobody tells of it
     for shown in (page, row):
         expect(shown.get_by_text(said.format(5))).to_be_visible()
-    write(people.engine, "UPDATE rollouts SET ended_at = ended_at - interval '61 s' WHERE unanswered = 5")
+    write(server_beside_fleet.engine, "UPDATE rollouts SET ended_at = ended_at - interval '61 s' WHERE unanswered = 5")
     for shown in (page, row):
         expect(shown.get_by_text("not proven yet")).to_have_count(0)
     certified = """
@@ -50,8 +50,8 @@ def test_what_has_answered_nobody_yet_is_told_of_until_it_is_measured_no_longer(
                '2031-01-01'
           FROM deployments WHERE name = 'proof'
     """
-    write(people.engine, certified)
-    write(people.engine, """UPDATE deployments SET rules = '{"tls": {}}' WHERE name = 'proof'""")
+    write(server_beside_fleet.engine, certified)
+    write(server_beside_fleet.engine, """UPDATE deployments SET rules = '{"tls": {}}' WHERE name = 'proof'""")
     page.reload()
     expect(page.get_by_text("Reached at proof, proof.localhost, /proof/")).to_contain_text(
         "certificate of proof.example.com until 2031-02-03: the authority is away"
@@ -59,19 +59,25 @@ def test_what_has_answered_nobody_yet_is_told_of_until_it_is_measured_no_longer(
 
 
 def test_the_evidence_of_a_judge_is_drawn_as_curves_and_said_in_words(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     rolled_out(running_fleet, "curves")
     of = "FROM deployments d WHERE d.id = deployment_id AND d.name = 'curves'"
     judged = parse_policy({"strategy": "canary", "spec": {"steps": ["20%"], "judge": {}}}).as_json()
-    write(people.engine, f"UPDATE rollouts SET strategy = 'canary', spec = %s {of}", json.dumps(judged["spec"]))
+    write(
+        server_beside_fleet.engine,
+        f"UPDATE rollouts SET strategy = 'canary', spec = %s {of}",
+        json.dumps(judged["spec"]),
+    )
     points = """
         INSERT INTO evidence_points
         SELECT o.id, o.started_at + s * interval '1 s', 2000, 20 * s, s, 80 * s, s / 2, 0.15 * s, 0.05 * s
           FROM generate_series(1, 40) s, rollouts o JOIN deployments d ON d.id = o.deployment_id AND d.name = 'curves'
     """
-    write(people.engine, points)
-    page = log_in(context, people.server.url, people.token(Role.VIEWER), "/deployments/curves")
+    write(server_beside_fleet.engine, points)
+    page = log_in(
+        context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/curves"
+    )
     evidence = page.get_by_role("region", name="Evidence")
     for title, said in (
         ("Requests", "canary 800, control 3,200"),
@@ -89,10 +95,10 @@ def test_the_evidence_of_a_judge_is_drawn_as_curves_and_said_in_words(
 
 
 def test_what_callers_got_in_the_last_hour_is_drawn_as_curves_and_said_in_words(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     rolled_out(running_fleet, "asked")
-    page = log_in(context, people.server.url, people.token(Role.VIEWER), "/deployments/asked")
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/asked")
     expect(page.get_by_role("heading", name="History")).to_be_visible()
     expect(page.get_by_role("region", name="Callers")).to_have_count(0)
     minutes = """
@@ -101,7 +107,7 @@ def test_what_callers_got_in_the_last_hour_is_drawn_as_curves_and_said_in_words(
                6000, 0, 600, 60, ARRAY[6000, 0, 0, 660, 0, 0, 0, 0, 0, 0, 0, 0]
           FROM generate_series(-5, 50) s, deployments d WHERE d.name = 'asked'
     """
-    write(people.engine, minutes)
+    write(server_beside_fleet.engine, minutes)
     callers = page.get_by_role("region", name="Callers")
     for title, said in (
         ("Requests a second", r"now [\d,]+"),
@@ -125,12 +131,12 @@ def unsound(fleet: Fleet, name: str) -> None:
 
 
 def test_what_fails_stands_above_the_others_and_is_counted_and_shown_alone(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("sound", 1)
     for name in ("unsound", "unwell"):
         unsound(running_fleet, name)
-    page = log_in(context, people.server.url, people.token(Role.VIEWER))
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER))
     trouble, sound = page.get_by_role("region", name="In trouble"), page.get_by_role("link", name="sound", exact=True)
     expect(trouble.get_by_role("link")).to_have_text(["unsound", "unwell"])
     expect(trouble.get_by_text("scaling, failing")).to_have_count(2)
@@ -151,9 +157,11 @@ def test_what_fails_stands_above_the_others_and_is_counted_and_shown_alone(
     running_fleet.ask("destroy", deployment="unsound")
 
 
-def test_a_filter_without_a_match_says_so(running_fleet: Fleet, people: People, context: BrowserContext) -> None:
+def test_a_filter_without_a_match_says_so(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
     unsound(running_fleet, "unlike")
-    page = log_in(context, people.server.url, people.token(Role.VIEWER))
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER))
     trouble, failing = page.get_by_role("region", name="In trouble"), page.get_by_role("button", name="1 fails")
     expect(trouble).to_be_visible()
     page.keyboard.press("/")

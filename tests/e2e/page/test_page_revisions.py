@@ -14,11 +14,11 @@ pytestmark = pytest.mark.e2e
 
 
 def test_revisions_show_what_they_run_and_what_differs_from_what_runs_and_no_value(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("kept", 1)
     running_fleet.add_revision("kept", "v2", TOKEN="tiger", MODE="<b>fast</b>")
-    page = log_in(context, people.server.url, people.token(Role.VIEWER), "/deployments/kept")
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/kept")
     section = page.get_by_role("region", name="Revisions")
     rows = section.locator(".revisions > li")
     expect(rows).to_have_count(2)
@@ -45,10 +45,12 @@ def test_revisions_show_what_they_run_and_what_differs_from_what_runs_and_no_val
 
 
 def test_a_revision_that_has_only_failed_is_marked_where_it_is_listed_and_where_it_is_chosen(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("broken", 1)
-    page = log_in(context, people.server.url, people.token(Role.OPERATOR), "/deployments/broken")
+    page = log_in(
+        context, server_beside_fleet.server.url, server_beside_fleet.token(Role.OPERATOR), "/deployments/broken"
+    )
     running_fleet.add_revision("broken", "v2")
     running_fleet.ask("add_revision", deployment="broken", name="v3", spec={"command": ["sh", "-c", "sleep 3; exit 1"]})
     running_fleet.activate("broken", "v3")

@@ -52,10 +52,10 @@ def rows(page: Page) -> list[str]:
 
 
 def test_an_earlier_rollout_is_opened_by_keyboard_and_by_its_address_and_shows_waves_and_receipt(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     rolled(running_fleet, "older", "v2", "v3", reason=HARM)
-    page = log_in(context, people.server.url, people.token(Role.VIEWER), "/deployments/older")
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/older")
     section = page.get_by_role("region", name="Rollouts")
     expect(section.get_by_text("completed")).to_have_count(2)
     assert rows(page) == ["v2 → v3", "v1 → v2"]
@@ -79,23 +79,28 @@ def test_an_earlier_rollout_is_opened_by_keyboard_and_by_its_address_and_shows_w
 
     page.get_by_role("button", name="Log out").click()
     page.goto(address)
-    page.get_by_label("Token").fill(people.token(Role.VIEWER))
+    page.get_by_label("Token").fill(server_beside_fleet.token(Role.VIEWER))
     page.get_by_role("button", name="Log in").click()
     expect(card).to_be_visible()
     assert page.url == address
 
 
 def test_a_rollout_that_is_forgotten_is_shown_as_its_receipt_keeps_it(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     rolled(running_fleet, "forgotten", "v2", reason="ticket 7")
-    rollout = newest(people, "forgotten")
-    seal_now(people, rollout)
-    page = log_in(context, people.server.url, people.token(Role.VIEWER), f"/deployments/forgotten/rollouts/{rollout}")
+    rollout = newest(server_beside_fleet, "forgotten")
+    seal_now(server_beside_fleet, rollout)
+    page = log_in(
+        context,
+        server_beside_fleet.server.url,
+        server_beside_fleet.token(Role.VIEWER),
+        f"/deployments/forgotten/rollouts/{rollout}",
+    )
     receipt = page.get_by_role("region", name="Receipt")
     expect(receipt).to_contain_text(re.compile("sha256 [0-9a-f]{64}"))
     waves = page.locator(".wave .did").all_inner_texts()
-    forget(people, rollout)
+    forget(server_beside_fleet, rollout)
 
     page.reload()
     card = page.get_by_role("region", name=re.compile("Rollout: v1 → v2"))
@@ -106,19 +111,19 @@ def test_a_rollout_that_is_forgotten_is_shown_as_its_receipt_keeps_it(
 
 
 def test_rollouts_that_only_receipts_keep_are_listed_after_those_that_have_rows(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     rolled(running_fleet, "kept", "v2", "v3", reason="ticket 8")
-    last, first = (str(row["id"]) for row in read(people.engine, LAST, "kept"))
+    last, first = (str(row["id"]) for row in read(server_beside_fleet.engine, LAST, "kept"))
     for rollout in (first, last):
-        seal_now(people, rollout)
+        seal_now(server_beside_fleet, rollout)
     copies = """
         INSERT INTO receipts SELECT uuidv7(interval '-1 day' * s), deployment_id, 100 - s, text, sha256
           FROM receipts, generate_series(1, 25) s WHERE rollout_id = %s
     """
-    write(people.engine, copies, first)
-    forget(people, first)
-    page = log_in(context, people.server.url, people.token(Role.VIEWER), "/deployments/kept")
+    write(server_beside_fleet.engine, copies, first)
+    forget(server_beside_fleet, first)
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/kept")
     section = page.get_by_role("region", name="Rollouts")
     listed = section.locator(".past > li")
     expect(listed).to_have_count(11)
@@ -133,10 +138,12 @@ def test_rollouts_that_only_receipts_keep_are_listed_after_those_that_have_rows(
 
 
 def test_a_rollout_under_way_goes_on_on_its_page_and_a_new_one_is_listed_at_once(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     rolled(running_fleet, "moving", "v2")
-    page = log_in(context, people.server.url, people.token(Role.VIEWER), "/deployments/moving")
+    page = log_in(
+        context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/moving"
+    )
     expect(page.get_by_role("region", name="Rollouts").get_by_text("completed")).to_be_visible()
     running_fleet.add_revision("moving", "v3", STARTUP_SECONDS="3")
     running_fleet.activate("moving", "v3")
@@ -151,7 +158,7 @@ def test_a_rollout_under_way_goes_on_on_its_page_and_a_new_one_is_listed_at_once
 
 
 def test_many_rollouts_are_listed_a_page_at_a_time_and_another_deployments_is_not_shown(
-    running_fleet: Fleet, people: People, context: BrowserContext
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     rolled(running_fleet, "many", "v2")
     rolled(running_fleet, "other", "v2")
@@ -160,17 +167,19 @@ def test_many_rollouts_are_listed_a_page_at_a_time_and_another_deployments_is_no
           FROM rollouts o, (SELECT uuidv7(interval '-1 day' * s) AS id FROM generate_series(1, 30) s) place
          WHERE o.id = %s
     """
-    write(people.engine, copies, newest(people, "many"))
-    page = log_in(context, people.server.url, people.token(Role.VIEWER, "many"), "/deployments/many")
+    write(server_beside_fleet.engine, copies, newest(server_beside_fleet, "many"))
+    page = log_in(
+        context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER, "many"), "/deployments/many"
+    )
     listed = page.get_by_role("region", name="Rollouts").locator(".past > li")
     expect(listed).to_have_count(10)
     page.get_by_role("button", name="Earlier rollouts").click()
     expect(listed).to_have_count(31)
     expect(page.get_by_role("button", name="Earlier rollouts")).to_have_count(0)
     for rollout, said in (
-        (newest(people, "other"), "sees no rollout"),
+        (newest(server_beside_fleet, "other"), "sees no rollout"),
         (str(uuid4()), "there is no rollout"),
         ("%3Cb%3E", "must be the id of a rollout"),
     ):
-        page.goto(f"{people.server.url}/deployments/many/rollouts/{rollout}")
+        page.goto(f"{server_beside_fleet.server.url}/deployments/many/rollouts/{rollout}")
         expect(page.get_by_text(said)).to_be_visible()

@@ -37,7 +37,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeveralHosts]:
 
 
 @pytest.fixture
-def whole(hosts: SeveralHosts) -> SeveralHosts:
+def healthy_hosts(hosts: SeveralHosts) -> SeveralHosts:
     """All is well before a case, whatever the one before it has left."""
     hosts.wait_until_whole()
     return hosts
@@ -54,39 +54,43 @@ def unanswered(load: Load, cut: tuple[str, ...]) -> list[str]:
 
 
 @each_cut
-def test_at_rest_nobody_notices_and_others_go_on(whole: SeveralHosts, cut: tuple[str, ...]) -> None:
-    before, rests = whole.running(FAR), whole.rests()
-    with whole.under_load() as load:
-        with whole.cut(cut):
+def test_at_rest_nobody_notices_and_others_go_on(healthy_hosts: SeveralHosts, cut: tuple[str, ...]) -> None:
+    before, rests = healthy_hosts.running(FAR), healthy_hosts.rests()
+    with healthy_hosts.under_load() as load:
+        with healthy_hosts.cut(cut):
             if "postgres" in cut:
-                eventually(lambda: whole.rests() > rests, within=14, what="the far worker to rest")
+                eventually(lambda: healthy_hosts.rests() > rests, within=14, what="the far worker to rest")
             if cut == ("postgres",):
-                eventually(lambda: whole.queues(FAR) == {host_queue(FAR)}, what="it to read its own queue alone")
-            whole.roll_side()
-            assert whole.running(FAR) == before, "what runs there goes on"
+                eventually(
+                    lambda: healthy_hosts.queues(FAR) == {host_queue(FAR)}, what="it to read its own queue alone"
+                )
+            healthy_hosts.roll_side()
+            assert healthy_hosts.running(FAR) == before, "what runs there goes on"
             if {"redis", "postgres"} <= set(cut):
-                whole.network.heal("postgres")
-                eventually(lambda: whole.is_seen(FAR), what="a sign of life while Redis is away")
-        whole.wait_until_whole()
+                healthy_hosts.network.heal("postgres")
+                eventually(lambda: healthy_hosts.is_seen(FAR), what="a sign of life while Redis is away")
+        healthy_hosts.wait_until_whole()
     assert unanswered(load, cut) == []
-    assert faults(whole) == []
+    assert faults(healthy_hosts) == []
 
 
 @each_cut
-def test_in_the_middle_of_a_rollout_it_completes_without_blame(whole: SeveralHosts, cut: tuple[str, ...]) -> None:
-    with whole.under_load() as load:
-        revision = whole.roll("web")
-        eventually(lambda: whole.placed(revision)[FAR], what="a new replica on the host that is cut off")
-        before = whole.running(FAR)
-        with whole.cut(cut):
-            whole.roll_side()
-            whole.wait_for_end("web", 90)
+def test_in_the_middle_of_a_rollout_it_completes_without_blame(
+    healthy_hosts: SeveralHosts, cut: tuple[str, ...]
+) -> None:
+    with healthy_hosts.under_load() as load:
+        revision = healthy_hosts.roll("web")
+        eventually(lambda: healthy_hosts.placed(revision)[FAR], what="a new replica on the host that is cut off")
+        before = healthy_hosts.running(FAR)
+        with healthy_hosts.cut(cut):
+            healthy_hosts.roll_side()
+            healthy_hosts.wait_for_end("web", 90)
             if "api" not in cut or "postgres" in cut:
-                assert set(before) <= set(whole.running(FAR)), "nobody can ask it to stop them"
-        whole.wait_until_whole()
-    assert {route["revision"] for route in whole.fleet.routes("web")} == {revision}
+                assert set(before) <= set(healthy_hosts.running(FAR)), "nobody can ask it to stop them"
+        healthy_hosts.wait_until_whole()
+    assert {route["revision"] for route in healthy_hosts.fleet.routes("web")} == {revision}
     assert unanswered(load, cut) == []
-    assert faults(whole) == []
+    assert faults(healthy_hosts) == []
 
 
 HOLDS = """
@@ -100,17 +104,17 @@ with transaction(make_engine(DatabaseSettings(url=sys.argv[1]))) as connection:
 """
 
 
-def test_what_a_cut_transaction_has_locked_is_free_soon(whole: SeveralHosts) -> None:
-    command = [*whole.network.within(FAR), sys.executable, "-c", HOLDS, whole.fleet.database]
+def test_what_a_cut_transaction_has_locked_is_free_soon(healthy_hosts: SeveralHosts) -> None:
+    command = [*healthy_hosts.network.within(FAR), sys.executable, "-c", HOLDS, healthy_hosts.fleet.database]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         began = time.monotonic()
-        with whole.cut(("postgres",)), psycopg.connect(whole.fleet.database) as connection:
+        with healthy_hosts.cut(("postgres",)), psycopg.connect(healthy_hosts.fleet.database) as connection:
             connection.execute("SELECT FROM deployments WHERE name = 'side' FOR NO KEY UPDATE")
             connection.rollback()
             seconds = time.monotonic() - began
         holder.kill()
     assert seconds < 25, "it was 30"
-    whole.wait_until_whole()
-    assert faults(whole) == []
+    healthy_hosts.wait_until_whole()
+    assert faults(healthy_hosts) == []

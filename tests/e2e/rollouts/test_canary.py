@@ -48,12 +48,12 @@ def reasons(fleet: Fleet, name: str) -> list[str]:
 
 
 def test_a_canary_that_fails_everything_costs_few_requests_and_the_history_says_why(
-    running_fleet: Fleet, envoy: str
+    running_fleet: Fleet, envoy_url: str
 ) -> None:
     fleet, name = running_fleet, "fails"
     fleet.deploy_first(name, 2, canary("5%", chance_of_false_abort="1%"))
     fleet.add_revision(name, "v2", FAIL_EVERY="1")
-    with asked(envoy, name) as callers:
+    with asked(envoy_url, name) as callers:
         fleet.activate(name, "v2")
         eventually(lambda: last_ended(fleet, name, "rolled_back"), what="the way back")
         before = callers.answers.total()
@@ -65,7 +65,7 @@ def test_a_canary_that_fails_everything_costs_few_requests_and_the_history_says_
 
 
 def test_a_canary_that_is_as_good_is_promoted_by_its_judge_without_a_lost_request(
-    running_fleet: Fleet, envoy: str
+    running_fleet: Fleet, envoy_url: str
 ) -> None:
     """It is compared with a fresh baseline."""
     fleet, name = running_fleet, "good"
@@ -74,7 +74,7 @@ def test_a_canary_that_is_as_good_is_promoted_by_its_judge_without_a_lost_reques
     policy = canary("20%", "50%", baseline="fresh", **quickly)
     fleet.deploy_first(name, 2, {**policy, "spec": {**policy["spec"], "max_surge": 2}})
     fleet.add_revision(name, "v2")
-    with asked(envoy, name) as callers:
+    with asked(envoy_url, name) as callers:
         fleet.activate(name, "v2")
         fleet.wait_until_ready(name, "v2", 2)
     assert set(callers.answers) == {(200, "v1"), (200, "v2")}
@@ -104,7 +104,7 @@ def printed(fleet: Fleet, name: str, revision: str) -> str:
 
 
 def test_a_canary_that_fails_copies_goes_back_before_any_caller_met_it_and_one_that_does_not_gets_its_weight(
-    running_fleet: Fleet, envoy: str
+    running_fleet: Fleet, envoy_url: str
 ) -> None:
     """Copies are of GETs alone: the service prints a line for each POST."""
     fleet, name = running_fleet, "copied"
@@ -113,10 +113,10 @@ def test_a_canary_that_fails_copies_goes_back_before_any_caller_met_it_and_one_t
     fleet.add_revision(name, "v3")
 
     def posted_until_it_went_back() -> bool:
-        assert plain_http.request("POST", f"{envoy}/mend", headers={"Host": name}).is_success
+        assert plain_http.request("POST", f"{envoy_url}/mend", headers={"Host": name}).is_success
         return last_ended(fleet, name, "rolled_back")
 
-    with asked(envoy, name) as callers:
+    with asked(envoy_url, name) as callers:
         fleet.activate(name, "v2")
         eventually(posted_until_it_went_back)
         assert set(callers.answers) == {(200, "v1")}
@@ -142,12 +142,12 @@ def test_a_canary_that_fails_copies_goes_back_before_any_caller_met_it_and_one_t
     ]
 
 
-def test_more_requests_than_a_replica_should_get_bring_a_further_one(running_fleet: Fleet, envoy: str) -> None:
+def test_more_requests_than_a_replica_should_get_bring_a_further_one(running_fleet: Fleet, envoy_url: str) -> None:
     fleet, name = running_fleet, "asked"
     fleet.deploy_first(name, 2)
     rule = {"metric": "requests_per_second", "source": "proxy", "comparator": ">", "threshold": 2.0, "step": 1}
     fleet.ask("set_autoscaling_rules", deployment=name, rules=[{**rule, "max_replicas": 3}])
-    with asked(envoy, name) as callers:
+    with asked(envoy_url, name) as callers:
         fleet.wait_until_ready(name, "v1", 3)
     assert set(callers.answers) == {(200, "v1")}
     assert re.search(
@@ -157,11 +157,11 @@ def test_more_requests_than_a_replica_should_get_bring_a_further_one(running_fle
 
 
 def test_idle_replicas_that_leave_together_are_asked_to_end_after_the_acknowledgement_and_two_looks(
-    running_fleet: Fleet, envoy: str
+    running_fleet: Fleet, envoy_url: str
 ) -> None:
     fleet, name = running_fleet, "leaves"
     fleet.deploy_first(name, 3)
-    eventually(lambda: plain_http.get(f"{envoy}/", headers={"Host": name}).is_success, what="a route")
+    eventually(lambda: plain_http.get(f"{envoy_url}/", headers={"Host": name}).is_success, what="a route")
     write(fleet.engine, "UPDATE proxies SET told_at = clock_timestamp()")  # its looks are waited for, however slow
     fleet.ask("destroy", deployment=name)
     query = """

@@ -91,7 +91,7 @@ console.log(JSON.stringify(problems.map(({ message, location }) => `${location[0
 
 
 @pytest.fixture(scope="module")
-def people(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
+def server_beside_fleet(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
     folder = tmp_path_factory.mktemp("people")
     with serving_people(running_fleet.database, running_fleet.environment["REDIS_URL"], folder) as made:
         yield made
@@ -126,7 +126,9 @@ def test_redocly_finds_nothing_to_say_of_the_description(described: Path) -> Non
     assert json.loads(ran(described, "node", "lint.mjs")) == []
 
 
-def test_a_client_in_python_is_made_with_every_answer_and_drives_a_deployment(people: People, described: Path) -> None:
+def test_a_client_in_python_is_made_with_every_answer_and_drives_a_deployment(
+    server_beside_fleet: People, described: Path
+) -> None:
     if not MAKER.exists():
         pytest.skip("NO MAKER OF CLIENTS, SO NONE IN PYTHON IS TRIED HERE: 'make clients' installs it")
     made = "client/rollway_client"
@@ -134,12 +136,12 @@ def test_a_client_in_python_is_made_with_every_answer_and_drives_a_deployment(pe
     said = ran(described, MAKER, "generate", "--path", "openapi.json", "--output-path", made, "--meta", "none")
     assert "may be missing" not in said, said
     assert (described / made / "models" / "host_view.py").exists()
-    asked = (people.server.url, people.token(Role.ADMIN, name="py"), SERVICE)
+    asked = (server_beside_fleet.server.url, server_beside_fleet.token(Role.ADMIN, name="py"), SERVICE)
     assert json.loads(ran(described, MAKER.parent / "python", "-c", PROGRAM, *asked)) == DONE
 
 
 def test_a_client_in_typescript_is_checked_against_the_description_and_drives_a_deployment(
-    people: People, described: Path
+    server_beside_fleet: People, described: Path
 ) -> None:
     with_node(described)
     (described / "package.json").write_text('{"type": "module"}', encoding="utf-8")
@@ -156,5 +158,5 @@ def test_a_client_in_typescript_is_checked_against_the_description_and_drives_a_
     )
     strict = ("--strict", "--target", "es2022", "--module", "nodenext", "--skipLibCheck", "--types", "node")
     ran(described, programs / "tsc", *strict, "client.ts")
-    asked = (people.server.url, people.token(Role.ADMIN, name="ts"), SERVICE)
+    asked = (server_beside_fleet.server.url, server_beside_fleet.token(Role.ADMIN, name="ts"), SERVICE)
     assert json.loads(ran(described, "node", "client.js", *asked)) == DONE

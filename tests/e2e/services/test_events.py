@@ -37,7 +37,7 @@ def in_order(events: list[dict[str, Any]]) -> list[tuple[str, int]]:
 
 
 def test_when_a_worker_is_killed_while_it_sends_another_sends_it_again_and_the_order_holds(
-    fleet: Fleet, client: redis.Redis, receiver: Receiver, tmp_path: Path
+    fleet: Fleet, redis_client: redis.Redis, receiver: Receiver, tmp_path: Path
 ) -> None:
     targets = tmp_path / "webhooks"
     targets.write_text(receiver.line)
@@ -62,6 +62,6 @@ def test_when_a_worker_is_killed_while_it_sends_another_sends_it_again_and_the_o
     times = Counter(event["data"]["version"] for event in receiver.taken)
     assert times == {1: 2, 2: 1, 3: 1, 4: 1}, "the first came twice, since nobody heard that it had arrived"
     assert receiver.forged == 0
-    told = sent_to(client, "shop")
+    told = sent_to(redis_client, "shop")
     assert {task for task, _ in told} == {"shop.deployed"}
     assert in_order([event for _, event in told]) == in_order(receiver.taken), "the same events go to both"

@@ -128,11 +128,11 @@ def until_all_run(fleet: Fleet, name: str, revision: str) -> None:
     )
 
 
-def test_calls_and_a_stream_go_on_while_all_replicas_are_replaced(running_fleet: Fleet, envoy: str) -> None:
+def test_calls_and_a_stream_go_on_while_all_replicas_are_replaced(running_fleet: Fleet, envoy_url: str) -> None:
     fleet, name = running_fleet, "greeter"
     deploy(fleet, name, POLICY)
     says: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-    with client_of(envoy, name) as client, calling(lambda: ended_well(client)) as answered:
+    with client_of(envoy_url, name) as client, calling(lambda: ended_well(client)) as answered:
         stream = client.count(iter(says.get, None))
         first = next(stream)
         activate(fleet, name, "v2")
@@ -146,14 +146,14 @@ def test_calls_and_a_stream_go_on_while_all_replicas_are_replaced(running_fleet:
 
 
 def test_who_calls_by_one_connection_stays_with_a_replica_by_what_each_call_says(
-    running_fleet: Fleet, envoy: str
+    running_fleet: Fleet, envoy_url: str
 ) -> None:
     fleet, name = running_fleet, "kept"
     deploy(fleet, name, {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}})
     fleet.ask("set_traffic", deployment=name, protocol="http2", hedge_after_seconds=None, sticky={"header": "x-user"})
     users = [f"user{number}" for number in range(USERS)]
     met: dict[str, list[str]] = {user: [] for user in users}
-    with client_of(envoy, name) as client:
+    with client_of(envoy_url, name) as client:
 
         def all_call() -> set[str]:
             """The revisions that answered them; a replica that answered is noted where it is another than before."""
@@ -176,10 +176,12 @@ def routes(fleet: Fleet, name: str) -> set[str]:
     return {str(route["id"]) for route in fleet.routes(name, "healthy")}
 
 
-def test_what_ends_with_a_status_of_failure_is_counted_against_its_revision(running_fleet: Fleet, envoy: str) -> None:
+def test_what_ends_with_a_status_of_failure_is_counted_against_its_revision(
+    running_fleet: Fleet, envoy_url: str
+) -> None:
     fleet, name = running_fleet, "judged"
     deploy(fleet, name, JUDGED)
-    with client_of(envoy, name) as client, calling(lambda: short_stream(client)) as answered:
+    with client_of(envoy_url, name) as client, calling(lambda: short_stream(client)) as answered:
         activate(fleet, name, "v2", FAIL_EVERY="2")
         eventually(lambda: fleet.rollouts(name)[-1]["outcome"] == "rolled_back", what="the way back")
     assert {called for called in answered if called[1] != grpc.StatusCode.OK} == {("v2", grpc.StatusCode.UNAVAILABLE)}

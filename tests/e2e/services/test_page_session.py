@@ -55,7 +55,7 @@ http.server.ThreadingHTTPServer((os.environ["HOST"], int(os.environ["PORT"])), S
 
 
 @pytest.fixture
-def people(running_fleet: Fleet, tmp_path: Path) -> Iterator[People]:
+def server_beside_fleet(running_fleet: Fleet, tmp_path: Path) -> Iterator[People]:
     with serving_people(running_fleet.database, running_fleet.environment["REDIS_URL"], tmp_path) as made:
         yield made
 
@@ -70,7 +70,7 @@ def context() -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def spied(running_fleet: Fleet, envoy: str) -> str:
+def spied(running_fleet: Fleet, envoy_url: str) -> str:
     """Where the spy is reached."""
     name = f"spy-{uuid4().hex[:6]}"
     running_fleet.ask("create_deployment", deployment=name, desired_replicas=1)
@@ -81,8 +81,8 @@ def spied(running_fleet: Fleet, envoy: str) -> str:
     }
     running_fleet.ask("add_revision", deployment=name, name="v1", spec=spec)
     running_fleet.activate(name, "v1")
-    eventually(lambda: plain_http.get(f"{envoy}/{name}/").status_code == 200, what="the spy answers")
-    return f"{envoy}/{name}/"
+    eventually(lambda: plain_http.get(f"{envoy_url}/{name}/").status_code == 200, what="the spy answers")
+    return f"{envoy_url}/{name}/"
 
 
 def session_of(context: BrowserContext, *domains: str) -> list[str | None]:
@@ -105,11 +105,11 @@ class Elsewhere(BaseHTTPRequestHandler):
 
 
 def test_a_service_behind_envoy_neither_sees_the_session_of_the_page_nor_replaces_it(
-    spied: str, people: People, context: BrowserContext
+    spied: str, server_beside_fleet: People, context: BrowserContext
 ) -> None:
-    page = log_in(context, people.server.url, people.token(Role.ADMIN))
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.ADMIN))
     (session,) = session_of(context)
-    assert urlsplit(spied).hostname == urlsplit(people.server.url).hostname
+    assert urlsplit(spied).hostname == urlsplit(server_beside_fleet.server.url).hostname
 
     service = context.new_page()
 
@@ -126,9 +126,11 @@ def test_a_service_behind_envoy_neither_sees_the_session_of_the_page_nor_replace
 
 
 def test_a_script_of_a_service_reaches_no_session_of_the_page_on_its_own_host_name(
-    spied: str, people: People, context: BrowserContext
+    spied: str, server_beside_fleet: People, context: BrowserContext
 ) -> None:
-    page = log_in(context, f"http://{PAGE_HOST}:{people.server.port}", people.token(Role.ADMIN))
+    page = log_in(
+        context, f"http://{PAGE_HOST}:{server_beside_fleet.server.port}", server_beside_fleet.token(Role.ADMIN)
+    )
     (session,) = session_of(context)
     service = context.new_page()
     there = f"http://{PAGE_HOST}:{urlsplit(spied).port}{urlsplit(spied).path}script"
@@ -154,10 +156,14 @@ def test_no_service_answers_by_a_name_whose_scripts_set_cookies_for_the_page(
 
 
 def test_a_script_below_the_name_of_the_page_gives_it_no_session_of_its_own(
-    people: People, context: BrowserContext
+    server_beside_fleet: People, context: BrowserContext
 ) -> None:
     """Where no Envoy of Rollway's refuses it, it may set cookies that the page is shown."""
-    page = log_in(context, f"http://{PAGE_HOST}:{people.server.port}", people.token(Role.ADMIN, name="ann"))
+    page = log_in(
+        context,
+        f"http://{PAGE_HOST}:{server_beside_fleet.server.port}",
+        server_beside_fleet.token(Role.ADMIN, name="ann"),
+    )
     (session,) = session_of(context)
     with served_by(Elsewhere) as port:
         service = context.new_page()

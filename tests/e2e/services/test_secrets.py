@@ -88,13 +88,13 @@ def roll_out(fleet: Fleet, client: redis.Redis, host: Path, env: Mapping[str, An
 
 
 def test_only_the_replica_has_the_secrets_and_plain_values_are_shown_nowhere(
-    fleet: Fleet, client: redis.Redis, redis_url: str, host: Path
+    fleet: Fleet, redis_client: redis.Redis, redis_url: str, host: Path
 ) -> None:
     secrets = {kind: marks(kind, count) for kind, count in KINDS.items()}
     hidden, plain = [value for values in secrets.values() for value in values], marks("plain", 20)
     env = {**referring(host, secrets), **{f"plain_{n}": value for n, value in enumerate(plain)}}
     with heard(redis_url) as valkey:
-        shown = roll_out(fleet, client, host, env, leaky_program(host, hidden[0]))
+        shown = roll_out(fleet, redis_client, host, env, leaky_program(host, hidden[0]))
     (replica,) = fleet.replica_processes("web")
     told = replica.environ()
     assert [told[name] for name in env] == [*hidden, *plain]

@@ -28,7 +28,7 @@ def keys(tmp_path: Path) -> Path:
 
 
 def test_with_keys_only_signed_commands_are_done_and_the_sender_is_the_actor(
-    fleet: Fleet, client: redis.Redis, redis_url: str, keys: Path, tmp_path: Path
+    fleet: Fleet, redis_client: redis.Redis, redis_url: str, keys: Path, tmp_path: Path
 ) -> None:
     made = make_deployment(fleet.engine, "■■■")
     fleet.start_workers("worker1", ROLLWAY_COMMAND_KEYS=str(keys))
@@ -43,8 +43,8 @@ def test_with_keys_only_signed_commands_are_done_and_the_sender_is_the_actor(
     assert ask(ROLLWAY_SENDER="ci", ROLLWAY_KEY=OTHER_KEY)["error"]["code"] == "wrong_signature"
     assert ask(ROLLWAY_SENDER="lena", ROLLWAY_KEY=OTHER_KEY)["error"]["code"] == "wrong_signature"
     message = envelope()
-    client.lpush("rollway:lifecycle", json.dumps(message))
-    assert answer_of(client, message["headers"]["id"])["result"]["error"]["code"] == "unsigned"
+    redis_client.lpush("rollway:lifecycle", json.dumps(message))
+    assert answer_of(redis_client, message["headers"]["id"])["result"]["error"]["code"] == "unsigned"
     assert read(fleet.engine, "SELECT 1 FROM commands") == []
     assert ask(ROLLWAY_SENDER="ci", ROLLWAY_KEY=KEY)["result"]["activation"] == "begun"
     asked = read(

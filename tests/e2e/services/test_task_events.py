@@ -39,14 +39,14 @@ def _answered(client: redis.Redis, keys: Sequence[str]) -> int:
     return int(client.exists(*keys))
 
 
-def test_a_worker_without_task_events_is_as_fast_as_one_with_them(fleet: Fleet, client: redis.Redis) -> None:
+def test_a_worker_without_task_events_is_as_fast_as_one_with_them(fleet: Fleet, redis_client: redis.Redis) -> None:
     for name, task_events in (("with", "-E"), ("without", "")):
         fleet.start_workers(name, task_events=task_events)
-        seconds(fleet, client)  # the first ones open connections
-        with client.monitor() as sent:  # type: ignore[no-untyped-call]
+        seconds(fleet, redis_client)  # the first ones open connections
+        with redis_client.monitor() as sent:  # type: ignore[no-untyped-call]
             # one that nobody wakes takes 16 s or more each time: its four threads stand idle for half a second in turn
-            eventually(lambda: seconds(fleet, client) < 6, what=f"a worker {name} task events to be quick")
-            assert not _told_of_tasks(client, sent), "nobody listens"
+            eventually(lambda: seconds(fleet, redis_client) < 6, what=f"a worker {name} task events to be quick")
+            assert not _told_of_tasks(redis_client, sent), "nobody listens"
         fleet.kill(name)
 
 

@@ -44,9 +44,11 @@ def test_a_lock_that_another_process_holds_is_waited_for_and_then_held(tmp_path:
     assert holder_of(path) is stuck_holder_of(path) is holder_of(tmp_path / "missing") is None
 
 
-def test_a_worker_that_is_stopped_while_it_starts_a_replica_loses_the_lock(home: Path, runtime: ProcessRuntime) -> None:
+def test_a_worker_that_is_stopped_while_it_starts_a_replica_loses_the_lock(
+    replica_home: Path, runtime: ProcessRuntime
+) -> None:
     runtime.start(request())  # makes the folder
-    with held_elsewhere(home / "replicas" / ".lock") as worker:
+    with held_elsewhere(replica_home / "replicas" / ".lock") as worker:
         suspend(worker.pid)
         assert runtime.start(request()).running
         assert worker.wait(10) == -signal.SIGKILL, "or it went on where it was stopped, beside who has the lock now"

@@ -84,16 +84,18 @@ __attribute__((constructor)) static void enter(void) {
 """
 
 
-def test_a_library_of_the_revision_enters_its_command_alone_and_within_the_limits(home: Path) -> None:
+def test_a_library_of_the_revision_enters_its_command_alone_and_within_the_limits(replica_home: Path) -> None:
     """One that writes without end where the begin of a replica reports, if it can."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no compiler here")
     subprocess.run(
-        [compiler, "-xc", "-", "-shared", "-fPIC", "-w", "-o", home / "enter.so"], input=LIBRARY.encode(), check=True
+        [compiler, "-xc", "-", "-shared", "-fPIC", "-w", "-o", replica_home / "enter.so"],
+        input=LIBRARY.encode(),
+        check=True,
     )
-    runtime = ProcessRuntime(home, limits=ProcessLimits(files=500))
-    replica = runtime.start(request(("sleep", "0.1"), env={"LD_PRELOAD": str(home / "enter.so")}))
+    runtime = ProcessRuntime(replica_home, limits=ProcessLimits(files=500))
+    replica = runtime.start(request(("sleep", "0.1"), env={"LD_PRELOAD": str(replica_home / "enter.so")}))
     ended(runtime, replica.route_id)
     log = runtime._logs.path(replica.route_id).read_bytes()
     entered = log[:4096]
@@ -120,13 +122,15 @@ def test_nothing_of_the_revision_is_there_until_the_last_step(runtime: ProcessRu
     assert environment_of(pid)[b"SECRET"] == b"hunter2"
 
 
-def test_a_begin_that_hangs_holds_up_nobody_and_nothing_is_left_of_it(home: Path, runtime: ProcessRuntime) -> None:
+def test_a_begin_that_hangs_holds_up_nobody_and_nothing_is_left_of_it(
+    replica_home: Path, runtime: ProcessRuntime
+) -> None:
     asked = request()
     holding, pid = held(runtime, asked)
     suspend(pid)
     with ThreadPoolExecutor() as pool:
         beginning = pool.submit(runtime._let_begin, holding)
-        others = [ProcessRuntime(home).start(request()) for _ in range(3)]
+        others = [ProcessRuntime(replica_home).start(request()) for _ in range(3)]
         assert not beginning.done(), "all others start meanwhile"
         assert all(other.running for other in others)
         with pytest.raises(RuntimeUnavailableError, match="has not begun within 5 s on this host"):
@@ -136,14 +140,14 @@ def test_a_begin_that_hangs_holds_up_nobody_and_nothing_is_left_of_it(home: Path
     assert runtime.start(asked).running
 
 
-def test_who_is_held_is_started_by_nobody_else(home: Path, runtime: ProcessRuntime) -> None:
+def test_who_is_held_is_started_by_nobody_else(replica_home: Path, runtime: ProcessRuntime) -> None:
     asked = request()
     holding, pid = held(runtime, asked)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("runtime.process.runtime._BEGIN_PATIENCE_SECONDS", 0.2)
-        assert pid_of(ProcessRuntime(home).start(asked)) == pid
+        assert pid_of(ProcessRuntime(replica_home).start(asked)) == pid
     assert pid_of(runtime._let_begin(holding).replica) == pid
-    assert pid_of(ProcessRuntime(home).start(asked)) == pid
+    assert pid_of(ProcessRuntime(replica_home).start(asked)) == pid
 
 
 def test_who_is_ended_while_it_is_held_was_no_replica(runtime: ProcessRuntime) -> None:
@@ -167,9 +171,9 @@ os._exit(0)
 """
 
 
-def test_what_a_worker_held_as_it_died_ends_and_is_started_anew(home: Path, runtime: ProcessRuntime) -> None:
+def test_what_a_worker_held_as_it_died_ends_and_is_started_anew(replica_home: Path, runtime: ProcessRuntime) -> None:
     asked = request()
-    command = [sys.executable, "-c", HOLDS, str(home), str(asked.route_id)]
+    command = [sys.executable, "-c", HOLDS, str(replica_home), str(asked.route_id)]
     pid = int(subprocess.check_output(command, cwd=ROOT, text=True))
     eventually(lambda: not is_running(pid))
     assert runtime.find(asked.route_id) is None
@@ -205,15 +209,15 @@ def script(home: Path, content: bytes) -> tuple[str, ...]:
     ],
 )
 def test_a_program_that_cannot_be_run_is_told_with_what_is_wrong(
-    home: Path, runtime: ProcessRuntime, content: bytes, sentence: str
+    replica_home: Path, runtime: ProcessRuntime, content: bytes, sentence: str
 ) -> None:
     with pytest.raises(ReplicaStartError, match=sentence):
-        runtime.start(request(script(home, content)))
+        runtime.start(request(script(replica_home, content)))
     assert list(runtime.everyone()) == []
 
 
-def test_a_script_without_its_first_line_is_run_by_a_shell(home: Path, runtime: ProcessRuntime) -> None:
-    replica = runtime.start(request(script(home, b'echo "$1"\n')))
+def test_a_script_without_its_first_line_is_run_by_a_shell(replica_home: Path, runtime: ProcessRuntime) -> None:
+    replica = runtime.start(request(script(replica_home, b'echo "$1"\n')))
     assert ended(runtime, replica.route_id).exit_code == 0
     assert runtime.log_tail(replica.route_id, 1) == "a b"
 

@@ -26,11 +26,11 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("version", ["this", "before"])
-def test_what_has_left_the_family_of_a_replica_is_known_by_its_account(home: Path, version: str) -> None:
-    with given_back(home):
-        runtime, asked = ProcessRuntime(home, accounts=Accounts(EACH)), request(("python3", "-c", BY_A_DAEMON))
+def test_what_has_left_the_family_of_a_replica_is_known_by_its_account(replica_home: Path, version: str) -> None:
+    with given_back(replica_home):
+        runtime, asked = ProcessRuntime(replica_home, accounts=Accounts(EACH)), request(("python3", "-c", BY_A_DAEMON))
         runtime.start(asked)
-        file = home / "replicas" / f"{asked.route_id}.json"
+        file = replica_home / "replicas" / f"{asked.route_id}.json"
         if version == "before":
             record = json.loads(file.read_text())
             del record["uid"]

@@ -25,7 +25,7 @@ SMALL = LogLimits(megabytes=0.5, files=3)
 
 
 @pytest.fixture
-def shared() -> Iterator[Path]:
+def open_folder() -> Iterator[Path]:
     with shared_folder() as folder:
         yield folder
 
@@ -39,27 +39,29 @@ def sizes(home: Path, asked: ReplicaRequest) -> int:
     return found
 
 
-def test_a_replica_that_writes_without_end_fills_no_disk_and_is_read_to_its_end(home: Path) -> None:
+def test_a_replica_that_writes_without_end_fills_no_disk_and_is_read_to_its_end(replica_home: Path) -> None:
     """Nobody looks at the sizes of logs here, as where all workers are away."""
     code = "[print(number, 'x' * 1000, flush=True) for number in range(20_000)]; print('the end')"
-    runtime, asked = ProcessRuntime(home, limits=ProcessLimits(logs=SMALL)), request(python(code))
+    runtime, asked = ProcessRuntime(replica_home, limits=ProcessLimits(logs=SMALL)), request(python(code))
     runtime.start(asked)
     largest = 0
     while runtime.find(asked.route_id).running:  # type: ignore[union-attr]
-        largest = max(largest, sizes(home, asked))
+        largest = max(largest, sizes(replica_home, asked))
         time.sleep(0.01)
     most = SMALL.files * SMALL.most_bytes
-    assert SMALL.most_bytes < max(largest, sizes(home, asked)) <= most + 65_536
+    assert SMALL.most_bytes < max(largest, sizes(replica_home, asked)) <= most + 65_536
     assert runtime.log_tail(asked.route_id, 1) == "the end"
-    assert [path.stat().st_mode & 0o777 for path in ProcessLogs(home).folder.glob(f"{asked.route_id}*")] == [0o600] * 3
+    assert [path.stat().st_mode & 0o777 for path in ProcessLogs(replica_home).folder.glob(f"{asked.route_id}*")] == [
+        0o600
+    ] * 3
 
 
-def test_a_log_outlives_the_worker_that_began_it_and_ends_with_its_replica(home: Path) -> None:
+def test_a_log_outlives_the_worker_that_began_it_and_ends_with_its_replica(replica_home: Path) -> None:
     asked = request(python("import time; print('up', flush=True); time.sleep(60)"))
-    runtime = ProcessRuntime(home)
+    runtime = ProcessRuntime(replica_home)
     replica = runtime.start(asked)
     log_of(runtime, asked.route_id, "up")
-    record = json.loads((home / "replicas" / f"{asked.route_id}.json").read_text())
+    record = json.loads((replica_home / "replicas" / f"{asked.route_id}.json").read_text())
     keeper = record["log_keeper"]["pid"]
     assert os.getsid(keeper) != pid_of(replica)
     assert os.getpgid(keeper) == keeper != os.getpgid(0)
@@ -68,38 +70,40 @@ def test_a_log_outlives_the_worker_that_began_it_and_ends_with_its_replica(home:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE")
-def test_a_replica_opens_its_output_anew_as_its_account(home: Path) -> None:
-    runtime = ProcessRuntime(home, accounts=Accounts(EACH))
+def test_a_replica_opens_its_output_anew_as_its_account(replica_home: Path) -> None:
+    runtime = ProcessRuntime(replica_home, accounts=Accounts(EACH))
     asked = request(("sh", "-c", "echo out > /dev/stdout; echo err > /dev/stderr"))
     runtime.start(asked)
     ended(runtime, asked.route_id)
     assert runtime.log_tail(asked.route_id, 2) == "out\nerr"
 
 
-def test_with_one_file_the_log_begins_anew(home: Path) -> None:
+def test_with_one_file_the_log_begins_anew(replica_home: Path) -> None:
     code = "for number in range(2000): print(number, 'x' * 1000, flush=True)"
     runtime, asked = (
-        ProcessRuntime(home, limits=ProcessLimits(logs=LogLimits(megabytes=0.5, files=1))),
+        ProcessRuntime(replica_home, limits=ProcessLimits(logs=LogLimits(megabytes=0.5, files=1))),
         request(python(code)),
     )
     runtime.start(asked)
     ended(runtime, asked.route_id)
     assert runtime.log_tail(asked.route_id, 1).startswith("1999 ")
-    assert [path.name for path in ProcessLogs(home).folder.iterdir()] == [f"{asked.route_id}.log"]
-    assert sizes(home, asked) <= 524_288
+    assert [path.name for path in ProcessLogs(replica_home).folder.iterdir()] == [f"{asked.route_id}.log"]
+    assert sizes(replica_home, asked) <= 524_288
 
 
-def test_what_cannot_be_written_is_dropped_and_holds_nobody_up(home: Path) -> None:
+def test_what_cannot_be_written_is_dropped_and_holds_nobody_up(replica_home: Path) -> None:
     code = "for number in range(2000): print(number, 'x' * 1000, flush=True)"
-    runtime, asked = ProcessRuntime(home), request(python(code))
-    (ProcessLogs(home).folder / f"{asked.route_id}.log").mkdir(parents=True)
+    runtime, asked = ProcessRuntime(replica_home), request(python(code))
+    (ProcessLogs(replica_home).folder / f"{asked.route_id}.log").mkdir(parents=True)
     replica = runtime.start(asked)
     assert ended(runtime, replica.route_id).exit_code == 0
 
 
-def test_where_no_keeper_can_be_had_the_replica_writes_its_log(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_keeper_can_be_had_the_replica_writes_its_log(
+    replica_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("runtime.process.keeper._unbuffered", lambda: "")
-    runtime, asked = ProcessRuntime(home), request(python("print('all of it')"))
+    runtime, asked = ProcessRuntime(replica_home), request(python("print('all of it')"))
     runtime.start(asked)
     ended(runtime, asked.route_id)
     assert runtime.log_tail(asked.route_id, 1) == "all of it"
@@ -113,39 +117,43 @@ def keeper_of(home: Path, asked: ReplicaRequest) -> int:
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["all of it", "its shell alone"])
-def test_a_replica_whose_keeper_is_killed_goes_on_and_gets_another_one(home: Path, *, whole: bool) -> None:
-    runtime, asked = ProcessRuntime(home), request(python(COUNTS))
+def test_a_replica_whose_keeper_is_killed_goes_on_and_gets_another_one(replica_home: Path, *, whole: bool) -> None:
+    runtime, asked = ProcessRuntime(replica_home), request(python(COUNTS))
     replica = runtime.start(asked)
     log_of(runtime, asked.route_id, "x")
     for _ in range(2):
-        killed = keeper_of(home, asked)
+        killed = keeper_of(replica_home, asked)
         (os.killpg if whole else os.kill)(killed, signal.SIGKILL)
         eventually(lambda: not is_running(killed))  # noqa: B023
         found = runtime.find(asked.route_id)
         assert found == replica
         last = int(runtime.log_tail(asked.route_id, 1).split()[0])
         eventually(lambda: int(runtime.log_tail(asked.route_id, 1).split()[0]) > last + 200)  # noqa: B023
-        assert is_running(keeper_of(home, asked))
-        assert keeper_of(home, asked) != killed
+        assert is_running(keeper_of(replica_home, asked))
+        assert keeper_of(replica_home, asked) != killed
     assert runtime.find(asked.route_id) == replica
-    eventually(lambda: [path.name for path in ProcessLogs(home).folder.iterdir()] == [f"{asked.route_id}.log"])
+    eventually(lambda: [path.name for path in ProcessLogs(replica_home).folder.iterdir()] == [f"{asked.route_id}.log"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE")
 @pytest.mark.parametrize("output", ["/etc/hostname", "/dev/zero", "fifo"])
-def test_what_a_replica_has_put_in_place_of_its_output_is_not_read(home: Path, shared: Path, output: str) -> None:
+def test_what_a_replica_has_put_in_place_of_its_output_is_not_read(
+    replica_home: Path, open_folder: Path, output: str
+) -> None:
     """The worker opens it, and may open more than the replica."""
-    os.mkfifo(shared / "fifo")
-    (shared / "fifo").chmod(0o666)
-    file = shared / output  # which an absolute path is not below
+    os.mkfifo(open_folder / "fifo")
+    (open_folder / "fifo").chmod(0o666)
+    file = open_folder / output  # which an absolute path is not below
     flags = "os.O_RDONLY" if output == "/etc/hostname" else "os.O_RDWR"
     code = f"import os, time\nfor place in (1, 2): os.dup2(os.open('{file}', {flags}), place)\ntime.sleep(60)"
-    runtime, asked = ProcessRuntime(home, accounts=Accounts(EACH)), request(("python3", "-c", code))
+    runtime, asked = ProcessRuntime(replica_home, accounts=Accounts(EACH)), request(("python3", "-c", code))
     replica = runtime.start(asked)
     eventually(lambda: Path(f"/proc/{pid_of(replica)}/fd/1").readlink() == file)
-    eventually(lambda: not is_running(keeper_of(home, asked)), what="the keeper of a pipe that nobody writes to ends")
+    eventually(
+        lambda: not is_running(keeper_of(replica_home, asked)), what="the keeper of a pipe that nobody writes to ends"
+    )
     assert runtime.find(asked.route_id) == replica
-    assert json.loads((home / "replicas" / f"{asked.route_id}.json").read_text())["log_keeper"] is None
+    assert json.loads((replica_home / "replicas" / f"{asked.route_id}.json").read_text())["log_keeper"] is None
     assert runtime.log_tail(asked.route_id, 1) == ""
 
 
@@ -159,12 +167,12 @@ time.sleep(60)
 """
 
 
-def test_a_keeper_ends_with_its_replica_whoever_still_holds_the_log(home: Path) -> None:
+def test_a_keeper_ends_with_its_replica_whoever_still_holds_the_log(replica_home: Path) -> None:
     """Without the mark of the route nothing of a replica is found again, but for what its log is held by."""
-    runtime, asked = ProcessRuntime(home), request(python(LEAVES))
+    runtime, asked = ProcessRuntime(replica_home), request(python(LEAVES))
     replica = runtime.start(asked)
     log_of(runtime, asked.route_id, "left")
-    keeper = keeper_of(home, asked)
+    keeper = keeper_of(replica_home, asked)
     left = eventually(lambda: [child.pid for child in psutil.Process(pid_of(replica)).children()])
     os.kill(pid_of(replica), signal.SIGKILL)
     ended(runtime, asked.route_id)

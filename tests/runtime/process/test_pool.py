@@ -16,7 +16,7 @@ SMALL = Ranges(range(50_000, 50_012), 4)
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "POOLS", (SMALL,))
 
 
@@ -53,7 +53,7 @@ print([AccountPool(Path({str(home)!r}), Path({str(registry)!r})).number_of(f"web
     assert len(set(json.loads(said.pop()))) == 20
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small_pool")
 def test_a_home_that_needs_more_takes_another_range(tmp_path: Path) -> None:
     ours, theirs = pool_of(tmp_path, "ours"), pool_of(tmp_path, "theirs")
     assert [ours.number_of("a"), theirs.number_of("a")] == [50_000, 50_004]
@@ -61,7 +61,7 @@ def test_a_home_that_needs_more_takes_another_range(tmp_path: Path) -> None:
     assert theirs.reserve() == 50_007
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small_pool")
 def test_a_range_whose_home_is_gone_is_given_again_when_there_is_no_other(tmp_path: Path) -> None:
     for name in ("gone", "stays", "too"):
         pool_of(tmp_path, name).number_of("web")
@@ -74,7 +74,7 @@ def test_a_range_whose_home_is_gone_is_given_again_when_there_is_no_other(tmp_pa
     assert pool_of(tmp_path, "gone").number_of("web") == 50_008, "it comes back and shares with nobody"
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small_pool")
 def test_a_machine_that_has_forgotten_leaves_a_home_its_numbers(tmp_path: Path) -> None:
     """As after a container was made anew around a home that stays."""
     pool_of(tmp_path, "first").number_of("web")

@@ -29,9 +29,9 @@ time.sleep(60)
 LEAVES_A_CHILD = "import subprocess; subprocess.Popen(['sleep', '60'])"
 
 
-def test_the_whole_process_group_is_asked_to_end_and_has_its_grace(home: Path, runtime: ProcessRuntime) -> None:
+def test_the_whole_process_group_is_asked_to_end_and_has_its_grace(replica_home: Path, runtime: ProcessRuntime) -> None:
     """The shell ends at once, and its child is given the time that it needs."""
-    may_end = home / "may-end"
+    may_end = replica_home / "may-end"
     behind_a_shell = ("sh", "-c", f"{shlex.quote(sys.executable)} -c '{SLOW_TO_END.format(may_end=may_end)}' & wait")
     replica = runtime.start(request(behind_a_shell))
     log_of(runtime, replica.route_id, "up")
@@ -42,12 +42,12 @@ def test_the_whole_process_group_is_asked_to_end_and_has_its_grace(home: Path, r
     assert found
     assert found.running
     may_end.touch()
-    ended(ProcessRuntime(home), replica.route_id)
+    ended(ProcessRuntime(replica_home), replica.route_id)
     assert runtime.log_tail(replica.route_id, 1) == "done"
-    assert processes_of(home) == []
+    assert processes_of(replica_home) == []
 
 
-def test_what_is_left_of_a_group_after_its_grace_is_killed(home: Path, runtime: ProcessRuntime) -> None:
+def test_what_is_left_of_a_group_after_its_grace_is_killed(replica_home: Path, runtime: ProcessRuntime) -> None:
     behind_a_shell = ("sh", "-c", f"{shlex.quote(sys.executable)} -c '{DEAF}' & wait")
     replica = runtime.start(request(behind_a_shell))
     log_of(runtime, replica.route_id, "up")
@@ -56,7 +56,7 @@ def test_what_is_left_of_a_group_after_its_grace_is_killed(home: Path, runtime: 
     assert runtime.find(replica.route_id).running  # type: ignore[union-attr]
     runtime.kill(replica.route_id)
     ended(runtime, replica.route_id)
-    assert processes_of(home) == []
+    assert processes_of(replica_home) == []
 
 
 def test_a_replica_whose_process_ends_unasked_has_ended_whatever_it_leaves(runtime: ProcessRuntime) -> None:

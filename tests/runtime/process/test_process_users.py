@@ -48,11 +48,11 @@ def foreign() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 @needs_root
-def test_a_replica_runs_as_its_user_who_reads_its_files_and_no_secret_of_the_home(home: Path) -> None:
-    secret = home / "stack.json"
+def test_a_replica_runs_as_its_user_who_reads_its_files_and_no_secret_of_the_home(replica_home: Path) -> None:
+    secret = replica_home / "stack.json"
     secret.write_text("hunter2")
     secret.chmod(0o600)
-    home.chmod(0o700)
+    replica_home.chmod(0o700)
     code = f"""
 import json, os
 def reads(path):
@@ -63,7 +63,7 @@ def reads(path):
 print(json.dumps([os.getuid(), os.getgroups(), os.environ["HOME"], os.environ["USER"], reads("/etc/hostname"),
                   reads({str(secret)!r}), reads("/proc/{os.getpid()}/environ")]))
 """
-    runtime = ProcessRuntime(home, accounts=Accounts(others=(NOBODY,)))
+    runtime = ProcessRuntime(replica_home, accounts=Accounts(others=(NOBODY,)))
     replica = runtime.start(as_user(NOBODY, ("python3", "-c", code)))
     assert ended(runtime, replica.route_id).exit_code == 0, runtime.log_tail(replica.route_id, 20)
     known = pwd.getpwnam(NOBODY)
@@ -74,32 +74,32 @@ print(json.dumps([os.getuid(), os.getgroups(), os.environ["HOME"], os.environ["U
 
 @needs_root
 @pytest.mark.parametrize("names_folder", [True, False], ids=["as its folder", "as its command"])
-def test_a_replica_enters_no_folder_that_only_a_closed_one_protects(home: Path, *, names_folder: bool) -> None:
-    inner = home / "valkey"
+def test_a_replica_enters_no_folder_that_only_a_closed_one_protects(replica_home: Path, *, names_folder: bool) -> None:
+    inner = replica_home / "valkey"
     inner.mkdir()
     (inner / "messages").write_text("hunter2")
     (inner / "program").write_text("#!/bin/sh\n")
     (inner / "program").chmod(0o755)
-    home.chmod(0o700)
+    replica_home.chmod(0o700)
     spec = (
         RevisionSpec(command=("cat", "messages"), working_directory=str(inner), user=NOBODY)
         if names_folder
         else RevisionSpec(command=(str(inner / "program"),), user=NOBODY)
     )
-    runtime = ProcessRuntime(home, accounts=Accounts(others=(NOBODY,)))
+    runtime = ProcessRuntime(replica_home, accounts=Accounts(others=(NOBODY,)))
     with pytest.raises(ReplicaStartError, match=r"(not a folder|not found) on this host for the user 'nobody'"):
         runtime.start(ReplicaRequest(uuid4(), "web", "web-1", spec))
     assert list(runtime.everyone()) == []
 
 
 @needs_root
-def test_a_replica_of_another_user_is_found_again_without_its_record_and_ended(home: Path) -> None:
-    runtime = ProcessRuntime(home, accounts=Accounts(others=(NOBODY,)))
+def test_a_replica_of_another_user_is_found_again_without_its_record_and_ended(replica_home: Path) -> None:
+    runtime = ProcessRuntime(replica_home, accounts=Accounts(others=(NOBODY,)))
     replica = runtime.start(as_user(NOBODY))
-    eventually(lambda: processes_of(home) == [pid_of(replica)])
-    (home / "replicas" / f"{replica.route_id}.json").unlink()
-    assert list(ProcessRuntime(home).everyone()) == [], "it runs as somebody who is not named"
-    again = ProcessRuntime(home, accounts=Accounts(others=(NOBODY,)))
+    eventually(lambda: processes_of(replica_home) == [pid_of(replica)])
+    (replica_home / "replicas" / f"{replica.route_id}.json").unlink()
+    assert list(ProcessRuntime(replica_home).everyone()) == [], "it runs as somebody who is not named"
+    again = ProcessRuntime(replica_home, accounts=Accounts(others=(NOBODY,)))
     assert [found.route_id for found in again.everyone()] == [replica.route_id]
     again.kill(replica.route_id)
     eventually(lambda: not is_running(pid_of(replica)))
@@ -114,11 +114,11 @@ def test_a_replica_of_another_user_is_found_again_without_its_record_and_ended(h
     ],
 )
 def test_a_user_who_is_not_allowed_or_not_known_is_refused(
-    home: Path, user: str, users: tuple[str, ...], sentence: str
+    replica_home: Path, user: str, users: tuple[str, ...], sentence: str
 ) -> None:
     with pytest.raises(ReplicaStartError, match=sentence):
-        ProcessRuntime(home, accounts=Accounts(others=users)).start(as_user(user))
-    assert list(ProcessRuntime(home).everyone()) == []
+        ProcessRuntime(replica_home, accounts=Accounts(others=users)).start(as_user(user))
+    assert list(ProcessRuntime(replica_home).everyone()) == []
 
 
 @needs_root
@@ -147,26 +147,26 @@ def carrying(home: Path, route_id: UUID | str, port: str) -> dict[str, str]:
 
 
 def test_a_replica_of_the_release_before_is_found_by_the_home_that_it_was_told(
-    home: Path, runtime: ProcessRuntime, foreign: list[subprocess.Popen[bytes]]
+    replica_home: Path, runtime: ProcessRuntime, foreign: list[subprocess.Popen[bytes]]
 ) -> None:
-    told = {**os.environ, "ROLLWAY_HOME": str(home), "PORT": "8080"}
+    told = {**os.environ, "ROLLWAY_HOME": str(replica_home), "PORT": "8080"}
     named, other = uuid4(), uuid4()
     foreign.append(subprocess.Popen(SLEEPER, env={**told, "ROLLWAY_ROUTE": str(named)}, start_new_session=True))
-    elsewhere = {**told, KEEPER: keeper_of(home / "other"), "ROLLWAY_ROUTE": str(other)}
+    elsewhere = {**told, KEEPER: keeper_of(replica_home / "other"), "ROLLWAY_ROUTE": str(other)}
     foreign.append(subprocess.Popen(SLEEPER, env=elsewhere, start_new_session=True))
     eventually(lambda: [found.route_id for found in runtime.everyone()] == [named])
 
 
 @needs_root
 def test_somebody_elses_process_is_no_replica_whatever_it_carries(
-    home: Path, runtime: ProcessRuntime, foreign: list[subprocess.Popen[bytes]]
+    replica_home: Path, runtime: ProcessRuntime, foreign: list[subprocess.Popen[bytes]]
 ) -> None:
     own = runtime.start(request(python("import time; print('up', flush=True); time.sleep(60)")))
     log_of(runtime, own.route_id, "up")
     for route_id in (uuid4(), own.route_id):
-        carried = carrying(home, route_id, "8080")
+        carried = carrying(replica_home, route_id, "8080")
         foreign.append(subprocess.Popen(SLEEPER, env=carried, start_new_session=True, user=NOBODY))
-    eventually(lambda: len(processes_of(home)) == 3)
+    eventually(lambda: len(processes_of(replica_home)) == 3)
     assert [found.route_id for found in runtime.everyone()] == [own.route_id]
     runtime.kill(own.route_id)
     ended(runtime, own.route_id)
@@ -179,11 +179,11 @@ def test_somebody_elses_process_is_no_replica_whatever_it_carries(
 
 @pytest.mark.parametrize("port", ["tcp://10.0.0.1:80", "", "8080.5"])
 def test_an_odd_environment_of_a_foreign_process_breaks_nothing(
-    home: Path, runtime: ProcessRuntime, foreign: list[subprocess.Popen[bytes]], port: str
+    replica_home: Path, runtime: ProcessRuntime, foreign: list[subprocess.Popen[bytes]], port: str
 ) -> None:
     own = runtime.start(request())
-    foreign.append(subprocess.Popen(SLEEPER, env=carrying(home, uuid4(), port), start_new_session=True))
-    eventually(lambda: len(processes_of(home)) == 2)
+    foreign.append(subprocess.Popen(SLEEPER, env=carrying(replica_home, uuid4(), port), start_new_session=True))
+    eventually(lambda: len(processes_of(replica_home)) == 2)
     assert [found.route_id for found in runtime.everyone()] == [own.route_id]
     foreign[0].kill()
     foreign[0].wait()

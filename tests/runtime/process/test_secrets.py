@@ -18,7 +18,7 @@ from tests.support.workers.secrets import VALUE, fault, read
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def secrets_folder(tmp_path: Path) -> Path:
     """The one that is allowed, beside one that is not."""
     for name in ("secrets", "private"):
         (tmp_path / name).mkdir()
@@ -27,10 +27,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def secrets(folder: Path, tmp_path: Path) -> HostSecrets:
+def secrets(secrets_folder: Path, tmp_path: Path) -> HostSecrets:
     file = tmp_path / "variables"
     file.write_text(f"# of this host\n\nDB = not this\nDB={VALUE}\nEMPTY=\nWITH=a=b 'c'\n")
-    return HostSecrets("here", (f"file:{folder}",), file)
+    return HostSecrets("here", (f"file:{secrets_folder}",), file)
 
 
 # --- files
@@ -42,10 +42,10 @@ def secrets(folder: Path, tmp_path: Path) -> HostSecrets:
     ids=["bare", "a newline", "one newline of two", "spaces and letters", "the largest"],
 )
 def test_a_file_is_its_content_without_one_newline(
-    secrets: HostSecrets, folder: Path, content: str, value: str
+    secrets: HostSecrets, secrets_folder: Path, content: str, value: str
 ) -> None:
-    (folder / "db").write_text(content)
-    assert read(secrets, f"file:{folder}/db") == value
+    (secrets_folder / "db").write_text(content)
+    assert read(secrets, f"file:{secrets_folder}/db") == value
 
 
 @pytest.mark.parametrize(
@@ -59,39 +59,41 @@ def test_a_file_is_its_content_without_one_newline(
     ],
 )
 def test_what_no_variable_can_hold_is_no_secret(
-    secrets: HostSecrets, folder: Path, content: bytes, sentence: str
+    secrets: HostSecrets, secrets_folder: Path, content: bytes, sentence: str
 ) -> None:
-    (folder / "db").write_bytes(content)
-    assert fault(secrets, f"file:{folder}/db") == sentence
+    (secrets_folder / "db").write_bytes(content)
+    assert fault(secrets, f"file:{secrets_folder}/db") == sentence
 
 
-def test_a_file_that_is_none_says_so_and_nobody_waits_for_it(secrets: HostSecrets, folder: Path) -> None:
-    assert fault(secrets, f"file:{folder}/none") == "it cannot be read: No such file or directory"
-    assert fault(secrets, f"file:{folder}") == "it cannot be read: Is a directory"
-    os.mkfifo(folder / "pipe")
-    assert fault(secrets, f"file:{folder}/pipe") == "it is no file"
-    (folder / "loop").symlink_to(folder / "loop")
-    assert fault(secrets, f"file:{folder}/loop").startswith("it cannot be read: ")
+def test_a_file_that_is_none_says_so_and_nobody_waits_for_it(secrets: HostSecrets, secrets_folder: Path) -> None:
+    assert fault(secrets, f"file:{secrets_folder}/none") == "it cannot be read: No such file or directory"
+    assert fault(secrets, f"file:{secrets_folder}") == "it cannot be read: Is a directory"
+    os.mkfifo(secrets_folder / "pipe")
+    assert fault(secrets, f"file:{secrets_folder}/pipe") == "it is no file"
+    (secrets_folder / "loop").symlink_to(secrets_folder / "loop")
+    assert fault(secrets, f"file:{secrets_folder}/loop").startswith("it cannot be read: ")
 
 
 @pytest.mark.parametrize("path", ["../private/db", "link", "linked/db", "../secrets-too/db"])
 def test_files_outside_of_what_is_allowed_are_not_read_be_it_through_links(
-    secrets: HostSecrets, folder: Path, path: str
+    secrets: HostSecrets, secrets_folder: Path, path: str
 ) -> None:
-    (folder / "link").symlink_to(folder.parent / "private/db")
-    (folder / "linked").symlink_to(folder.parent / "private")
-    (folder.parent / "secrets-too").symlink_to(folder.parent / "private")
-    told = fault(secrets, f"file:{os.path.normpath(folder / path) if '..' in path else folder / path}")
+    (secrets_folder / "link").symlink_to(secrets_folder.parent / "private/db")
+    (secrets_folder / "linked").symlink_to(secrets_folder.parent / "private")
+    (secrets_folder.parent / "secrets-too").symlink_to(secrets_folder.parent / "private")
+    told = fault(secrets, f"file:{os.path.normpath(secrets_folder / path) if '..' in path else secrets_folder / path}")
     assert told.startswith(
         "it is a file, which ROLLWAY_SECRETS_ALLOW in the environment of this host's workers does not"
     )
 
 
-def test_links_within_what_is_allowed_are_followed_and_so_is_one_to_it(secrets: HostSecrets, folder: Path) -> None:
-    (folder / "now").symlink_to(folder / "db")
-    assert read(secrets, f"file:{folder}/now") == VALUE
-    (folder.parent / "run").symlink_to(folder)
-    assert read(HostSecrets(allow=(f"file:{folder.parent}/run",)), f"file:{folder}/db") == VALUE
+def test_links_within_what_is_allowed_are_followed_and_so_is_one_to_it(
+    secrets: HostSecrets, secrets_folder: Path
+) -> None:
+    (secrets_folder / "now").symlink_to(secrets_folder / "db")
+    assert read(secrets, f"file:{secrets_folder}/now") == VALUE
+    (secrets_folder.parent / "run").symlink_to(secrets_folder)
+    assert read(HostSecrets(allow=(f"file:{secrets_folder.parent}/run",)), f"file:{secrets_folder}/db") == VALUE
 
 
 # --- by deployment
@@ -154,8 +156,8 @@ def test_a_variable_is_read_from_the_hosts_file_and_not_from_the_worker(
     assert fault(gone, "env:DB") == "the file of ROLLWAY_SECRETS_ENV_FILE cannot be read: No such file or directory"
 
 
-def test_a_host_that_allows_nothing_gives_nothing(folder: Path) -> None:
-    for reference in (f"file:{folder}/db", "command:/bin/echo 1", "env:PATH"):
+def test_a_host_that_allows_nothing_gives_nothing(secrets_folder: Path) -> None:
+    for reference in (f"file:{secrets_folder}/db", "command:/bin/echo 1", "env:PATH"):
         with pytest.raises(SecretFaultError, match="ROLLWAY_SECRETS_"):
             read(HostSecrets(), reference)
 
@@ -169,9 +171,11 @@ def revision(**env: object) -> RevisionSpec:
 
 
 def test_a_process_gets_its_secrets_beside_its_plain_variables(
-    secrets: HostSecrets, folder: Path, runtime: ProcessRuntime
+    secrets: HostSecrets, secrets_folder: Path, runtime: ProcessRuntime
 ) -> None:
-    spec = revision(PLAIN="1", DB={"secret": f"file:{folder}/db"}, AGAIN={"secret": f"file:{folder}/db"})
+    spec = revision(
+        PLAIN="1", DB={"secret": f"file:{secrets_folder}/db"}, AGAIN={"secret": f"file:{secrets_folder}/db"}
+    )
     request = ReplicaRequest(uuid4(), "web", "web-12345678", spec)
     with pytest.raises(ReplicaStartError, match="the secrets of revision 'web-12345678' were not read"):
         runtime.start(request)
@@ -183,20 +187,22 @@ def test_a_process_gets_its_secrets_beside_its_plain_variables(
     assert [told[name] for name in ("PLAIN", "DB", "AGAIN")] == ["1", VALUE, VALUE]
 
 
-def test_a_container_gets_its_secrets(docker_runtime: DockerRuntime, secrets: HostSecrets, folder: Path) -> None:
+def test_a_container_gets_its_secrets(
+    docker_runtime: DockerRuntime, secrets: HostSecrets, secrets_folder: Path
+) -> None:
     code = "mkdir -p /www; echo $DB > /www/index.html; exec httpd -f -p $PORT -h /www"
-    request = asked(code, env={"DB": {"secret": f"file:{folder}/db"}})
+    request = asked(code, env={"DB": {"secret": f"file:{secrets_folder}/db"}})
     given = ReplicaRequest(request.route_id, request.deployment, request.revision, request.spec, secrets.of(request))
     assert body(docker_runtime.start(given)) == VALUE
 
 
 def test_what_is_missing_is_named_with_its_variable_its_reference_and_the_host(
-    secrets: HostSecrets, folder: Path
+    secrets: HostSecrets, secrets_folder: Path
 ) -> None:
-    request = ReplicaRequest(uuid4(), "web", "v1", revision(DB={"secret": f"file:{folder}/none"}))
+    request = ReplicaRequest(uuid4(), "web", "v1", revision(DB={"secret": f"file:{secrets_folder}/none"}))
     with pytest.raises(UnreadSecretError) as missing:
         secrets.of(request)
     assert str(missing.value) == (
-        f"host here cannot have the secret file:{folder}/none of variable DB: "
+        f"host here cannot have the secret file:{secrets_folder}/none of variable DB: "
         "it cannot be read: No such file or directory"
     )

@@ -35,8 +35,8 @@ PEND = DoDeploymentLifecycleEvent(DeploymentLifecycleType.CHECK_PENDING)
 
 
 @pytest.fixture
-def slots(client: redis.Redis, waker: Waker) -> Slots:
-    return Slots(client, 1, 3, waker.send)
+def slots(redis_client: redis.Redis, waker: Waker) -> Slots:
+    return Slots(redis_client, 1, 3, waker.send)
 
 
 def coordinator(
@@ -86,17 +86,17 @@ def test_it_goes_on_until_nothing_is_due_and_the_long_tick_marks_all_of_them_ane
 
 @pytest.mark.usefixtures("pending")
 def test_when_all_slots_are_taken_it_does_nothing_and_is_sent_again(
-    engine: Engine, client: redis.Redis, slots: Slots, waker: Waker
+    engine: Engine, redis_client: redis.Redis, slots: Slots, waker: Waker
 ) -> None:
     with slots.hold("check_pending", "check_pending"):
         assert coordinator(engine, slots, waker).process_deployment_lifecycle(PEND) == 0
-        assert waiting(client, "lifecycle") == []
-    assert [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")] == ["check_pending"]
+        assert waiting(redis_client, "lifecycle") == []
+    assert [arguments["lifecycle_type"] for _, arguments in waiting(redis_client, "lifecycle")] == ["check_pending"]
 
 
 @pytest.mark.usefixtures("pending")
 def test_asked_to_stop_it_finishes_the_chunk_in_hand_and_claims_no_other(
-    engine: Engine, client: redis.Redis, slots: Slots, waker: Waker
+    engine: Engine, redis_client: redis.Redis, slots: Slots, waker: Waker
 ) -> None:
     stopping = threading.Event()
     handler = Waits(then=stopping)
@@ -104,17 +104,17 @@ def test_asked_to_stop_it_finishes_the_chunk_in_hand_and_claims_no_other(
     assert mine.process_deployment_lifecycle(PEND) == 2
     assert len(handler.looked_at) == 2
     assert len(read(engine, "SELECT 1 FROM deployments WHERE due_at IS NULL")) == 2, "both are written"
-    assert client.keys("rollway:lock:*") == [], "and the lock is free for the next worker"
+    assert redis_client.keys("rollway:lock:*") == [], "and the lock is free for the next worker"
     assert mine.process_deployment_lifecycle(PEND) == 0
 
 
 @pytest.mark.usefixtures("pending")
 def test_when_the_lock_is_lost_it_finishes_the_chunk_in_hand_and_claims_no_other(
-    engine: Engine, client: redis.Redis, slots: Slots, waker: Waker
+    engine: Engine, redis_client: redis.Redis, slots: Slots, waker: Waker
 ) -> None:
     class LosesTheLock(CheckPendingHandler):
         def decide(self, deployment: Deployment, now: datetime) -> Decision:
-            client.delete("rollway:lock:check_pending:0")
+            redis_client.delete("rollway:lock:check_pending:0")
             eventually(lambda: "lock renewal" not in {thread.name for thread in threading.enumerate()})
             return super().decide(deployment, now)
 
@@ -123,51 +123,51 @@ def test_when_the_lock_is_lost_it_finishes_the_chunk_in_hand_and_claims_no_other
 
 
 def test_what_follows_is_woken_after_the_commit(
-    engine: Engine, client: redis.Redis, slots: Slots, waker: Waker
+    engine: Engine, redis_client: redis.Redis, slots: Slots, waker: Waker
 ) -> None:
     up(engine, HERE)
     made = make_deployment(engine, "■■■|", status=PROVISIONING)
     mine = coordinator(engine, slots, waker)
     mine.process_deployment_lifecycle(PROVISION)
-    assert [arguments for _, arguments in waiting(client, host_queue(HERE))] == [
+    assert [arguments for _, arguments in waiting(redis_client, host_queue(HERE))] == [
         {"route_lifecycle_type": "start", "host": HERE},
         {"route_lifecycle_type": "stop", "host": HERE},
     ]
-    assert drop_all(client, "lifecycle") == 0
+    assert drop_all(redis_client, "lifecycle") == 0
     write(engine, "UPDATE rollouts SET deadline = now()")
     write(engine, "UPDATE deployments SET due_at = now()")
     mine.process_deployment_lifecycle(PROVISION)
     assert snapshot(engine, made.id).status == ROLLING_BACK
-    assert [arguments["sub_step"] for _, arguments in waiting(client, "lifecycle")] == ["rolling_back"]
+    assert [arguments["sub_step"] for _, arguments in waiting(redis_client, "lifecycle")] == ["rolling_back"]
 
 
 def test_new_replicas_that_have_no_host_are_asked_for_all_the_same(
-    engine: Engine, client: redis.Redis, slots: Slots, waker: Waker
+    engine: Engine, redis_client: redis.Redis, slots: Slots, waker: Waker
 ) -> None:
     make_deployment(engine, "■■|", status=PROVISIONING)
     coordinator(engine, slots, waker).process_deployment_lifecycle(PROVISION)
-    assert [arguments for _, arguments in waiting(client, "routes")] == [{"route_lifecycle_type": "start"}]
+    assert [arguments for _, arguments in waiting(redis_client, "routes")] == [{"route_lifecycle_type": "start"}]
 
 
-def test_a_wait_wakes_nobody(engine: Engine, client: redis.Redis, slots: Slots, waker: Waker) -> None:
+def test_a_wait_wakes_nobody(engine: Engine, redis_client: redis.Redis, slots: Slots, waker: Waker) -> None:
     make_deployment(engine, "■■|◇", status=PROVISIONING)
     coordinator(engine, slots, waker).process_deployment_lifecycle(PROVISION)
-    assert waiting(client, "lifecycle") == waiting(client, "routes") == []
+    assert waiting(redis_client, "lifecycle") == waiting(redis_client, "routes") == []
 
 
 @pytest.mark.parametrize(("count", "asked"), [(2, True), (1, False)])
 def test_a_full_chunk_asks_another_worker_for_help_while_a_slot_is_free(
     engine: Engine,
-    client: redis.Redis,
+    redis_client: redis.Redis,
     waker: Waker,
     pending: None,  # noqa: ARG001  (six deployments)
     *,
     count: int,
     asked: bool,
 ) -> None:
-    shared = Slots(client, count, 5, waker.send)
+    shared = Slots(redis_client, count, 5, waker.send)
     coordinator(engine, shared, waker, chunk=4).process_deployment_lifecycle(PEND)
-    sent = [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")]
+    sent = [arguments["lifecycle_type"] for _, arguments in waiting(redis_client, "lifecycle")]
     assert ("check_pending" in sent) is asked
 
 

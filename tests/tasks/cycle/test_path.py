@@ -111,11 +111,11 @@ def followed() -> Iterator[Trail]:
 
 
 def test_an_event_takes_the_hops_of_the_readme_and_no_hop_calls_back(
-    engine: Engine, client: redis.Redis, waker: Waker
+    engine: Engine, redis_client: redis.Redis, waker: Waker
 ) -> None:
     make_deployment(engine, "■■■|", name="moves", status=PROVISIONING)
     make_deployment(engine, "■■|◇", name="waits", status=PROVISIONING)
-    slots = Slots(client, 1, 5, waker.send)
+    slots = Slots(redis_client, 1, 5, waker.send)
     coordinator = DeploymentCoordinator(engine, slots, waker, HANDLERS, 10, 5, threading.Event())
     with followed() as trail:
         seen = coordinator.process_deployment_lifecycle(DoDeploymentLifecycleEvent.parse("deploying", "provisioning"))

@@ -23,7 +23,7 @@ def test_no_message_to_a_task_that_workers_have_or_that_beat_sends_is_put_aside(
 
 
 def test_the_past_of_every_deployment_is_cut_and_one_that_fell_due_meanwhile_is_woken(
-    engine: Engine, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROLLWAY_KEEP_HISTORY_COUNT", "5")
     retention.cache_clear()
@@ -40,7 +40,7 @@ def test_the_past_of_every_deployment_is_cut_and_one_that_fell_due_meanwhile_is_
     app.tasks["rollway.cut_the_past"](interval=60.0)
     retention.cache_clear()
     assert read(engine, "SELECT count(*) FROM deployment_history") == [{"count": 2 * (5 + 1200)}], "a second beat's"
-    assert [arguments["sub_step"] for _, arguments in waiting(client, "lifecycle")] == ["provisioning"]
+    assert [arguments["sub_step"] for _, arguments in waiting(redis_client, "lifecycle")] == ["provisioning"]
 
 
 def test_events_that_were_given_up_long_ago_are_forgotten(engine: Engine) -> None:

@@ -30,29 +30,29 @@ def authority() -> Authority:
 
 
 @pytest.fixture
-def looks(engine: Engine, folder: Path) -> Callable[[str], None]:
+def looks(engine: Engine, secrets_folder: Path) -> Callable[[str], None]:
     """A worker of this host looks, however long ago the last one did."""
 
     def look(host: str) -> None:
         write(engine, "UPDATE certificates SET due_at = now(), leased_until = NULL")
         settings = CertificateSettings(key="k" * 32)
-        CertificateWork(engine, HostSecrets(host, (f"file:{folder}",)), settings).look()
+        CertificateWork(engine, HostSecrets(host, (f"file:{secrets_folder}",)), settings).look()
 
     return look
 
 
 @pytest.fixture
-def put(engine: Engine, folder: Path, looks: Callable[[str], None]) -> Put:
+def put(engine: Engine, secrets_folder: Path, looks: Callable[[str], None]) -> Put:
     """Put a file in the place of the last one, and have it read; returns what is said of it."""
     made = make_deployment(engine, "■", name="shop", n=1)
     for host in (SHOP, WWW):
         write(engine, "INSERT INTO entrances (kind, value, deployment_id) VALUES ('host', %s, %s)", host, made.id)
     write(engine, "DELETE FROM entrances WHERE value NOT IN (%s, %s)", SHOP, WWW)
-    settings = TlsSettings(certificate=f"file:{folder}/web.pem", key=f"file:{folder}/web.key")
+    settings = TlsSettings(certificate=f"file:{secrets_folder}/web.pem", key=f"file:{secrets_folder}/web.key")
     set_tls(engine, made.id, settings, (SHOP, WWW))
 
     def put_there(certified: Certified) -> str:
-        certified.written(folder)
+        certified.written(secrets_folder)
         looks(HERE)
         return str(row(engine)["fault"] or "")
 

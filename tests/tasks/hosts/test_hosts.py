@@ -19,7 +19,7 @@ FOUR_LOOKS = 4 * ROUTE_CADENCES[RouteLifecycleType.HOSTS]
 
 
 def test_a_silent_host_degrades_its_replicas_wakes_their_handler_and_loses_them(
-    engine: Engine, waker: Waker, client: redis.Redis
+    engine: Engine, waker: Waker, redis_client: redis.Redis
 ) -> None:
     in_transaction(engine, partial(show_sign_of_life, host=HERE, address="127.0.0.1"))
     made = make_deployment(engine, "■■▲")
@@ -29,9 +29,9 @@ def test_a_silent_host_degrades_its_replicas_wakes_their_handler_and_loses_them(
     for _ in range(4):
         look_at_hosts(engine, waker, FOUR_LOOKS)
         pictures.append(drawn(engine, made.id).replace("✗", ""))
-        woken.append([arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")])
-        drop_all(client, "lifecycle")
-        client.flushdb()
+        woken.append([arguments["lifecycle_type"] for _, arguments in waiting(redis_client, "lifecycle")])
+        drop_all(redis_client, "lifecycle")
+        redis_client.flushdb()
     assert pictures == ["■■▲", "△△△", "△△△", ""]
     assert woken == [[], ["check_replica"], [], ["check_replica"]]
 

@@ -18,7 +18,7 @@ SOON = 0.3
 
 
 @pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
+def redis_client(redis_url: str) -> Iterator[redis.Redis]:
     with redis.Redis.from_url(redis_url) as made:
         yield made
 
@@ -45,32 +45,36 @@ def printed(home: Path, text: str, route: UUID | None = None) -> UUID:
 
 
 def test_each_host_answers_for_its_replicas_and_is_read_on_from_where_it_was(
-    client: redis.Redis, tmp_path: Path
+    redis_client: redis.Redis, tmp_path: Path
 ) -> None:
     east, west = tmp_path / "east", tmp_path / "west"
     here, there = printed(east, "one\ntwo\n"), printed(west, "three\n")
-    with answering(client, "east", east), answering(client, "west", west):
-        told = ask_hosts(client, {"east": {here: None, uuid4(): None}, "west": {there: None}}, 1)
+    with answering(redis_client, "east", east), answering(redis_client, "west", west):
+        told = ask_hosts(redis_client, {"east": {here: None, uuid4(): None}, "west": {there: None}}, 1)
         assert told == {"east": {here: LogPiece("two\n", 8)}, "west": {there: LogPiece("three\n", 6)}}
         printed(east, "four\nhalf", here)
-        assert ask_hosts(client, {"east": {here: 8}}, 1) == {"east": {here: LogPiece("four\n", 13)}}
+        assert ask_hosts(redis_client, {"east": {here: 8}}, 1) == {"east": {here: LogPiece("four\n", 13)}}
 
 
-def test_a_host_that_does_not_answer_is_missing_and_the_others_are_not(client: redis.Redis, tmp_path: Path) -> None:
+def test_a_host_that_does_not_answer_is_missing_and_the_others_are_not(
+    redis_client: redis.Redis, tmp_path: Path
+) -> None:
     route = printed(tmp_path, "one\n")
-    with answering(client, "east", tmp_path):
+    with answering(redis_client, "east", tmp_path):
         asked = {"gone": {uuid4(): None}, "east": {route: None}}
-        told = eventually(lambda: ask_hosts(client, asked, 10, SOON), what="the one to answer in time")
+        told = eventually(lambda: ask_hosts(redis_client, asked, 10, SOON), what="the one to answer in time")
     assert told == {"east": {route: LogPiece("one\n", 4)}}
-    assert not client.exists("rollway:logs:gone"), "and what it was asked is taken back"
+    assert not redis_client.exists("rollway:logs:gone"), "and what it was asked is taken back"
 
 
-def test_a_question_that_does_not_fit_is_left_and_the_next_one_answered(client: redis.Redis, tmp_path: Path) -> None:
+def test_a_question_that_does_not_fit_is_left_and_the_next_one_answered(
+    redis_client: redis.Redis, tmp_path: Path
+) -> None:
     route = printed(tmp_path, "one\n")
     for wrong in (b"", b"\xff", b'{"answer_to": "../x", "lines": 1, "places": {}}', b"[" * 5000):
-        client.rpush("rollway:logs:east", wrong)
-    with answering(client, "east", tmp_path):
-        assert ask_hosts(client, {"east": {route: None}}, 10) == {"east": {route: LogPiece("one\n", 4)}}
+        redis_client.rpush("rollway:logs:east", wrong)
+    with answering(redis_client, "east", tmp_path):
+        assert ask_hosts(redis_client, {"east": {route: None}}, 10) == {"east": {route: LogPiece("one\n", 4)}}
 
 
 def test_an_answer_is_bounded_and_the_rest_is_asked_for_again(tmp_path: Path) -> None:

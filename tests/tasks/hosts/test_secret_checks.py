@@ -30,13 +30,13 @@ from tests.support.workers.secrets import NONE, VALUE, answering, checks, referr
 
 
 def test_each_host_that_is_up_is_asked_and_answers_for_itself(
-    engine: Engine, secrets: HostSecrets, folder: Path
+    engine: Engine, secrets: HostSecrets, secrets_folder: Path
 ) -> None:
-    (folder / "db").write_text(VALUE)
+    (secrets_folder / "db").write_text(VALUE)
     up(engine, HERE, "other", "gone")
     go_down(engine, "gone")
     up(engine, HERE, "other")
-    reference = f"file:{folder}/db"
+    reference = f"file:{secrets_folder}/db"
     with answering(engine, secrets), answering(engine, HostSecrets("other")):
         mine, others = ask_hosts(engine, "web", [reference])
     assert mine == SecretCheck(HERE, reference, is_answered=True)
@@ -46,24 +46,24 @@ def test_each_host_that_is_up_is_asked_and_answers_for_itself(
 
 
 def test_who_asks_again_gets_another_answer_and_what_was_lacked_is_looked_at_again(
-    engine: Engine, secrets: HostSecrets, folder: Path
+    engine: Engine, secrets: HostSecrets, secrets_folder: Path
 ) -> None:
     up(engine, HERE)
     asking, look = (
-        partial(ask_for_secrets, deployment="web", references=[f"file:{folder}/db"]),
+        partial(ask_for_secrets, deployment="web", references=[f"file:{secrets_folder}/db"]),
         SecretAnswers(engine, secrets).look,
     )
     in_transaction(engine, asking)
     assert checks(engine) == [(HERE, False, None)]
     look()
     assert checks(engine) == [(HERE, True, NONE)]
-    (folder / "db").write_text(VALUE)
+    (secrets_folder / "db").write_text(VALUE)
     look()
     assert checks(engine) == [(HERE, True, NONE)], "it looked a moment ago"
     write(engine, "UPDATE host_secrets SET checked_at = checked_at - interval '11 seconds'")
     look()
     assert checks(engine) == [(HERE, True, None)]
-    (folder / "db").unlink()
+    (secrets_folder / "db").unlink()
     write(engine, "UPDATE host_secrets SET checked_at = checked_at - interval '11 seconds'")
     look()
     assert checks(engine) == [(HERE, True, None)], "nobody asked"
@@ -86,22 +86,22 @@ def test_an_answer_to_an_earlier_question_is_none_to_the_next(engine: Engine) ->
 
 
 def test_a_host_that_does_not_answer_is_not_waited_for_without_end(
-    engine: Engine, secrets: HostSecrets, folder: Path
+    engine: Engine, secrets: HostSecrets, secrets_folder: Path
 ) -> None:
-    (folder / "db").write_text(VALUE)
+    (secrets_folder / "db").write_text(VALUE)
     up(engine, HERE, "hangs")
     with answering(engine, secrets):
-        said = ask_hosts(engine, "web", [f"file:{folder}/db"], 2)
+        said = ask_hosts(engine, "web", [f"file:{secrets_folder}/db"], 2)
     assert [(check.host, check.is_answered) for check in said] == [("hangs", False), (HERE, True)]
 
 
 def test_what_nobody_asks_for_is_forgotten_and_so_is_what_a_forgotten_host_said(
-    engine: Engine, secrets: HostSecrets, folder: Path
+    engine: Engine, secrets: HostSecrets, secrets_folder: Path
 ) -> None:
     up(engine, HERE, "other")
-    in_transaction(engine, partial(ask_for_secrets, deployment="shop", references=[f"file:{folder}/old"]))
+    in_transaction(engine, partial(ask_for_secrets, deployment="shop", references=[f"file:{secrets_folder}/old"]))
     write(engine, "UPDATE host_secrets SET asked_at = asked_at - interval '61 minutes'")
-    in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{folder}/new"]))
+    in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{secrets_folder}/new"]))
     SecretAnswers(engine, secrets).look()
     left = read(engine, "SELECT host, right(reference, 3) AS name FROM host_secrets ORDER BY 1, 2")
     assert [tuple(row.values()) for row in left] == [(HERE, "new"), ("other", "new"), ("other", "old")]
@@ -133,39 +133,39 @@ def ask_for_its_secrets(engine: Engine, command: str, **payload: object) -> None
 
 
 def test_an_activation_is_refused_where_no_host_has_the_secret_and_names_host_and_reference(
-    engine: Engine, secrets: HostSecrets, folder: Path
+    engine: Engine, secrets: HostSecrets, secrets_folder: Path
 ) -> None:
-    added(engine, folder)
+    added(engine, secrets_folder)
     up(engine, HERE)
     with answering(engine, secrets):
         ask_for_its_secrets(engine, "activate_revision", revision="v1")
         with pytest.raises(MissingSecretError) as refused:
             ask(engine, "activate_revision", deployment="web", revision="v1")
-        assert refused.value.message == f"no host can run v1: host {HERE} lacks file:{folder}/db ({NONE})"
-        (folder / "db").write_text(VALUE)
+        assert refused.value.message == f"no host can run v1: host {HERE} lacks file:{secrets_folder}/db ({NONE})"
+        (secrets_folder / "db").write_text(VALUE)
         ask_for_its_secrets(engine, "activate_revision", revision="v1")
         assert ask(engine, "activate_revision", deployment="web", revision="v1").result["activation"] == "first"
 
 
 def test_a_restart_asks_for_the_secrets_of_the_current_revision(
-    engine: Engine, secrets: HostSecrets, folder: Path
+    engine: Engine, secrets: HostSecrets, secrets_folder: Path
 ) -> None:
-    make_deployment(engine, "■", n=1, status=SCALING, spec=referring(folder))
+    make_deployment(engine, "■", n=1, status=SCALING, spec=referring(secrets_folder))
     up(engine, HERE)
     with answering(engine, secrets):
         ask_for_its_secrets(engine, "restart")
         with pytest.raises(MissingSecretError, match=rf"no host can run v1\.r2: host {HERE} lacks"):
             ask(engine, "restart", deployment="web")
-        (folder / "db").write_text(VALUE)
+        (secrets_folder / "db").write_text(VALUE)
         ask_for_its_secrets(engine, "restart")
         assert ask(engine, "restart", deployment="web").result["revision"] == "v1.r2"
 
 
 def test_where_one_host_has_the_secret_the_others_are_named_and_passed_over(
-    engine: Engine, secrets: HostSecrets, folder: Path
+    engine: Engine, secrets: HostSecrets, secrets_folder: Path
 ) -> None:
-    (folder / "db").write_text(VALUE)
-    added(engine, folder)
+    (secrets_folder / "db").write_text(VALUE)
+    added(engine, secrets_folder)
     up(engine, HERE, "bare")
     with answering(engine, secrets), answering(engine, HostSecrets("bare")):
         ask_for_its_secrets(engine, "activate_revision", revision="v1")
@@ -173,19 +173,19 @@ def test_where_one_host_has_the_secret_the_others_are_named_and_passed_over(
     assert list(result["passed_over"]) == ["bare"]
 
 
-def test_with_no_host_up_nobody_is_waited_for(engine: Engine, folder: Path) -> None:
-    added(engine, folder)
+def test_with_no_host_up_nobody_is_waited_for(engine: Engine, secrets_folder: Path) -> None:
+    added(engine, secrets_folder)
     ask_for_its_secrets(engine, "activate_revision", revision="v1")
     assert ask(engine, "activate_revision", deployment="web", revision="v1").result["activation"] == "first"
 
 
-def test_a_host_that_nobody_asks_looks_at_nothing(engine: Engine, secrets: HostSecrets, folder: Path) -> None:
+def test_a_host_that_nobody_asks_looks_at_nothing(engine: Engine, secrets: HostSecrets, secrets_folder: Path) -> None:
     up(engine, HERE)
     taken: list[object] = []
     giver = SignsGiver(engine, HERE, "127.0.0.1", asked=lambda: taken.append(None))
     giver.show()
     assert taken == []
-    in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{folder}/db"]))
+    in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{secrets_folder}/db"]))
     giver.show()
     assert len(taken) == 1
     SecretAnswers(engine, secrets).look()

@@ -23,38 +23,46 @@ from tests.support.workers.secrets import NONE, VALUE, checks, referring
 
 
 def test_a_replica_is_started_with_its_secrets(
-    engine: Engine, runtimes: Runtimes, waker: Waker, secrets: HostSecrets, folder: Path, look: Callable[[], bool]
+    engine: Engine,
+    runtimes: Runtimes,
+    waker: Waker,
+    secrets: HostSecrets,
+    secrets_folder: Path,
+    probe_once: Callable[[], bool],
 ) -> None:
-    (folder / "db").write_text(f"{VALUE}\n")
-    route_id = make_route(engine, referring(folder))
+    (secrets_folder / "db").write_text(f"{VALUE}\n")
+    route_id = make_route(engine, referring(secrets_folder))
     HostReplicas(engine, runtimes, waker, HERE, timedelta(), secrets).start()
-    until(engine, route_id, "healthy", look)
+    until(engine, route_id, "healthy", probe_once)
     with urlopen(f"http://{route(engine, route_id)['address']}/", timeout=5) as answer:
         assert json.load(answer)["version"] == VALUE
 
 
 def test_a_start_without_its_secret_says_which_on_which_host_and_the_next_one_goes_elsewhere(
-    engine: Engine, runtimes: Runtimes, waker: Waker, secrets: HostSecrets, folder: Path
+    engine: Engine, runtimes: Runtimes, waker: Waker, secrets: HostSecrets, secrets_folder: Path
 ) -> None:
     up(engine, HERE, "other")
-    made = make_deployment(engine, "◇◇", n=2, status=SCALING, spec=referring(folder))
+    made = make_deployment(engine, "◇◇", n=2, status=SCALING, spec=referring(secrets_folder))
     first, second = made.routes
     write(engine, "UPDATE routes SET host = NULL WHERE id = %s", second)
     HostReplicas(engine, runtimes, waker, HERE, timedelta(), secrets).start()
     failed = route(engine, first)
     assert (failed["status"], failed["started_at"]) == ("failed", None)
-    assert failed["status_reason"] == f"host {HERE} cannot have the secret file:{folder}/db of variable VERSION: {NONE}"
+    assert (
+        failed["status_reason"]
+        == f"host {HERE} cannot have the secret file:{secrets_folder}/db of variable VERSION: {NONE}"
+    )
     assert checks(engine) == [(HERE, True, NONE)]
     assert in_transaction(engine, partial(place_routes, limit=10)) == 1
     assert route(engine, second)["host"] == "other"
 
 
-def test_what_a_host_lacks_keeps_only_those_away_that_refer_to_it(engine: Engine, folder: Path) -> None:
+def test_what_a_host_lacks_keeps_only_those_away_that_refer_to_it(engine: Engine, secrets_folder: Path) -> None:
     up(engine, HERE, "other")
     for deployment in ("needs", "stranger"):
-        note = partial(note_fault, deployment=deployment, reference=f"file:{folder}/db", fault=NONE)
+        note = partial(note_fault, deployment=deployment, reference=f"file:{secrets_folder}/db", fault=NONE)
         in_transaction(engine, partial(note, host="other" if deployment == "needs" else HERE))
-    needs = make_deployment(engine, "◇◇", name="needs", n=2, status=SCALING, spec=referring(folder))
+    needs = make_deployment(engine, "◇◇", name="needs", n=2, status=SCALING, spec=referring(secrets_folder))
     plain = make_deployment(engine, "◇◇", name="plain", n=2, status=SCALING, spec=SERVICE)
     write(engine, "UPDATE routes SET host = NULL")
     in_transaction(engine, partial(place_routes, limit=10))

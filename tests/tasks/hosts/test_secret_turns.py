@@ -128,15 +128,15 @@ def test_what_no_revision_needs_is_not_looked_at_again_and_again(engine: Engine,
     assert [row["asked_by"] for row in read(engine, "SELECT asked_by FROM host_secrets")] == ["web"]
 
 
-def test_a_host_answers_each_deployment_for_itself(engine: Engine, folder: Path) -> None:
+def test_a_host_answers_each_deployment_for_itself(engine: Engine, secrets_folder: Path) -> None:
     """What one may not have keeps no replica of another away."""
-    (folder / "web").mkdir()
-    (folder / "web" / "db").write_text(VALUE)
-    reference = f"file:{folder}/web/db"
+    (secrets_folder / "web").mkdir()
+    (secrets_folder / "web" / "db").write_text(VALUE)
+    reference = f"file:{secrets_folder}/web/db"
     needs = {**SERVICE, "env": {"DB": {"secret": reference}}}
     made = {name: make_deployment(engine, "◇◇", name=name, status=SCALING, spec=needs) for name in ("web", "spy")}
     up(engine, HERE, "other")
-    divided, open_ = f"file:{folder}/{{deployment}}", f"file:{folder}"
+    divided, open_ = f"file:{secrets_folder}/{{deployment}}", f"file:{secrets_folder}"
     with answering(engine, HostSecrets(HERE, (divided,))), answering(engine, HostSecrets("other", (open_,))):
         told = {name: ask_hosts(engine, name, [reference]) for name in ("web", "spy")}
     assert [check.fault for check in told["web"]] == [None, None]
@@ -148,20 +148,20 @@ def test_a_host_answers_each_deployment_for_itself(engine: Engine, folder: Path)
     assert placed == {"web": {HERE, "other"}, "spy": {"other"}}
 
 
-def test_who_asks_for_slow_programs_without_end_holds_up_nobody_else(engine: Engine, folder: Path) -> None:
+def test_who_asks_for_slow_programs_without_end_holds_up_nobody_else(engine: Engine, secrets_folder: Path) -> None:
     """The programs of one deployment take seconds each, and there are more of them than places."""
-    (folder / "db").write_text(VALUE)
-    slow, quick = folder / "slow", folder / "quick"
+    (secrets_folder / "db").write_text(VALUE)
+    slow, quick = secrets_folder / "slow", secrets_folder / "quick"
     for program, text in ((slow, "sleep 4; echo"), (quick, "echo value")):
         program.write_text(f"#!/bin/sh\n{text}\n")
         program.chmod(0o755)
-    secrets = HostSecrets(HERE, (f"file:{folder}", f"command:{slow}", f"command:{quick}"))
+    secrets = HostSecrets(HERE, (f"file:{secrets_folder}", f"command:{slow}", f"command:{quick}"))
     up(engine, HERE)
     wanted(engine, "greedy", *(f"command:{slow} {number}" for number in range(MOST_OPEN)))
     with answering(engine, secrets), answering(engine, secrets):
         running = "SELECT 1 FROM host_secrets WHERE leased_until IS NOT NULL"
         eventually(lambda: len(read(engine, running)) >= 4, what="programs run")
-        found = ask_hosts(engine, "web", [f"command:{quick}", f"file:{folder}/db"])
+        found = ask_hosts(engine, "web", [f"command:{quick}", f"file:{secrets_folder}/db"])
         assert [(check.is_answered, check.fault) for check in found] == [(True, None)] * 2
         assert len(read(engine, running)) <= 4 + 1, "two that take at once see no lease of each other"
         write(engine, "DELETE FROM host_secrets")

@@ -12,15 +12,15 @@ from tasks.redis.locks import Slots
 from tests.support.stack.slots import KEY, Sent, slots
 
 
-def test_a_note_outlives_the_longest_hold(client: redis.Redis, sent: Sent) -> None:
-    with slots(client, sent, seconds=3).hold("x", "x"):
-        with slots(client, sent, seconds=3).hold("x", "x") as other:
+def test_a_note_outlives_the_longest_hold(redis_client: redis.Redis, sent: Sent) -> None:
+    with slots(redis_client, sent, seconds=3).hold("x", "x"):
+        with slots(redis_client, sent, seconds=3).hold("x", "x") as other:
             assert other is None
-        assert int(client.ttl("rollway:again:x")) >= 60
+        assert int(redis_client.ttl("rollway:again:x")) >= 60
 
 
-def test_events_that_found_all_slots_taken_are_sent_once_more_each(client: redis.Redis, sent: Sent) -> None:
-    mine = slots(client, sent)
+def test_events_that_found_all_slots_taken_are_sent_once_more_each(redis_client: redis.Redis, sent: Sent) -> None:
+    mine = slots(redis_client, sent)
     with mine.hold("deploying", "deploying/provisioning"):
         for key in ("deploying/provisioning", "deploying/rolling_back", "deploying/provisioning"):
             with mine.hold("deploying", key) as slot:
@@ -32,8 +32,8 @@ def test_events_that_found_all_slots_taken_are_sent_once_more_each(client: redis
     assert len(sent) == 2
 
 
-def test_they_are_sent_even_when_the_holder_failed(client: redis.Redis, sent: Sent) -> None:
-    mine = slots(client, sent)
+def test_they_are_sent_even_when_the_holder_failed(redis_client: redis.Redis, sent: Sent) -> None:
+    mine = slots(redis_client, sent)
 
     def fail() -> None:
         with mine.hold("x", "a"):
@@ -44,7 +44,7 @@ def test_they_are_sent_even_when_the_holder_failed(client: redis.Redis, sent: Se
     with pytest.raises(RuntimeError):
         fail()
     assert sent == ["b"]
-    assert not client.exists(KEY)
+    assert not redis_client.exists(KEY)
 
 
 class SomebodyElseFirst(redis.Redis):
@@ -59,9 +59,9 @@ class SomebodyElseFirst(redis.Redis):
 
 
 def test_a_holder_that_lets_go_just_before_the_note_is_left_is_noticed(
-    client: redis.Redis, redis_url: str, sent: Sent
+    redis_client: redis.Redis, redis_url: str, sent: Sent
 ) -> None:
-    holder = slots(client, sent).hold("x", "a")
+    holder = slots(redis_client, sent).hold("x", "a")
     assert holder.__enter__() is not None
     with SomebodyElseFirst.from_url(redis_url) as late:
         late.first = lambda: holder.__exit__(None, None, None)
@@ -70,7 +70,7 @@ def test_a_holder_that_lets_go_just_before_the_note_is_left_is_noticed(
     assert sent == []
 
 
-def test_no_event_is_lost_among_four_threads(client: redis.Redis, redis_url: str) -> None:
+def test_no_event_is_lost_among_four_threads(redis_client: redis.Redis, redis_url: str) -> None:
     """Each event asks for work to be done after it: the number it adds must be seen by a later holder."""
     asked, done, guard = [0], [0], threading.Lock()
     queue: list[str] = []
@@ -104,6 +104,6 @@ def test_no_event_is_lost_among_four_threads(client: redis.Redis, redis_url: str
         thread.join(60)
     while queue:
         queue.pop()
-        run(Slots(client, 1, 5, queue.extend))
+        run(Slots(redis_client, 1, 5, queue.extend))
     assert (asked[0], done[0]) == (600, 600)
-    assert client.keys("rollway:lock:*") == []
+    assert redis_client.keys("rollway:lock:*") == []

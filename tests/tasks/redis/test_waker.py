@@ -26,88 +26,90 @@ def without_redis() -> Waker:
     return Waker(redis.Redis.from_url(NOBODY, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)))
 
 
-def test_a_status_wakes_the_handler_that_looks_at_it(client: redis.Redis, waker: Waker) -> None:
+def test_a_status_wakes_the_handler_that_looks_at_it(redis_client: redis.Redis, waker: Waker) -> None:
     waker.deployments([PROVISIONING])
     waker.deployments([READY])
     waker.deployments([DESTROYED])
-    assert waiting(client, "lifecycle") == [
+    assert waiting(redis_client, "lifecycle") == [
         (DO_IF_NEEDED_TASK, {"lifecycle_type": "deploying", "sub_step": "provisioning"}),
         (DO_IF_NEEDED_TASK, {"lifecycle_type": "check_replica", "sub_step": None}),
     ]
 
 
-def test_a_look_at_routes_goes_into_the_queue_of_routes(client: redis.Redis, waker: Waker) -> None:
+def test_a_look_at_routes_goes_into_the_queue_of_routes(redis_client: redis.Redis, waker: Waker) -> None:
     waker.routes(RouteLifecycleType.START, RouteLifecycleType.STOP)
-    assert waiting(client, "lifecycle") == []
-    assert waiting(client, "routes") == [
+    assert waiting(redis_client, "lifecycle") == []
+    assert waiting(redis_client, "routes") == [
         (DO_ROUTE_TASK, {"route_lifecycle_type": "start"}),
         (DO_ROUTE_TASK, {"route_lifecycle_type": "stop"}),
     ]
 
 
-def test_one_of_each_kind_is_queued_and_the_next_is_sent_once_it_has_arrived(client: redis.Redis, waker: Waker) -> None:
+def test_one_of_each_kind_is_queued_and_the_next_is_sent_once_it_has_arrived(
+    redis_client: redis.Redis, waker: Waker
+) -> None:
     for _ in range(5):
         waker.deployments([PROVISIONING, ROLLING_BACK])
-    assert drop_all(client, "lifecycle") == 2
+    assert drop_all(redis_client, "lifecycle") == 2
     waker.deployments([PROVISIONING])
-    assert drop_all(client, "lifecycle") == 0
+    assert drop_all(redis_client, "lifecycle") == 0
     waker.arrived("deploying/provisioning")
     waker.deployments([PROVISIONING, ROLLING_BACK])
-    assert drop_all(client, "lifecycle") == 1
+    assert drop_all(redis_client, "lifecycle") == 1
 
 
 def test_a_wake_whose_message_was_lost_holds_back_the_next_for_a_few_seconds_only(
-    client: redis.Redis, waker: Waker
+    redis_client: redis.Redis, waker: Waker
 ) -> None:
     waker.deployments([PROVISIONING])
-    assert 0 < int(client.pttl("rollway:queued:deploying/provisioning")) <= 5000
+    assert 0 < int(redis_client.pttl("rollway:queued:deploying/provisioning")) <= 5000
 
 
-def test_no_event_has_an_age_that_a_worker_could_judge(client: redis.Redis, waker: Waker) -> None:
+def test_no_event_has_an_age_that_a_worker_could_judge(redis_client: redis.Redis, waker: Waker) -> None:
     waker.deployments([PROVISIONING])
-    assert expiring(client, "lifecycle") == [None]
+    assert expiring(redis_client, "lifecycle") == [None]
 
 
-def test_a_queue_that_nobody_reads_does_not_grow_without_end(client: redis.Redis, waker: Waker) -> None:
+def test_a_queue_that_nobody_reads_does_not_grow_without_end(redis_client: redis.Redis, waker: Waker) -> None:
     for _ in range(MOST_WAITING + 20):
         waker.routes_on(["away"], RouteLifecycleType.PROBE)
         waker.arrived(route_key(RouteLifecycleType.PROBE, "away"))
-    assert len(waiting(client, host_queue("away"))) == MOST_WAITING
+    assert len(waiting(redis_client, host_queue("away"))) == MOST_WAITING
     waker.routes_on(["here"], RouteLifecycleType.PROBE)
-    assert len(waiting(client, host_queue("here"))) == 1, "the others go on"
+    assert len(waiting(redis_client, host_queue("here"))) == 1, "the others go on"
 
 
-def test_every_event_that_a_handler_or_a_look_answers_to_can_be_sent(client: redis.Redis, waker: Waker) -> None:
+def test_every_event_that_a_handler_or_a_look_answers_to_can_be_sent(redis_client: redis.Redis, waker: Waker) -> None:
     keys = [*map(str, HANDLERS), *map(route_key, RouteLifecycleType)]
     waker.send(keys)
-    assert len(waiting(client, "lifecycle")) == len(HANDLERS)
-    assert len(waiting(client, "routes")) == len(RouteLifecycleType)
-    for _, arguments in waiting(client, "lifecycle"):
+    assert len(waiting(redis_client, "lifecycle")) == len(HANDLERS)
+    assert len(waiting(redis_client, "routes")) == len(RouteLifecycleType)
+    for _, arguments in waiting(redis_client, "lifecycle"):
         assert DoDeploymentLifecycleEvent.parse(arguments["lifecycle_type"], arguments["sub_step"]) in HANDLERS
 
 
-def test_a_look_on_a_host_goes_to_the_queue_of_that_host_alone(client: redis.Redis, waker: Waker) -> None:
+def test_a_look_on_a_host_goes_to_the_queue_of_that_host_alone(redis_client: redis.Redis, waker: Waker) -> None:
     waker.routes_on(["a", "b"], RouteLifecycleType.START, RouteLifecycleType.STOP)
     waker.routes_on(["a"], RouteLifecycleType.START)
     for host in ("a", "b"):
-        assert [arguments for _, arguments in waiting(client, host_queue(host))] == [
+        assert [arguments for _, arguments in waiting(redis_client, host_queue(host))] == [
             {"route_lifecycle_type": "start", "host": host},
             {"route_lifecycle_type": "stop", "host": host},
         ]
-    assert waiting(client, "routes") == []
+    assert waiting(redis_client, "routes") == []
 
 
-def test_external_replicas_are_looked_at_by_any_worker(client: redis.Redis, waker: Waker) -> None:
+def test_external_replicas_are_looked_at_by_any_worker(redis_client: redis.Redis, waker: Waker) -> None:
     waker.routes_on([EXTERNAL], RouteLifecycleType.START)
-    assert waiting(client, "routes")[0][1] == {"route_lifecycle_type": "start", "host": EXTERNAL}
+    assert waiting(redis_client, "routes")[0][1] == {"route_lifecycle_type": "start", "host": EXTERNAL}
 
 
-def test_of_two_beats_in_one_interval_one_counts(client: redis.Redis, waker: Waker) -> None:
+def test_of_two_beats_in_one_interval_one_counts(redis_client: redis.Redis, waker: Waker) -> None:
     assert waker.first_of_interval("scaling", 60)
     assert not waker.first_of_interval("scaling", 60)
     assert waker.first_of_interval("destroying", 60)
     assert waker.first_of_interval("scaling", 0.2), "the other tick is another one"
-    eventually(lambda: client.keys("rollway:tick:scaling:0.2") == [])
+    eventually(lambda: redis_client.keys("rollway:tick:scaling:0.2") == [])
     assert waker.first_of_interval("scaling", 0.2)
 
 

@@ -31,12 +31,12 @@ def prober() -> Iterator[Prober]:
 
 
 @pytest.fixture
-def begin(engine: Engine, waker: Waker, client: redis.Redis, prober: Prober) -> Looks:
+def make_pass(engine: Engine, waker: Waker, redis_client: redis.Redis, prober: Prober) -> Looks:
     """A pass like any other: it shares what its worker process has for all of them."""
     external, silences = ExternalRuntime(lambda *_: None), Silences()
 
     def make(
-        runtimes: dict[str, Runtime] | None = None, prober: Prober = prober, client: redis.Redis = client
+        runtimes: dict[str, Runtime] | None = None, prober: Prober = prober, client: redis.Redis = redis_client
     ) -> ProbePass:
         return ProbePass(engine, runtimes or {"external": external}, waker, client, HERE, prober, silences)
 
@@ -44,5 +44,5 @@ def begin(engine: Engine, waker: Waker, client: redis.Redis, prober: Prober) -> 
 
 
 @pytest.fixture
-def here(engine: Engine, runtimes: Runtimes, waker: Waker) -> HostReplicas:
+def host_replicas(engine: Engine, runtimes: Runtimes, waker: Waker) -> HostReplicas:
     return HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5))

@@ -54,14 +54,14 @@ def test_reports_that_took_postgres_too_long_fail_no_route_and_can_be_made_again
 
 
 def test_a_replica_that_prints_a_nul_before_it_dies_hides_no_other(
-    engine: Engine, here: HostReplicas, runtimes: Runtimes, look: Callable[[], bool]
+    engine: Engine, host_replicas: HostReplicas, runtimes: Runtimes, probe_once: Callable[[], bool]
 ) -> None:
     dies = {"command": list(python("import sys; sys.stdout.buffer.write(b'bye\\0bye\\xff'); sys.exit(3)"))}
     (bye,) = make_deployment(engine, "◇", name="bye", n=1, status=SCALING, spec=dies).routes
     (web,) = make_deployment(engine, "◇", name="web", n=1, status=SCALING, spec=SERVICE).routes
-    here.start()
-    until(engine, web, "healthy", look)
-    gone = until(engine, bye, "failed", look)
+    host_replicas.start()
+    until(engine, web, "healthy", probe_once)
+    gone = until(engine, bye, "failed", probe_once)
     assert (gone["status_reason"], gone["log_tail"]) == ("its process ended with exit code 3", "bye\ufffdbye\ufffd")
     os.kill(pid_of(runtimes["process"].find(web)), signal.SIGKILL)
-    until(engine, web, "failed", look)
+    until(engine, web, "failed", probe_once)

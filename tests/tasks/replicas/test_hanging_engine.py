@@ -49,10 +49,10 @@ def _asks_docker(thread: threading.Thread) -> bool:
 
 
 def test_an_engine_that_hangs_holds_up_nobody(
-    engine: Engine, waker: Waker, client: redis.Redis, runtimes: Runtimes, hanging: DockerRuntime, prober: Prober
+    engine: Engine, waker: Waker, redis_client: redis.Redis, runtimes: Runtimes, hanging: DockerRuntime, prober: Prober
 ) -> None:
     host = HostReplicas(engine, {**runtimes, "docker": hanging}, waker, HERE, timedelta())
-    probes = ProbePass(engine, {**runtimes, "docker": hanging}, waker, client, HERE, prober, Silences())
+    probes = ProbePass(engine, {**runtimes, "docker": hanging}, waker, redis_client, HERE, prober, Silences())
     in_docker = {"runtime": "docker", "docker": {"image": "web:1"}, "drain_seconds": 0, "stop_grace_seconds": 0}
     make_deployment(engine, "■■■◇◇◇", name="boxes", n=3, status=SCALING, spec=in_docker)
     web = make_route(engine, SERVICE)
@@ -79,25 +79,25 @@ class StartedAnew(ProcessRuntime):
 
 
 def test_what_ends_with_its_engine_is_lost_and_what_it_starts_then_may_fail(
-    engine: Engine, home: Path, waker: Waker, begin: Looks
+    engine: Engine, replica_home: Path, waker: Waker, make_pass: Looks
 ) -> None:
-    containers = StartedAnew(home)
+    containers = StartedAnew(replica_home)
     host = HostReplicas(engine, {"process": containers}, waker, HERE, timedelta())
 
     def healthy_one(name: str) -> UUID:
         made = make_deployment(engine, "◇", name=name, n=1, status=SCALING, spec=SERVICE).routes[0]
         host.start()
-        until(engine, made, "healthy", lambda: begin({"process": containers}).look())
+        until(engine, made, "healthy", lambda: make_pass({"process": containers}).look())
         return made
 
     def why_failed(made: UUID) -> str:
-        os.kill(pid_of(ProcessRuntime(home).find(made)), signal.SIGKILL)
+        os.kill(pid_of(ProcessRuntime(replica_home).find(made)), signal.SIGKILL)
         containers.is_away = False
-        return str(until(engine, made, "failed", lambda: begin({"process": containers}).look())["status_reason"])
+        return str(until(engine, made, "failed", lambda: make_pass({"process": containers}).look())["status_reason"])
 
     before = healthy_one("before")
     containers.is_away = True
-    begin({"process": containers}).look()
+    make_pass({"process": containers}).look()
     assert why_failed(before) == "its process was killed by SIGKILL while the runtime 'process' was away"
     assert why_failed(healthy_one("after")) == "its process was killed by SIGKILL"
     failed = read(engine, "SELECT name, failed_starts FROM deployments ORDER BY name")

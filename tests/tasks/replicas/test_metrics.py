@@ -75,13 +75,13 @@ def marked(engine: Engine) -> list[UUID]:
 
 
 def test_a_load_that_the_replicas_tell_scales_the_deployment(
-    engine: Engine, client: redis.Redis, waker: Waker, serve: Serve
+    engine: Engine, redis_client: redis.Redis, waker: Waker, serve: Serve
 ) -> None:
     made = ruled(engine, DOWN, UP, at=(serve(30), serve(40), serve(54.5)))
     assert look_at_metrics(engine, waker) is False
     assert values(engine) == [("avg(busy) at /metrics", 41.5, 0)]
     assert marked(engine) == [made.id]
-    assert waiting(client, "lifecycle") == WOKEN
+    assert waiting(redis_client, "lifecycle") == WOKEN
     coordinator_without_redis(engine).process_chunk(CheckReplicaHandler())
     deployment = snapshot(engine, made.id)
     assert (deployment.status, deployment.desired_replicas) == (SCALING, 5)
@@ -90,14 +90,14 @@ def test_a_load_that_the_replicas_tell_scales_the_deployment(
 
 
 def test_a_quiet_load_is_stored_and_nobody_is_marked_or_woken(
-    engine: Engine, client: redis.Redis, waker: Waker, serve: Serve
+    engine: Engine, redis_client: redis.Redis, waker: Waker, serve: Serve
 ) -> None:
     made = ruled(engine, DOWN, UP, {**UP, "aggregate": "max", "threshold": 99}, at=(serve(10), serve(20), serve(30)))
     version = snapshot(engine, made.id).version
     look_at_metrics(engine, waker)
     assert values(engine) == [("avg(busy) at /metrics", 20, 0), ("max(busy) at /metrics", 30, 0)]
     assert marked(engine) == []
-    assert waiting(client, "lifecycle") == []
+    assert waiting(redis_client, "lifecycle") == []
     assert snapshot(engine, made.id).version == version
 
 
@@ -168,7 +168,7 @@ def test_deployments_that_scale_are_not_asked(engine: Engine, waker: Waker, serv
     assert marked(engine) == []
 
 
-def test_a_fleet_without_rules_is_not_written_to(engine: Engine, client: redis.Redis, waker: Waker) -> None:
+def test_a_fleet_without_rules_is_not_written_to(engine: Engine, redis_client: redis.Redis, waker: Waker) -> None:
     for number in range(3):
         make_deployment(engine, name=f"web-{number}", status=READY)
     write(engine, "UPDATE deployments SET due_at = NULL")
@@ -176,7 +176,7 @@ def test_a_fleet_without_rules_is_not_written_to(engine: Engine, client: redis.R
     before = read(engine, query)
     assert look_at_metrics(engine, waker) is False
     assert read(engine, query) == before
-    assert waiting(client, "lifecycle") == []
+    assert waiting(redis_client, "lifecycle") == []
 
 
 def test_two_deployments_are_told_apart(engine: Engine, waker: Waker, serve: Serve) -> None:

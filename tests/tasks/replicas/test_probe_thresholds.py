@@ -15,12 +15,12 @@ from tests.support.workers.runtimes import HTTP_SERVICE, pid_of
 
 
 def test_the_first_probe_after_a_silence_makes_a_degraded_replica_healthy_or_unhealthy(
-    engine: Engine, service: Service, begin: Looks
+    engine: Engine, service: Service, make_pass: Looks
 ) -> None:
     with serving() as sick:
         sick.reply = BROKEN
         well, ill = replica(engine, service.address), replica(engine, sick.address, failure_threshold=1)
-        probing = begin()
+        probing = make_pass()
         until(probing, lambda: (status(engine, well), status(engine, ill)) == ("healthy", "unhealthy"))
         write(engine, "UPDATE routes SET status = 'degraded'")
         until(probing, lambda: (status(engine, well), status(engine, ill)) == ("healthy", "unhealthy"))
@@ -29,16 +29,16 @@ def test_the_first_probe_after_a_silence_makes_a_degraded_replica_healthy_or_unh
 
 
 def test_as_many_failures_as_the_threshold_says_make_a_replica_unhealthy(
-    engine: Engine, service: Service, begin: Looks
+    engine: Engine, service: Service, make_pass: Looks
 ) -> None:
     service.reply = BROKEN
     route_id = replica(engine, service.address, failure_threshold=5)
-    until(begin(), lambda: status(engine, route_id) == "unhealthy")
+    until(make_pass(), lambda: status(engine, route_id) == "unhealthy")
     assert 5 <= len(service.connections) <= 6, "one more may be on its way"
 
 
 def test_failures_in_a_row_are_counted_and_a_success_clears_them(
-    engine: Engine, service: Service, begin: Looks
+    engine: Engine, service: Service, make_pass: Looks
 ) -> None:
     route_id = replica(engine, service.address, failure_threshold=100)
 
@@ -46,20 +46,20 @@ def test_failures_in_a_row_are_counted_and_a_success_clears_them(
         return int(read(engine, "SELECT probe_streak FROM routes WHERE id = %s", route_id)[0]["probe_streak"])
 
     service.reply = BROKEN
-    until(begin(), lambda: streak() == 2)
-    until(begin(), lambda: streak() >= 4)
+    until(make_pass(), lambda: streak() == 2)
+    until(make_pass(), lambda: streak() >= 4)
     service.reply = OK
-    until(begin(), lambda: streak() == 0)
+    until(make_pass(), lambda: streak() == 0)
 
 
 def test_the_end_of_a_process_is_noticed_soon_however_seldom_it_is_probed(
-    engine: Engine, waker: Waker, runtimes: dict[str, ProcessRuntime], begin: Looks
+    engine: Engine, waker: Waker, runtimes: dict[str, ProcessRuntime], make_pass: Looks
 ) -> None:
     check = {"interval_seconds": 3600, "start_deadline_seconds": 30}
     spec = {"command": list(HTTP_SERVICE), "health_check": check}
     route_id = make_deployment(engine, "◇", n=1, status=SCALING, spec=spec).routes[0]
     HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5)).start()
-    probing = begin({**runtimes})
+    probing = make_pass({**runtimes})
     until(probing, lambda: status(engine, route_id) == "healthy")
     psutil.Process(pid_of(runtimes["process"].find(route_id))).kill()
     until(probing, lambda: status(engine, route_id) == "failed")
@@ -68,11 +68,11 @@ def test_the_end_of_a_process_is_noticed_soon_however_seldom_it_is_probed(
 
 
 def test_a_replica_without_an_address_is_not_probed_and_fails_at_its_start_deadline(
-    engine: Engine, service: Service, begin: Looks
+    engine: Engine, service: Service, make_pass: Looks
 ) -> None:
     reported = replica(engine, None, "◇")
     never = replica(engine, None, "◇", start_deadline_seconds=1)
-    probing = begin()
+    probing = make_pass()
     until(probing, lambda: status(engine, never) == "failed")
     (row,) = read(engine, "SELECT status_reason FROM routes WHERE id = %s", never)
     assert row["status_reason"] == "not healthy within 1 s of its start: no probe was answered yet"
@@ -82,7 +82,7 @@ def test_a_replica_without_an_address_is_not_probed_and_fails_at_its_start_deadl
 
 
 def test_a_replica_that_starts_for_long_says_what_its_last_probe_was_answered(
-    engine: Engine, service: Service, begin: Looks
+    engine: Engine, service: Service, make_pass: Looks
 ) -> None:
     service.reply = BROKEN
     route_id = replica(engine, service.address, "◇", start_deadline_seconds=600)
@@ -91,13 +91,13 @@ def test_a_replica_that_starts_for_long_says_what_its_last_probe_was_answered(
     def said() -> str:
         return str(read(engine, "SELECT status_reason FROM routes WHERE id = %s", route_id)[0]["status_reason"])
 
-    until(begin(), lambda: said() == "not healthy yet: GET /health answered 503")
+    until(make_pass(), lambda: said() == "not healthy yet: GET /health answered 503")
     assert status(engine, route_id) == "provisioning"
 
 
-def test_a_start_deadline_tells_what_was_seen_last(engine: Engine, service: Service, begin: Looks) -> None:
+def test_a_start_deadline_tells_what_was_seen_last(engine: Engine, service: Service, make_pass: Looks) -> None:
     service.reply = BROKEN
     route_id = replica(engine, service.address, "◇", start_deadline_seconds=1)
-    until(begin(), lambda: status(engine, route_id) == "failed")
+    until(make_pass(), lambda: status(engine, route_id) == "failed")
     (row,) = read(engine, "SELECT status_reason FROM routes")
     assert row["status_reason"] == "not healthy within 1 s of its start: GET /health answered 503"

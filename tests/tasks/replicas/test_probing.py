@@ -24,13 +24,13 @@ from tests.support.workers.probing import BROKEN, OK, Looks, Service, replica, s
 
 
 def test_nothing_is_written_and_no_row_is_locked_when_nothing_changes(
-    engine: Engine, service: Service, begin: Looks
+    engine: Engine, service: Service, make_pass: Looks
 ) -> None:
     with serving() as sick:
         sick.reply = BROKEN
         replica(engine, service.address)
         unhealthy = replica(engine, sick.address, failure_threshold=1)
-        probing = begin()
+        probing = make_pass()
         until(probing, lambda: status(engine, unhealthy) == "unhealthy")
         before, seen = versions(engine), len(sick.connections)
         until(probing, lambda: len(service.connections) >= 5 and len(sick.connections) >= seen + 5)
@@ -39,12 +39,12 @@ def test_nothing_is_written_and_no_row_is_locked_when_nothing_changes(
         until(probing, lambda: versions(engine) != before)
 
 
-def test_a_replica_that_hangs_delays_nobody(engine: Engine, service: Service, begin: Looks) -> None:
+def test_a_replica_that_hangs_delays_nobody(engine: Engine, service: Service, make_pass: Looks) -> None:
     with serving() as silent:
         silent.reply = None
         hanging = [replica(engine, silent.address, timeout_seconds=300) for _ in range(5)]
         other = replica(engine, service.address, failure_threshold=2)
-        probing = begin()
+        probing = make_pass()
         until(probing, lambda: len(silent.connections) == 5)
         service.reply = BROKEN
         until(probing, lambda: status(engine, other) == "unhealthy", 3)
@@ -55,14 +55,14 @@ def test_a_replica_that_hangs_delays_nobody(engine: Engine, service: Service, be
 
 
 def test_a_replica_that_hangs_for_longer_than_any_pass_becomes_unhealthy(
-    engine: Engine, service: Service, begin: Looks
+    engine: Engine, service: Service, make_pass: Looks
 ) -> None:
     service.reply = None
     route_id = replica(engine, service.address, timeout_seconds=0.5, failure_threshold=3)
     passes = []
 
     def one_look_of_a_new_pass() -> bool:
-        passes.append(begin())
+        passes.append(make_pass())
         passes[-1].look()
         return status(engine, route_id) == "unhealthy"
 
@@ -86,29 +86,31 @@ def until_probed_five_times(service: Service, *passes: ProbePass) -> float:
 
 
 def test_two_workers_that_look_in_turn_probe_a_replica_once_in_an_interval(
-    engine: Engine, service: Service, begin: Looks
+    engine: Engine, service: Service, make_pass: Looks
 ) -> None:
     replica(engine, service.address, interval_seconds=0.5)
     with closing(Prober()) as another:
-        intervals = until_probed_five_times(service, begin(), begin(prober=another)) / 0.5
+        intervals = until_probed_five_times(service, make_pass(), make_pass(prober=another)) / 0.5
     assert len(service.connections) <= intervals + 2
 
 
-def test_without_redis_a_pass_keeps_to_the_intervals_by_itself(engine: Engine, service: Service, begin: Looks) -> None:
+def test_without_redis_a_pass_keeps_to_the_intervals_by_itself(
+    engine: Engine, service: Service, make_pass: Looks
+) -> None:
     replica(engine, service.address, interval_seconds=0.5)
     with redis.Redis.from_url(NOBODY) as nobody:
-        intervals = until_probed_five_times(service, begin(client=nobody)) / 0.5
+        intervals = until_probed_five_times(service, make_pass(client=nobody)) / 0.5
     assert len(service.connections) <= intervals + 3
 
 
 def test_a_runtime_that_gives_no_answer_fails_nobody_and_holds_up_no_other(
-    engine: Engine, service: Service, runtimes: dict[str, ProcessRuntime], begin: Looks
+    engine: Engine, service: Service, runtimes: dict[str, ProcessRuntime], make_pass: Looks
 ) -> None:
     service.reply = BROKEN
     runs = replica(engine, service.address, runtime="docker", failure_threshold=1)
     starts = replica(engine, service.address, "◇", runtime="docker", start_deadline_seconds=0.5)
     gone = make_deployment(engine, "■", n=1, status=SCALING).routes[0]
-    probing = begin({**runtimes, "docker": DockerRuntime(HERE, "unix:///no/such/docker.sock")})
+    probing = make_pass({**runtimes, "docker": DockerRuntime(HERE, "unix:///no/such/docker.sock")})
     until(probing, lambda: status(engine, runs) == "unhealthy")
     until(probing, lambda: status(engine, gone) == "failed")
     began = time.monotonic()
@@ -119,14 +121,14 @@ def test_a_runtime_that_gives_no_answer_fails_nobody_and_holds_up_no_other(
 
 
 def test_what_ended_with_its_host_is_lost_however_late_the_first_look_is(
-    engine: Engine, client: redis.Redis, runtimes: dict[str, ProcessRuntime], begin: Looks
+    engine: Engine, redis_client: redis.Redis, runtimes: dict[str, ProcessRuntime], make_pass: Looks
 ) -> None:
     def reason(last_look: str) -> str:
         gone = make_deployment(engine, "■", name=f"looked-{last_look}", n=1, status=SCALING).routes[0]
         write(engine, "UPDATE routes SET started_at = now() - interval '90 s' WHERE id = %s", gone)
         (then,) = read(engine, f"SELECT now() - interval '{last_look}' AS at")
-        client.set(f"{KEY_PREFIX}probe:last:{HERE}", then["at"].isoformat())
-        until(begin(dict(runtimes)), lambda: status(engine, gone) == "failed")
+        redis_client.set(f"{KEY_PREFIX}probe:last:{HERE}", then["at"].isoformat())
+        until(make_pass(dict(runtimes)), lambda: status(engine, gone) == "failed")
         return str(read(engine, "SELECT status_reason FROM routes WHERE id = %s", gone)[0]["status_reason"])
 
     in_transaction(engine, lambda connection: show_sign_of_life(connection, HERE, "127.0.0.1"))
@@ -136,9 +138,9 @@ def test_what_ended_with_its_host_is_lost_however_late_the_first_look_is(
 
 
 def test_a_replica_that_starts_during_a_pass_is_seen_at_its_next_look(
-    engine: Engine, service: Service, begin: Looks
+    engine: Engine, service: Service, make_pass: Looks
 ) -> None:
-    probing = begin()
+    probing = make_pass()
     assert not probing.look()
     service.reply = BROKEN
     route_id = replica(engine, service.address, "◇")
@@ -148,13 +150,13 @@ def test_a_replica_that_starts_during_a_pass_is_seen_at_its_next_look(
     until(probing, lambda: status(engine, route_id) == "healthy")
 
 
-def test_a_pass_goes_on_while_probes_are_due_every_moment(engine: Engine, service: Service, begin: Looks) -> None:
+def test_a_pass_goes_on_while_probes_are_due_every_moment(engine: Engine, service: Service, make_pass: Looks) -> None:
     replica(engine, service.address)
-    probing = begin()
+    probing = make_pass()
     until(probing, lambda: not probing.look())
     replica(engine, service.address)
     replica(engine, service.address)
-    probing = begin()
+    probing = make_pass()
     assert all(probing.look() for _ in range(20)), "30 a second"
 
 

@@ -23,43 +23,47 @@ from tests.support.workers.runtimes import is_running, log_of, pid_of, processes
 
 
 def test_a_replica_leaves_in_order_out_of_traffic_grace_sigterm_gone(
-    engine: Engine, here: HostReplicas, runtimes: Runtimes, client: redis.Redis, look: Callable[[], bool]
+    engine: Engine,
+    host_replicas: HostReplicas,
+    runtimes: Runtimes,
+    redis_client: redis.Redis,
+    probe_once: Callable[[], bool],
 ) -> None:
     route_id = make_route(engine, {**SERVICE, "drain_seconds": 60})
-    here.start()
-    until(engine, route_id, "healthy", look)
+    host_replicas.start()
+    until(engine, route_id, "healthy", probe_once)
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
     assert (route(engine, route_id)["status"], route(engine, route_id)["traffic_status"]) == ("terminating", "inactive")
-    assert here.stop() is True
+    assert host_replicas.stop() is True
     assert route(engine, route_id)["stop_requested_at"] is None, "requests in flight come first"
     passed = "drain_started_at - interval '1 minute', out_of_traffic_at = out_of_traffic_at - interval '1 minute'"
     write(engine, f"UPDATE routes SET drain_started_at = {passed}")
-    eventually(lambda: not here.stop())
+    eventually(lambda: not host_replicas.stop())
     gone = route(engine, route_id)
     assert gone["status"] == "terminated"
     drained, asked, stopped = gone["drain_started_at"], gone["stop_requested_at"], gone["stopped_at"]
     assert drained < asked < stopped
     assert (asked - drained).total_seconds() >= 60
     assert log_of(runtimes["process"], route_id, "stopped"), "it ended by itself, not by force"
-    assert waiting(client, "lifecycle")[-1][1]["lifecycle_type"] == "destroying"
+    assert waiting(redis_client, "lifecycle")[-1][1]["lifecycle_type"] == "destroying"
     run_until_quiet(coordinator_without_redis(engine))
     assert read(engine, "SELECT lifecycle FROM deployments") == [{"lifecycle": "destroyed"}]
 
 
 def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(
-    engine: Engine, here: HostReplicas, runtimes: Runtimes, look: Callable[[], bool]
+    engine: Engine, host_replicas: HostReplicas, runtimes: Runtimes, probe_once: Callable[[], bool]
 ) -> None:
     route_id = make_route(engine, {"command": list(STUBBORN), "drain_seconds": 0, "stop_grace_seconds": 0.3})
-    here.start()
-    look()
+    host_replicas.start()
+    probe_once()
     log_of(runtimes["process"], route_id, "up")
     pid = pid_of(runtimes["process"].find(route_id))
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
     why = "killed after 0.3 s: it did not end on SIGTERM"
     with capture_logs() as lines:
-        eventually(lambda: not here.stop())
+        eventually(lambda: not host_replicas.stop())
     assert [(line["to"], line["log_level"]) for line in lines] == [("killed", "warning"), ("gone", "info")]
     assert lines[0]["reason"] == why
     gone = route(engine, route_id)
@@ -91,19 +95,19 @@ def test_an_engine_that_is_away_fails_nobody_and_holds_up_nobody_else(
 
 
 def test_a_route_that_is_drained_before_its_replica_was_started_is_gone_at_once(
-    engine: Engine, here: HostReplicas, home: Path
+    engine: Engine, host_replicas: HostReplicas, replica_home: Path
 ) -> None:
     route_id = make_route(engine, SERVICE)
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
-    assert here.start() is False
-    assert here.stop() is False
+    assert host_replicas.start() is False
+    assert host_replicas.stop() is False
     assert route(engine, route_id)["status"] == "terminated"
-    assert processes_of(home) == []
+    assert processes_of(replica_home) == []
 
 
 def test_what_nobody_can_stop_is_destroyed_by_force_and_what_runs_of_it_is_swept(
-    engine: Engine, waker: Waker, runtimes: Runtimes, home: Path, tmp_path: Path
+    engine: Engine, waker: Waker, runtimes: Runtimes, replica_home: Path, tmp_path: Path
 ) -> None:
     away = DockerRuntime(HERE, f"unix://{tmp_path}/nobody.sock")
     host = HostReplicas(engine, {**runtimes, "docker": away}, waker, HERE, timedelta())
@@ -111,7 +115,7 @@ def test_what_nobody_can_stop_is_destroyed_by_force_and_what_runs_of_it_is_swept
     box = make_deployment(engine, "■■|◇", name="box", n=2, status=PROVISIONING, spec=in_docker)
     web = make_route(engine, {"command": ["sleep", "60"]})
     host.start()
-    eventually(lambda: len(processes_of(home, web)) == 1)
+    eventually(lambda: len(processes_of(replica_home, web)) == 1)
     ask(engine, "destroy", deployment="box")
     run_until_quiet(coordinator_without_redis(engine))
     host.stop()
@@ -127,4 +131,4 @@ def test_what_nobody_can_stop_is_destroyed_by_force_and_what_runs_of_it_is_swept
     assert read(engine, said, box.id)[0]["message"].endswith("taken as stopped: the engine is gone")
     assert in_transaction(engine, impossible_combinations) == []
     host.sweep()
-    eventually(lambda: processes_of(home) == [])
+    eventually(lambda: processes_of(replica_home) == [])

@@ -29,19 +29,19 @@ def started_by_hand(engine: Engine, runtime: ProcessRuntime) -> Replica:
 
 
 def test_a_crash_between_the_start_and_its_report_starts_nothing_twice(
-    engine: Engine, waker: Waker, runtimes: Runtimes, home: Path
+    engine: Engine, waker: Waker, runtimes: Runtimes, replica_home: Path
 ) -> None:
     route_id = make_route(engine, {"command": ["sleep", "60"]})
     replica = started_by_hand(engine, runtimes["process"])
     assert route(engine, route_id)["started_at"] is None
-    HostReplicas(engine, {"process": ProcessRuntime(home)}, waker, HERE, timedelta(seconds=5)).start()
+    HostReplicas(engine, {"process": ProcessRuntime(replica_home)}, waker, HERE, timedelta(seconds=5)).start()
     assert route(engine, route_id)["replica_handle"] == replica.handle
     assert route(engine, route_id)["address"] == replica.address
-    eventually(lambda: processes_of(home) == [pid_of(replica)])
+    eventually(lambda: processes_of(replica_home) == [pid_of(replica)])
 
 
 def test_a_replica_started_too_late_is_ended_by_the_sweep(
-    engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
+    engine: Engine, host_replicas: HostReplicas, runtimes: Runtimes, replica_home: Path
 ) -> None:
     """The route was drained and found gone while another worker was starting its replica."""
     route_id = make_route(engine, {"command": ["sleep", "60"]})
@@ -49,31 +49,31 @@ def test_a_replica_started_too_late_is_ended_by_the_sweep(
         (row,) = routes_to_start(connection, HERE, 10)
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
-    here.stop()
+    host_replicas.stop()
     assert route(engine, route_id)["status"] == "terminated"
     runtimes["process"].start(ReplicaRequest(row.id, row.deployment, row.revision, row.spec))
-    eventually(lambda: len(processes_of(home)) == 1)
-    here.sweep()
-    eventually(lambda: processes_of(home) == [])
+    eventually(lambda: len(processes_of(replica_home)) == 1)
+    host_replicas.sweep()
+    eventually(lambda: processes_of(replica_home) == [])
 
 
 def test_the_sweep_ends_what_no_route_expects_forgets_what_has_ended_and_leaves_the_rest(
-    engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
+    engine: Engine, host_replicas: HostReplicas, runtimes: Runtimes, replica_home: Path
 ) -> None:
     expected = make_route(engine, {"command": ["sleep", "60"]})
-    here.start()
+    host_replicas.start()
     stranger = uuid4()
     runtimes["process"].start(ReplicaRequest(stranger, "web", "v0", RevisionSpec(command=("sleep", "60"))))
-    eventually(lambda: len(processes_of(home)) == 2)
-    here.sweep()
-    eventually(lambda: len(processes_of(home)) == 1)
+    eventually(lambda: len(processes_of(replica_home)) == 2)
+    host_replicas.sweep()
+    eventually(lambda: len(processes_of(replica_home)) == 1)
     assert runtimes["process"].find(expected).running  # type: ignore[union-attr]
-    eventually(lambda: here.sweep() is False and runtimes["process"].find(stranger) is None)
-    assert processes_of(home, expected) != []
+    eventually(lambda: host_replicas.sweep() is False and runtimes["process"].find(stranger) is None)
+    assert processes_of(replica_home, expected) != []
 
 
 def test_replicas_whose_routes_the_database_never_had_are_asked_to_end_three_at_a_time(
-    here: HostReplicas, runtimes: Runtimes, home: Path
+    host_replicas: HostReplicas, runtimes: Runtimes, replica_home: Path
 ) -> None:
     """As after an older backup was restored: they may serve somebody."""
     spec = RevisionSpec(command=("sh", "-c", "trap 'echo asked; exit' TERM; echo up; while :; do sleep 0.05; done"))
@@ -81,17 +81,17 @@ def test_replicas_whose_routes_the_database_never_had_are_asked_to_end_three_at_
     for stranger in strangers:
         runtimes["process"].start(ReplicaRequest(stranger, "web", "v0", spec))
         log_of(runtimes["process"], stranger, "up")
-    here.sweep()
+    host_replicas.sweep()
     asked = [stranger for stranger in strangers if "asked" in runtimes["process"].log_tail(stranger, 5)]
     assert len(asked) == STRANGERS_AT_ONCE == 3
-    here.sweep()
-    eventually(lambda: processes_of(home) == [])
+    host_replicas.sweep()
+    eventually(lambda: processes_of(replica_home) == [])
     assert all("asked" in runtimes["process"].log_tail(stranger, 5) for stranger in strangers)
 
 
-def test_a_running_route_without_a_replica_is_failed(engine: Engine, look: Callable[[], bool]) -> None:
+def test_a_running_route_without_a_replica_is_failed(engine: Engine, probe_once: Callable[[], bool]) -> None:
     route_id = make_route(engine, SERVICE, "■")
-    look()
+    probe_once()
     assert (route(engine, route_id)["status"], route(engine, route_id)["status_reason"]) == (
         "failed",
         "its process is gone",

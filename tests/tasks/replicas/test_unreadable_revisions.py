@@ -47,22 +47,22 @@ def web(engine: Engine) -> Made:
 
 
 def test_fields_that_this_release_does_not_know_are_left_out(
-    engine: Engine, here: HostReplicas, look: Callable[[], bool], odd: Made, web: Made
+    engine: Engine, host_replicas: HostReplicas, probe_once: Callable[[], bool], odd: Made, web: Made
 ) -> None:
     written_by_the_next_release(engine, odd, '{"priority": 5}')
-    here.start()
-    until(engine, web.routes[0], "healthy", look)
-    until(engine, odd.routes[0], "healthy", look)
+    host_replicas.start()
+    until(engine, web.routes[0], "healthy", probe_once)
+    until(engine, odd.routes[0], "healthy", probe_once)
 
 
 def test_a_revision_that_cannot_be_read_is_not_started_and_says_why(
-    engine: Engine, here: HostReplicas, look: Callable[[], bool], web: Made
+    engine: Engine, host_replicas: HostReplicas, probe_once: Callable[[], bool], web: Made
 ) -> None:
     odd = [make_deployment(engine, "◇", name=f"odd-{n}", n=1, status=SCALING, spec=SERVICE) for n in range(len(WORSE))]
     for made, (change, _) in zip(odd, WORSE, strict=True):
         written_by_the_next_release(engine, made, change)
-    here.start()
-    until(engine, web.routes[0], "healthy", look)
+    host_replicas.start()
+    until(engine, web.routes[0], "healthy", probe_once)
     for made, (_, field) in zip(odd, WORSE, strict=True):
         failed = route(engine, made.routes[0])
         assert (failed["status"], failed["started_at"]) == ("failed", None)
@@ -74,22 +74,22 @@ def test_a_replica_whose_revision_cannot_be_read_any_more_is_degraded_and_leaves
     engine: Engine,
     waker: Waker,
     runtimes: Runtimes,
-    look: Callable[[], bool],
+    probe_once: Callable[[], bool],
     odd: Made,
     web: Made,
     change: str,
     field: str,
-    home: Path,
+    replica_home: Path,
 ) -> None:
     here = HostReplicas(engine, runtimes, waker, HERE, timedelta())
     here.start()
     for made in (odd, web):
-        until(engine, made.routes[0], "healthy", look)
+        until(engine, made.routes[0], "healthy", probe_once)
     written_by_the_next_release(engine, odd, change)
-    degraded = until(engine, odd.routes[0], "degraded", look)
+    degraded = until(engine, odd.routes[0], "degraded", probe_once)
     assert field in degraded["status_reason"]
     os.kill(pid_of(runtimes["process"].find(web.routes[0])), signal.SIGKILL)
-    until(engine, web.routes[0], "failed", look)
+    until(engine, web.routes[0], "failed", probe_once)
     ask(engine, "destroy", deployment="odd")
     run_until_quiet(coordinator_without_redis(engine))
     if "podman" in change:  # nobody here can stop it; that holds up nobody else
@@ -97,19 +97,19 @@ def test_a_replica_whose_revision_cannot_be_read_any_more_is_degraded_and_leaves
         assert route(engine, web.routes[0])["stopped_at"] is not None
         return
     eventually(lambda: here.stop() is not None and route(engine, odd.routes[0])["status"] == "terminated")
-    assert processes_of(home, odd.routes[0]) == []
+    assert processes_of(replica_home, odd.routes[0]) == []
 
 
 def test_words_that_only_a_newer_release_knows_are_left_to_it(
-    engine: Engine, here: HostReplicas, look: Callable[[], bool], odd: Made, web: Made
+    engine: Engine, host_replicas: HostReplicas, probe_once: Callable[[], bool], odd: Made, web: Made
 ) -> None:
-    here.start()
-    until(engine, odd.routes[0], "healthy", look)
+    host_replicas.start()
+    until(engine, odd.routes[0], "healthy", probe_once)
     for table, column in (("routes", "status"), ("deployments", "lifecycle")):
         write(engine, f"ALTER TABLE {table} DROP CONSTRAINT {table}_{column}_check")
     write(engine, "UPDATE routes SET status = 'warming' WHERE id = %s", odd.routes[0])
     write(engine, "UPDATE deployments SET lifecycle = 'archived', due_at = now() WHERE id = %s", odd.id)
-    until(engine, web.routes[0], "healthy", look)
+    until(engine, web.routes[0], "healthy", probe_once)
     with transaction(engine) as connection:
         assert {status.lifecycle for status in due_statuses(connection)} == {Lifecycle.SCALING}
         assert statuses_of(connection, [odd.id]) == frozenset()

@@ -17,16 +17,16 @@ from tests.support.workers.queues import drop_all, waiting
 pytestmark = pytest.mark.usefixtures("this_process_is_a_worker")
 
 
-def test_the_alarm_wakes_for_what_falls_due_and_for_nothing_else(engine: Engine, client: redis.Redis) -> None:
+def test_the_alarm_wakes_for_what_falls_due_and_for_nothing_else(engine: Engine, redis_client: redis.Redis) -> None:
     make_deployment(engine, "■■■|", name="due", status=PROVISIONING)
     make_deployment(engine, "", name="later", status=PENDING)
     write(engine, "UPDATE deployments SET due_at = now() + interval '1 minute' WHERE name = 'later'")
     app.tasks["rollway.wake_what_is_due"](interval=60.0)
-    assert [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")] == ["deploying"]
-    drop_all(client, "lifecycle")
-    client.delete("rollway:queued:deploying/provisioning")
+    assert [arguments["lifecycle_type"] for _, arguments in waiting(redis_client, "lifecycle")] == ["deploying"]
+    drop_all(redis_client, "lifecycle")
+    redis_client.delete("rollway:queued:deploying/provisioning")
     app.tasks["rollway.wake_what_is_due"](interval=60.0)
-    assert (drop_all(client, "lifecycle"), len(read(engine, "SELECT FROM beat"))) == (0, 1), "the second beat's"
+    assert (drop_all(redis_client, "lifecycle"), len(read(engine, "SELECT FROM beat"))) == (0, 1), "the second beat's"
 
 
 def test_an_alarm_at_rest_takes_one_connection_and_one_more_to_look_at_hosts(engine: Engine) -> None:
@@ -43,16 +43,16 @@ def test_an_alarm_at_rest_takes_one_connection_and_one_more_to_look_at_hosts(eng
     assert not waker().is_at_rest()
 
 
-def test_at_rest_a_worker_probes_its_own_host_and_sends_it_nothing(engine: Engine, client: redis.Redis) -> None:
+def test_at_rest_a_worker_probes_its_own_host_and_sends_it_nothing(engine: Engine, redis_client: redis.Redis) -> None:
     host = settings().host
     make_deployment(engine, "■■", n=2)
     up(engine, host)
     write(engine, "UPDATE routes SET host = %s", host)
 
     def alarm() -> list[tuple[str, dict[str, object]]]:
-        client.flushdb()
+        redis_client.flushdb()
         app.tasks["rollway.wake_what_is_due"](interval=60.0)
-        return waiting(client, host_queue(host))
+        return waiting(redis_client, host_queue(host))
 
     write(engine, "UPDATE deployments SET due_at = now()")
     assert [arguments["route_lifecycle_type"] for _, arguments in alarm()] == ["probe"], "others have work as well"

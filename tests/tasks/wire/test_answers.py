@@ -39,7 +39,7 @@ def test_every_command_and_query_is_a_task_of_its_own_name_that_keeps_its_result
         assert app.amqp.router.route({}, name)["queue"].name == "commands"
 
 
-def test_an_answer_says_what_was_done_and_wakes_whose_turn_it_is(engine: Engine, client: redis.Redis) -> None:
+def test_an_answer_says_what_was_done_and_wakes_whose_turn_it_is(engine: Engine, redis_client: redis.Redis) -> None:
     made = make_deployment(engine)
     payload = {"request_id": "r-1", "deployment": "web", "revision": "v2"}
     first = answer("rollway.activate_revision", payload)
@@ -57,7 +57,7 @@ def test_an_answer_says_what_was_done_and_wakes_whose_turn_it_is(engine: Engine,
             "already": False,
         },
     }
-    assert [arguments["sub_step"] for _, arguments in waiting(client, "lifecycle")] == ["provisioning"]
+    assert [arguments["sub_step"] for _, arguments in waiting(redis_client, "lifecycle")] == ["provisioning"]
     assert answer("rollway.activate_revision", payload) == {**first, "repeated": True}
 
 
@@ -77,12 +77,14 @@ def test_an_answer_says_what_was_done_and_wakes_whose_turn_it_is(engine: Engine,
         ("rollway.report_route", {"request_id": "1", "route_id": NOBODYS, "status": "failed"}, "route_not_found"),
     ],
 )
-def test_a_refusal_is_an_answer_too(engine: Engine, client: redis.Redis, task: str, payload: Any, code: str) -> None:
+def test_a_refusal_is_an_answer_too(
+    engine: Engine, redis_client: redis.Redis, task: str, payload: Any, code: str
+) -> None:
     make_deployment(engine)
     told = json.loads(json.dumps(answer(task, payload)))
     assert (told["ok"], told["error"]["code"]) == (False, code)
     assert told["error"]["message"]
-    assert drop_all(client, "lifecycle") == 0
+    assert drop_all(redis_client, "lifecycle") == 0
 
 
 @pytest.mark.parametrize("given", [{}, {"payload": {}, "colour": "red"}, {"payload": {}, "sender": "ci"}, {"load": {}}])
@@ -126,7 +128,7 @@ def test_a_command_that_took_postgres_too_long_is_answered_as_one_without_postgr
 
 
 def test_a_try_in_vain_leaves_no_state_over_the_answer_of_the_next_one(
-    engine: Engine, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_deployment(engine)
     monkeypatch.setattr("tasks.asked.commands.PATIENCE_SECONDS", 0.1)
@@ -134,29 +136,29 @@ def test_a_try_in_vain_leaves_no_state_over_the_answer_of_the_next_one(
     route = {"delivery_info": {"exchange": "commands", "routing_key": "commands"}}
     with refused_writes(engine, "commands", TRANSACTION_TIMEOUT):
         ended = trace_task(app.tasks["rollway.scale"], "an-id", [], {"payload": payload}, request=route, app=app)
-    assert waiting(client, "commands") == [("rollway.scale", {"payload": payload})], ended
-    assert client.keys("*an-id*") == []
+    assert waiting(redis_client, "commands") == [("rollway.scale", {"payload": payload})], ended
+    assert redis_client.keys("*an-id*") == []
     del ended
     gc.collect()  # a result of Celery's asks Redis when it is collected: it must be there then
 
 
-def test_a_command_is_given_back_to_a_redis_that_was_emptied_too(client: redis.Redis) -> None:
+def test_a_command_is_given_back_to_a_redis_that_was_emptied_too(redis_client: redis.Redis) -> None:
     for _ in range(2):
         as_a_retry = {"exchange": "commands", "routing_key": "commands", "ignore_result": True}
         app.send_task("rollway.scale", kwargs={"payload": {}}, **as_a_retry)
-        assert len(waiting(client, "commands")) == 1
-        client.flushall()
+        assert len(waiting(redis_client, "commands")) == 1
+        redis_client.flushall()
 
 
-def test_a_wake_runs_its_handler_and_may_be_sent_again(engine: Engine, client: redis.Redis) -> None:
+def test_a_wake_runs_its_handler_and_may_be_sent_again(engine: Engine, redis_client: redis.Redis) -> None:
     make_deployment(engine, "■■■|", status=PROVISIONING)
     tasks.worker.connections.waker().deployments([PROVISIONING])
-    ((_, arguments),) = waiting(client, "lifecycle")
-    drop_all(client, "lifecycle")
+    ((_, arguments),) = waiting(redis_client, "lifecycle")
+    drop_all(redis_client, "lifecycle")
     app.tasks["rollway.do_deployment_lifecycle_if_needed"](**arguments)
     assert len(read(engine, "SELECT 1 FROM rollout_steps")) == 1
     tasks.worker.connections.waker().deployments([PROVISIONING])
-    assert drop_all(client, "lifecycle") == 1
+    assert drop_all(redis_client, "lifecycle") == 1
 
 
 @pytest.mark.parametrize("tick", ["rollway.do_deployment_lifecycle", "rollway.do_deployment_lifecycle_if_needed"])

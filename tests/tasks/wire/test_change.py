@@ -22,20 +22,22 @@ def woken(client: redis.Redis) -> list[tuple[object, object]]:
 
 
 def test_the_handlers_of_what_changed_are_woken_and_proxies_hear_of_it(
-    engine: Engine, waker: Waker, client: redis.Redis
+    engine: Engine, waker: Waker, redis_client: redis.Redis
 ) -> None:
     web = make_deployment(engine, "■■■|", status=PROVISIONING)
     api = make_deployment(engine, "■■■", name="api", status=SCALING)
     make_deployment(engine, name="other")
-    with client.pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
+    with redis_client.pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
         channel.subscribe(TRAFFIC_CHANNEL)
         assert change_and_wake(engine, waker, lambda _: frozenset({web.id, api.id})) == {web.id, api.id}
         channel.get_message(timeout=1)
         assert channel.get_message(timeout=5), "the announcement"
-    assert woken(client) == [("deploying", "provisioning"), ("scaling", None)]
+    assert woken(redis_client) == [("deploying", "provisioning"), ("scaling", None)]
 
 
-def test_a_change_that_fails_or_touches_nothing_wakes_nobody(engine: Engine, waker: Waker, client: redis.Redis) -> None:
+def test_a_change_that_fails_or_touches_nothing_wakes_nobody(
+    engine: Engine, waker: Waker, redis_client: redis.Redis
+) -> None:
     web = make_deployment(engine, status=SCALING)
 
     def fail(connection: Connection) -> frozenset[UUID]:
@@ -46,7 +48,7 @@ def test_a_change_that_fails_or_touches_nothing_wakes_nobody(engine: Engine, wak
         change_and_wake(engine, waker, fail)
     assert read(engine, "SELECT reason FROM deployments WHERE reason = 'changed'") == []
     assert change_and_wake(engine, waker, lambda _: frozenset()) == frozenset()
-    assert woken(client) == []
+    assert woken(redis_client) == []
 
 
 def test_nothing_else_wakes_the_handlers_of_a_change() -> None:

@@ -118,14 +118,14 @@ def test_every_task_that_is_known_is_one_of_the_app_and_none_is_missing(
 
 
 @pytest.mark.parametrize("options", [{}, {"expires": 60, "time_limit": 9}, {"ignore_result": True, "priority": 3}])
-def test_what_celery_itself_sends_fits(client: redis.Redis, redis_url: str, options: dict[str, int]) -> None:
+def test_what_celery_itself_sends_fits(redis_client: redis.Redis, redis_url: str, options: dict[str, int]) -> None:
     producer = Celery("producer", set_as_current=False)
     producer.conf.update(celery_settings(TaskSettings(redis_url=redis_url)))
     for task in TASKS:
         producer.send_task(task, kwargs={"payload": {"a": "ä\ud83d"}}, queue="commands", retry=False, **options)
     producer.close()
-    (key,) = client.keys("rollway:commands*")
-    sent: list[bytes] = client.lrange(key, 0, -1)  # type: ignore[assignment]
+    (key,) = redis_client.keys("rollway:commands*")
+    sent: list[bytes] = redis_client.lrange(key, 0, -1)  # type: ignore[assignment]
     made = [checked(message, "commands") for message in sent]
     assert {message["headers"]["task"] for message in made} == TASKS
     assert [json.loads(base64.b64decode(message["body"]))[1] for message in made] == [

@@ -30,13 +30,13 @@ def test_a_channel_keeps_one_client_for_what_it_sends(channel: Any) -> None:
 
 
 def test_events_may_be_heard_until_one_was_heard_by_nobody_and_again_once_somebody_listens(
-    channel: Any, client: redis.Redis
+    channel: Any, redis_client: redis.Redis
 ) -> None:
     assert channel.may_be_heard
     assert not beat(channel)
     channel._put_fanout("celery.pidbox", {}, "")
     assert not channel.may_be_heard, "only events count"
-    with client.pubsub() as listener:  # type: ignore[no-untyped-call]
+    with redis_client.pubsub() as listener:  # type: ignore[no-untyped-call]
         listener.psubscribe("/0.celeryev/*")
         assert beat(channel)
     assert eventually(lambda: not beat(channel))

@@ -35,43 +35,46 @@ def beat(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[MemorySche
 
 
 def test_a_tick_is_no_news(
-    beat: MemoryScheduler, client: redis.Redis, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    beat: MemoryScheduler,
+    redis_client: redis.Redis,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     configure_logging(logging.INFO)
     with caplog.at_level(logging.INFO):
-        eventually(lambda: beat.tick() is not None and client.llen(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}") > 1)
+        eventually(lambda: beat.tick() is not None and redis_client.llen(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}") > 1)
     assert caplog.messages == []
     assert "alarm" not in capsys.readouterr().err
 
 
 def test_a_tick_is_sent_in_each_interval_but_not_to_a_queue_that_nobody_reads(
-    beat: MemoryScheduler, client: redis.Redis
+    beat: MemoryScheduler, redis_client: redis.Redis
 ) -> None:
     def alarms() -> int:
         beat.tick()
-        return [task for task, _ in waiting(client, LIFECYCLE_QUEUE)].count(ALARM_TASK)
+        return [task for task, _ in waiting(redis_client, LIFECYCLE_QUEUE)].count(ALARM_TASK)
 
     eventually(lambda: alarms() == 3)
-    drop_all(client, LIFECYCLE_QUEUE)
+    drop_all(redis_client, LIFECYCLE_QUEUE)
     for _ in range(MOST_WAITING):
-        client.lpush(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}", "somebody else's")
+        redis_client.lpush(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}", "somebody else's")
     runs = beat.schedule["alarm"].total_run_count
     eventually(lambda: beat.tick() is not None and beat.schedule["alarm"].total_run_count >= runs + 3)
-    assert client.llen(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}") == MOST_WAITING
-    drop_all(client, LIFECYCLE_QUEUE)
+    assert redis_client.llen(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}") == MOST_WAITING
+    drop_all(redis_client, LIFECYCLE_QUEUE)
     eventually(lambda: alarms() == 1)
 
 
 def test_short_ticks_are_not_sent_while_an_alarm_has_found_nothing_due(
-    beat: MemoryScheduler, client: redis.Redis
+    beat: MemoryScheduler, redis_client: redis.Redis
 ) -> None:
     [short] = [name for name in beat_schedule() if name.startswith("check_pending") and name.endswith("if needed")]
     beat.merge_inplace({short: {**beat_schedule()[short], "schedule": 0.05}})
 
     def sent() -> list[str]:
         beat.tick()
-        found = [task for task, _ in waiting(client, LIFECYCLE_QUEUE)]
-        drop_all(client, LIFECYCLE_QUEUE)
+        found = [task for task, _ in waiting(redis_client, LIFECYCLE_QUEUE)]
+        drop_all(redis_client, LIFECYCLE_QUEUE)
         return found
 
     eventually(lambda: DO_IF_NEEDED_TASK in sent(), what="a short tick")

@@ -27,56 +27,58 @@ def own_id(engine: Engine) -> UUID:
 
 
 def test_a_home_and_a_redis_of_nobody_are_taken_over_and_stay_so(
-    engine: Engine, client: redis.Redis, tmp_path: Path
+    engine: Engine, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
     home = tmp_path / "new" / "home"
     for _ in range(2):
-        compare(engine, client, home)
-        assert owner_of_home(home) == owner_of_redis(client) == own_id(engine)
-    client.flushall()
-    compare(engine, client, home)
-    assert owner_of_redis(client) == own_id(engine), "an emptied Redis is taken over again"
+        compare(engine, redis_client, home)
+        assert owner_of_home(home) == owner_of_redis(redis_client) == own_id(engine)
+    redis_client.flushall()
+    compare(engine, redis_client, home)
+    assert owner_of_redis(redis_client) == own_id(engine), "an emptied Redis is taken over again"
     assert [path.name for path in home.iterdir()] == [HOME_FILE]
 
 
-def test_a_process_without_a_home_makes_none(engine: Engine, client: redis.Redis) -> None:
-    compare(engine, client, None)
+def test_a_process_without_a_home_makes_none(engine: Engine, redis_client: redis.Redis) -> None:
+    compare(engine, redis_client, None)
     assert owner_of_home(None) is None
 
 
 @pytest.mark.parametrize("whose", ["home", "redis"])
 def test_what_belongs_to_another_is_refused_and_left_as_it_is(
-    whose: str, engine: Engine, client: redis.Redis, tmp_path: Path
+    whose: str, engine: Engine, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
     stranger = str(uuid4())
     if whose == "home":
         (tmp_path / HOME_FILE).write_text(stranger)
     else:
-        client.set(KEY, stranger)
+        redis_client.set(KEY, stranger)
     with pytest.raises(WrongInstallationError, match=stranger):
-        compare(engine, client, tmp_path)
-    assert {str(owner) for owner in (owner_of_home(tmp_path), owner_of_redis(client)) if owner} == {stranger}
+        compare(engine, redis_client, tmp_path)
+    assert {str(owner) for owner in (owner_of_home(tmp_path), owner_of_redis(redis_client)) if owner} == {stranger}
 
 
 @pytest.mark.parametrize("content", ["", "web", "\\0"])
 def test_a_damaged_id_is_named_with_its_place(
-    content: str, engine: Engine, client: redis.Redis, tmp_path: Path
+    content: str, engine: Engine, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
     (tmp_path / HOME_FILE).write_text(content)
     with pytest.raises(
         WrongInstallationError, match=rf"{tmp_path}/{HOME_FILE} holds no id of an installation: remove it"
     ):
-        compare(engine, client, tmp_path)
+        compare(engine, redis_client, tmp_path)
     (tmp_path / HOME_FILE).unlink()
-    client.set(KEY, content)
+    redis_client.set(KEY, content)
     with pytest.raises(WrongInstallationError, match=f"the key '{KEY}' of Redis holds no id"):
-        compare(engine, client, tmp_path)
+        compare(engine, redis_client, tmp_path)
 
 
-def test_a_home_that_is_no_folder_is_told_in_one_sentence(engine: Engine, client: redis.Redis, tmp_path: Path) -> None:
+def test_a_home_that_is_no_folder_is_told_in_one_sentence(
+    engine: Engine, redis_client: redis.Redis, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(WrongInstallationError, match=r"file/installation cannot be read: Not a directory"):
-        compare(engine, client, tmp_path / "file")
+        compare(engine, redis_client, tmp_path / "file")
 
 
 def test_the_database_has_one_installation_with_the_contract_of_this_release(engine: Engine) -> None:
@@ -86,11 +88,11 @@ def test_the_database_has_one_installation_with_the_contract_of_this_release(eng
 
 
 def test_a_home_that_others_may_write_in_is_no_home_for_a_worker(
-    engine: Engine, client: redis.Redis, tmp_path: Path
+    engine: Engine, redis_client: redis.Redis, tmp_path: Path
 ) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(WrongInstallationError, match=r"^ROLLWAY_HOME \(.*\) may be written by others than its owner"):
-        compare(engine, client, tmp_path)
+        compare(engine, redis_client, tmp_path)
 
 
 @pytest.mark.parametrize("started", [("celery", "-A", "tasks.app"), ("tasks",)])

@@ -51,8 +51,8 @@ def test_a_wake_that_redis_does_not_take_is_counted() -> None:
     assert value("rollway_wakes_lost_total") == before + 1
 
 
-def test_an_event_without_a_slot_is_counted_by_its_lock_and_not_by_its_host(client: redis.Redis) -> None:
-    slots, others = (Slots(client, 1, 5, lambda _: None) for _ in range(2))
+def test_an_event_without_a_slot_is_counted_by_its_lock_and_not_by_its_host(redis_client: redis.Redis) -> None:
+    slots, others = (Slots(redis_client, 1, 5, lambda _: None) for _ in range(2))
     before = value("rollway_locks_contended_total", lock="routes/start")
     with slots.hold("routes/start@gpu-2", "routes/start@gpu-2") as held, others.hold("routes/start@gpu-2", "x") as slot:
         assert held is not None

@@ -31,16 +31,16 @@ def asked(edge: Edge, name: str, **headers: str) -> set[str]:
     ],
 )
 def test_who_is_chosen_gets_to_the_canary_from_its_first_weight_on_until_its_end(
-    edge: Edge, name: str, spec: dict[str, Any], chosen: dict[str, str], others: dict[str, str]
+    envoy_edge: Edge, name: str, spec: dict[str, Any], chosen: dict[str, str], others: dict[str, str]
 ) -> None:
     with replicas("old", "new") as both:
         policy = {"strategy": "canary", "spec": {"steps": ["0.01%", "50%"], **spec}}
-        made = edge.make("■|■", *both, name=name, status=PROVISIONING, policy=policy)
-        edge.wait_for(f"/{name}/")
-        set_weight(edge, made, 0)
-        assert asked(edge, name, **chosen) == {"old"}
-        set_weight(edge, made, 1)
-        assert (asked(edge, name, **chosen), asked(edge, name, **others)) == ({"new"}, {"old"})
-        write(edge.routes.engine, "UPDATE deployments SET sub_step = 'rolling_back' WHERE id = %s", made.id)
-        set_weight(edge, made, 0)
-        assert asked(edge, name, **chosen) == {"old"}
+        made = envoy_edge.make("■|■", *both, name=name, status=PROVISIONING, policy=policy)
+        envoy_edge.wait_for(f"/{name}/")
+        set_weight(envoy_edge, made, 0)
+        assert asked(envoy_edge, name, **chosen) == {"old"}
+        set_weight(envoy_edge, made, 1)
+        assert (asked(envoy_edge, name, **chosen), asked(envoy_edge, name, **others)) == ({"new"}, {"old"})
+        write(envoy_edge.routes.engine, "UPDATE deployments SET sub_step = 'rolling_back' WHERE id = %s", made.id)
+        set_weight(envoy_edge, made, 0)
+        assert asked(envoy_edge, name, **chosen) == {"old"}

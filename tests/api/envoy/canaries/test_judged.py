@@ -64,30 +64,30 @@ def all_is_counted(this: Rolling, before: tuple[int, int], came: Any) -> None:
 
 
 def test_of_two_servers_one_is_killed_and_the_judge_has_every_answer_once_and_lets_the_canary_go_on(
-    edge: Edge, redis_url: str, module_database: str, tmp_path: Path
+    envoy_edge: Edge, redis_url: str, module_database: str, tmp_path: Path
 ) -> None:
-    with judging(edge, AT_LEAST) as this, running(api_process(module_database, redis_url, tmp_path)):
+    with judging(envoy_edge, AT_LEAST) as this, running(api_process(module_database, redis_url, tmp_path)):
         came, before = this.came(), served(this)
         this.ask(30)
-        edge.api.end(kill=True)
+        envoy_edge.api.end(kill=True)
         try:
             this.ask(30)
             all_is_counted(this, before, came)
             assert rollout(this)["outcome"] is None
         finally:
-            edge.api.start()  # an Envoy that nobody tells is counted for 10 s, in which a slow machine asks too little
+            envoy_edge.api.start()  # an Envoy that nobody tells is counted for 10 s: a slow machine asks too little
         eventually(lambda: ended(this, "completed"))
 
 
-def test_a_canary_that_fails_after_its_proxy_and_its_server_began_anew_is_taken_back(edge: Edge) -> None:
-    with judging(edge, 10_000) as this:
+def test_a_canary_that_fails_after_its_proxy_and_its_server_began_anew_is_taken_back(envoy_edge: Edge) -> None:
+    with judging(envoy_edge, 10_000) as this:
         came, before = this.came(), served(this)
         this.ask(40)
         this.looked_at()
-        edge.envoy.end(kill=True)
-        edge.api.end(kill=True)
-        edge.api.start()  # first: an Envoy alone waits for it for half a minute
-        edge.envoy.start()
+        envoy_edge.envoy.end(kill=True)
+        envoy_edge.api.end(kill=True)
+        envoy_edge.api.start()  # first: an Envoy alone waits for it for half a minute
+        envoy_edge.envoy.start()
         eventually(lambda: this.ask()[0].status_code == 200)
         this.ask(40)
         all_is_counted(this, before, came)
@@ -98,15 +98,15 @@ def test_a_canary_that_fails_after_its_proxy_and_its_server_began_anew_is_taken_
         assert 0 < came()[1].failed <= came()[1].done
 
 
-def test_its_server_is_killed_with_requests_under_way_and_the_judge_has_every_answer_once(edge: Edge) -> None:
-    with judging(edge, 10_000) as this:
+def test_its_server_is_killed_with_requests_under_way_and_the_judge_has_every_answer_once(envoy_edge: Edge) -> None:
+    with judging(envoy_edge, 10_000) as this:
         this.old.seconds = this.new.seconds = 0.1  # so that some are under way whenever it is killed
         came, before = this.came(), served(this)
-        with edge.asked_all_the_time(f"/{this.made.name}/") as statuses:
+        with envoy_edge.asked_all_the_time(f"/{this.made.name}/") as statuses:
             answered_further(statuses)
-            edge.api.end(kill=True)
+            envoy_edge.api.end(kill=True)
             answered_further(statuses)
-            edge.api.start()
+            envoy_edge.api.start()
             answered_further(statuses)
         assert set(statuses) == {200}
         all_is_counted(this, before, came)
@@ -117,19 +117,19 @@ def answered_further(statuses: Counter[int]) -> None:
     eventually(lambda: statuses.total() > so_far + 10)
 
 
-def test_a_canary_that_refuses_what_the_old_one_answers_is_taken_back(edge: Edge) -> None:
-    with judging(edge, AT_LEAST) as this:
+def test_a_canary_that_refuses_what_the_old_one_answers_is_taken_back(envoy_edge: Edge) -> None:
+    with judging(envoy_edge, AT_LEAST) as this:
         this.new.status = 404
         eventually(lambda: ended(this, "rolled_back"))
 
 
-def test_a_canary_that_answers_nobody_is_aborted_by_those_who_leave(edge: Edge) -> None:
-    with judging(edge, AT_LEAST) as this, ThreadPoolExecutor(20) as callers:
+def test_a_canary_that_answers_nobody_is_aborted_by_those_who_leave(envoy_edge: Edge) -> None:
+    with judging(envoy_edge, AT_LEAST) as this, ThreadPoolExecutor(20) as callers:
         this.new.seconds, this.new.hangs_up = 30.0, True
 
         def give_up(_: int) -> None:
             with suppress(httpx.ReadTimeout):
-                httpx.get(f"{edge.envoy.url}/{this.made.name}/", timeout=2)
+                httpx.get(f"{envoy_edge.envoy.url}/{this.made.name}/", timeout=2)
 
         def is_aborted() -> bool:
             list(callers.map(give_up, range(20)))

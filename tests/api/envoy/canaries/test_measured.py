@@ -21,8 +21,8 @@ from tests.support.worlds.folding import folded
 from tests.support.worlds.rolling import Rolling, rolling, served
 
 
-def test_each_answer_is_counted_once_by_revision_with_what_failed_and_what_was_cut(edge: Edge) -> None:
-    with rolling(edge) as this:
+def test_each_answer_is_counted_once_by_revision_with_what_failed_and_what_was_cut(envoy_edge: Edge) -> None:
+    with rolling(envoy_edge) as this:
         came, (old, new) = this.came(), served(this)
         this.new.status = 500
         this.ask(40)
@@ -58,14 +58,16 @@ def test_each_answer_is_counted_once_by_revision_with_what_failed_and_what_was_c
         assert (came()[0].failed, came()[1].failed, came()[1].done) == (0, 3, 3)
 
 
-def test_a_request_counts_when_it_is_sent_and_as_failed_when_nobody_waits_for_its_answer_any_more(edge: Edge) -> None:
-    with rolling(edge) as this, ThreadPoolExecutor(8) as callers:
+def test_a_request_counts_when_it_is_sent_and_as_failed_when_nobody_waits_for_its_answer_any_more(
+    envoy_edge: Edge,
+) -> None:
+    with rolling(envoy_edge) as this, ThreadPoolExecutor(8) as callers:
         came, (_, new) = this.came(), served(this)
         this.new.seconds, this.new.hangs_up = 6.0, True
 
         def give_up() -> None:
             with suppress(httpx.ReadTimeout):
-                httpx.get(f"{edge.envoy.url}/{this.made.name}/", timeout=4)
+                httpx.get(f"{envoy_edge.envoy.url}/{this.made.name}/", timeout=4)
 
         given_up = [callers.submit(give_up) for _ in range(8)]
         eventually(lambda: came()[1].begun == served(this)[1] - new > came()[1].done == 0)
@@ -85,8 +87,8 @@ def judged(this: Rolling) -> Judged:
     return judge(SLOW, folded(SLOW, evidence, found[0].at), found[0].at, found[-1].at)
 
 
-def test_a_stream_is_as_fast_as_its_first_byte_to_the_judge_too(edge: Edge) -> None:
-    with rolling(edge) as this, ThreadPoolExecutor(30) as callers:
+def test_a_stream_is_as_fast_as_its_first_byte_to_the_judge_too(envoy_edge: Edge) -> None:
+    with rolling(envoy_edge) as this, ThreadPoolExecutor(30) as callers:
 
         def ask_until(condition: Callable[[], bool]) -> None:
             def asked() -> bool:
@@ -108,12 +110,12 @@ def test_a_stream_is_as_fast_as_its_first_byte_to_the_judge_too(edge: Edge) -> N
         assert re.search(slow_or_waiting, judged(this).sentence)
 
 
-def test_a_proxy_that_begins_anew_counts_anew_and_one_that_tells_nothing_is_named(edge: Edge) -> None:
-    with rolling(edge) as this:
+def test_a_proxy_that_begins_anew_counts_anew_and_one_that_tells_nothing_is_named(envoy_edge: Edge) -> None:
+    with rolling(envoy_edge) as this:
         this.ask(20)
         came = this.came()
-        edge.envoy.end(kill=True)
-        edge.envoy.start()
+        envoy_edge.envoy.end(kill=True)
+        envoy_edge.envoy.start()
         eventually(lambda: this.ask()[0].status_code == 200)
         asked = 1 + len(this.ask(9))
         eventually(lambda: sum(answers.done for answers in came()) >= asked)
@@ -121,22 +123,25 @@ def test_a_proxy_that_begins_anew_counts_anew_and_one_that_tells_nothing_is_name
         assert asked <= sum(answers.done for answers in came()) < asked + 5, "only what was answered since it began"
         assert all(answers.is_possible for answers in came())
 
-        write(edge.routes.engine, "INSERT INTO proxies (node_id, kind, silence_seconds) VALUES ('mute', 'envoy', 60)")
+        write(
+            envoy_edge.routes.engine,
+            "INSERT INTO proxies (node_id, kind, silence_seconds) VALUES ('mute', 'envoy', 60)",
+        )
         eventually(lambda: (this.intervals()[-1].reporting, this.intervals()[-1].live) == (1, 2))
-        write(edge.routes.engine, "DELETE FROM proxies WHERE node_id = 'mute'")
+        write(envoy_edge.routes.engine, "DELETE FROM proxies WHERE node_id = 'mute'")
 
 
 def test_of_two_servers_each_counts_what_the_other_has_not_whichever_is_killed(
-    edge: Edge, redis_url: str, module_database: str, tmp_path: Path
+    envoy_edge: Edge, redis_url: str, module_database: str, tmp_path: Path
 ) -> None:
-    with rolling(edge) as this:
+    with rolling(envoy_edge) as this:
         came, second = this.came(), api_process(module_database, redis_url, tmp_path)
         with running(second):
             this.ask(50)
-            edge.api.end(kill=True)
+            envoy_edge.api.end(kill=True)
             this.ask(50)
             eventually(lambda: sum(answers.done for answers in came()) == 100)
-            edge.api.start()
+            envoy_edge.api.start()
             this.ask(50)
         eventually(lambda: sum(answers.done for answers in came()) == 150)
         this.looked_at()

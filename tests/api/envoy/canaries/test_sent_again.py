@@ -26,12 +26,12 @@ def spoil(this: Rolling, every: int, seconds: float = 0.0) -> None:
 
 @pytest.mark.parametrize(("seconds", "asked"), [(0.0, 300), (10 * HEDGE_AFTER, 150)], ids=["reset", "late"])
 def test_first_tries_that_fail_alike_abort_nobody_and_no_caller_loses_anything(
-    edge: Edge, seconds: float, asked: int
+    envoy_edge: Edge, seconds: float, asked: int
 ) -> None:
-    with judging(edge, MANY) as this:
+    with judging(envoy_edge, MANY) as this:
         hedge = "UPDATE deployments SET hedge_after_seconds = %s WHERE id = %s"
-        write(edge.routes.engine, hedge, HEDGE_AFTER if seconds else None, this.made.id)
-        edge.routes.tell()
+        write(envoy_edge.routes.engine, hedge, HEDGE_AFTER if seconds else None, this.made.id)
+        envoy_edge.routes.tell()
         came = this.came()
         spoil(this, 8, seconds)
         assert ask_at_once(this, asked) == {200}
@@ -51,8 +51,8 @@ def test_first_tries_that_fail_alike_abort_nobody_and_no_caller_loses_anything(
         eventually(lambda: ended(this, "rolled_back"))
 
 
-def test_an_outage_of_both_is_counted_on_both_and_nobody_is_ejected_for_it(edge: Edge) -> None:
-    with judging(edge, MANY) as this:
+def test_an_outage_of_both_is_counted_on_both_and_nobody_is_ejected_for_it(envoy_edge: Edge) -> None:
+    with judging(envoy_edge, MANY) as this:
         came, before = this.came(), served(this)
         this.old.status = this.new.status = 503
         ask_at_once(this, 60)
@@ -66,8 +66,8 @@ def test_an_outage_of_both_is_counted_on_both_and_nobody_is_ejected_for_it(edge:
         assert rollout(this)["outcome"] is None
 
 
-def test_who_cannot_be_reached_was_sent_each_request_once_and_failed_first(edge: Edge) -> None:
-    with judging(edge, MANY) as this:
+def test_who_cannot_be_reached_was_sent_each_request_once_and_failed_first(envoy_edge: Edge) -> None:
+    with judging(envoy_edge, MANY) as this:
         came = this.came()
         this.new.close()
         assert ask_at_once(this, 20) == {200}

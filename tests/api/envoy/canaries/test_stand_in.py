@@ -31,7 +31,7 @@ HALF, ASKED = 5000, 60
 
 
 @pytest.fixture
-def split(edge: Edge) -> Iterator[tuple[Made, subprocess.Popen[bytes]]]:
+def split(envoy_edge: Edge) -> Iterator[tuple[Made, subprocess.Popen[bytes]]]:
     """An old replica, and as canary a process of its own that gets half of the requests."""
     port = free_port()
     env = {**os.environ, "PORT": str(port), "HOST": "127.0.0.1", "VERSION": "2"}
@@ -39,11 +39,16 @@ def split(edge: Edge) -> Iterator[tuple[Made, subprocess.Popen[bytes]]]:
     process = subprocess.Popen([sys.executable, str(script)], env=env, stderr=subprocess.DEVNULL)
     with replicas("old") as (old,):
         eventually(lambda: plain_http.get(f"http://127.0.0.1:{port}/health").status_code == 200)
-        made = edge.make("■|■", old, f"127.0.0.1:{port}", status=PROVISIONING, policy=CANARY)
-        write(edge.routes.engine, "UPDATE deployments SET hedge_after_seconds = %s WHERE id = %s", HEDGE_AFTER, made.id)
-        set_weight(edge, made, 0)
-        set_weight(edge, made, HALF)
-        eventually(lambda: len(answered(edge, made, 20)) == 2)
+        made = envoy_edge.make("■|■", old, f"127.0.0.1:{port}", status=PROVISIONING, policy=CANARY)
+        write(
+            envoy_edge.routes.engine,
+            "UPDATE deployments SET hedge_after_seconds = %s WHERE id = %s",
+            HEDGE_AFTER,
+            made.id,
+        )
+        set_weight(envoy_edge, made, 0)
+        set_weight(envoy_edge, made, HALF)
+        eventually(lambda: len(answered(envoy_edge, made, 20)) == 2)
         yield made, process
     process.kill()
     process.wait()
@@ -79,33 +84,33 @@ def killed(process: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.parametrize("befalls", [frozen, killed])
 def test_nobody_is_lost_with_a_canary_and_its_requests_count_as_failed(
-    edge: Edge, split: tuple[Made, subprocess.Popen[bytes]], befalls: Callable[[subprocess.Popen[bytes]], None]
+    envoy_edge: Edge, split: tuple[Made, subprocess.Popen[bytes]], befalls: Callable[[subprocess.Popen[bytes]], None]
 ) -> None:
     made, process = split
-    eventually(lambda: answered(edge, made, 10)["new"] and told(edge, made)[1].done > 0)
+    eventually(lambda: answered(envoy_edge, made, 10)["new"] and told(envoy_edge, made)[1].done > 0)
     befalls(process)
-    assert answered(edge, made, ASKED) == {"old": ASKED}
-    eventually(lambda: told(edge, made)[1].mended > ASKED / 4, what="half of them were the canary's")
-    assert [answers.failed for answers in told(edge, made)] == [0, 0], "which no caller has seen"
+    assert answered(envoy_edge, made, ASKED) == {"old": ASKED}
+    eventually(lambda: told(envoy_edge, made)[1].mended > ASKED / 4, what="half of them were the canary's")
+    assert [answers.failed for answers in told(envoy_edge, made)] == [0, 0], "which no caller has seen"
 
 
 def test_a_canary_that_is_not_healthy_gets_nothing_in_the_next_table(
-    edge: Edge, split: tuple[Made, subprocess.Popen[bytes]]
+    envoy_edge: Edge, split: tuple[Made, subprocess.Popen[bytes]]
 ) -> None:
     made, process = split
     frozen(process)
-    write(edge.routes.engine, "UPDATE routes SET status = 'unhealthy' WHERE id = %s", made.routes[1])
-    edge.routes.tell()
-    before = told(edge, made)[1].done
+    write(envoy_edge.routes.engine, "UPDATE routes SET status = 'unhealthy' WHERE id = %s", made.routes[1])
+    envoy_edge.routes.tell()
+    before = told(envoy_edge, made)[1].done
 
     def is_left_alone() -> bool:
-        began = told(edge, made)[1].begun or 0
-        answered(edge, made, 20)
-        return (told(edge, made)[1].begun or 0) == began
+        began = told(envoy_edge, made)[1].begun or 0
+        answered(envoy_edge, made, 20)
+        return (told(envoy_edge, made)[1].begun or 0) == began
 
     eventually(is_left_alone)
     process.send_signal(signal.SIGCONT)
-    write(edge.routes.engine, "UPDATE routes SET status = 'healthy' WHERE id = %s", made.routes[1])
-    edge.routes.tell()
-    eventually(lambda: answered(edge, made, 20)["new"] > 0)
-    assert told(edge, made)[1].done >= before
+    write(envoy_edge.routes.engine, "UPDATE routes SET status = 'healthy' WHERE id = %s", made.routes[1])
+    envoy_edge.routes.tell()
+    eventually(lambda: answered(envoy_edge, made, 20)["new"] > 0)
+    assert told(envoy_edge, made)[1].done >= before

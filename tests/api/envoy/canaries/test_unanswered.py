@@ -59,41 +59,41 @@ def told(edge: Edge, made: Made) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("spoil", [fails, hangs])
-def test_a_rolling_update_to_what_answers_nobody_goes_back(edge: Edge, spoil: Callable[[Replica], None]) -> None:
-    with updating(edge, spoil) as (made, _, _), ThreadPoolExecutor(8) as callers:
+def test_a_rolling_update_to_what_answers_nobody_goes_back(envoy_edge: Edge, spoil: Callable[[Replica], None]) -> None:
+    with updating(envoy_edge, spoil) as (made, _, _), ThreadPoolExecutor(8) as callers:
 
         def is_back() -> bool:
-            list(callers.map(ask, repeat(edge, 8), repeat(made)))
-            return bool(told(edge, made)["back_reason"])
+            list(callers.map(ask, repeat(envoy_edge, 8), repeat(made)))
+            return bool(told(envoy_edge, made)["back_reason"])
 
         eventually(is_back)
-        row = told(edge, made)
+        row = told(envoy_edge, made)
         assert row["unanswered"] >= 20
         assert re.fullmatch(r"the new revision answered none of \d+ requests", row["back_reason"])
 
 
-def test_one_that_answers_anybody_is_not_sent_back_by_what_it_left_before(edge: Edge) -> None:
-    with updating(edge, lambda _: None) as (made, _, _):
+def test_one_that_answers_anybody_is_not_sent_back_by_what_it_left_before(envoy_edge: Edge) -> None:
+    with updating(envoy_edge, lambda _: None) as (made, _, _):
 
         def has_answered() -> bool:
-            ask(edge, made)
-            return told(edge, made)["unanswered"] is None
+            ask(envoy_edge, made)
+            return told(envoy_edge, made)["unanswered"] is None
 
         eventually(has_answered)
-        assert told(edge, made)["back_reason"] is None
+        assert told(envoy_edge, made)["back_reason"] is None
 
 
-def test_who_leaves_both_at_once_turns_no_rollout_back(edge: Edge) -> None:
-    with updating(edge, hangs) as (made, old, new), ThreadPoolExecutor(8) as callers:
+def test_who_leaves_both_at_once_turns_no_rollout_back(envoy_edge: Edge) -> None:
+    with updating(envoy_edge, hangs) as (made, old, new), ThreadPoolExecutor(8) as callers:
         old.seconds = new.seconds = 0.5
         old.hangs_up = True  # nobody is there any more when they would answer
 
         def asked_long_enough() -> bool:
-            list(callers.map(ask, repeat(edge, 8), repeat(made), repeat(0.1)))
+            list(callers.map(ask, repeat(envoy_edge, 8), repeat(made), repeat(0.1)))
             return new.served["GET"] >= 40
 
         eventually(asked_long_enough)
-        row = told(edge, made)
+        row = told(envoy_edge, made)
         assert (row["back_reason"], row["unanswered"]) == (None, 0)
 
 
@@ -103,27 +103,27 @@ RECREATE = {"strategy": "recreate", "spec": {}}
 @pytest.mark.parametrize("spoil", [fails, hangs])
 @pytest.mark.parametrize("policy", [ROLLING, RECREATE], ids=["rolling", "recreate"])
 def test_a_rollout_that_was_done_before_anybody_asked_is_undone(
-    edge: Edge, spoil: Callable[[Replica], None], policy: dict[str, Any]
+    envoy_edge: Edge, spoil: Callable[[Replica], None], policy: dict[str, Any]
 ) -> None:
     with replicas("old", "new") as (old, new):
         spoil(new)
         picture = "■|■" if policy is ROLLING else "|■"
-        made = edge.make(
+        made = envoy_edge.make(
             picture, *([old, new] if policy is ROLLING else [new]), n=1, status=PROVISIONING, policy=policy
         )
-        engine = edge.routes.engine
+        engine = envoy_edge.routes.engine
         write(engine, "UPDATE deployments SET hedge_after_seconds = NULL WHERE id = %s", made.id)
         with cycling(engine), ThreadPoolExecutor(8) as callers:
-            eventually(lambda: told(edge, made) and outcome(edge, made) == "completed")
-            edge.routes.tell()
+            eventually(lambda: told(envoy_edge, made) and outcome(envoy_edge, made) == "completed")
+            envoy_edge.routes.tell()
 
             def is_undone() -> bool:
-                list(callers.map(ask, repeat(edge, 8), repeat(made)))
+                list(callers.map(ask, repeat(envoy_edge, 8), repeat(made)))
                 heed(engine)
-                return bool(undoes(edge, made))
+                return bool(undoes(envoy_edge, made))
 
             eventually(is_undone)
-    (row,) = undoes(edge, made)
+    (row,) = undoes(envoy_edge, made)
     assert re.fullmatch(r"the new revision answered none of \d+ requests", row["reason"])
     assert (row["actor"], row["to_revision_id"]) == ("rollway", made.v1)
 
@@ -135,53 +135,53 @@ BY_ITSELF = {"strategy": "blue_green", "spec": {"auto_promote": True, "scale_dow
 @pytest.mark.parametrize("spoil", [fails, hangs])
 @pytest.mark.parametrize("policy", [BY_HAND, BY_ITSELF], ids=["by hand", "by itself"])
 def test_a_blue_green_that_answers_nobody_is_back_with_the_blue_that_was_parked(
-    edge: Edge, spoil: Callable[[Replica], None], policy: dict[str, Any]
+    envoy_edge: Edge, spoil: Callable[[Replica], None], policy: dict[str, Any]
 ) -> None:
     with replicas("old", "new") as (old, new):
-        made = edge.make("■|□", old, new, n=1, status=PROVISIONING, policy=policy)
-        engine, lost = edge.routes.engine, 0
+        made = envoy_edge.make("■|□", old, new, n=1, status=PROVISIONING, policy=policy)
+        engine, lost = envoy_edge.routes.engine, 0
         write(engine, "UPDATE deployments SET hedge_after_seconds = NULL WHERE id = %s", made.id)
-        edge.routes.tell()
+        envoy_edge.routes.tell()
         spoil(new)
         with cycling(engine), ThreadPoolExecutor(8) as callers:
             if policy is BY_HAND:
-                eventually(lambda: ask(edge, made) == 200 and told(edge, made)["in_use"])
+                eventually(lambda: ask(envoy_edge, made) == 200 and told(envoy_edge, made)["in_use"])
                 write(engine, "UPDATE rollouts SET promote_requested = true WHERE id = %s", made.rollout_id)
                 write(engine, "UPDATE deployments SET due_at = clock_timestamp() WHERE id = %s", made.id)
-            eventually(lambda: outcome(edge, made) == "completed")
-            edge.routes.tell()
+            eventually(lambda: outcome(envoy_edge, made) == "completed")
+            envoy_edge.routes.tell()
 
             def is_back() -> bool:
                 nonlocal lost
-                lost += sum(found != 200 for found in callers.map(ask, repeat(edge, 8), repeat(made)))
+                lost += sum(found != 200 for found in callers.map(ask, repeat(envoy_edge, 8), repeat(made)))
                 heed(engine)
-                edge.routes.tell()
-                return any(undo["outcome"] == "completed" for undo in undoes(edge, made))
+                envoy_edge.routes.tell()
+                return any(undo["outcome"] == "completed" for undo in undoes(envoy_edge, made))
 
             eventually(is_back)
-            eventually(lambda: ask(edge, made) == 200)
-    (undo,) = undoes(edge, made)
+            eventually(lambda: ask(envoy_edge, made) == 200)
+    (undo,) = undoes(envoy_edge, made)
     assert (undo["actor"], undo["to_revision_id"], undo["starts"]) == ("rollway", made.v1, 0)
     assert 20 <= lost <= MOST_LOST
 
 
-def test_an_undo_in_an_outage_of_both_stays(edge: Edge) -> None:
+def test_an_undo_in_an_outage_of_both_stays(envoy_edge: Edge) -> None:
     with replicas("old", "new") as (old, new):
         fails(old)
         fails(new)
-        made = edge.make("■|■", old, new, n=1, status=PROVISIONING, policy=ROLLING)
-        engine = edge.routes.engine
+        made = envoy_edge.make("■|■", old, new, n=1, status=PROVISIONING, policy=ROLLING)
+        engine = envoy_edge.routes.engine
         write(engine, "UPDATE rollouts SET is_undo = true WHERE id = %s", made.rollout_id)
         with cycling(engine), ThreadPoolExecutor(8) as callers:
 
             def is_asked_on() -> bool:
-                list(callers.map(ask, repeat(edge, 8), repeat(made)))
+                list(callers.map(ask, repeat(envoy_edge, 8), repeat(made)))
                 heed(engine)
-                return outcome(edge, made) == "completed" and new.served["GET"] >= 60
+                return outcome(envoy_edge, made) == "completed" and new.served["GET"] >= 60
 
             eventually(is_asked_on)
-        assert told(edge, made)["back_reason"] is None
-        assert len(undoes(edge, made)) == 1, "itself alone"
+        assert told(envoy_edge, made)["back_reason"] is None
+        assert len(undoes(envoy_edge, made)) == 1, "itself alone"
 
 
 def outcome(edge: Edge, made: Made) -> str | None:

@@ -27,14 +27,17 @@ def replica() -> Iterator[Replica]:
 
 
 @pytest.fixture
-def web(edge: Edge, replica: Replica) -> Made:
-    made = edge.make("■", replica)
+def web(envoy_edge: Edge, replica: Replica) -> Made:
+    made = envoy_edge.make("■", replica)
     write(
-        edge.routes.engine, "UPDATE deployments SET rules = %s WHERE id = %s", Jsonb({"max_body_bytes": MOST}), made.id
+        envoy_edge.routes.engine,
+        "UPDATE deployments SET rules = %s WHERE id = %s",
+        Jsonb({"max_body_bytes": MOST}),
+        made.id,
     )
-    edge.routes.tell()
-    edge.wait_for(f"/{made.name}/")
-    eventually(lambda: sent(edge, made, bytes(MOST + 1)) == 413, what="a larger body is refused")
+    envoy_edge.routes.tell()
+    envoy_edge.wait_for(f"/{made.name}/")
+    eventually(lambda: sent(envoy_edge, made, bytes(MOST + 1)) == 413, what="a larger body is refused")
     replica.served.clear()
     return made
 
@@ -43,24 +46,24 @@ def sent(edge: Edge, made: Made, content: bytes | Iterator[bytes]) -> int:
     return httpx.post(f"{edge.envoy.url}/{made.name}/", content=content, timeout=20).status_code
 
 
-def test_a_body_may_be_as_large_as_was_said_and_no_larger(edge: Edge, replica: Replica, web: Made) -> None:
-    assert sent(edge, web, bytes(MOST)) == 200
-    assert sent(edge, web, bytes(MOST + 1)) == 413
+def test_a_body_may_be_as_large_as_was_said_and_no_larger(envoy_edge: Edge, replica: Replica, web: Made) -> None:
+    assert sent(envoy_edge, web, bytes(MOST)) == 200
+    assert sent(envoy_edge, web, bytes(MOST + 1)) == 413
     assert replica.served == {"POST": 1}
-    other = edge.make("■", replica)
-    edge.wait_for(f"/{other.name}/")
-    assert sent(edge, other, bytes(MOST + 1)) == 200, "it is a rule of one deployment"
+    other = envoy_edge.make("■", replica)
+    envoy_edge.wait_for(f"/{other.name}/")
+    assert sent(envoy_edge, other, bytes(MOST + 1)) == 200, "it is a rule of one deployment"
 
 
-def test_a_body_that_does_not_say_its_length_is_read_first(edge: Edge, replica: Replica, web: Made) -> None:
-    assert sent(edge, web, parts(MOST + 50_000)) == 413
+def test_a_body_that_does_not_say_its_length_is_read_first(envoy_edge: Edge, replica: Replica, web: Made) -> None:
+    assert sent(envoy_edge, web, parts(MOST + 50_000)) == 413
     assert not replica.served, "no replica sees a beginning"
-    assert sent(edge, web, parts(MOST)) == 200
+    assert sent(envoy_edge, web, parts(MOST)) == 200
 
 
-def test_a_websocket_is_not_waited_for(edge: Edge, replica: Replica, web: Made) -> None:
+def test_a_websocket_is_not_waited_for(envoy_edge: Edge, replica: Replica, web: Made) -> None:
     asked = f"GET /{web.name}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", edge.envoy.port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", envoy_edge.envoy.port), timeout=10) as client:
         client.sendall(asked.encode())
         assert client.recv(4096).startswith(b"HTTP/1.1 200"), "as this replica answers, which speaks no websocket"
     assert replica.served == {"GET": 1}

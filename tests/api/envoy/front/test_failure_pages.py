@@ -31,43 +31,43 @@ def refusing() -> str:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_who_finds_no_replica_gets_the_page_and_who_finds_one_its_answer(edge: Edge) -> None:
+def test_who_finds_no_replica_gets_the_page_and_who_finds_one_its_answer(envoy_edge: Edge) -> None:
     with replicas("pages") as (replica,):
-        web = edge.make("■|", replica, status=PROVISIONING, policy={"strategy": "recreate"})
-        other = edge.make("■", refusing())
-        path = with_pages(edge, web)
-        edge.wait_for(path, 200)
-        edge.routes.drain(*web.routes)
-        edge.wait_for(path, 503)
-        answer = edge.ask(path)
+        web = envoy_edge.make("■|", replica, status=PROVISIONING, policy={"strategy": "recreate"})
+        other = envoy_edge.make("■", refusing())
+        path = with_pages(envoy_edge, web)
+        envoy_edge.wait_for(path, 200)
+        envoy_edge.routes.drain(*web.routes)
+        envoy_edge.wait_for(path, 503)
+        answer = envoy_edge.ask(path)
         assert (answer.text, answer.headers["content-type"]) == (PAGES[1][1], "text/html; charset=utf-8")
-        assert edge.ask(path, "HEAD").content == b""
-        grpc = edge.ask(path, "POST", **{"content-type": "application/grpc"})
+        assert envoy_edge.ask(path, "HEAD").content == b""
+        grpc = envoy_edge.ask(path, "POST", **{"content-type": "application/grpc"})
         assert "soon" not in grpc.headers.get("grpc-message", "") + grpc.text
-        edge.wait_for(f"/{other.name}/", 503)
-        assert "soon" not in edge.ask(f"/{other.name}/").text
+        envoy_edge.wait_for(f"/{other.name}/", 503)
+        assert "soon" not in envoy_edge.ask(f"/{other.name}/").text
 
 
-def test_a_replica_that_refuses_or_is_too_slow_has_its_page_and_its_own_503_stays(edge: Edge) -> None:
+def test_a_replica_that_refuses_or_is_too_slow_has_its_page_and_its_own_503_stays(envoy_edge: Edge) -> None:
     with replicas("slow") as (replica,):
-        web, refuses = edge.make("■", replica), edge.make("■", refusing())
-        path = with_pages(edge, web)
-        edge.wait_for(path, 200)
+        web, refuses = envoy_edge.make("■", replica), envoy_edge.make("■", refusing())
+        path = with_pages(envoy_edge, web)
+        envoy_edge.wait_for(path, 200)
         replica.status = 503
-        edge.wait_for(path, 503)
-        assert edge.ask(path).json()["replica"] == "slow"
+        envoy_edge.wait_for(path, 503)
+        assert envoy_edge.ask(path).json()["replica"] == "slow"
         replica.seconds = 2
-        answer = eventually(lambda: found if (found := edge.ask(path, "POST")).status_code == 504 else None)
+        answer = eventually(lambda: found if (found := envoy_edge.ask(path, "POST")).status_code == 504 else None)
         assert answer.text == PAGES[2][1]
-        path = with_pages(edge, refuses)
-        eventually(lambda: edge.ask(path).text == PAGES[1][1])
+        path = with_pages(envoy_edge, refuses)
+        eventually(lambda: envoy_edge.ask(path).text == PAGES[1][1])
 
 
-def test_what_is_no_http_has_its_page(edge: Edge) -> None:
+def test_what_is_no_http_has_its_page(envoy_edge: Edge) -> None:
     with says(b"what?\r\n\r\n") as address:
-        path = with_pages(edge, edge.make("■", address))
-        eventually(lambda: edge.ask(path, "POST").text == PAGES[0][1])
-        assert edge.ask(path, "POST").status_code == 502
+        path = with_pages(envoy_edge, envoy_edge.make("■", address))
+        eventually(lambda: envoy_edge.ask(path, "POST").text == PAGES[0][1])
+        assert envoy_edge.ask(path, "POST").status_code == 502
 
 
 @pytest.mark.parametrize("pages", [{"500": "x"}, {"503": " "}, {"503": "x" * 16_385}, "down.html"])

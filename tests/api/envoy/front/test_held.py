@@ -72,9 +72,9 @@ def held(edge: Edge, hold_seconds: float = 20, **rules: float) -> Iterator[Held]
         yield found
 
 
-def test_who_comes_while_nothing_serves_waits_for_the_next_replica(edge: Edge) -> None:
-    with held(edge) as web, ThreadPoolExecutor(50) as pool:
-        asked = [pool.submit(edge.ask, web.path, "POST" if number % 5 == 0 else "GET") for number in range(50)]
+def test_who_comes_while_nothing_serves_waits_for_the_next_replica(envoy_edge: Edge) -> None:
+    with held(envoy_edge) as web, ThreadPoolExecutor(50) as pool:
+        asked = [pool.submit(envoy_edge.ask, web.path, "POST" if number % 5 == 0 else "GET") for number in range(50)]
         time.sleep(1.5)
         assert not any(each.done() for each in asked)
         web.comes()
@@ -92,12 +92,12 @@ def slowly(size: int) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_of_up_to_a_mebibyte_waits_and_a_larger_one_does_not(edge: Edge, *, chunked: bool) -> None:
+def test_a_body_of_up_to_a_mebibyte_waits_and_a_larger_one_does_not(envoy_edge: Edge, *, chunked: bool) -> None:
     def sent(size: int) -> httpx.Response:
         content = slowly(size) if chunked else bytes(size)
-        return httpx.post(edge.envoy.url + web.path, content=content, timeout=30)
+        return httpx.post(envoy_edge.envoy.url + web.path, content=content, timeout=30)
 
-    with held(edge) as web, ThreadPoolExecutor(2) as pool:
+    with held(envoy_edge) as web, ThreadPoolExecutor(2) as pool:
         fits = pool.submit(sent, 1_000_000)
         too_large = sent(1_200_000)
         assert (too_large.status_code, too_large.headers["retry-after"]) == (503, "5")
@@ -106,11 +106,11 @@ def test_a_body_of_up_to_a_mebibyte_waits_and_a_larger_one_does_not(edge: Edge, 
         assert fits.result().status_code == 200
 
 
-def test_one_more_than_may_wait_is_told_so_at_once(edge: Edge) -> None:
-    with held(edge, hold_callers=3) as web, ThreadPoolExecutor(3) as pool:
+def test_one_more_than_may_wait_is_told_so_at_once(envoy_edge: Edge) -> None:
+    with held(envoy_edge, hold_callers=3) as web, ThreadPoolExecutor(3) as pool:
         waiting = web.waits(pool, 3)
         began = time.monotonic()
-        refused = edge.ask(web.path)
+        refused = envoy_edge.ask(web.path)
         assert time.monotonic() - began < 10
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
         assert "x-rollway-held" not in refused.headers
@@ -120,10 +120,10 @@ def test_one_more_than_may_wait_is_told_so_at_once(edge: Edge) -> None:
         assert [each.result().status_code for each in waiting] == [200, 200, 200]
 
 
-def test_who_hangs_up_gives_the_place_to_another(edge: Edge) -> None:
-    with held(edge, hold_callers=1) as web, ThreadPoolExecutor(1) as pool:
+def test_who_hangs_up_gives_the_place_to_another(envoy_edge: Edge) -> None:
+    with held(envoy_edge, hold_callers=1) as web, ThreadPoolExecutor(1) as pool:
         with pytest.raises(httpx.ReadTimeout):
-            httpx.get(edge.envoy.url + web.path, timeout=1)
+            httpx.get(envoy_edge.envoy.url + web.path, timeout=1)
         asked = web.waits(pool)[0]
         time.sleep(2 * held_rounds.ROUND_SECONDS)
         assert not asked.done()
@@ -132,38 +132,38 @@ def test_who_hangs_up_gives_the_place_to_another(edge: Edge) -> None:
         assert web.new.served == {"GET": 1}, "who hung up is not asked for"
 
 
-def test_what_a_replica_answers_with_503_is_asked_for_once(edge: Edge) -> None:
-    with held(edge) as web, ThreadPoolExecutor(1) as pool:
+def test_what_a_replica_answers_with_503_is_asked_for_once(envoy_edge: Edge) -> None:
+    with held(envoy_edge) as web, ThreadPoolExecutor(1) as pool:
         asked = web.waits(pool)[0]
         web.new.status = 503
         web.comes()
         assert asked.result().json()["replica"] == "new"
         assert web.new.served == {"GET": 1}
-        edge.wait_for(web.path, 503)
+        envoy_edge.wait_for(web.path, 503)
         before = web.new.served["GET"]
-        assert edge.ask(web.path).status_code == 503
+        assert envoy_edge.ask(web.path).status_code == 503
         assert web.new.served["GET"] == before + 1
 
 
-def test_nobody_waits_longer_than_was_said(edge: Edge) -> None:
-    with held(edge, hold_seconds=2) as web:
+def test_nobody_waits_longer_than_was_said(envoy_edge: Edge) -> None:
+    with held(envoy_edge, hold_seconds=2) as web:
         began = time.monotonic()
-        answer = edge.ask(web.path)
+        answer = envoy_edge.ask(web.path)
         assert 2 <= time.monotonic() - began < 20
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
         assert "x-rollway-held" not in answer.headers
 
 
-def test_who_has_waited_in_vain_gets_the_page_of_the_deployment(edge: Edge) -> None:
+def test_who_has_waited_in_vain_gets_the_page_of_the_deployment(envoy_edge: Edge) -> None:
     page = '<h1>Back "soon", 100 %</h1>\n'
-    with held(edge, hold_seconds=1) as web:
+    with held(envoy_edge, hold_seconds=1) as web:
         web.rules(**stored_together(RequestRules(hold_seconds=1, pages=(("503", page),))))
-        edge.routes.tell()
-        answer = eventually(lambda: found if (found := edge.ask(web.path)).text == page else None)
+        envoy_edge.routes.tell()
+        answer = eventually(lambda: found if (found := envoy_edge.ask(web.path)).text == page else None)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
         assert answer.headers["content-length"] == str(len(page))
-        assert edge.ask(web.path, "HEAD").content == b""
-        grpc = edge.ask(web.path, "POST", **{"content-type": "application/grpc"})
+        assert envoy_edge.ask(web.path, "HEAD").content == b""
+        grpc = envoy_edge.ask(web.path, "POST", **{"content-type": "application/grpc"})
         assert "soon" not in grpc.headers.get("grpc-message", "") + grpc.text
         assert not any("x-rollway-held" in each.headers for each in (answer, grpc))

@@ -14,16 +14,16 @@ from tests.support.proxies.web_replicas import replicas
 CALLERS = 30
 
 
-def test_trap_who_comes_between_two_messages_to_the_proxy_waits_as_long_as_the_others(edge: Edge) -> None:
+def test_trap_who_comes_between_two_messages_to_the_proxy_waits_as_long_as_the_others(envoy_edge: Edge) -> None:
     statuses, over = Counter[int](), Event()
     with replicas("old", "new") as (old, new):
-        web = Held(edge, edge.make("■|□", old, new, status=DEPLOYING), old, new)
+        web = Held(envoy_edge, envoy_edge.make("■|□", old, new, status=DEPLOYING), old, new)
         web.rules(hold_seconds=20)
-        edge.routes.tell()
-        edge.wait_for(web.path)
+        envoy_edge.routes.tell()
+        envoy_edge.wait_for(web.path)
 
         def caller() -> None:
-            with closing(http.client.HTTPConnection("127.0.0.1", edge.envoy.port, timeout=40)) as client:
+            with closing(http.client.HTTPConnection("127.0.0.1", envoy_edge.envoy.port, timeout=40)) as client:
                 while not over.is_set():
                     client.request("GET", web.path)
                     answer = client.getresponse()

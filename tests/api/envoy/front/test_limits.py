@@ -13,15 +13,15 @@ from tests.support.rows.deployments import write
 from tests.support.stack.waiting import eventually
 
 
-def test_one_more_request_in_a_second_gets_429_and_those_of_others_do_not(edge: Edge) -> None:
+def test_one_more_request_in_a_second_gets_429_and_those_of_others_do_not(envoy_edge: Edge) -> None:
     with replicas("here") as (here,), ThreadPoolExecutor(4) as pool:
-        web, other = edge.make("■", here), edge.make("■", here)
+        web, other = envoy_edge.make("■", here), envoy_edge.make("■", here)
         query = "UPDATE deployments SET rules = %s WHERE id = %s"
-        write(edge.routes.engine, query, Jsonb({"max_requests_per_second": 5}), web.id)
-        edge.routes.tell()
+        write(envoy_edge.routes.engine, query, Jsonb({"max_requests_per_second": 5}), web.id)
+        envoy_edge.routes.tell()
 
         def asked(name: str) -> list[httpx.Response]:
-            return list(pool.map(lambda _: edge.ask("/", host=name), range(60)))
+            return list(pool.map(lambda _: envoy_edge.ask("/", host=name), range(60)))
 
         eventually(lambda: 429 in {answer.status_code for answer in asked(web.name)}, what="it is limited")
         time.sleep(1.1)  # as much as a second is long, after which a whole one is there to take
@@ -33,4 +33,4 @@ def test_one_more_request_in_a_second_gets_429_and_those_of_others_do_not(edge: 
         assert 5 <= taken <= 5 * (2 + seconds)
         assert {answer.headers["retry-after"] for answer in answers if answer.status_code == 429} == {"1"}
         assert {answer.status_code for answer in asked(other.name)} == {200}
-        edge.wait_for("/", host=web.name)
+        envoy_edge.wait_for("/", host=web.name)

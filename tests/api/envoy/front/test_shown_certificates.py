@@ -35,14 +35,9 @@ KEYS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def edge(secure_edge: Edge) -> Edge:
-    return secure_edge
-
-
 @pytest.mark.parametrize("kind", KEYS)
 def test_what_workers_refuse_is_what_a_proxy_refuses_and_who_looks_is_told(
-    edge: Edge, authority: Authority, door: int, kind: str
+    secure_edge: Edge, authority: Authority, tls_port: int, kind: str
 ) -> None:
     host = f"{kind}.example.com"
     certified = authority.certify(host, key=KEYS[kind]())
@@ -50,46 +45,48 @@ def test_what_workers_refuse_is_what_a_proxy_refuses_and_who_looks_is_told(
     with suppress(CertificateFaultError):
         is_taken = bool(read_certificate(certified.chain, certified.key, datetime.now(UTC)))
     with replicas("mine") as (mine,):
-        web = edge.make("■", mine, name=f"of-{kind}")
-        secure(edge, web, host, **GIVEN)
-        show(edge, web, certified, host)
+        web = secure_edge.make("■", mine, name=f"of-{kind}")
+        secure(secure_edge, web, host, **GIVEN)
+        show(secure_edge, web, certified, host)
 
         def refused() -> str | None:
-            (view,) = in_transaction(edge.routes.engine, partial(certificates_of, deployment_id=web.id))
+            (view,) = in_transaction(secure_edge.routes.engine, partial(certificates_of, deployment_id=web.id))
             return view.refused
 
         if is_taken:
-            eventually(lambda: ask(f"https://{host}/", authority.context(), door).status_code == 200, what=kind)
+            eventually(lambda: ask(f"https://{host}/", authority.context(), tls_port).status_code == 200, what=kind)
             assert refused() is None
             return
         why = eventually(refused, what="it is noted")
         trouble = f"{web.name}: certificate of {host}: a proxy does not show it: {why}"
-        assert trouble in in_transaction(edge.routes.engine, certificate_troubles)
-        show(edge, web, authority.certify(host), host)
-        eventually(lambda: ask(f"https://{host}/", authority.context(), door).status_code == 200, what="a better one")
+        assert trouble in in_transaction(secure_edge.routes.engine, certificate_troubles)
+        show(secure_edge, web, authority.certify(host), host)
+        eventually(
+            lambda: ask(f"https://{host}/", authority.context(), tls_port).status_code == 200, what="a better one"
+        )
         assert refused() is None
 
 
 def test_each_host_name_is_sent_on_when_it_has_a_certificate_whatever_the_others_have(
-    edge: Edge, authority: Authority, door: int
+    secure_edge: Edge, authority: Authority, tls_port: int
 ) -> None:
     with replicas("mine") as (mine,):
-        web = edge.make("■", mine, name="partly")
-        secure(edge, web, "has.example.com", **GIVEN)
+        web = secure_edge.make("■", mine, name="partly")
+        secure(secure_edge, web, "has.example.com", **GIVEN)
         add = "INSERT INTO entrances (kind, value, deployment_id) VALUES ('host', %s, %s)"
-        write(edge.routes.engine, add, "bad.example.com", web.id)
+        write(secure_edge.routes.engine, add, "bad.example.com", web.id)
         settings = TlsSettings(**GIVEN, hsts_seconds=60)
-        set_tls(edge.routes.engine, web.id, settings, ("has.example.com", "bad.example.com"))
-        show(edge, web, authority.certify("has.example.com"), "has.example.com")
-        edge.wait_for("/", 308, host="has.example.com")
-        assert edge.ask("/", host="bad.example.com").status_code == 200
-        eventually(lambda: ask("https://has.example.com/", authority.context(), door).status_code == 200)
-        answer = ask("https://has.example.com/", authority.context(), door)
+        set_tls(secure_edge.routes.engine, web.id, settings, ("has.example.com", "bad.example.com"))
+        show(secure_edge, web, authority.certify("has.example.com"), "has.example.com")
+        secure_edge.wait_for("/", 308, host="has.example.com")
+        assert secure_edge.ask("/", host="bad.example.com").status_code == 200
+        eventually(lambda: ask("https://has.example.com/", authority.context(), tls_port).status_code == 200)
+        answer = ask("https://has.example.com/", authority.context(), tls_port)
         assert answer.headers["strict-transport-security"] == "max-age=60"
-        assert "strict-transport-security" not in edge.ask("/", host="bad.example.com").headers
+        assert "strict-transport-security" not in secure_edge.ask("/", host="bad.example.com").headers
 
         def said(url: str) -> list[str]:
-            table = derive_table(in_transaction(edge.routes.engine, read_traffic))
+            table = derive_table(in_transaction(secure_edge.routes.engine, read_traffic))
             return [line.says for line in explained(table, AskedFor.read(url)).said if line.about == "tls"]
 
         without = "bad.example.com has no certificate, so {}: 'rollway status partly' says why"
@@ -97,7 +94,7 @@ def test_each_host_name_is_sent_on_when_it_has_a_certificate_whatever_the_others
         assert said("http://bad.example.com/") == [without.format("nobody is sent on to https://")]
         assert said("https://has.example.com/") == []
         assert said("http://has.example.com/") == ["who asks by http:// is sent on to https:// (308)"]
-        told = in_transaction(edge.routes.engine, certificate_troubles)
+        told = in_transaction(secure_edge.routes.engine, certificate_troubles)
         assert "partly: bad.example.com has no certificate, so nobody reaches it by https://" in told
-        show(edge, web, authority.certify("*.example.com"), "*.example.com")
-        edge.wait_for("/", 308, host="bad.example.com")
+        show(secure_edge, web, authority.certify("*.example.com"), "*.example.com")
+        secure_edge.wait_for("/", 308, host="bad.example.com")

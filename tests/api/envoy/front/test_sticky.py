@@ -44,7 +44,7 @@ def stay(edge: Edge, made: Made, sticky: Mapping[str, str | float]) -> None:
 
 
 @pytest.fixture
-def client() -> Iterator[httpx.Client]:
+def http_client() -> Iterator[httpx.Client]:
     with httpx.Client(trust_env=False, timeout=20) as made:
         yield made
 
@@ -91,26 +91,26 @@ def given(edge: Edge, made: Made) -> Mapping[str, str]:
 
 
 def test_in_a_rollout_of_ten_each_caller_moves_once_and_a_tenth_of_them_at_a_time(
-    edge: Edge, client: httpx.Client
+    envoy_edge: Edge, http_client: httpx.Client
 ) -> None:
     with replicas(*(f"old{number}" for number in range(N))) as old, replicas(*(f"new{n}" for n in range(N))) as new:
-        made = edge.make(f"{'■' * N}|", *old, n=N, status=PROVISIONING, policy=POLICY)
-        stay(edge, made, COOKIE)
-        eventually(lambda: "set-cookie" in edge.ask(f"/{made.name}/").headers, what="callers are given a cookie")
+        made = envoy_edge.make(f"{'■' * N}|", *old, n=N, status=PROVISIONING, policy=POLICY)
+        stay(envoy_edge, made, COOKIE)
+        eventually(lambda: "set-cookie" in envoy_edge.ask(f"/{made.name}/").headers, what="callers are given a cookie")
         with ThreadPoolExecutor(8) as pool:
-            callers = dict(enumerate(pool.map(lambda _: given(edge, made), range(CALLERS))))
-        before = eventually(lambda: all_stay(edge, made, client, callers))
-        new_ones = {caller: given(edge, made) for caller in range(FEW)}
+            callers = dict(enumerate(pool.map(lambda _: given(envoy_edge, made), range(CALLERS))))
+        before = eventually(lambda: all_stay(envoy_edge, made, http_client, callers))
+        new_ones = {caller: given(envoy_edge, made) for caller in range(FEW)}
         first = {caller: shown["first"] for caller, shown in new_ones.items()}
-        assert asked(edge, made, client, new_ones) == first, "from the first request on"
+        assert asked(envoy_edge, made, http_client, new_ones) == first, "from the first request on"
         coming, moves = iter(new), Counter[int]()
         shares: list[float] = []
-        while read(edge.routes.engine, "SELECT lifecycle FROM deployments WHERE id = %s", made.id) != READY:
-            come_up(edge, made, coming)
+        while read(envoy_edge.routes.engine, "SELECT lifecycle FROM deployments WHERE id = %s", made.id) != READY:
+            come_up(envoy_edge, made, coming)
             if len(shares) < FEW:
-                assert asked(edge, made, client, callers) == before, "who comes takes nobody from the others"
-            decide(edge, made)
-            now = asked(edge, made, client, callers)
+                assert asked(envoy_edge, made, http_client, callers) == before, "who comes takes nobody from the others"
+            decide(envoy_edge, made)
+            now = asked(envoy_edge, made, http_client, callers)
             moved = [caller for caller in callers if now[caller] != before[caller]]
             moves.update(moved)
             shares.append(len(moved) / CALLERS)
@@ -125,26 +125,26 @@ READY = [{"lifecycle": "ready"}]
 
 
 def test_a_caller_stays_with_a_replica_and_so_on_a_side_of_a_canary_whatever_its_weight(
-    edge: Edge, client: httpx.Client
+    envoy_edge: Edge, http_client: httpx.Client
 ) -> None:
     names = ("old0", "old1", "old2", "new0", "new1")
     with replicas(*names) as all_five:
-        made = edge.make("■■■|■■", *all_five, n=3, status=PROVISIONING, policy=CANARY)
-        stay(edge, made, HEADER)
-        edge.wait_for(f"/{made.name}/")
-        set_weight(edge, made, 5000)
-        in_transaction(edge.routes.engine, partial(give_seats, ids=[made.id]))
-        edge.routes.tell()
+        made = envoy_edge.make("■■■|■■", *all_five, n=3, status=PROVISIONING, policy=CANARY)
+        stay(envoy_edge, made, HEADER)
+        envoy_edge.wait_for(f"/{made.name}/")
+        set_weight(envoy_edge, made, 5000)
+        in_transaction(envoy_edge.routes.engine, partial(give_seats, ids=[made.id]))
+        envoy_edge.routes.tell()
         callers = {caller: {"x-user": f"user {caller}"} for caller in range(CALLERS)}
-        before = eventually(lambda: all_stay(edge, made, client, callers))
+        before = eventually(lambda: all_stay(envoy_edge, made, http_client, callers))
         assert set(before.values()) == set(names)
-        set_weight(edge, made, 8000)
-        now = asked(edge, made, client, callers)
+        set_weight(envoy_edge, made, 8000)
+        now = asked(envoy_edge, made, http_client, callers)
         went = {caller for caller in callers if now[caller] != before[caller]}
         assert went, "the canary gets more of them"
         assert {(before[caller][:3], now[caller][:3]) for caller in went} == {("old", "new")}
-        assert "set-cookie" not in edge.ask(f"/{made.name}/").headers
-        without = Counter(edge.ask(f"/{made.name}/").json()["replica"] for _ in range(60))
+        assert "set-cookie" not in envoy_edge.ask(f"/{made.name}/").headers
+        without = Counter(envoy_edge.ask(f"/{made.name}/").json()["replica"] for _ in range(60))
         assert len(without) > 1, "who is not known goes anywhere"
 
 
@@ -153,21 +153,30 @@ def all_stay(edge: Edge, made: Made, client: httpx.Client, callers: Mapping[int,
     return first if asked(edge, made, client, callers) == first else None
 
 
-def test_who_asks_more_than_a_replica_should_answer_is_answered_by_others_too(edge: Edge, client: httpx.Client) -> None:
+def test_who_asks_more_than_a_replica_should_answer_is_answered_by_others_too(
+    envoy_edge: Edge, http_client: httpx.Client
+) -> None:
     with replicas("a", "b", "c") as known:
-        made = edge.make("■■■", *known, n=3)
+        made = envoy_edge.make("■■■", *known, n=3)
         one_user = {caller: {"x-user": "ann"} for caller in range(4 * FEW)}
 
         def together() -> set[str]:
             with ThreadPoolExecutor(len(one_user)) as pool:
-                every = pool.map(lambda caller: asked(edge, made, client, {caller: one_user[caller]}), one_user)
+                every = pool.map(
+                    lambda caller: asked(envoy_edge, made, http_client, {caller: one_user[caller]}), one_user
+                )
                 return {replica for found in every for replica in found.values()}
 
-        stay(edge, made, HEADER)
-        edge.wait_for(f"/{made.name}/")
+        stay(envoy_edge, made, HEADER)
+        envoy_edge.wait_for(f"/{made.name}/")
         eventually(lambda: len(together()) == 1, what="all go to one replica")
-        stay(edge, made, {**HEADER, "max_load": 1.25})
+        stay(envoy_edge, made, {**HEADER, "max_load": 1.25})
         for replica in known:
             replica.seconds = 0.3
         eventually(lambda: len(together()) > 1, what="what is too much for one goes to others")
-        assert len({where for _ in range(FEW) for where in asked(edge, made, client, {0: one_user[0]}).values()}) == 1
+        assert (
+            len(
+                {where for _ in range(FEW) for where in asked(envoy_edge, made, http_client, {0: one_user[0]}).values()}
+            )
+            == 1
+        )

@@ -49,48 +49,48 @@ def believe(edge: Edge, made: Made, authority: Authority) -> None:
     edge.routes.tell()
 
 
-def test_a_replica_is_asked_by_tls_where_its_certificate_is_believed(edge: Edge, tmp_path: Path) -> None:
+def test_a_replica_is_asked_by_tls_where_its_certificate_is_believed(envoy_edge: Edge, tmp_path: Path) -> None:
     authority = Authority.make()
     with replicas("secure") as (replica,):
         names = speaks_tls(replica, authority.certify("inside.example.com"), tmp_path)
-        web = edge.make("■", replica)
+        web = envoy_edge.make("■", replica)
         path = f"/{web.name}/"
-        eventually(lambda: edge.ask(path).status_code in {502, 503})
+        eventually(lambda: envoy_edge.ask(path).status_code in {502, 503})
         upstream = UpstreamTls(ca="file:/ca.pem", server_name="inside.example.com")
-        expect(edge, web, upstream)
-        believe(edge, web, authority)
-        edge.wait_for(path, 200)
+        expect(envoy_edge, web, upstream)
+        believe(envoy_edge, web, authority)
+        envoy_edge.wait_for(path, 200)
         assert names == {"inside.example.com"}
         for other in (UpstreamTls(ca="file:/ca.pem", server_name="other.example.com"), UpstreamTls()):
-            expect(edge, web, other)
-            edge.wait_for(path, 503)
-            expect(edge, web, upstream)
-            believe(edge, web, authority)
-            edge.wait_for(path, 200)
-        believe(edge, web, Authority.make())
-        edge.wait_for(path, 503)
+            expect(envoy_edge, web, other)
+            envoy_edge.wait_for(path, 503)
+            expect(envoy_edge, web, upstream)
+            believe(envoy_edge, web, authority)
+            envoy_edge.wait_for(path, 200)
+        believe(envoy_edge, web, Authority.make())
+        envoy_edge.wait_for(path, 503)
 
 
-def test_nobody_is_believed_before_the_authorities_are_read(edge: Edge, tmp_path: Path) -> None:
+def test_nobody_is_believed_before_the_authorities_are_read(envoy_edge: Edge, tmp_path: Path) -> None:
     authority = Authority.make()
     with replicas("early") as (replica,):
         speaks_tls(replica, authority.certify("web"), tmp_path)
-        web = edge.make("■", replica)
-        expect(edge, web, UpstreamTls(ca="file:/ca.pem", server_name="web"))
-        edge.wait_for(f"/{web.name}/", 503)
-        believe(edge, web, authority)
-        edge.wait_for(f"/{web.name}/", 200)
+        web = envoy_edge.make("■", replica)
+        expect(envoy_edge, web, UpstreamTls(ca="file:/ca.pem", server_name="web"))
+        envoy_edge.wait_for(f"/{web.name}/", 503)
+        believe(envoy_edge, web, authority)
+        envoy_edge.wait_for(f"/{web.name}/", 200)
 
 
-def test_who_waits_while_nothing_serves_waits_without_tls(edge: Edge, tmp_path: Path) -> None:
+def test_who_waits_while_nothing_serves_waits_without_tls(envoy_edge: Edge, tmp_path: Path) -> None:
     authority = Authority.make()
     with replicas("gone") as (replica,):
         speaks_tls(replica, authority.certify("web"), tmp_path)
-        web = edge.make("■|", replica, status=PROVISIONING, policy={"strategy": "recreate"})
-        expect(edge, web, UpstreamTls(ca="file:/ca.pem", server_name="web"), hold_seconds=1)
-        believe(edge, web, authority)
-        edge.wait_for(f"/{web.name}/", 200)
-        edge.routes.drain(*web.routes)
-        edge.wait_for(f"/{web.name}/", 503)
-        answer = edge.ask(f"/{web.name}/")
+        web = envoy_edge.make("■|", replica, status=PROVISIONING, policy={"strategy": "recreate"})
+        expect(envoy_edge, web, UpstreamTls(ca="file:/ca.pem", server_name="web"), hold_seconds=1)
+        believe(envoy_edge, web, authority)
+        envoy_edge.wait_for(f"/{web.name}/", 200)
+        envoy_edge.routes.drain(*web.routes)
+        envoy_edge.wait_for(f"/{web.name}/", 503)
+        answer = envoy_edge.ask(f"/{web.name}/")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")

@@ -14,18 +14,18 @@ from tests.support.rows.deployments import ROLLING, make_deployment, read
 
 
 @pytest.mark.parametrize("button", BUTTONS)
-def test_a_viewer_presses_no_button(people: People, button: str) -> None:
+def test_a_viewer_presses_no_button(people_server: People, button: str) -> None:
     place = "/deployments/web" if issubclass(BUTTONS[button], DeploymentCommand) else "/fleet"
-    with logged_in(people, Role.VIEWER) as (client, token):
+    with logged_in(people_server, Role.VIEWER) as (client, token):
         answer = client.post(f"{place}/{button}", data={"form_token": token, "reason": "why not"})
         assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
 
 
-def test_a_button_is_a_command_by_the_name_of_the_token_and_is_done_once(people: People) -> None:
+def test_a_button_is_a_command_by_the_name_of_the_token_and_is_done_once(people_server: People) -> None:
     name = f"web-{uuid4().hex[:6]}"
-    make_deployment(people.engine, "■■■", name=name)
+    make_deployment(people_server.engine, "■■■", name=name)
     fields = {"desired_replicas": "4", "reason": "more people", "request_id": uuid4().hex}
-    with logged_in(people, Role.OPERATOR) as (client, token):
+    with logged_in(people_server, Role.OPERATOR) as (client, token):
         fields[FORM_TOKEN] = token
         first = pressed(client, "scale", deployment=name, **fields)
         again = pressed(client, "scale", deployment=name, **fields)
@@ -36,16 +36,16 @@ def test_a_button_is_a_command_by_the_name_of_the_token_and_is_done_once(people:
     assert (nonsense.status_code, nonsense.json()["detail"]) == (422, "desired_replicas: must be a number")
     assert (nothing.status_code, elsewhere.status_code) == (404, 404)
     query = "SELECT h.message, h.attempts FROM deployment_history h JOIN deployments d ON d.id = h.deployment_id"
-    (noted,) = read(people.engine, f"{query} WHERE d.name = '{name}' AND h.phase = 'scale'")
+    (noted,) = read(people_server.engine, f"{query} WHERE d.name = '{name}' AND h.phase = 'scale'")
     assert noted["attempts"] == 1
     assert "more people" in noted["message"]
 
 
-def test_what_is_typed_is_what_its_field_takes(people: People) -> None:
+def test_what_is_typed_is_what_its_field_takes(people_server: People) -> None:
     name = f"web-{uuid4().hex[:6]}"
-    make_deployment(people.engine, "■■■", name=name, policy=ROLLING, spec={"command": ["serve"]})
+    make_deployment(people_server.engine, "■■■", name=name, policy=ROLLING, spec={"command": ["serve"]})
     document = f"deployment: {name}\npolicy: {{strategy: recreate}}"
-    with logged_in(people, Role.ADMIN) as (client, token):
+    with logged_in(people_server, Role.ADMIN) as (client, token):
 
         def told(place: str, **fields: str) -> tuple[int, str]:
             answer = client.post(place, data={FORM_TOKEN: token, "reason": "to see", **fields})
@@ -74,13 +74,13 @@ def test_what_is_typed_is_what_its_field_takes(people: People) -> None:
             422,
             "group: must be lower-case letters, digits, '-' and '.', 63 at most",
         )
-    shown = {row["name"]: row for row in read(people.engine, "SELECT name, spec FROM revisions")}
+    shown = {row["name"]: row for row in read(people_server.engine, "SELECT name, spec FROM revisions")}
     assert any(row["spec"]["command"] == ["serve", "two words"] for row in shown.values())
 
 
-def test_a_token_for_some_deployments_steers_no_other(people: People) -> None:
+def test_a_token_for_some_deployments_steers_no_other(people_server: People) -> None:
     name = f"web-{uuid4().hex[:6]}"
-    make_deployment(people.engine, "■■■", name=name)
-    with logged_in(people, Role.OPERATOR, "shop") as (client, token):
+    make_deployment(people_server.engine, "■■■", name=name)
+    with logged_in(people_server, Role.OPERATOR, "shop") as (client, token):
         answer = pressed(client, "scale", deployment=name, form_token=token, desired_replicas="9")
         assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")

@@ -12,32 +12,34 @@ from tests.support.people.people_api import People
 from tests.support.rows.deployments import make_deployment, read
 
 
-def test_who_has_not_logged_in_is_asked_for_a_token_and_comes_back_to_where_it_was(people: People) -> None:
-    with people.stranger() as client:
+def test_who_has_not_logged_in_is_asked_for_a_token_and_comes_back_to_where_it_was(people_server: People) -> None:
+    with people_server.stranger() as client:
         answer = client.get("/deployments/web")
         assert (answer.status_code, answer.headers["location"]) == (303, "/login?then=/deployments/web")
         assert 'value="/deployments/web"' in client.get(answer.headers["location"]).text
 
 
 @pytest.mark.parametrize("then", ["//evil.example", "https://evil.example", "/\\evil.example"])
-def test_logging_in_leads_to_no_other_site(people: People, then: str) -> None:
-    with people.stranger() as client:
-        answer = client.post("/login", data={"token": people.token(Role.VIEWER), "then": then}, follow_redirects=True)
-        assert (str(answer.url), answer.status_code) == (f"{people.server.url}/", 200)
+def test_logging_in_leads_to_no_other_site(people_server: People, then: str) -> None:
+    with people_server.stranger() as client:
+        answer = client.post(
+            "/login", data={"token": people_server.token(Role.VIEWER), "then": then}, follow_redirects=True
+        )
+        assert (str(answer.url), answer.status_code) == (f"{people_server.server.url}/", 200)
         kept = client.get("/login/kept", params={"then": then})
         assert kept.headers["location"] == "/"
 
 
-def test_a_wrong_token_is_told_so_on_the_page(people: People) -> None:
-    with people.stranger() as client:
+def test_a_wrong_token_is_told_so_on_the_page(people_server: People) -> None:
+    with people_server.stranger() as client:
         answer = client.post("/login", data={"token": "no such"})
         assert answer.status_code == 401
         assert "this token is unknown, revoked or expired" in answer.text
         assert SESSION_COOKIE not in answer.cookies
 
 
-def test_every_answer_allows_browsers_no_script_or_style_but_those_of_this_server(people: People) -> None:
-    with logged_in(people, Role.VIEWER) as (client, _):
+def test_every_answer_allows_browsers_no_script_or_style_but_those_of_this_server(people_server: People) -> None:
+    with logged_in(people_server, Role.VIEWER) as (client, _):
         live = [path.format(deployment="web", rollout="any") for path, _ in LIVE.values()]
         for path in (*live, "/login", *(f"/static/{name}" for name in FILES)):
             answer = client.get(path)
@@ -48,47 +50,50 @@ def test_every_answer_allows_browsers_no_script_or_style_but_those_of_this_serve
             assert " style=" not in answer.text
 
 
-def test_no_answer_is_taken_by_a_browser_for_what_it_does_not_say_that_it_is(people: People) -> None:
-    known, paths = people.client(Role.VIEWER), ("/v1/deployments", "/v1/hosts?limit=x", "/metrics", "/openapi.json")
-    with known, people.stranger() as client:
+def test_no_answer_is_taken_by_a_browser_for_what_it_does_not_say_that_it_is(people_server: People) -> None:
+    known, paths = (
+        people_server.client(Role.VIEWER),
+        ("/v1/deployments", "/v1/hosts?limit=x", "/metrics", "/openapi.json"),
+    )
+    with known, people_server.stranger() as client:
         answers = [asks.get(path) for asks in (known, client) for path in (*paths, "/login", "/static/page.css", "/no")]
         answers.append(client.post("/login", content=b"x" * 2_000_000))
     assert {answer.status_code for answer in answers} == {200, 401, 404, 413, 422}
     assert {answer.headers.get("x-content-type-options") for answer in answers} == {"nosniff"}
 
 
-def test_a_name_in_a_path_is_shown_and_not_obeyed(people: People) -> None:
-    with logged_in(people, Role.VIEWER) as (client, _):
+def test_a_name_in_a_path_is_shown_and_not_obeyed(people_server: People) -> None:
+    with logged_in(people_server, Role.VIEWER) as (client, _):
         harm = "%22%3E%3Cimg%20src=x%20onerror=alert(1)%3E"
         shown = [client.get(path) for path in (f"/deployments/{harm}", f"/deployments/{harm}/rollouts/{harm}")]
     assert [(page.status_code, "<img src=x" in page.text) for page in shown] == [(200, False)] * 2
 
 
-def test_a_wrong_address_is_a_page_for_browsers_and_json_for_programs(people: People) -> None:
-    with people.stranger() as client:
+def test_a_wrong_address_is_a_page_for_browsers_and_json_for_programs(people_server: People) -> None:
+    with people_server.stranger() as client:
         shown = client.get("/nosuch/%3Cb%3E", headers={"accept": "text/html,*/*;q=0.8"})
         assert (shown.status_code, "Nothing is at <code>/nosuch/&lt;b&gt;</code>" in shown.text) == (404, True)
         assert client.get("/nosuch").json()["code"] == "no_such_resource"
 
 
-def test_a_file_that_the_browser_has_is_not_sent_again(people: People) -> None:
-    with people.stranger() as client:
+def test_a_file_that_the_browser_has_is_not_sent_again(people_server: People) -> None:
+    with people_server.stranger() as client:
         etag = client.get("/static/page.css").headers["etag"]
         assert client.get("/static/page.css", headers={"if-none-match": etag}).status_code == 304
         assert client.get("/static/nothing.css").status_code == 404
 
 
-def test_a_link_on_another_site_finds_who_has_logged_in(people: People) -> None:
+def test_a_link_on_another_site_finds_who_has_logged_in(people_server: People) -> None:
     """A strict cookie is kept back on the way from there: the page asks for itself once more."""
-    with people.stranger() as client:
+    with people_server.stranger() as client:
         answer = client.get("/", headers={"sec-fetch-site": "cross-site"})
         assert 'http-equiv="refresh"' in answer.text
 
 
-def test_a_form_without_its_token_or_of_another_site_does_nothing(people: People) -> None:
+def test_a_form_without_its_token_or_of_another_site_does_nothing(people_server: People) -> None:
     name = f"web-{uuid4().hex[:6]}"
-    make_deployment(people.engine, "■■■", name=name)
-    with logged_in(people, Role.OPERATOR) as (client, token):
+    make_deployment(people_server.engine, "■■■", name=name)
+    with logged_in(people_server, Role.OPERATOR) as (client, token):
         without = pressed(client, "scale", deployment=name, desired_replicas="9")
         wrong = pressed(client, "scale", deployment=name, desired_replicas="9", **{FORM_TOKEN: form_token("guessed")})
         foreign = client.post(
@@ -102,21 +107,21 @@ def test_a_form_without_its_token_or_of_another_site_does_nothing(people: People
             headers={"origin": "https://evil.example"},
         )
     assert [answer.status_code for answer in (without, wrong, foreign, old)] == [403] * 4
-    assert read(people.engine, f"SELECT desired_replicas FROM deployments WHERE name = '{name}'") == [
+    assert read(people_server.engine, f"SELECT desired_replicas FROM deployments WHERE name = '{name}'") == [
         {"desired_replicas": 3}
     ]
 
 
-def test_a_log_is_read_by_a_form_of_the_page_and_by_operators_alone(people: People) -> None:
-    made = make_deployment(people.engine, "■", name=f"web-{uuid4().hex[:6]}", n=1)
+def test_a_log_is_read_by_a_form_of_the_page_and_by_operators_alone(people_server: People) -> None:
+    made = make_deployment(people_server.engine, "■", name=f"web-{uuid4().hex[:6]}", n=1)
     asked = {"deployment": made.name, "route": str(made.routes[0])}
-    with logged_in(people, Role.OPERATOR) as (client, token):
+    with logged_in(people_server, Role.OPERATOR) as (client, token):
         without = pressed(client, "logs", **asked)
         told = pressed(client, "logs", **asked, **{FORM_TOKEN: token})
         nonsense = pressed(client, "logs", **{**asked, "route": "no-such", FORM_TOKEN: token})
-    with logged_in(people, Role.VIEWER) as (client, token):
+    with logged_in(people_server, Role.VIEWER) as (client, token):
         viewer = pressed(client, "logs", **asked, **{FORM_TOKEN: token})
-    with logged_in(people, Role.OPERATOR, "another") as (client, token):
+    with logged_in(people_server, Role.OPERATOR, "another") as (client, token):
         stranger = pressed(client, "logs", **asked, **{FORM_TOKEN: token})
     assert told.json() == {"items": [], "silent": ["here"]}
     assert [answer.status_code for answer in (without, nonsense, viewer, stranger)] == [403, 422, 403, 403]

@@ -84,12 +84,12 @@ class Stage:
 
 
 @pytest.fixture
-def stage(engine: Engine, waker: Waker, home: Path, begin: Looks) -> Iterator[Stage]:
+def stage(engine: Engine, waker: Waker, replica_home: Path, make_pass: Looks) -> Iterator[Stage]:
     go = Path(f"/tmp/loaded-{uuid4().hex}")
-    runtimes = {"process": ProcessRuntime(home, accounts=Accounts(EACH))}
-    with given_back(home):
+    runtimes = {"process": ProcessRuntime(replica_home, accounts=Accounts(EACH))}
+    with given_back(replica_home):
         here = HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5))
-        yield Stage(engine, runtimes, here, begin(dict(runtimes)), go)
+        yield Stage(engine, runtimes, here, make_pass(dict(runtimes)), go)
     go.unlink(missing_ok=True)
 
 
@@ -137,11 +137,11 @@ DROPS = LOADS.replace("while True:", "os.setgid(65534); os.setuid(65534)\nwhile 
 
 @needs_root
 def test_a_replica_that_has_become_another_user_is_known_by_its_process(
-    engine: Engine, waker: Waker, runtimes: Runtimes, begin: Looks, stage: Stage
+    engine: Engine, waker: Waker, runtimes: Runtimes, make_pass: Looks, stage: Stage
 ) -> None:
     """Without accounts a service may begin as root, and listen as somebody else."""
     stage.go.touch()
     command = ["sh", "-c", 'python3 -c "$0" "$@" & wait', DROPS, "--port={port}", str(stage.go)]
     made = make_route(engine, {"command": command, "working_directory": "/", "health_check": QUICK})
     HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5)).start()
-    until(engine, made, "healthy", begin(dict(runtimes)).look)
+    until(engine, made, "healthy", make_pass(dict(runtimes)).look)
