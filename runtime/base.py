@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
-from domain.revisions.revision import RevisionSpec
+from domain.revisions.revision import RevisionSpec, filled_in
 from domain.revisions.secrets import references_of
 from domain.words.text import storable
 
@@ -32,14 +32,22 @@ class ReplicaRequest:
             raise ReplicaStartError(f"the secrets of revision {self.revision!r} were not read before its start")
         return {name: self.secrets.get(name, str(value)) for name, value in self.spec.env.items()}
 
-    def variables(self, port: int) -> dict[str, str]:
-        """Return what its environment tells a replica of itself, whatever the revision's own says."""
-        return {
+    def variables(self, host: str, port: int) -> dict[str, str]:
+        """The variables of its revision, which know where it listens, and what Rollway tells it of itself.
+
+        `host`: where it listens unless the revision's own HOST says otherwise. Secrets are passed on as they are.
+        """
+        own = {
             "PORT": str(port),
             "ROLLWAY_DEPLOYMENT": self.deployment,
             "ROLLWAY_REVISION": self.revision,
             "ROLLWAY_ROUTE": str(self.route_id),
         }
+        env = {"HOST": host, **self.env}
+        plain = {name: value for name, value in env.items() if name not in self.secrets}
+        (listens,) = filled_in([env["HOST"]], {"HOST": host, **own}) if "HOST" in plain else [env["HOST"]]
+        filled = zip(plain, filled_in(list(plain.values()), {"HOST": listens, **own}), strict=True)
+        return {**env, **dict(filled), "HOST": listens, **own}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ class Replica:
 
     `address` is host:port, or None when the runtime does not know it: an external replica, a container that has ended.
     `listens`: whether it is itself who listens there; None where nobody can say. `stranger`: who does in its place.
-    `barrier`: what kept an ended one from running, where that is known.
+    `cause`: why an ended one did, where that is known.
     """
 
     route_id: UUID
@@ -58,7 +66,7 @@ class Replica:
     exit_code: int | None = None
     listens: bool | None = field(default=None, compare=False)
     stranger: str = field(default="", compare=False)
-    barrier: str = field(default="", compare=False)
+    cause: str = field(default="", compare=False)
 
 
 class ReplicaStartError(Exception):

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
@@ -79,7 +78,8 @@ class RevisionSpec(BaseModel):
     env: dict[VariableName, EnvValue] = Field(default_factory=dict, repr=False)
     """Variables of the replica's environment; the deployment's name, PORT and others are added by Rollway.
 
-    Each is a text, or a secret that is read where the replica starts: {secret: 'file:/run/secrets/db'}.
+    Each is a text, in which {port}, {host} and {route} are filled in, or a secret that is read where the replica
+    starts: {secret: 'file:/run/secrets/db'}.
     """
     working_directory: str | None = None
     """Where it runs. In a file it is meant from the file's folder, where a process runs if it is left out.
@@ -162,26 +162,16 @@ def revision_name(deployment: str, spec: RevisionSpec) -> str:
 
 
 _FILLED_IN = {"{port}": "PORT", "{host}": "HOST", "{route}": "ROLLWAY_ROUTE"}
-_OF_A_SHELL = re.compile(r"\$(PORT|HOST|\{(PORT|HOST)\})(?![A-Za-z0-9_])")
-_SHELLS = frozenset(("sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox"))
-_CODE_FOLLOWS = ("-c", "-e", "--eval")
 
 
-def filled_in(command: Sequence[str], told: Mapping[str, str]) -> list[str]:
-    """The command of one replica, which is `told` its variables: ["--bind={port}"] -> ["--bind=8123"].
+def filled_in(texts: Sequence[str], told: Mapping[str, str]) -> list[str]:
+    """The words of a command, or values of variables, of one replica that is `told` its variables.
+
+    ["--bind={port}"] -> ["--bind=8123"]
 
     Other braces stay as they are.
     """
-    words = list(command)
+    words = list(texts)
     for mark, name in _FILLED_IN.items():
         words = [word.replace(mark, told[name]) for word in words]
     return words
-
-
-def unfilled(command: Sequence[str]) -> str:
-    """The first word with a $PORT or $HOST that nobody would replace, since no shell reads it; empty for none."""
-    if any(word.rpartition("/")[2] in _SHELLS for word in command):
-        return ""
-    before = ("", *command)
-    words = (word for word, previous in zip(command, before, strict=False) if previous not in _CODE_FOLLOWS)
-    return next((word for word in words if _OF_A_SHELL.search(word)), "")

@@ -54,9 +54,21 @@ def sentence_of(fault: Fault, model: type[BaseModel] | None = None, where: str =
 
     "policy.spec.surge: there is no such field; did you mean max_surge?"
     """
+    if fault["loc"][-1:] == ("[key]",) and not isinstance(fault["input"], str):
+        return f"{path_of({'loc': fault['loc'][:-2]}, where)}: {_name_in_words(fault['input'])}"
     path = path_of(fault, where)
     what = _what(fault, model)
     return f"{path}: {what}" if path else what
+
+
+def _name_in_words(name: object) -> str:
+    """Say it of a name that YAML takes for something else: it tells no more how it was written."""
+    match name:
+        case bool():
+            written = ("NO, OFF and FALSE", "YES, ON and TRUE")[name]
+            return f"a name is {name}, which YAML makes of {written}: put it in quotes"
+        case _:
+            return f"the name {name} must be text: put it in quotes, as in '{name}'"
 
 
 def path_of(fault: Fault, where: str = "") -> str:

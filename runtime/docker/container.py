@@ -44,7 +44,7 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
     """
     spec, docker = request.spec, docker_spec(request)
     port = shared_port or docker.port or DEFAULT_CONTAINER_PORT
-    listen = {"HOST": (shared_port and _bound(address)) or "0.0.0.0"}  # noqa: S104  # of the container only
+    host = (shared_port and _bound(address)) or "0.0.0.0"  # noqa: S104  # of the container only
     labels = {
         ROUTE_LABEL: str(request.route_id),
         "rollway.deployment": request.deployment,
@@ -52,7 +52,7 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
         OWNER_LABEL: owner,
     }
     published = {} if shared_port else {f"{port}/tcp": [{"HostIp": _bound(address), "HostPort": ""}]}
-    told = listen | request.env | request.variables(port)
+    told = request.variables(host, port)
     return {
         "Image": docker.image,
         "Cmd": filled_in(spec.command, told) if spec.command else None,

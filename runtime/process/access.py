@@ -15,6 +15,8 @@ from runtime.machine.closed import Visitor, closed_folders, way_in
 
 _MOST_FILES = 8
 _HEAD = 256
+_LAST_LINES = 4
+_OF_SHELLS = (".sh", ".bash")
 _DENIED = "permission denied"
 _SHELL_CODES = (126, 127)
 _OF_ANOTHER_PROGRAM = ("no module named", "cannot open shared object", _DENIED)
@@ -25,7 +27,8 @@ _WORD = re.compile(r"[^\s'\"`:,;()\[\]<>]+")
 class ReplicaAccess(BaseModel):
     """The user, the folder and the program that a replica begins with.
 
-    `program`: the first word of its command. `path`: where a program without a folder is looked for.
+    `program`: the first word of its command. `path`: where a program without a folder is looked for. `scripts`: further
+    words that name files.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,6 +39,7 @@ class ReplicaAccess(BaseModel):
     folder: str
     path: str
     program: str
+    scripts: tuple[str, ...] = ()
 
     def barrier(self, home: Path, *, folder_alone: bool = False) -> str:
         """Say what it may not enter or run of what its command needs; empty where nothing is in the way."""
@@ -46,15 +50,26 @@ class ReplicaAccess(BaseModel):
 
     def barrier_after(self, exit_code: int | None, log_tail: str, home: Path) -> str:
         """Say it of a program that has ended: by its log, where that tells of something that was denied."""
-        if not exit_code or exit_code < 0:
-            return ""
         lines = [line for line in log_tail.splitlines() if _DENIED in line.lower()]
-        words = [word for line in reversed(lines) for word in _WORD.findall(line)]
-        files = map(self._file, sorted(words, key=lambda word: "/" not in word))
-        if barrier := self._first(filter(None, files), home):
+        named = (file for file in self.named_in(lines) if closed_folders(file, self._visitor) or _is_program(file))
+        if barrier := self._first(named, home):
             return barrier
         is_likely = exit_code in _SHELL_CODES or any(sign in log_tail.lower() for sign in _OF_ANOTHER_PROGRAM)
         return self.barrier(home) if is_likely else ""
+
+    def named_in(self, lines: Iterable[str]) -> Iterator[Path]:
+        """The files that these lines of a log name, whether they are there or not: paths first, then programs."""
+        words = [word for line in lines for word in _WORD.findall(line)]
+        yield from filter(None, map(self._file, sorted(words, key=lambda word: "/" not in word)))
+
+    def with_crlf(self, log_tail: str) -> Path | None:
+        """The script of a shell, or what is run by its first line, whose lines end as on Windows; None for none."""
+        program = self._file(self.program)
+        if program and _has_crlf(program, b""):
+            return program
+        scripts = (Path(self.folder) / word for word in self.scripts)
+        named = self.named_in(log_tail.splitlines()[-_LAST_LINES:])
+        return next((file for file in (*scripts, *named) if _has_crlf(file, b"sh")), None)
 
     @property
     def _visitor(self) -> Visitor:
@@ -62,7 +77,7 @@ class ReplicaAccess(BaseModel):
 
     def _file(self, word: str) -> Path | None:
         """The file that a word names: below the folder, or on the path."""
-        if "/" in word:
+        if "/" in word or word.endswith(_OF_SHELLS):
             return Path(self.folder) / word
         on_path = shutil.which(word, path=self.path)
         return Path(on_path) if on_path else None
@@ -105,17 +120,36 @@ class ReplicaAccess(BaseModel):
                 word = next((each for each in interpreter[1:] if not each.startswith("-") and "=" not in each), None)
 
 
-def _interpreter_of(script: Path) -> list[str]:
-    """The words behind `#!` of a script; none of what is no script."""
+def _head_of(file: Path) -> bytes:
+    """The first bytes of a file; none of anything else."""
     with suppress(OSError):
-        descriptor = os.open(script, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
         try:
-            head = os.read(descriptor, _HEAD) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+            return os.read(descriptor, _HEAD) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
         finally:
             os.close(descriptor)
-        if head.startswith(b"#!"):
-            return _words(os.fsdecode(head[2:].partition(b"\n")[0]))
-    return []
+    return b""
+
+
+def _interpreter_of(script: Path) -> list[str]:
+    """The words behind `#!` of a script; none of what is no script."""
+    head = _head_of(script)
+    return _words(os.fsdecode(head[2:].partition(b"\n")[0])) if head.startswith(b"#!") else []
+
+
+def _has_crlf(script: Path, interpreter: bytes) -> bool:
+    """Whether its first line ends so, and names such an interpreter. Those of other languages take such lines."""
+    first = _head_of(script).partition(b"\n")[0]
+    return first.endswith(b"\r") and (
+        (first.startswith(b"#!") and interpreter in first) or (script.suffix in _OF_SHELLS and b"\0" not in first)
+    )
+
+
+def _is_program(file: Path) -> bool:
+    """Whether its owner may run it: data that is denied to a replica may be meant for its owner alone."""
+    with suppress(OSError):
+        return bool(file.stat().st_mode & stat.S_IXUSR)
+    return False
 
 
 def _words(line: str) -> list[str]:

@@ -49,6 +49,11 @@ def kill_family(route_id: UUID, identity: Identity, is_owner: IsOwner) -> None:
         _kill(members)
 
 
+def left_of(route_id: UUID, identity: Identity, is_owner: IsOwner) -> list[psutil.Process]:
+    """What a replica has left that has ended itself, in the order of its numbers."""
+    return sorted(_family(str(route_id), identity, is_owner), key=lambda process: process.pid)
+
+
 def listening_of(handle: str) -> tuple[str, ...]:
     """Return where a replica of this handle (`pid:71`) and its children listen, as host:port, in order."""
     found: set[str] = set()

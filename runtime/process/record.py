@@ -28,7 +28,7 @@ class ReplicaRecord(BaseModel):
 
     It ends with its process; one that was asked to end, with the last one of its process group. Until it has `begun`,
     its process is held by `starter`, and ends with that one; a record without a process is of a version before.
-    `access`: where it runs as anybody but root.
+    `access`: what it began with; None in a record of a version before.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")

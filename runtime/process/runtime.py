@@ -19,6 +19,7 @@ from runtime.process.accounts import Accounts, Owners, account_of
 from runtime.process.begin.limits import ProcessLimits
 from runtime.process.begin.spawn import BEGIN_SECONDS, Confines, HeldProcess, access_of, hold
 from runtime.process.begin.surroundings import Surroundings
+from runtime.process.cause import cause_of_end
 from runtime.process.family import kill_family, kill_group
 from runtime.process.holder import PortHolders
 from runtime.process.keeper import end_keeper, keep_again, kept_log
@@ -88,15 +89,16 @@ class ProcessRuntime:
         if record is None or not record.begun:
             return record.replica if record else None
         if record.ended:
-            return replace(record.replica, barrier=self._barrier_of(record))
+            return replace(record.replica, cause=self._cause_of(record))
         holding = self._holders.of(record)
         return replace(record.replica, listens=holding.listens, stranger=holding.stranger)
 
-    def _barrier_of(self, record: ReplicaRecord) -> str:
-        if record.access is None:
-            return ""
-        barrier = record.access.barrier_after(record.exit_code, self.log_tail(record.route_id, _LOG_LINES), self._home)
-        return f"the user {record.access.user!r}, as whom it ran, {barrier}" if barrier else ""
+    def _cause_of(self, record: ReplicaRecord) -> str:
+        is_owner = partial(self._owners.may_be, deployment=record.deployment)
+        tail = ""
+        with suppress(OSError):
+            tail = self.log_tail(record.route_id, _LOG_LINES)
+        return cause_of_end(record, tail, self._home, is_owner)
 
     def everyone(self) -> Sequence[Replica]:
         """Every replica on this host, running or ended, also those whose record is missing."""

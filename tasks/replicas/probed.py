@@ -40,5 +40,5 @@ def end_of(replica: Replica | None) -> ProbeResult:
     """Return what a probe finds of one that has ended."""
     if replica is None:
         return ProbeResult(running=False, answered=None, detail="its process is gone")
-    why = f"; {replica.barrier}" if replica.barrier else ""
+    why = f"; {replica.cause}" if replica.cause else ""
     return ProbeResult(running=False, answered=None, detail=end_in_words(replica.exit_code) + why)

@@ -170,7 +170,7 @@ def reason_of_a_start_that_may_run(runtime: ProcessRuntime, command: str, machin
     runtime.start(asked)
     replica = runtime.find(asked.route_id)
     assert replica
-    return replica.barrier
+    return replica.cause
 
 
 @needs_root

@@ -9,6 +9,8 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
     field_validator,
     model_serializer,
     model_validator,
@@ -18,7 +20,9 @@ from domain.commands.answers import Applied
 from domain.commands.base import POLICY, SPEC, Door, Replicas, Starting
 from domain.installation.tokens import Role
 from domain.model.policy import DeploymentPolicy
-from domain.revisions.revision import RevisionSpec, revision_name, unfilled
+from domain.revisions.revision import RevisionSpec, revision_name
+from domain.revisions.secrets import EnvValue
+from domain.revisions.unread import fault_of_command, fault_of_text, fault_of_variable
 from domain.strategies import chosen_policy, parse_policy
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.published import Entrance
@@ -35,13 +39,24 @@ class RevisionSection(RevisionSpec):
     name: Name | None = None
     """Left out: `<deployment>-<8 hex digits>` of its content."""
 
-    @model_validator(mode="after")
-    def _needs_no_shell(self) -> Self:
-        """A server that is given $PORT itself ends at once, and says so in a log alone."""
-        if self.runtime == "process" and self.command and (word := unfilled(self.command)):
-            right = word.replace("{", "").replace("}", "").replace("$PORT", "{port}").replace("$HOST", "{host}")
-            raise ValueError(f"command: no shell reads {word!r}: write {right!r}, or let a shell run it, sh -c '...'")
-        return self
+    @field_validator("command", mode="wrap")
+    @classmethod
+    def _needs_no_shell(cls, given: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
+        """A program that is given what a shell reads ends at once, and says so in a log alone."""
+        command = read(given)
+        if not command or info.data.get("runtime") != "process":
+            return command
+        if fault := fault_of_command(command) or (fault_of_text(given) if isinstance(given, str) else ""):
+            raise ValueError(fault)
+        return command
+
+    @field_validator("env")
+    @classmethod
+    def _needs_no_shell_either(cls, env: dict[str, EnvValue], info: ValidationInfo) -> dict[str, EnvValue]:
+        for name, value in env.items() if info.data.get("runtime") != "external" else ():
+            if isinstance(value, str) and (fault := fault_of_variable(name, value, env)):
+                raise ValueError(f"{name}: {fault}")
+        return env
 
     @property
     def spec(self) -> RevisionSpec:

@@ -129,23 +129,31 @@ class HeldProcess:
     def _closed_on_the_way(self, *, folder_alone: bool = False) -> str:
         """Say what keeps another user out: its command may lead where its path does not say."""
         access = access_of(self.request, self.env, self.confines.account)
-        barrier = access.barrier(self.confines.home, folder_alone=folder_alone) if access else ""
-        return f"; the user {access.user!r} {barrier}" if access and barrier else ""
+        barrier = access.barrier(self.confines.home, folder_alone=folder_alone)
+        return f"; the user {access.user!r} {barrier}" if barrier else ""
 
 
-def access_of(request: ReplicaRequest, env: Mapping[str, str], account: Account | None) -> ReplicaAccess | None:
-    """What it begins with; None where it runs as root, who enters everything."""
+def access_of(request: ReplicaRequest, env: Mapping[str, str], account: Account | None) -> ReplicaAccess:
+    """What it begins with, as this account or as the user of this process."""
     uid = account.uid if account else os.geteuid()
-    if uid == 0:
-        return None
+    folder = Path(request.spec.working_directory or Path.cwd())
+    program, *words = filled_in(request.spec.command or ("",), env)
     return ReplicaAccess(
         user=account.variables["USER"] if account else env.get("USER", str(uid)),
         uid=uid,
         gids=(account.gid, *account.groups) if account else (os.getegid(), *os.getgroups()),
-        folder=str(Path(request.spec.working_directory or Path.cwd())),
+        folder=str(folder),
         path=env.get("PATH", os.defpath),
-        program=next(iter(filled_in(request.spec.command or (), env)), ""),
+        program=program,
+        scripts=tuple(word for word in words if _is_file(folder / word)),
     )
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # too long a word, or one that is no path
+        return False
 
 
 def hold(request: ReplicaRequest, env: Mapping[str, str], output: int, confines: Confines) -> HeldProcess:

@@ -1,8 +1,10 @@
-"""The words of a command: what is filled in, and what nobody would replace."""
+"""The words of a command and of variables: what is filled in, and what no shell reads."""
 
 import pytest
 
-from domain.revisions.revision import filled_in, unfilled
+from domain.commands.apply.document import Document
+from domain.revisions.revision import filled_in
+from domain.words.errors import InvalidInputError
 
 TOLD = {"PORT": "8123", "HOST": "127.0.0.1", "ROLLWAY_ROUTE": "0199"}
 
@@ -20,16 +22,126 @@ def test_where_to_listen_is_filled_in_and_other_braces_stay(command: str, runs: 
     assert filled_in(command.split(), TOLD) == runs.split()
 
 
+def refusal(**revision: object) -> str:
+    """Why a file with this revision is refused; empty where it is taken."""
+    try:
+        Document.model_validate({"deployment": "web", "revision": revision})
+    except ValueError as error:
+        return InvalidInputError.of(error, model=Document).message  # type: ignore[arg-type]
+    return ""
+
+
 @pytest.mark.parametrize(
-    ("command", "word"),
+    ("command", "said"),
     [
-        (("gunicorn", "--bind", "$HOST:$PORT"), "$HOST:$PORT"),
-        (("uvicorn", "--port=${PORT}"), "--port=${PORT}"),
-        (("sh", "-c", "exec gunicorn --bind $HOST:$PORT"), ""),
-        (("timeout", "60", "/bin/bash", "-c", "serve $PORT"), ""),
-        (("perl", "-e", "print $PORT"), ""),
-        (("serve", "$PORTAL", "$HOSTS", "{port}"), ""),
+        ("gunicorn --bind $HOST:$PORT", "no shell reads '$HOST:$PORT': write '{host}:{port}', or"),
+        (("uvicorn", "--port=${PORT}"), "no shell reads '--port=${PORT}': write '--port={port}', or"),
+        (("serve", "$HOME/conf", "$PORTAL"), "no shell reads '$HOME/conf': write its value"),
+        ("serve --config $CONFIG", "no shell reads '$CONFIG': write its value"),
+        ("serve --name web-$REVISION", "no shell reads '$REVISION': write its value"),
+        ("serve ${CONFIG:-x}/a", "no shell reads '${CONFIG:-x}': write its value"),
+        ("serve --host $(hostname)", "no shell reads '$(hostname)': write what it comes to"),
+        ("serve --host `hostname -f`", "no shell reads '`hostname -f`': write what it comes to"),
+        ("~/app/serve", "no shell reads '~/app/serve': write the whole path, as in '/home/ann/app/serve'"),
+        (("python", "~/serve.py"), "no shell reads '~/serve.py': write the whole path"),
+        ("python ~bob/serve.py", "no shell reads '~bob/serve.py': write the whole path"),
+        ("cd ../app && python3 serve.py", "'cd' is a word of shells, and no program: set working_directory, or let"),
+        ("cd /srv/app; exec ./serve", "'cd' is a word of shells"),
+        ("exec python3 serve.py", "'exec' is a word of shells, and no program: leave 'exec' out"),
+        ("source venv/bin/activate", "'source' is a word of shells, and no program: put the variables into env"),
+        (". ./env.sh", "'.' is a word of shells"),
+        ("export DEBUG=1", "'export' is a word of shells, and no program: put the variable into env"),
+        ("ulimit -n 4096", "'ulimit' is a word of shells"),
+        (("if", "[", "-f", "x", "]"), "'if' is a word of shells, and no program: let a shell run it"),
+        ("FOO=bar serve", "no shell reads 'FOO=bar': put it into env, as in env: {FOO: 'bar'}, or let"),
+        ("DEBUG= python3 serve.py", "no shell reads 'DEBUG=': put it into env, as in env: {DEBUG: ''}"),
+        (("A=1", "B=2", "serve"), "no shell reads 'A=1': put it into env"),
+        ("migrate && serve", "no shell reads '&&': let a shell run it: sh -c '... && exec ...'"),
+        (("migrate", "&&", "serve"), "no shell reads '&&': let a shell run it"),
+        ("serve || serve --slow", "no shell reads '||': let a shell run it: sh -c '... || exec ...'"),
+        ("migrate ; serve", "no shell reads ';': let a shell run it: sh -c '... ; exec ...'"),
+        ("migrate; serve", "no shell reads 'migrate;': let a shell run it: sh -c '... ; exec ...'"),
+        ("serve | tee log", "no shell reads '|': let a shell run it: sh -c '... | ...'"),
+        ("serve > log 2>&1", "no shell reads '>': leave it out, as 'rollway logs' has what it prints"),
+        ("serve >>log", "no shell reads '>>log': leave it out"),
+        ("serve 2>/dev/null", "no shell reads '2>/dev/null': leave it out"),
+        ("serve &>log", "no shell reads '&>log': leave it out"),
+        ("serve < input", "no shell reads '<': leave it out"),
+        ("serve &", "no shell reads '&': leave it out, as a replica stays in the foreground"),
     ],
 )
-def test_a_variable_that_no_shell_reads_is_found(command: tuple[str, ...], word: str) -> None:
-    assert unfilled(command) == word
+def test_what_no_shell_reads_in_a_command_is_refused_with_what_says_it(command: object, said: str) -> None:
+    assert refusal(command=command).startswith(f"revision.command: {said}")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("sh", "-c", "exec gunicorn --bind $HOST:$PORT"),
+        "sh -c 'cd /srv && A=1 exec serve > log'",
+        ("timeout", "60", "/bin/bash", "-c", "serve $PORT"),
+        ("perl", "-e", "print $PORT"),
+        "env FOO=bar serve",
+        "serve --set A=b",
+        "grep '$HOME|a>b' file",
+        'serve --message "a && b; c"',
+        "nginx -g 'daemon off;'",
+        "find /srv -exec touch {} \\;",
+        "serve --url http://x/?a=1&b=2",
+        "serve a~b ~-",
+        "jq '.[] | select(.a > $x)'",
+        ("serve", "a|b", "c;", ">1.2"),
+        "serve^foo$",
+        "cdrom",
+        "docker-entrypoint.sh --price 5$",
+    ],
+)
+def test_what_a_program_may_be_given_is_taken(command: object) -> None:
+    assert refusal(command=command) == ""
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        (
+            {"PATH": "/opt/app/bin:$PATH"},
+            "PATH: no shell reads '$PATH', so it stands there as it is: write the whole value, such as '/opt",
+        ),
+        (
+            {"PYTHONPATH": "lib:${PYTHONPATH}"},
+            "PYTHONPATH: no shell reads '${PYTHONPATH}', so it stands there as it is",
+        ),
+        ({"DATA": "$HOME/data"}, "DATA: no shell reads '$HOME'"),
+        ({"A": "1", "B": "x/$A"}, "B: no shell reads '$A'"),
+        ({"URL": "http://$HOST:$PORT/"}, "URL: no shell reads '$HOST': write 'http://{host}:$PORT/'"),
+        ({"LISTEN": ":${PORT}"}, "LISTEN: no shell reads '${PORT}': write ':{port}'"),
+        ({"LOGS": "${HOME:-/tmp}/logs"}, "LOGS: no shell reads '${HOME:-/tmp}'"),
+        ({"PATH": "~/bin:/usr/bin"}, "PATH: no shell reads '~' in '~/bin:/usr/bin': write the whole path"),
+        ({"LD_LIBRARY_PATH": "/a:~bob/lib"}, "LD_LIBRARY_PATH: no shell reads '~'"),
+    ],
+)
+def test_what_no_shell_reads_in_a_variable_is_refused_with_what_says_it(env: dict[str, str], said: str) -> None:
+    assert refusal(command="serve", env=env).startswith(f"revision.env: {said}")
+    assert refusal(runtime="docker", docker={"image": "web:1"}, env=env).startswith(f"revision.env: {said}")
+    assert refusal(runtime="external", external={"webhook": "https://x.example.com"}, env=env) == ""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "$2b$10$N9qo8uLOickgx2ZMRZoMye",
+        "pa$$word",
+        "pa$HOME",
+        "$5",
+        "%(x)s {{x}} ☃ ",
+        "US$",
+        "$x",
+        "${unset}",
+        "~",
+        "a && b",
+        "{port",
+    ],
+)
+def test_a_value_that_may_be_meant_arrives_byte_for_byte(value: str) -> None:
+    assert refusal(command="serve", env={"VALUE": value, "OTHER": f"x {value}"}) == ""
+    assert filled_in([value], TOLD) == [value]

@@ -119,6 +119,12 @@ LONG = "a" * 60
             "spec.env.A: must be text; put it in quotes",
             "spec.env.A",
         ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "env": {False: "1"}}},
+            "spec.env: a name is False, which YAML makes of NO, OFF and FALSE: put it in quotes",
+            "spec.env",
+        ),
         ("add_revision", {"deployment": "web", "spec": []}, "spec: must be fields, each with its value", "spec"),
         (
             "set_autoscaling_rules",

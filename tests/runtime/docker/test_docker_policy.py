@@ -1,11 +1,13 @@
 """What a container is created with, and what of its host it may reach: as the engine is told, without an engine."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from domain.revisions.revision import RevisionSpec
+from domain.revisions.secrets import SecretReference
 from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.docker.container import container_config
 from runtime.docker.policy import DockerPolicy
@@ -33,6 +35,20 @@ def test_what_a_revision_asks_for_is_told_and_volumes_are_never_writable() -> No
     host = container_config(request, "here:/home", "127.0.0.1", None)["HostConfig"]
     assert (host["Memory"], host["NanoCpus"], host["PidsLimit"]) == (2**30, 1_500_000_000, 64)
     assert host["Binds"] == ["/srv/models:/models:ro"]
+
+
+@pytest.mark.parametrize(
+    ("port", "shared_port", "host"), [(9000, None, "0.0.0.0"), (None, None, "0.0.0.0"), (None, 25_001, "10.0.0.7")]
+)
+def test_variables_of_a_container_are_told_where_it_listens(
+    port: int | None, shared_port: int | None, host: str
+) -> None:
+    request = asked(port=port) if port else asked(network="host") if shared_port else asked()
+    env = {"URLS": "http://{host}:{port}", "SECRET": SecretReference(secret="env:S"), "OTHER": "{x}"}
+    request = replace(request, spec=request.spec.model_copy(update={"env": env}), secrets={"SECRET": "{port}"})
+    told = container_config(request, "here:/home", "10.0.0.7", shared_port)["Env"]
+    listens = f"http://{host}:{port or shared_port or 8080}"
+    assert {f"URLS={listens}", "SECRET={port}", "OTHER={x}", f"HOST={host}"} <= set(told)
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ def test_a_replica_whose_pid_was_never_written_is_found_and_not_started_twice(
     assert list(ProcessRuntime(replica_home).everyone()) == [started]
     assert ProcessRuntime(replica_home).start(asked) == started
     assert processes_of(replica_home) == [pid_of(started)]
-    assert json.loads(file.read_text()) == content | {"log_keeper": None, "log_pipe": None}, (
-        "who keeps its log ends with it anyway"
+    assert json.loads(file.read_text()) == content | {"log_keeper": None, "log_pipe": None, "access": None}, (
+        "who keeps its log ends with it anyway, and what it began with is known to its record alone"
     )
 
 
