@@ -43,7 +43,7 @@ def apply(
 
     \b
         deployment: web
-        replicas: 3                  # left out: stays as it is, 1 at first
+        replicas: 3                  # left out: stays as it is, 1 at first; with autoscaling rules: at first alone
         revision:
           name: v1                   # left out: made from the content
           command: python serve.py
@@ -83,6 +83,10 @@ def apply(
         for document in applied:
             for sentence in document["done"] or ["nothing to do"]:
                 console.print(f"{document['deployment']}: {sentence}")
+            for note in document.get("notes", ()):  # the server may be older
+                printer(stderr=True, quiet=console.quiet).print(
+                    f"note: {document['deployment']}: {note}", style="yellow"
+                )
             warn_of_hosts_passed_over(document["results"], console)
         _say_what_is_not_compared(given, applied, console)
         warn_of_doubts(reader, [each["deployment"] for each in applied if each["rollout_id"]], console)
@@ -118,6 +122,7 @@ def _documents(applied: list[AppliedTo], views: list[DeploymentView]) -> list[di
             "changed": bool(document["done"]),
             "done": document["done"],
             "results": document["results"],
+            "notes": list(document.get("notes", ())),
         }
         for document in applied
     ]

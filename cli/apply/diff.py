@@ -64,6 +64,8 @@ def _print(found: DocumentDifference, *, in_words: bool) -> None:
     if in_words:
         for sentence in found.would or ["nothing to do"]:
             printer().print(f"{found.deployment}: {'would be: ' if found.would else ''}{sentence}")
+    for note in found.notes:
+        printer(stderr=True).print(f"note: {found.deployment}: {note}", style="yellow")
 
 
 def _lines(found: DocumentDifference) -> tuple[str, ...]:

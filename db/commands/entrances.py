@@ -1,67 +1,110 @@
 """Sets where deployments are reached: by the command that says so, and for a new deployment."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from db.certificates.wanted import want
 from db.commands.locked import lock_named, note, touch
 from db.cycle.seats import give_seats
 from db.locking.rows import columns
-from db.views.fleet.entrances import owners_of
+from db.views.fleet.entrances import owners_of, reached_at
 from domain.commands.deployment import SetTraffic
+from domain.cycle.evaluator import EVALUATOR
+from domain.cycle.rollout import rollout_of
+from domain.model.deployment import Deployment, Rollout
 from domain.model.states import Lifecycle
 from domain.traffic.chosen import STICKY
 from domain.traffic.entrances import EntranceTakenError, default_entrances
 from domain.traffic.nested import around, named_after
 from domain.traffic.published import Entrance, stored_together
-from domain.traffic.tls import TLS_SETTINGS, UPSTREAM_TLS, wanted_certificates
+from domain.traffic.release import LastRelease, brought_again, known_release, stored_release
+from domain.traffic.tls import TLS_SETTINGS, UPSTREAM_TLS, CertificateKind, wanted_certificates
 from domain.traffic.worded import entrances_in_words
 from domain.words.errors import WrongStateError
 
 _ENTRANCES = columns("kind text, value text, strip_prefix bool")
 
 # in one order, so that two deployments that want the same ones do not wait for each other
-_TAKE = f"""
-    INSERT INTO entrances (kind, value, deployment_id, strip_prefix)
-    SELECT u.kind, u.value, %(deployment_id)s, u.strip_prefix
+_INSERT = f"""
+    INSERT INTO entrances AS n (kind, value, deployment_id, strip_prefix, reserved)
+    SELECT u.kind, u.value, %(deployment_id)s, u.strip_prefix, %(reserved)s
       FROM {_ENTRANCES}
      ORDER BY u.kind, u.value
         ON CONFLICT (kind, value) DO UPDATE
-       SET deployment_id = excluded.deployment_id, strip_prefix = excluded.strip_prefix
-     WHERE entrances.deployment_id = excluded.deployment_id
-        OR EXISTS (SELECT FROM deployments d WHERE d.id = entrances.deployment_id AND d.lifecycle = 'destroyed')
+       SET deployment_id = excluded.deployment_id, strip_prefix = excluded.strip_prefix, reserved = excluded.reserved
 """
+_IS_FREE = "EXISTS (SELECT FROM deployments d WHERE d.id = n.deployment_id AND d.lifecycle = 'destroyed')"
+
+_TAKE = f"{_INSERT} WHERE n.deployment_id = excluded.deployment_id OR {_IS_FREE}"
+
+# what the deployment has already serves on as it does
+_RESERVE = f"{_INSERT} WHERE n.deployment_id = excluded.deployment_id AND n.reserved OR {_IS_FREE}"
 
 _LIVING = "SELECT name FROM deployments WHERE name = ANY(%s) AND name <> %s AND lifecycle <> 'destroyed'"
 
 _GIVE_UP = f"""
     DELETE FROM entrances
-     WHERE deployment_id = %(deployment_id)s AND (kind, value) NOT IN (SELECT u.kind, u.value FROM {_ENTRANCES})
+     WHERE deployment_id = %(deployment_id)s AND reserved = %(reserved)s
+       AND (kind, value) NOT IN (SELECT u.kind, u.value FROM {_ENTRANCES})
 """
+
+_ROLLOUT = """
+    SELECT o.id, d.sub_step = 'rolling_back' AS goes_back, v.name, o.traffic IS NOT NULL AS brings_settings
+      FROM deployments d JOIN rollouts o ON o.id = d.rollout_id JOIN revisions v ON v.id = o.to_revision_id
+     WHERE d.id = %s
+"""
+
+_LAST_RELEASE = """
+    SELECT from_revision_id, to_revision_id, outcome = 'completed' AS is_completed, traffic_before AS before,
+           traffic AS after
+      FROM (SELECT * FROM rollouts WHERE deployment_id = %s AND outcome IS NOT NULL
+             ORDER BY started_at DESC LIMIT 1) last
+     WHERE traffic IS NOT NULL
+"""
+
+_BRING = "UPDATE rollouts SET traffic = %s, traffic_before = %s WHERE id = %s"
 
 
 def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
-    """Replace the entrances. Raises EntranceTakenError, WrongStateError, DeploymentNotFoundError, StaleVersionError."""
+    """Replace the settings, or those of the rollout under way.
+
+    Raises EntranceTakenError, WrongStateError, DeploymentNotFoundError and StaleVersionError.
+    """
     deployment = lock_named(connection, command.deployment, command.expected_version)
     if deployment.status.lifecycle is Lifecycle.DESTROYING:
         raise WrongStateError.of_leaving(command.deployment, deployment.status, "where it is reached can be changed")
+    rollout = _rollout_to_bring(connection, deployment, command)
     wanted = command.entrances_of(command.deployment)
-    connection.execute(_GIVE_UP, _arrays(deployment.id, wanted))
-    _take(connection, deployment.id, wanted)
+    connection.execute(_GIVE_UP, _arrays(deployment.id, wanted, reserved=rollout is not None))
+    connection.execute(_RESERVE if rollout else _TAKE, _arrays(deployment.id, wanted, reserved=rollout is not None))
     taken = owners_of(connection, wanted, command.deployment)
     for entrance, owner in taken.items():
         if not command.is_default:
             raise EntranceTakenError.by(owner, command.deployment, entrance.kind, entrance.value)
     got = tuple(entrance for entrance in wanted if entrance not in taken)
-    _set_rules(connection, deployment.id, command)
-    give_seats(connection, [deployment.id])
-    want(connection, deployment.id, wanted_certificates(command.tls, command.hosts or (), command.upstream_tls))
-    message = f"reached as {entrances_in_words(got, command.rules)}"
+    certificates = wanted_certificates(command.tls, command.hosts or (), command.upstream_tls)
+    if rollout:
+        before = reached_at(connection, deployment.id)
+        known = wanted_certificates(before.rules.tls, tuple(before.hosts), before.rules.upstream_tls)
+        release = stored_release((got, command.rules), certificates)
+        connection.execute(_BRING, (Jsonb(release), Jsonb(stored_release(before.reached, known)), rollout))
+        certificates |= known
+    else:
+        _set_rules(connection, deployment.id, command)
+        give_seats(connection, [deployment.id])
+    want(connection, deployment.id, certificates)
+    moment = f"{EVALUATOR.strategy_of(rollout_of(deployment, 'bring').policy).exchange} " if rollout else ""
+    message = f"{moment}reached as {entrances_in_words(got, command.rules)}"
     note(connection, deployment.id, command, "set_traffic", message)
+    return {**_answer(command, got), "version": touch(connection, deployment)}
+
+
+def _answer(command: SetTraffic, got: Sequence[Entrance]) -> dict[str, Any]:
     return {
         "deployment": command.deployment,
         "entrances": [
@@ -81,8 +124,26 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
         "upstream_tls": command.upstream_tls and UPSTREAM_TLS.dump_python(command.upstream_tls, mode="json"),
         "pages": command.pages,
         "sticky": command.sticky and STICKY.dump_python(command.sticky, mode="json"),
-        "version": touch(connection, deployment),
     }
+
+
+def _rollout_to_bring(connection: Connection, deployment: Deployment, command: SetTraffic) -> UUID | None:
+    """The rollout that brings the settings; None where they hold at once. Raises WrongStateError and NoRolloutError."""
+    row = connection.execute(_ROLLOUT, (deployment.id,)).fetchone()
+    rollout_id, goes_back, revision, brings_settings = row or (None, False, "", False)
+    if command.with_rollout:
+        rollout_of(deployment, "bring settings with")
+        if goes_back:
+            message = f"{deployment.name} is going back from {revision}: the settings of {revision} leave with it"
+            raise WrongStateError(message, deployment=deployment.name)
+        return cast("UUID", rollout_id)
+    if brings_settings and not goes_back:
+        message = (
+            f"the rollout of {deployment.name} to {revision} brings settings of its own: change them in its file and "
+            "apply that, wait until it has ended, or abort it"
+        )
+        raise WrongStateError(message, deployment=deployment.name)
+    return None
 
 
 def _set_rules(connection: Connection, deployment_id: UUID, command: SetTraffic) -> None:
@@ -128,14 +189,28 @@ def _foreign_owner(connection: Connection, deployment: str, entrance: Entrance, 
 
 def take_default_entrances(connection: Connection, deployment_id: UUID, name: str) -> None:
     """Give a new deployment its entrances; what another one has already, stays with that one."""
-    _take(connection, deployment_id, default_entrances(name))
+    connection.execute(_TAKE, _arrays(deployment_id, default_entrances(name)))
 
 
-def _take(connection: Connection, deployment_id: UUID, wanted: Sequence[Entrance]) -> None:
-    """Take the entrances that are free, its own, or of a deployment that is destroyed."""
-    connection.execute(_TAKE, _arrays(deployment_id, wanted))
+def bring_again(connection: Connection, deployment: Deployment, rollout: Rollout) -> None:
+    """Give a rollout that has begun the settings of the last one, where it takes that back or tries it again."""
+    row = connection.cursor(row_factory=class_row(LastRelease)).execute(_LAST_RELEASE, (deployment.id,)).fetchone()
+    if row is None:
+        return
+    now = reached_at(connection, deployment.id)
+    brought = brought_again(row, rollout.to_revision_id, now.reached)
+    if brought is None or (release := known_release(brought)) is None:
+        return
+    owned = owners_of(connection, release[0], deployment.name)
+    entrances = tuple(entrance for entrance in release[0] if entrance not in owned)
+    known = wanted_certificates(now.rules.tls, tuple(now.hosts), now.rules.upstream_tls)
+    wanted = {(CertificateKind(kind), name) for kind, name in brought["certificates"]}
+    connection.execute(_RESERVE, _arrays(deployment.id, entrances, reserved=True))
+    stored = Jsonb(stored_release((entrances, release[1]), wanted)), Jsonb(stored_release(now.reached, known))
+    connection.execute(_BRING, (*stored, rollout.id))
+    want(connection, deployment.id, wanted | known)
 
 
-def _arrays(deployment_id: UUID, entrances: Sequence[Entrance]) -> dict[str, object]:
+def _arrays(deployment_id: UUID, entrances: Sequence[Entrance], *, reserved: bool = False) -> dict[str, object]:
     rows = [(entrance.kind.value, entrance.value, entrance.strip_prefix) for entrance in entrances]
-    return _ENTRANCES.arrays(rows, deployment_id=deployment_id)
+    return _ENTRANCES.arrays(rows, deployment_id=deployment_id, reserved=reserved)

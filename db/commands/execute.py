@@ -31,7 +31,7 @@ from db.locking.statuses import lifecycle_status
 from db.replicas import told
 from db.silence import AWAY
 from domain.commands.apply.document import Apply
-from domain.commands.apply.parts import parts, refuse_beyond, told_of
+from domain.commands.apply.parts import notes, parts, refuse_beyond, told_of
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.deployment import (
     AddRevision,
@@ -181,11 +181,12 @@ def _apply(connection: Connection, command: Apply, sent: Origin) -> CommandResul
         _claim_after_wishes(connection, name)  # in one order, so that two that lock the same wait for each other
     done_of, statuses = [], list[DeploymentLifecycleStatus]()
     for document in command.documents:
-        found = parts(document, stored_of(connection, document), command)
+        stored = stored_of(connection, document)
+        found, said = parts(document, stored, command), notes(document, stored, command)
         refuse_beyond(sent.role, found)
         commands = [part.command for part in found]
         done = [_carry_out(connection, each, _claim(connection, each, claim_named), sent) for each in commands]
-        done_of.append(told_of(document, found, [each.result for each in done]))
+        done_of.append({**told_of(document, found, [each.result for each in done]), "notes": said})
         statuses += [status for each in done for status in each.statuses]
     result: Result = {"documents": done_of}
     connection.execute(KEEP_ANSWER, answered(command, result))

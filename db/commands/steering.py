@@ -7,27 +7,31 @@ from typing import Any
 from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 
+from db.commands.entrances import bring_again
 from db.commands.locked import KEEP_ANSWER, answered, load_named
 from db.commands.policies import read_policy
 from db.commands.revisions import add_restarted, next_revision
 from db.commands.written import write_steered
 from db.cycle.claim import Claim
 from db.cycle.load import load_routes
+from db.cycle.rules import rules_of
 from db.freezes import frozen_now
 from db.locking.statuses import ACTIVE
 from db.outbox.delivery import write_events
 from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
 from db.views.past import ended_rollouts
 from db.views.routes import why_it_only_failed
+from domain.autoscaling.state import NO_AUTOSCALING
 from domain.commands.base import DeploymentCommand, StartingCommand
-from domain.commands.rollout import Abort, Pause, Undo
+from domain.commands.deployment import Scale
+from domain.commands.rollout import Abort, Pause, Retry, Undo
 from domain.commands.rules import RULES
 from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
 from domain.revisions.secrets import SecretCheck
 from domain.steering.activation import ActivationRequest, restarted_revision
-from domain.steering.past import way_back
+from domain.steering.past import size_back, way_back
 from domain.steering.sizes import size_again
 from domain.steering.steered import Asking, Steered
 from domain.words.errors import RevisionNotFoundError
@@ -62,6 +66,9 @@ def steer(
     case = case_of(connection, claim, command, asked)
     steered = case.steered()
     rollout = steered.deployment.rollout
+    if isinstance(command, Scale):
+        rules = rules_of(connection, [case.deployment.id]).get(case.deployment.id, NO_AUTOSCALING).rules
+        steered = steered.with_details(**({"rules": [str(rule) for rule in rules]} if rules else {}))
     result = {
         "deployment": command.deployment,
         "rollout_id": str(rollout.id) if rollout else None,
@@ -73,6 +80,8 @@ def steer(
         connection.execute(KEEP_ANSWER, answered(command, result))
     else:
         write_steered(connection, case.deployment, steered, command, case.asking, result)
+        if isinstance(command, Undo | Retry) and rollout is not None and rollout.id == case.asking.rollout_id:
+            bring_again(connection, case.deployment, rollout)
         if case.is_heard:
             write_events(connection, told_by_command(case.deployment, steered, case.asking, command.actor))
     return result, steered.deployment.status
@@ -149,11 +158,12 @@ class StoredCase:
 
         Raises RevisionNotFoundError, and what `domain.steering.past.way_back` raises.
         """
+        ended = ended_rollouts(self.connection, self.deployment.id)
         if self.command.revision is not None:
-            return self._back_to(self.command.revision)
+            return self._back_to(self.command.revision, size_back(self.deployment, self.command.revision, ended))
         if self.deployment.rollout is not None:
             return None
-        back = way_back(self.deployment, ended_rollouts(self.connection, self.deployment.id), self.asking.at)
+        back = way_back(self.deployment, ended, self.asking.at)
         return self._back_to(back.revision.name, back.desired)
 
     def same_again(self) -> ActivationRequest:

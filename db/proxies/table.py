@@ -27,6 +27,7 @@ from domain.traffic.published import (
     TrafficSnapshot,
     known_rules,
 )
+from domain.traffic.release import in_force, known_release
 from domain.traffic.tls import replica_tls
 
 _KINDS = {kind.value: kind for kind in EntranceKind}
@@ -54,12 +55,13 @@ _MARKS = f"""
 
 _DEPLOYMENTS = f"""
     SELECT d.id, d.name, d.request_timeout_seconds, d.hedge_after_seconds, d.preview, d.idle_timeout_seconds,
-           d.protocol, d.maintenance, {AUTHORITIES}, d.rules
-      FROM deployments d WHERE d.id = ANY(%s)
+           d.protocol, d.maintenance, {AUTHORITIES}, d.rules, o.traffic
+      FROM deployments d LEFT JOIN rollouts o ON o.id = d.rollout_id WHERE d.id = ANY(%s)
 """
 
 _ENTRANCES = """
-    SELECT deployment_id, kind, value, strip_prefix FROM entrances WHERE deployment_id = ANY(%s) ORDER BY kind, value
+    SELECT deployment_id, kind, value, strip_prefix FROM entrances WHERE deployment_id = ANY(%s) AND NOT reserved
+     ORDER BY kind, value
 """
 
 _ROUTES = f"""
@@ -136,20 +138,26 @@ def _read(
             routes[key].append(route)
         else:
             faults[key].append(route)
-    secured = secured_of(cursor, [key for key, *_, together in deployments if "tls" in together])
-    for key, name, timeout, hedge, preview, idle, protocol, maintenance, ca, together in deployments:
+    secured = secured_of(cursor, [key for key, *_, together, release in deployments if _says_tls(together, release)])
+    for key, name, timeout, hedge, preview, idle, protocol, maintenance, ca, together, release in deployments:
         rules = known_rules(timeout, hedge, idle, protocol, together, preview=preview)
+        before = (tuple(entrances[key]), rules)
+        reached, rules = in_force(before, known_release(release), routes[key], canaries.get(key))
         deployment = DeploymentInTraffic(
             name,
-            tuple(entrances[key]),
+            reached,
             rules,
             tuple(routes[key]),
             canaries.get(key),
-            secured.get(key),
+            secured.get(key) if rules.tls else None,
             known_maintenance(maintenance),
             replica_tls(name, rules.upstream_tls, ca),
         )
         yield key, deployment, tuple(faults[key])
+
+
+def _says_tls(together: Mapping[str, Any], release: Mapping[str, Any] | None) -> bool:
+    return "tls" in together or (release is not None and "tls" in release["rules"])
 
 
 def _route_row(deployment_id: UUID, status: str, traffic: str, **fields: Any) -> tuple[UUID, RouteInTraffic | str]:  # noqa: ANN401

@@ -104,6 +104,8 @@ class AppliedDocument(Answer):
     """What the commands answered that did it, in their order."""
     rollout_id: str | None
     """The id of the rollout that began, or goes on with another size."""
+    notes: tuple[str, ...] = ()
+    """What of the document does not take hold, and why, in sentences."""
 
 
 class Applied(Answer):
@@ -138,6 +140,8 @@ class Scaled(SteeredAnswer):
     """How many were wanted before."""
     to: int | None = None
     """How many are wanted."""
+    rules: tuple[str, ...] = ()
+    """The autoscaling rules, which may change it again."""
 
 
 class RouteReported(Answer):

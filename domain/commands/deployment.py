@@ -86,6 +86,9 @@ class SetTraffic(DeploymentCommand, TrafficSettings):
     answer = TrafficSet
     door = Door("PUT", f"{DEPLOYMENT}/traffic", Role.ADMIN, {"hosts": ["web.example.com"]}, label="Reached at …")
 
+    with_rollout: bool = False
+    """The settings come with the rollout under way: they hold as soon as callers meet its revision, and go with it."""
+
 
 class SetMaintenance(DeploymentCommand):
     """Have proxies answer callers by 503 themselves, or no longer. Previews are still reached, and rollouts go on."""

@@ -103,6 +103,12 @@ def way_back(deployment: Deployment, ended: Sequence[EndedRollout], now: datetim
     return WayBack(good[-1], _size_before(deployment, ended[-1]))
 
 
+def size_back(deployment: Deployment, revision: str, ended: Sequence[EndedRollout]) -> int | None:
+    """Return the size to take back with an undo to a named revision at rest: the last rollout has left that one."""
+    is_back = deployment.rollout is None and bool(ended) and ended[-1].from_revision.name == revision
+    return _size_before(deployment, ended[-1]) if is_back else None
+
+
 def _ran(ended: Sequence[EndedRollout]) -> tuple[list[KnownRevision], set[UUID]]:
     """Return what ran, each on top of what an undo would lead to; and the revisions rolled back last."""
     stack: list[KnownRevision] = []

@@ -25,6 +25,8 @@ class AbstractDeploymentStrategy(TwoSided[SpecT], ABC):
     spec_model: ClassVar[type[StrategySpec]]
     promotion: ClassVar[str | None] = None
     """What a person's `promote` comes to, in words; None where it means nothing."""
+    exchange: ClassVar[str] = "from the first new replica on"
+    """From when on callers may meet the new revision, and the traffic settings that come with it hold."""
     weighs: ClassVar[bool] = False
     """Whether its new revision gets a share of the requests by weight, stage by stage."""
 

@@ -63,6 +63,7 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
 
     spec_model: ClassVar[type[StrategySpec]] = BlueGreenSpec
     promotion: ClassVar[str | None] = "promoted as soon as green is healthy"
+    exchange: ClassVar[str] = "with the promotion"
 
     def budget(self, spec: BlueGreenSpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (whatever the spec)
         """Blue and green may both be whole. Blue's size serves until the promotion, which may leave a smaller green."""

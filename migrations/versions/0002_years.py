@@ -19,6 +19,11 @@ def _floor_before() -> str:
 
 
 _UNDO: tuple[str, ...] = (
+    "DROP TRIGGER rollout_settles_traffic ON rollouts",
+    "DROP FUNCTION rollout_settles_traffic",
+    "DELETE FROM entrances WHERE reserved",
+    "ALTER TABLE entrances DROP COLUMN reserved",
+    "ALTER TABLE rollouts DROP COLUMN traffic, DROP COLUMN traffic_before",
     "DROP TABLE request_sums",
     "DROP TABLE requests",
     _floor_before(),  # before the columns that the newer one reads

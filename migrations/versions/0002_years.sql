@@ -137,6 +137,39 @@ ALTER TABLE routes DROP CONSTRAINT routes_deployment_id_fkey;
 ALTER TABLE rollouts ADD COLUMN is_undo boolean DEFAULT false NOT NULL, ADD COLUMN last_failure text,
     ADD COLUMN in_use boolean DEFAULT false NOT NULL,
     ADD COLUMN unanswered integer DEFAULT 0 CONSTRAINT rollouts_unanswered_check CHECK (unanswered >= 0);
+-- The settings that come with a rollout, and those of before, as domain/traffic/release.py has them; none: it brings none.
+ALTER TABLE rollouts ADD COLUMN traffic jsonb, ADD COLUMN traffic_before jsonb;
+-- reserved: for the rollout under way, whose settings name it; proxies know it from the exchange on
+ALTER TABLE entrances ADD COLUMN reserved boolean DEFAULT false NOT NULL;
+
+-- Whoever ends a rollout, of any release: completed, its settings become the deployment's; otherwise they go with it.
+CREATE FUNCTION rollout_settles_traffic() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    settings jsonb := CASE WHEN NEW.outcome = 'completed' THEN NEW.traffic ELSE NEW.traffic_before END;
+BEGIN
+    IF NEW.outcome = 'completed' THEN
+        UPDATE deployments
+           SET request_timeout_seconds = (settings ->> 'request_timeout_seconds')::double precision,
+               hedge_after_seconds = (settings ->> 'hedge_after_seconds')::double precision,
+               idle_timeout_seconds = (settings ->> 'idle_timeout_seconds')::double precision,
+               preview = (settings ->> 'preview')::boolean, protocol = settings ->> 'protocol', rules = settings -> 'rules'
+         WHERE id = NEW.deployment_id;
+        DELETE FROM entrances WHERE deployment_id = NEW.deployment_id
+           AND (kind, value) NOT IN (SELECT e ->> 0, e ->> 1 FROM jsonb_array_elements(settings -> 'entrances') e);
+        UPDATE entrances n SET reserved = false, strip_prefix = (e ->> 2)::boolean
+          FROM jsonb_array_elements(settings -> 'entrances') e
+         WHERE n.deployment_id = NEW.deployment_id AND n.kind = e ->> 0 AND n.value = e ->> 1;
+    ELSE
+        DELETE FROM entrances WHERE deployment_id = NEW.deployment_id AND reserved;
+    END IF;
+    UPDATE certificates SET is_wanted = false WHERE deployment_id = NEW.deployment_id
+       AND (kind, name) NOT IN (SELECT c ->> 0, c ->> 1 FROM jsonb_array_elements(settings -> 'certificates') c);
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER rollout_settles_traffic AFTER UPDATE OF outcome ON rollouts
+    FOR EACH ROW WHEN (OLD.outcome IS NULL AND NEW.outcome IS NOT NULL AND NEW.traffic IS NOT NULL)
+    EXECUTE FUNCTION rollout_settles_traffic();
 -- is_sealed: its receipt was made, and it is counted
 ALTER TABLE rollouts ADD COLUMN is_sealed boolean DEFAULT false NOT NULL;
 CREATE INDEX rollouts_unsealed_idx ON rollouts (ended_at, id) WHERE outcome IS NOT NULL AND NOT is_sealed;

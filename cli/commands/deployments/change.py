@@ -56,7 +56,8 @@ def _restarted(result: Result) -> str:
 def _scaled(result: Result) -> str:
     if result["from"] == result["to"]:
         return f"{result['deployment']} has {result['to']} replicas wanted already"
-    return f"{result['deployment']} scaled from {result['from']} to {result['to']} replicas"
+    rules = "".join(f"\nits autoscaling rule may change that: {rule}" for rule in result.get("rules", ()))
+    return f"{result['deployment']} scaled from {result['from']} to {result['to']} replicas{rules}"
 
 
 def _already(result: Result) -> str:

@@ -8,12 +8,14 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from db.cycle.rules import rules_of
 from db.views.deployment_view import DeploymentView
 from db.views.deployments import existing_deployments
 from db.views.fleet.entrances import owners_of, reached_at
 from db.views.timeline import revision_named
+from domain.autoscaling.state import NO_AUTOSCALING
 from domain.commands.apply.document import Apply, Document
-from domain.commands.apply.parts import parts
+from domain.commands.apply.parts import notes, parts
 from domain.commands.apply.stored import Stored, StoredDeployment, StoredRevision
 from domain.model.policy import DeploymentPolicy
 from domain.revisions.changed import is_restart
@@ -23,16 +25,21 @@ from domain.revisions.stored import stored_spec
 from domain.strategies import stored_policy
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.published import Entrance, EntranceKind, RequestRules
+from domain.traffic.release import known_release
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentDifference:
-    """One document: what is stored of the fields that it mentions, what it asks for, and what applying it would do."""
+    """One document: what is stored of the fields that it mentions, what it asks for, and what applying it would do.
+
+    `notes`: what of it would not take hold, and why.
+    """
 
     deployment: str
     stored: dict[str, Any]
     wanted: dict[str, Any]
     would: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def differences(connection: Connection[Any], apply: Apply, *, with_values: bool = False) -> list[DocumentDifference]:
@@ -51,7 +58,7 @@ def _difference(
     runs = _running(connection, document, stored) if document.activate and apply.activate else stored.revision
     before, after = _stored(document, stored, runs), _wanted(document)
     _mask(before, after, with_values=with_values)
-    return DocumentDifference(document.deployment, before, after, would)
+    return DocumentDifference(document.deployment, before, after, would, notes(document, stored, apply))
 
 
 def _running(connection: Connection[Any], document: Document, stored: Stored) -> StoredRevision | None:
@@ -150,9 +157,11 @@ def stored_revision(connection: Connection, deployment_id: UUID, name: str) -> S
 
 def _stored_of(connection: Connection, view: DeploymentView) -> StoredDeployment:
     policy = stored_policy(view.policy) if view.policy else None
-    reached = reached_at(connection, view.id)
     names = (view.current_revision, view.deploying_revision)
-    return StoredDeployment(view.snapshot, policy, *names, (reached.entrances, reached.rules), view.failed_starts)
+    row = connection.execute("SELECT traffic FROM rollouts WHERE id = %s", (view.rollout_id,)).fetchone()
+    rules = rules_of(connection, [view.id]).get(view.id, NO_AUTOSCALING).rules
+    reached, brought = reached_at(connection, view.id).reached, known_release(row[0]) if row else None
+    return StoredDeployment(view.snapshot, policy, *names, reached, view.failed_starts, brought, rules)
 
 
 def _is_restarted(connection: Connection, view: DeploymentView, revision: StoredRevision | None) -> bool:

@@ -11,11 +11,12 @@ from db.certificates.wanted import CertificateView, certificates_of
 from db.locking.rows import columns
 from domain.traffic.entrances import in_order
 from domain.traffic.published import Entrance, EntranceKind, RequestRules, known_rules
+from domain.traffic.release import Reached
 
 _REACHED = """
     SELECT d.request_timeout_seconds, d.hedge_after_seconds, d.preview, d.idle_timeout_seconds, d.protocol, d.rules,
            n.kind, n.value, n.strip_prefix
-      FROM deployments d LEFT JOIN entrances n ON n.deployment_id = d.id
+      FROM deployments d LEFT JOIN entrances n ON n.deployment_id = d.id AND NOT n.reserved
      WHERE d.id = %s
 """
 
@@ -42,6 +43,11 @@ class ReachedView:
     entrances: tuple[Entrance, ...]
     rules: RequestRules
     certificates: tuple[CertificateView, ...] = ()
+
+    @property
+    def reached(self) -> Reached:
+        """The entrances with the rules."""
+        return self.entrances, self.rules
 
     @property
     def hosts(self) -> list[str]:

@@ -7,17 +7,20 @@ from typing import Any
 from uuid import UUID
 
 from domain.commands.apply.document import Apply, Document
-from domain.commands.apply.stored import Stored, StoredDeployment, StoredRevision
+from domain.commands.apply.stored import Stored, StoredRevision
 from domain.commands.base import Command
 from domain.commands.deployment import AddRevision, CreateDeployment, Scale, SetPolicy, SetTraffic
 from domain.commands.messages import parse_command
 from domain.commands.rollout import ActivateRevision, Retry
+from domain.cycle.evaluator import EVALUATOR
 from domain.installation.tokens import NotAllowedError, Role
+from domain.model.policy import DeploymentPolicy
 from domain.model.states import Lifecycle
 from domain.revisions.revision import RevisionExistsError
 from domain.revisions.stored import StoredSpec, stored_spec, with_values_of
 from domain.steering.activation import Activation, ActivationRequest, decide_activation
 from domain.traffic.entrances import EntranceTakenError
+from domain.traffic.release import Reached
 from domain.traffic.worded import entrances_in_words
 from domain.words.errors import WrongStateError
 from domain.words.numbers import number_of
@@ -32,6 +35,8 @@ class Part:
 
 
 _NOT_STORED_YET = UUID(int=0)
+_ROLLOUT = frozenset({Activation.BEGUN, Activation.SUPERSEDED, Activation.RESUMED})
+"""What leads to a rollout under way, which brings size and traffic of its revision and takes them back with itself."""
 _Parts = Callable[[Document, Stored, Apply], Iterator[Part]]
 
 
@@ -43,7 +48,16 @@ def parts(document: Document, stored: Stored, apply: Apply) -> list[Part]:
     if stored.deployment and stored.deployment.snapshot.status.lifecycle is Lifecycle.DESTROYING:
         message = f"{document.deployment} is being destroyed; apply again when 'rollway status' no longer lists it"
         raise WrongStateError(message, deployment=document.deployment, state=Lifecycle.DESTROYING)
-    kinds: tuple[_Parts, ...] = (_create, _set_policy, _scale, _set_traffic, _add_revision, _activate, _try_again)
+    kinds: tuple[_Parts, ...] = (
+        _create,
+        _set_policy,
+        _scale,
+        _set_traffic,
+        _add_revision,
+        _activate,
+        _bring_traffic,
+        _try_again,
+    )
     document = _with_stored_values(document, stored.revision)
     return [part for kind in kinds for part in kind(document, stored, apply)]
 
@@ -57,8 +71,21 @@ def refuse_beyond(role: Role, found: Sequence[Part]) -> None:
             raise NotAllowedError(message, needed=needed, role=role)
 
 
+def notes(document: Document, stored: Stored, apply: Apply) -> tuple[str, ...]:
+    """What of the document does not take hold, and why."""
+    known = stored.deployment
+    if known is None:
+        return ()
+    if _only_registers(document, stored, apply) and (document.replicas is not None or document.wanted_traffic):
+        return (f"replicas and traffic come with {document.revision_name}: apply the file when that is to run",)
+    size = known.snapshot.desired_replicas
+    if known.rules and document.replicas not in (None, size):
+        return (f"replicas: {document.replicas} is for a new deployment; rules set the size, {size} now",)
+    return ()
+
+
 def told_of(document: Document, done: Sequence[Part], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Tell what became of the document, as an `AppliedDocument`."""
+    """Tell what became of the document, as an `AppliedDocument` without its notes."""
     rollout_id = next((result["rollout_id"] for result in results if result.get("rollout_id")), None)
     sentences = [part.sentence for part in done]
     return {"deployment": document.deployment, "done": sentences, "results": list(results), "rollout_id": rollout_id}
@@ -94,13 +121,38 @@ def _set_policy(document: Document, stored: Stored, apply: Apply) -> Iterator[Pa
 
 
 def _scale(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
-    before = stored.deployment.snapshot.desired_replicas if stored.deployment else document.replicas
-    if document.replicas not in (None, before):
-        sentence = f"scaled from {before} to {document.replicas} replicas"
-        yield _part(apply, Scale, document, sentence, desired_replicas=document.replicas)
+    """Yield a size that comes with no rollout: one that does is part of the activation."""
+    size, known = _another_size(document, stored), stored.deployment
+    if known is None or size is None or _rollout(document, stored, apply) or _only_registers(document, stored, apply):
+        return
+    sentence = f"scaled from {known.snapshot.desired_replicas} to {size} replicas"
+    yield _part(apply, Scale, document, sentence, desired_replicas=size)
+
+
+def _another_size(document: Document, stored: Stored) -> int | None:
+    """Return the size that the document brings; None where it brings none, or where rules set the size."""
+    known = stored.deployment
+    if known is None or known.rules or document.replicas in (None, known.snapshot.desired_replicas):
+        return None
+    return document.replicas
 
 
 def _set_traffic(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+    """Yield settings that come with no rollout."""
+    if not _rollout(document, stored, apply) and not _only_registers(document, stored, apply):
+        yield from _traffic(document, stored, apply, stored.deployment.reached if stored.deployment else None)
+
+
+def _bring_traffic(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+    """Yield settings that come with the rollout that the document begins, or goes on with."""
+    known = stored.deployment
+    if known is not None and (rollout := _rollout(document, stored, apply)):
+        reached = (rollout is Activation.RESUMED and known.brought) or known.reached
+        yield from _traffic(document, stored, apply, reached)
+
+
+def _traffic(document: Document, stored: Stored, apply: Apply, reached: Reached | None) -> Iterator[Part]:
+    """Yield the settings of the document where they differ from `reached`."""
     wanted = document.wanted_traffic
     if wanted is None:
         return
@@ -108,9 +160,35 @@ def _set_traffic(document: Document, stored: Stored, apply: Apply) -> Iterator[P
         if not wanted.is_default:
             raise EntranceTakenError.by(owner, document.deployment, entrance.kind, entrance.value)
     free = tuple(entrance for entrance in wanted.entrances_of(document.deployment) if entrance not in stored.owners)
-    if stored.deployment is None or stored.deployment.reached != (free, wanted.rules):
-        sentence = f"reached as {entrances_in_words(free, wanted.rules)}"
-        yield _part(apply, SetTraffic, document, sentence, **wanted.model_dump(mode="json"))
+    if reached == (free, wanted.rules):
+        return
+    with_rollout = _rollout(document, stored, apply) is not None
+    sentence = f"reached as {entrances_in_words(free, wanted.rules)}"
+    if with_rollout:
+        sentence = f"{_exchange(document, stored)} {sentence}"
+    settings = wanted.model_dump(mode="json") | ({"with_rollout": True} if with_rollout else {})
+    yield _part(apply, SetTraffic, document, sentence, **settings)
+
+
+def _exchange(document: Document, stored: Stored) -> str:
+    """Say from when on the settings of the new revision hold."""
+    policy = _policy(document, stored)
+    return EVALUATOR.strategy_of(policy).exchange if policy else ""
+
+
+def _only_registers(document: Document, stored: Stored, apply: Apply) -> bool:
+    """Whether the document is about a revision that is not to run yet: what comes with it waits for its activation."""
+    known = stored.deployment
+    if document.revision is None or (document.activate and apply.activate) or known is None:
+        return False
+    return document.revision_name not in (known.current, known.deploying)
+
+
+def _rollout(document: Document, stored: Stored, apply: Apply) -> Activation | None:
+    """The activation that begins a rollout to the revision, or goes on with one; None where it does neither."""
+    activation = _activation(document, stored, apply)
+    is_back = stored.deployment is not None and stored.deployment.current == document.revision_name
+    return activation if activation in _ROLLOUT and not is_back else None
 
 
 def _add_revision(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
@@ -126,15 +204,27 @@ def _add_revision(document: Document, stored: Stored, apply: Apply) -> Iterator[
 
 
 def _activate(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
-    name = document.revision_name
-    if not (name and document.activate and apply.activate) or stored.is_restarted:
-        return
-    sentence = f"revision {name} activated"
-    if stored.deployment is not None:
-        sentence = _activation(document, name, stored.deployment, stored.revision, apply)
-    if sentence:
-        how = {"supersede": apply.supersede, "through_freeze": apply.through_freeze}
-        yield _part(apply, ActivateRevision, document, sentence, revision=name, **how)
+    activation, name, known = _activation(document, stored, apply), document.revision_name, stored.deployment
+    size = _another_size(document, stored) if activation in _ROLLOUT else None
+    match activation:
+        case None | Activation.ALREADY_ACTIVE | Activation.CONVERGING:
+            return
+        case Activation.RESUMED if size is None:
+            return
+        case Activation.FIRST if known and stored.revision and stored.revision.id == known.snapshot.current_revision_id:
+            return
+        case Activation.RESUMED:
+            sentence = f"rollout to {name} goes on"
+        case Activation.BEGUN if known:
+            sentence = f"rollout from {known.current} to {name} begun"
+        case Activation.SUPERSEDED if known:
+            sentence = f"rollout to {name} begun, leaving the one to {known.deploying}"
+        case _:
+            sentence = f"revision {name} activated"
+    how: dict[str, object] = {"supersede": apply.supersede, "through_freeze": apply.through_freeze}
+    if size is not None:
+        sentence, how = f"{sentence}, with {number_of(size, 'replica')}", {**how, "desired_replicas": size}
+    yield _part(apply, ActivateRevision, document, sentence, revision=name, **how)
 
 
 def _try_again(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
@@ -147,25 +237,24 @@ def _try_again(document: Document, stored: Stored, apply: Apply) -> Iterator[Par
         yield _part(apply, Retry, document, sentence, now=True)
 
 
-def _activation(
-    document: Document, name: str, deployment: StoredDeployment, revision: StoredRevision | None, apply: Apply
-) -> str:
-    """Say what an activation comes to; empty when there is nothing to do."""
-    wanted = ActivationRequest(
-        revision.id if revision else _NOT_STORED_YET,
-        name,
-        deployment.deploying,
-        document.parsed_policy if document.mentions_policy else deployment.policy,
-        apply.supersede,
-    )
-    match decide_activation(deployment.snapshot, wanted):
-        case Activation.ALREADY_ACTIVE | Activation.RESUMED | Activation.CONVERGING:
-            return ""
-        case Activation.FIRST if wanted.revision_id == deployment.snapshot.current_revision_id:
-            return ""
-        case Activation.BEGUN:
-            return f"rollout from {deployment.current} to {name} begun"
-        case Activation.SUPERSEDED:
-            return f"rollout to {name} begun, leaving the one to {deployment.deploying}"
-        case Activation.FIRST | Activation.MOVED:
-            return f"revision {name} activated"
+def _activation(document: Document, stored: Stored, apply: Apply) -> Activation | None:
+    """What activating the revision of the document comes to; None where that is not asked for.
+
+    Raises WrongStateError and DeploymentAlreadyInProgressError.
+    """
+    name, known, revision = document.revision_name, stored.deployment, stored.revision
+    if not (name and document.activate and apply.activate) or stored.is_restarted:
+        return None
+    if known is None:
+        return Activation.FIRST
+    revision_id, policy = revision.id if revision else _NOT_STORED_YET, _policy(document, stored)
+    wanted = ActivationRequest(revision_id, name, known.deploying, policy, apply.supersede)
+    return decide_activation(known.snapshot, wanted)
+
+
+def _policy(document: Document, stored: Stored) -> DeploymentPolicy | None:
+    """The policy by which a rollout of the document begins, or goes on."""
+    if document.mentions_policy or stored.deployment is None:
+        return document.parsed_policy
+    rollout = stored.deployment.snapshot.rollout
+    return stored.deployment.policy or (rollout.policy if rollout else None)

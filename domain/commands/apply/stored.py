@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from domain.autoscaling.rule import AutoscalingRule
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
-from domain.traffic.published import Entrance, RequestRules
+from domain.traffic.published import Entrance
+from domain.traffic.release import Reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +25,18 @@ class StoredRevision:
 class StoredDeployment:
     """The stored parts of a deployment beside its snapshot.
 
-    `current` and `deploying` are the names of its revisions. `reached`: by which entrances, with which rules.
-    `failed_starts`: so many in a row, and none has come up since.
+    `current` and `deploying` are the names of its revisions. `brought`: where its rollout leads callers, if that brings
+    settings. `failed_starts`: so many in a row, and none has come up since. `rules`: these set its size.
     """
 
     snapshot: Deployment
     policy: DeploymentPolicy | None
     current: str | None
     deploying: str | None
-    reached: tuple[tuple[Entrance, ...], RequestRules]
+    reached: Reached
     failed_starts: int = 0
+    brought: Reached | None = None
+    rules: tuple[AutoscalingRule, ...] = ()
 
     @property
     def is_held_back(self) -> bool:

@@ -81,6 +81,7 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
 
     spec_model: ClassVar[type[CanarySpec]] = CanarySpec
     promotion: ClassVar[str | None] = "goes on to the next weight as soon as its replicas are healthy"
+    exchange: ClassVar[str] = "with the first weight"
 
     def budget(self, spec: CanarySpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (one size for all)
         """That of a rolling update."""

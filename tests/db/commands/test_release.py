@@ -1,0 +1,254 @@
+"""A file is one release: its size and settings come with its revision, and leave with it."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from db.connection.engine import transaction
+from db.cycle.routes import StrategyApplyResult
+from db.proxies.table import read_traffic
+from db.replicas.routes import record_stopped
+from domain.traffic.entrances import EntranceTakenError
+from domain.traffic.published import DeploymentInTraffic
+from domain.words.errors import WrongStateError
+from tests.support.pictures.policies import BLUE_GREEN, CANARY
+from tests.support.rows.deployments import ROLLING, Made, ask, make_deployment, mark, read, snapshot, start_all, write
+from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
+
+RECREATE = {"strategy": "recreate", "spec": {}}
+OF_V1 = {"hosts": ["web.example.com"], "path_prefix": "/web/", "request_timeout_seconds": 30}
+OF_V2 = {"hosts": ["new.example.com"], "path_prefix": "/web/", "strip_prefix": False, "request_timeout_seconds": 5}
+ONE, BOTH, TWO = ["web.example.com"], ["new.example.com", "web.example.com"], ["new.example.com"]
+SWAPS_AT_ONCE = ("blue_green", "met")
+STRATEGIES = {"rolling_update": ROLLING, "recreate": RECREATE, "blue_green": BLUE_GREEN, "canary": CANARY}
+
+
+def file(revision: str, **more: object) -> dict[str, Any]:
+    return {"deployment": "web", "revision": {"name": revision, "command": "sleep 60"}, **more}
+
+
+def apply(engine: Engine, document: dict[str, Any], **how: object) -> list[str]:
+    (applied,) = ask(engine, "apply", documents=[document], **how).result["documents"]
+    return list(applied["done"])
+
+
+def table(engine: Engine) -> DeploymentInTraffic:
+    with transaction(engine) as connection:
+        return next(each for each in read_traffic(connection).deployments if each.name == "web")
+
+
+def hosts(engine: Engine) -> list[str]:
+    return [entrance.value for entrance in table(engine).entrances if entrance.kind == "host"]
+
+
+def reached(engine: Engine) -> tuple[object, ...]:
+    web = table(engine)
+    return web.entrances, web.rules, snapshot_size(engine)
+
+
+def snapshot_size(engine: Engine) -> int:
+    (row,) = read(engine, "SELECT desired_replicas FROM deployments WHERE name = 'web'")
+    return int(row["desired_replicas"])
+
+
+def make(engine: Engine, strategy: str) -> Made:
+    made = make_deployment(engine, "■■■", policy=STRATEGIES[strategy])
+    ask(engine, "set_traffic", deployment="web", **OF_V1)
+    return made
+
+
+def moved(engine: Engine, made: Made, until: str) -> None:
+    """Cycles, starts and promotions, until the rollout has come this far."""
+    coordinator = coordinator_without_redis(engine)
+    for _ in range(100):
+        if far(engine, made) == until:
+            return
+        write(
+            engine,
+            "UPDATE rollouts SET weight_known_at = clock_timestamp() - interval '1 hour' WHERE weight IS NOT NULL",
+        )
+        mark(engine, made.id)
+        status = snapshot(engine, made.id).status
+        if coordinator.process_chunk(handler_for(status)).applied != StrategyApplyResult():
+            continue
+        start_all(engine)
+        stopping = read(engine, "SELECT id FROM routes WHERE status = 'terminating' AND stopped_at IS NULL")
+        with transaction(engine) as connection:
+            record_stopped(connection, [row["id"] for row in stopping])
+        if read(engine, "SELECT FROM deployments WHERE waits_for = 'promote'"):
+            ask(engine, "promote", deployment="web")
+    raise AssertionError(far(engine, made))
+
+
+def far(engine: Engine, made: Made) -> str:
+    deployment = snapshot(engine, made.id)
+    if deployment.rollout is None:
+        return "ended"
+    canary, new = deployment.rollout.canary, deployment.deploying_revision_id
+    is_met = any(route.is_serving and route.revision_id == new for route in deployment.routes)
+    return "met" if is_met and (canary is None or canary.weight != 0) else "begun"
+
+
+def test_a_size_comes_with_the_revision_and_leaves_with_it(engine: Engine) -> None:
+    made = make_deployment(engine, "■■■■", n=4, policy=BLUE_GREEN)
+    done = apply(engine, file("v3", replicas=2))
+    assert done == ["revision v3 added", "rollout from v1 to v3 begun, with 2 replicas"]
+    run_until_quiet(coordinator_without_redis(engine))
+    serving = [route for route in snapshot(engine, made.id).routes if route.is_serving]
+    assert len(serving) == 4
+    ask(engine, "abort", deployment="web")
+    run_until_quiet(coordinator_without_redis(engine))
+    assert snapshot_size(engine) == 4
+
+
+def test_a_size_alone_holds_at_once(engine: Engine) -> None:
+    make_deployment(engine)
+    assert apply(engine, {"deployment": "web", "replicas": 5}) == ["scaled from 3 to 5 replicas"]
+
+
+def test_the_same_file_again_in_its_rollout_changes_nothing(engine: Engine) -> None:
+    make_deployment(engine)
+    release = file("v3", replicas=5, traffic=OF_V2)
+    assert apply(engine, release)[1:] == [
+        "rollout from v1 to v3 begun, with 5 replicas",
+        "from the first new replica on reached as new.example.com, /web/ (passed on), each request within 5 s",
+    ]
+    assert apply(engine, release) == []
+    assert apply(engine, {**release, "replicas": 6}) == ["rollout to v3 goes on, with 6 replicas"]
+    assert apply(engine, {**release, "replicas": 6, "traffic": OF_V1}) == [
+        "from the first new replica on reached as web.example.com, /web/, each request within 30 s"
+    ]
+
+
+def test_a_paused_rollout_gets_another_size_and_stays_paused(engine: Engine) -> None:
+    made = make_deployment(engine)
+    apply(engine, file("v3", replicas=5))
+    ask(engine, "pause", deployment="web")
+    apply(engine, file("v3", replicas=6))
+    assert snapshot(engine, made.id).paused_at is not None
+    ask(engine, "abort", deployment="web")
+    assert snapshot_size(engine) == 3
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_settings_hold_from_the_exchange_on_and_the_old_names_go_at_the_end(engine: Engine, strategy: str) -> None:
+    made = make(engine, strategy)
+    before = reached(engine)
+    apply(engine, file("v3", traffic=OF_V2))
+    assert reached(engine) == before
+    if strategy != "blue_green":  # the promotion is its end
+        moved(engine, made, "met")
+        assert (hosts(engine), table(engine).rules.timeout_seconds) == (BOTH, 5)
+    moved(engine, made, "ended")
+    assert (hosts(engine), table(engine).rules.timeout_seconds) == (TWO, 5)
+    assert apply(engine, file("v3", traffic=OF_V2)) == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "moment"),
+    [
+        (strategy, moment)
+        for strategy in STRATEGIES
+        for moment in ("begun", "met")
+        if (strategy, moment) != SWAPS_AT_ONCE
+    ],
+)
+def test_the_way_back_brings_back_what_was(engine: Engine, strategy: str, moment: str) -> None:
+    made = make(engine, strategy)
+    before = reached(engine)
+    apply(engine, file("v3", replicas=2, traffic=OF_V2))
+    moved(engine, made, moment)
+    ask(engine, "abort", deployment="web")
+    moved(engine, made, "ended")
+    assert reached(engine) == before
+    assert read(engine, "SELECT value FROM entrances WHERE reserved") == []
+
+
+@pytest.mark.parametrize("named", [{}, {"revision": "v1"}])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_an_undo_of_what_is_over_brings_back_what_was(engine: Engine, strategy: str, named: dict[str, str]) -> None:
+    made = make(engine, strategy)
+    before = reached(engine)
+    apply(engine, file("v3", replicas=2, traffic=OF_V2))
+    moved(engine, made, "ended")
+    after = reached(engine)
+    assert after != before
+    ask(engine, "undo", deployment="web", **named)
+    moved(engine, made, "ended")
+    assert reached(engine) == before
+
+
+def test_a_retry_brings_the_settings_again(engine: Engine) -> None:
+    made = make(engine, "rolling_update")
+    apply(engine, file("v3", replicas=2, traffic=OF_V2))
+    ask(engine, "abort", deployment="web")
+    moved(engine, made, "ended")
+    ask(engine, "retry", deployment="web")
+    moved(engine, made, "ended")
+    assert (hosts(engine), snapshot_size(engine)) == (TWO, 2)
+
+
+def test_what_somebody_has_set_since_stays(engine: Engine) -> None:
+    made = make(engine, "rolling_update")
+    apply(engine, file("v3", traffic=OF_V2))
+    moved(engine, made, "ended")
+    ask(engine, "set_traffic", deployment="web", hosts=["other.example.com"])
+    ask(engine, "undo", deployment="web")
+    moved(engine, made, "ended")
+    assert hosts(engine) == ["other.example.com"]
+
+
+def test_a_rollout_that_is_left_for_another_takes_its_settings_with_it(engine: Engine) -> None:
+    made = make(engine, "rolling_update")
+    apply(engine, file("v3", replicas=5, traffic=OF_V2))
+    moved(engine, made, "met")
+    apply(engine, file("v4"), supersede=True)
+    assert (hosts(engine), snapshot_size(engine)) == (ONE, 3)
+    moved(engine, made, "ended")
+    assert (hosts(engine), snapshot_size(engine)) == (ONE, 3)
+
+
+def test_a_name_that_a_rollout_brings_is_nobody_else_s_meanwhile(engine: Engine) -> None:
+    make(engine, "rolling_update")
+    make_deployment(engine, name="other")
+    apply(engine, file("v3", traffic=OF_V2))
+    with pytest.raises(EntranceTakenError, match=r"new\.example\.com is web's"):
+        ask(engine, "set_traffic", deployment="other", hosts=["new.example.com"])
+    ask(engine, "abort", deployment="web")
+    run_until_quiet(coordinator_without_redis(engine))
+    ask(engine, "set_traffic", deployment="other", hosts=["new.example.com"])
+
+
+def test_settings_by_hand_are_refused_while_a_rollout_brings_its_own_and_hold_at_once_on_the_way_back(
+    engine: Engine,
+) -> None:
+    made = make(engine, "rolling_update")
+    apply(engine, file("v3", traffic=OF_V2))
+    moved(engine, made, "met")
+    with pytest.raises(WrongStateError, match="the rollout of web to v3 brings settings of its own"):
+        ask(engine, "set_traffic", deployment="web", hosts=["by.example.com"])
+    ask(engine, "abort", deployment="web")
+    ask(engine, "set_traffic", deployment="web", hosts=["by.example.com"])
+    moved(engine, made, "ended")
+    assert hosts(engine) == ["by.example.com"]
+
+
+def test_a_revision_that_is_only_registered_brings_nothing_yet(engine: Engine) -> None:
+    make(engine, "rolling_update")
+    before = reached(engine)
+    assert apply(engine, file("v3", replicas=9, traffic=OF_V2, activate=False)) == ["revision v3 added"]
+    assert reached(engine) == before
+    (applied,) = ask(engine, "apply", documents=[file("v3", replicas=9, activate=False)]).result["documents"]
+    assert list(applied["notes"]) == ["replicas and traffic come with v3: apply the file when that is to run"]
+
+
+def test_where_rules_set_the_size_that_of_a_file_is_for_a_new_deployment_alone(engine: Engine) -> None:
+    make_deployment(engine, "■■■■■", n=5)
+    rule = {"metric": "load", "source": "pushed", "comparator": ">", "threshold": 1, "step": 1, "max_replicas": 5}
+    ask(engine, "set_autoscaling_rules", deployment="web", rules=[{**rule, "min_replicas": 3}])
+    (applied,) = ask(engine, "apply", documents=[file("v3", replicas=1)]).result["documents"]
+    assert applied["done"][1:] == ["rollout from v1 to v3 begun"]
+    assert list(applied["notes"]) == ["replicas: 1 is for a new deployment; rules set the size, 5 now"]
+    assert snapshot_size(engine) == 5
+    assert ask(engine, "scale", deployment="web", desired_replicas=4).result["rules"] == ["load > 1: +1 (3 to 5)"]
