@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
@@ -92,10 +93,11 @@ def template(postgres_server: EmbeddedServer) -> str:
 
 
 @pytest.fixture(scope="session")
-def copies(postgres_server: EmbeddedServer, template: str) -> Copies:
+def copies(postgres_server: EmbeddedServer, template: str) -> Iterator[Copies]:
     from tests.support.rows.databases import Copies
 
-    return Copies(template, postgres_server)
+    with closing(Copies(template, postgres_server)) as made:
+        yield made
 
 
 @pytest.fixture

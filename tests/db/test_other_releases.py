@@ -23,6 +23,7 @@ from domain.installation.servers import UnfitServerError
 from domain.words.errors import UnreadableError
 from tests.support.faults.forwarder import forwarder
 from tests.support.pictures.pictures import NOW, V1
+from tests.support.rows.databases import CLEANER
 from tests.support.rows.deployments import ask, make_deployment, read, write
 from tests.support.stack.waiting import eventually
 
@@ -127,5 +128,8 @@ def test_a_postgres_that_is_too_old_is_refused_and_its_connection_closed(databas
         with pytest.raises(UnfitServerError, match="is 15; Rollway needs 17 or newer"):
             old.connect()
         old.dispose()
-    query = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    eventually(lambda: read(engine, query) == [], what="Postgres to have noticed")
+    query = """
+        SELECT FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> %s
+    """
+    eventually(lambda: read(engine, query, CLEANER) == [], what="Postgres to have noticed")

@@ -8,11 +8,15 @@ from typing import Any
 from sqlalchemy import Engine
 
 from tests.support.proxies import plain_http
+from tests.support.rows.databases import CLEANER
 from tests.support.rows.deployments import read
 from tests.support.stack.server_process import Process
 from tests.support.stack.waiting import eventually
 
-WAITING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'ClientRead'"
+WAITING = """
+    SELECT pid FROM pg_stat_activity
+     WHERE datname = current_database() AND wait_event = 'ClientRead' AND application_name <> %s
+"""
 """Those that wait for their client: one stopped at its work could hold a lock for which all others would wait."""
 
 
@@ -25,7 +29,7 @@ def test_a_silent_postgres_makes_the_table_stale_and_is_left_for_another_process
 
     def suspend() -> bool:
         """Those too that the server has begun since: with one of them it would go on unnoticed."""
-        for pid in {int(row["pid"]) for row in read(engine, WAITING)} - suspended:
+        for pid in {int(row["pid"]) for row in read(engine, WAITING, CLEANER)} - suspended:
             suspended.add(pid)
             _tell(pid, signal.SIGSTOP)
         return str(health()["status"]) == "stale"

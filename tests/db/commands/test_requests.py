@@ -13,7 +13,7 @@ from domain.commands.base import RequestIdReusedError, StaleVersionError
 from domain.revisions.revision import RevisionExistsError
 from domain.words.errors import DeploymentNotFoundError, RollwayError
 from tests.support.pictures.pictures import DESTROYED, DESTROYING
-from tests.support.rows.databases import engine_on
+from tests.support.rows.databases import CLEANER, engine_on
 from tests.support.rows.deployments import ROLLING, ask, make_deployment, snapshot, write
 from tests.support.rows.rows import everything, told, wait_until_blocked
 from tests.support.workers.payloads import ELSEWHERE
@@ -142,7 +142,8 @@ def test_a_lost_connection_is_not_seen_by_who_sends_a_command(engine: Engine, da
     with psycopg.connect(database) as other:
         ended = other.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> %s",
+            (CLEANER,),
         ).fetchall()
     assert ended
     assert ask(engine, "scale", deployment="web", desired_replicas=5).result["to"] == 5

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -24,6 +25,8 @@ _MOST_ROWS = 2_000
 """A database in which more were written is not emptied: what they leave behind makes the next test slower."""
 
 _LOOKS = 10
+CLEANER = "between tests"
+"""What pg_stat_activity calls the connection that empties a database."""
 
 _SCHEMA = """
     SELECT md5(string_agg(part, ' ' ORDER BY part)) FROM (
@@ -69,46 +72,67 @@ class Copies:
 
     def __init__(self, template: str, server: EmbeddedServer) -> None:
         self._template, self._server = template, server
-        self._free: list[str] = []
-        self._schemas: dict[str, str] = {}
+        self._free: list[_Copy] = []
 
     @contextmanager
     def lent(self, *, is_replayed: bool = True) -> Iterator[str]:
         """The URL of a database as the migrations leave it. In the end every rollout in it is replayed."""
-        name = self._free.pop() if self._free else self._made()
-        url = _database(self._server, name)
+        copy = self._free.pop() if self._free else _Copy(_copied(self._template, self._server), self._server)
         try:
-            yield url
-            if is_replayed and _has_steps(url):
-                replay(url)
+            yield copy.url
+            if is_replayed and copy.has_steps():
+                replay(copy.url)
         finally:
-            if self._is_as_before(name):
-                self._free.append(name)
+            if copy.is_emptied():
+                self._free.append(copy)
             else:
-                _drop(self._server, name)
+                copy.close()
+                _drop(self._server, copy.name)
 
-    def _made(self) -> str:
-        name = _copied(self._template, self._server)
-        with psycopg.connect(_database(self._server, name), autocommit=True) as connection:
-            self._schemas[name] = _schema(connection)
-        return name
-
-    def _is_as_before(self, name: str) -> bool:
-        """Empty it. False where somebody may still write in it, or its tables are not what they were."""
-        with psycopg.connect(_database(self._server, name), autocommit=True) as connection:
-            if _others(connection):
-                return False
-            connection.execute(_EMPTY)
-            gone = connection.execute("SELECT current_setting('tests.gone')::bigint").fetchone()
-            return gone is not None and gone[0] <= _MOST_ROWS and _schema(connection) == self._schemas[name]
+    def close(self) -> None:
+        """What is copied goes with the server."""
+        for copy in self._free:
+            copy.close()
 
 
-def _has_steps(url: str) -> bool:
-    with psycopg.connect(url, autocommit=True) as connection:
+class _Copy:
+    """A database, and a connection to it that has read the catalogue: a new one takes as long as all it does."""
+
+    def __init__(self, name: str, server: EmbeddedServer) -> None:
+        self.name, self.url = name, _database(server, name)
+        self._connection = self._connected()
+        self._schema = _schema(self._connection)
+
+    def has_steps(self) -> bool:
+        """Whether a decision is stored."""
         try:
-            return bool(connection.execute("SELECT FROM rollout_steps LIMIT 1").rowcount)
+            return bool(self._asked("SELECT FROM rollout_steps LIMIT 1").rowcount)
         except psycopg.errors.UndefinedTable:
             return False
+
+    def is_emptied(self) -> bool:
+        """Empty it. False where somebody may still write in it, or its tables are not what they were."""
+        self._asked("SELECT")
+        if _others(self._connection):
+            return False
+        self._connection.execute(_EMPTY)
+        gone = self._connection.execute("SELECT current_setting('tests.gone')::bigint").fetchone()
+        return gone is not None and gone[0] <= _MOST_ROWS and _schema(self._connection) == self._schema
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _asked(self, statement: LiteralString) -> psycopg.Cursor:
+        """Connected anew where the test has ended the connection, or the server."""
+        try:
+            return self._connection.execute(statement)
+        except psycopg.OperationalError:
+            self._connection.close()
+            self._connection = self._connected()
+            return self._connection.execute(statement)
+
+    def _connected(self) -> psycopg.Connection:
+        return psycopg.connect(self.url, autocommit=True, application_name=CLEANER)
 
 
 def migrated_template(server: EmbeddedServer) -> str:
