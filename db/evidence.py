@@ -93,4 +93,5 @@ def _told(canary: _Canary, control: UUID, interval: Interval) -> Evidence:
         copies=interval.copies,
         old_failed=interval.of.get(canary.from_revision_id, Answers()).failed,
         youngest_at=canary.youngest_at,
+        under_way=(interval.under_way.get(canary.to_revision_id, 0), interval.under_way.get(control, 0)),
     )

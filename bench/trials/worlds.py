@@ -43,12 +43,15 @@ def _alike(name: str, faults: Faults, **settings: Any) -> World:  # noqa: ANN401
     return World(name=name, new=faults, old=faults, ends="", **{"seconds": 75, **settings})
 
 
+_SLOW = Load(patience=60)
 ALIKE = (
     _alike("2 % of GETs reset, sent again", {"share": 0.02, "of": "get", "fault": "reset"}),
     _alike("replicas close what was idle for 50 ms", {"idle": 0.05}),
     _alike("2 % of GETs hang, hedged after 5 s", {"share": 0.02, "of": "get", "fault": "hang"}),
     _alike("GETs take exponentially long, mean 1.5 s", {"mean": 1.5}),
-    _alike("every GET takes 6 s", {"takes": 6}, load=Load(rate=10)),
+    _alike("every GET takes 2 s", {"takes": 2}, load=_SLOW),
+    _alike("every GET takes 6 s", {"takes": 6}, load=_SLOW),
+    _alike("every GET takes 20 s", {"takes": 20}, load=_SLOW, seconds=150),
     _alike("both answer 503 for 1 s", {}, away=(15, 1)),
     _alike("both answer 503 for 3 s", {}, away=(15, 3)),
     _alike("nothing befalls", {}),

@@ -26,7 +26,7 @@ _MEASURED = """
            (SELECT name FROM revisions WHERE id = o.from_revision_id) AS from_revision,
            coalesce(i.id, 0) AS last_id, coalesce(i.at, o.started_at) AS last_at,
            CASE WHEN o.back_reason IS NULL AND NOT o.is_undo THEN o.unanswered END AS unanswered,
-           (o.limits ->> 'unanswered')::int AS most_unanswered, o.in_use
+           (o.limits ->> 'unanswered')::int AS most_unanswered, o.in_use, o.weight IS NOT NULL AS has_weight
 """
 _LAST = "LEFT JOIN LATERAL (SELECT id, at FROM intervals WHERE rollout_id = o.id ORDER BY id DESC LIMIT 1) i ON true"
 
@@ -84,7 +84,7 @@ class DueRollout(NamedTuple):
 
     `last_id` and `last_at` are of its last interval; 0 and its start before the first. `unanswered`: as in `Rollout`;
     None where it is not asked for: what a person leads back goes back to nothing by itself. `most_unanswered`: its
-    limit. `in_use`: as in `Rollout`.
+    limit. `in_use`: as in `Rollout`. `has_weight`: it is a canary, whose share may still be none.
     """
 
     id: UUID
@@ -100,6 +100,7 @@ class DueRollout(NamedTuple):
     unanswered: int | None
     most_unanswered: int | None
     in_use: bool
+    has_weight: bool
 
 
 class LiveProxy(NamedTuple):

@@ -7,7 +7,7 @@ Everything is a sum of logarithms, in the order of the intervals, so that the sa
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from domain.model.canary import BothSides, EValue
 
@@ -21,7 +21,7 @@ class Counts:
     """The tally of one interval: how many requests each side got, and how many failures came.
 
     `shares`: the lowest and the highest share that the canary had of what was sent while these requests were; None says
-    that of this interval. `waiting`: how many are under way to the canary beyond its share.
+    that of this interval. `waiting`: what is under way to the canary beyond its share.
     `answered`: how many of the canary's ended; None says all.
     """
 
@@ -30,7 +30,7 @@ class Counts:
     control: int
     control_failed: int
     shares: tuple[float, float] | None = None
-    waiting: int = 0
+    waiting: float = 0.0
     answered: int | None = None
 
     @property
@@ -72,7 +72,8 @@ def harm(before: EValue, counts: Counts, worse_than: float) -> EValue:
     judged, but to leave.
     """
     _, highest = counts.lowest_and_highest
-    logs = _split(before.logs, highest, counts, worse_than, [worse_than * times for times in _HARM])
+    failed = (counts.canary_failed, counts.control_failed)
+    logs = _split(before.logs, highest, failed, worse_than, [worse_than * times for times in _HARM])
     return EValue(max(before.highest, _mean(logs)), logs)
 
 
@@ -85,23 +86,23 @@ def good_enough(before: EValue, counts: Counts, here: BothSides, worse_than: flo
     `here` has this interval.
     """
     lowest, _ = counts.lowest_and_highest
-    logs = _split(before.logs, lowest, counts, 2 * worse_than, _NO_WORSE)
-    under_way = replace(counts, canary_failed=counts.waiting, control_failed=0)
-    relative = _mean(_split(logs, lowest, under_way, 2 * worse_than, _NO_WORSE))
+    logs = _split(before.logs, lowest, (counts.canary_failed, counts.control_failed), 2 * worse_than, _NO_WORSE)
+    relative = _mean(_split(logs, lowest, (counts.waiting, 0), 2 * worse_than, _NO_WORSE))
     clean, lost = here.answered - here.canary_failed, here.canary_failed + counts.waiting
     absolute = _mean([_clean(clean, lost, rate * allowed, allowed) for rate in _GOOD])
     return EValue(max(before.highest, _mean((absolute, relative))), logs)
 
 
 def _split(
-    logs: tuple[float, ...], share: float, counts: Counts, boundary: float, ratios: Sequence[float]
+    logs: tuple[float, ...], share: float, failed: tuple[float, float], boundary: float, ratios: Sequence[float]
 ) -> tuple[float, ...]:
-    """The logarithms after one interval, in which the canary had this share."""
+    """The logarithms after one interval, in which the canary had this share; what failed is (canary's, control's)."""
     logs = logs or (0.0,) * len(ratios)
-    if not share or not (counts.canary_failed or counts.control_failed):
+    canary, control = failed
+    if not share or not (canary or control):
         return logs
     return tuple(
-        log + counts.canary_failed * for_canary + counts.control_failed * for_control
+        log + canary * for_canary + control * for_control
         for log, (for_canary, for_control) in zip(logs, _factors(share, boundary, ratios), strict=True)
     )
 
@@ -122,7 +123,7 @@ def _theta(share: float, ratio: float) -> float:
     return share * ratio / (share * ratio + 1 - share)
 
 
-def _clean(clean: int, failed: int, rate: float, allowed: float) -> float:
+def _clean(clean: int, failed: float, rate: float, allowed: float) -> float:
     if failed and not rate:
         return -math.inf
     return (failed * math.log(rate / allowed) if failed else 0.0) + clean * math.log((1 - rate) / (1 - allowed))

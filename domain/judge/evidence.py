@@ -1,6 +1,5 @@
 """Reads an interval: the answers of both sides, as failures, refusals or slow first bytes among what was sent."""
 
-import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from domain.judge.evalues import Counts
 from domain.judge.settings import Slow
+from domain.judge.under_way import surplus
 from domain.model.answers import FIRST_BYTE_MS
 from domain.model.canary import Evidence, Exposure
 
@@ -19,31 +19,36 @@ LEAST_FOR_A_SHARE = 40
 """Requests of the canary in a window that are enough; where none has them, all windows count."""
 WINDOWS = (1, 2, 4, 8, 16, 32, 64)
 """In so many of the last intervals, some seconds each at most, lies when a request was sent that fails now."""
-SURELY = 2
-"""What is under way to the canary may be so many standard deviations above its share by chance alone."""
 
 
 class Sent(NamedTuple):
-    """The lowest and the highest share of the canary in what was sent lately, and how many it owes beyond its share."""
+    """The lowest and highest share of the canary in what was sent lately, and its surplus of what is under way."""
 
     shares: tuple[float, float]
-    owed: int
+    surplus: float
 
 
 def exposed(before: Exposure, told: Evidence) -> Exposure:
     """Return what was sent and done until the end of this interval."""
     canary, control = told.canary, told.control
     now = Exposure(
-        (*before.recent[1 - WINDOWS[-1] :], (canary.begun, control.begun)),
-        before.canary + canary.begun,
-        before.canary_done + canary.done,
-        before.control + control.begun,
-        before.control_done + control.done,
-        before.dropped + control.failed - control.cut,
-        tuple(map(int.__add__, before.first_byte, control.first_byte)),
+        recent=(*before.recent[1 - WINDOWS[-1] :], (canary.begun, control.begun)),
+        seconds=(*before.seconds[1 - WINDOWS[-1] :], _seconds(before.at, told.at)),
+        first_at=before.first_at or told.at,
+        at=told.at,
+        under_way=told.under_way,
+        canary=before.canary + canary.begun,
+        control=before.control + control.begun,
+        control_done=before.control_done + control.done,
+        dropped=before.dropped + control.failed - control.cut,
+        first_byte=tuple(map(int.__add__, before.first_byte, control.first_byte)),
     )
-    owed = _owed(now)
-    return replace(now, owed=owed, owed_since=(before.owed_since or told.at) if owed else None)
+    more = surplus(now)
+    return replace(now, surplus=more, surplus_since=(before.surplus_since or told.at) if more else None)
+
+
+def _seconds(begin: datetime | None, end: datetime) -> float:
+    return round((end - begin).total_seconds(), 3) if begin and end > begin else 0.0
 
 
 def sent(exposure: Exposure) -> Sent:
@@ -53,7 +58,7 @@ def sent(exposure: Exposure) -> Sent:
     in those windows in which the canary got enough, for of few requests the highest share is a matter of luck. It is 0
     where one side got nothing.
     """
-    return Sent(_shares(exposure.recent[::-1]), exposure.owed)
+    return Sent(_shares(exposure.recent[::-1]), exposure.surplus)
 
 
 def _shares(newest_first: Sequence[tuple[int, int]]) -> tuple[float, float]:
@@ -65,26 +70,10 @@ def _shares(newest_first: Sequence[tuple[int, int]]) -> tuple[float, float]:
     return min(shares), max(shares)
 
 
-def _owed(exposure: Exposure) -> int:
-    """Count what is under way to the canary beyond what its share of all under way would surely be.
-
-    Both are known exactly: what was sent, less what ended. Where answers take as long on both sides, each that is under
-    way is the canary's with its share of what was sent. So in the mean it has r = share / (1 - share) times as many as
-    the control, and by chance a standard deviation of √(r · (1 + r) · those of the control) more or fewer. One lucky
-    look is enough to be found good, and what hangs must not hide behind it: so the fewest that are likely are taken
-    off, not the mean.
-    """
-    new, old = (sum(side) for side in zip(*exposure.recent, strict=True))
-    times = new / old if old else 0.0
-    expected = times * max(0, exposure.control - exposure.control_done)
-    surely = max(0.0, expected - SURELY * math.sqrt(expected * (1 + times)))
-    return max(0, math.ceil(exposure.canary - exposure.canary_done - surely))
-
-
 def failures(told: Evidence, sent: Sent) -> Counts:
     """The first tries that failed, of all requests that were sent: what is sent again is no better on either side."""
     new, old = told.canary, told.control
-    return Counts(new.begun, new.failed_first, old.begun, old.failed_first, sent.shares, sent.owed, new.done)
+    return Counts(new.begun, new.failed_first, old.begun, old.failed_first, sent.shares, sent.surplus, new.done)
 
 
 def refusals(told: Evidence, sent: Sent) -> Counts:
@@ -93,13 +82,13 @@ def refusals(told: Evidence, sent: Sent) -> Counts:
     A canary that is the same refuses no more often than it refuses or fails.
     """
     new, old = told.canary, told.control
-    return Counts(new.begun, new.refused, old.begun, old.refused + old.failed, sent.shares, sent.owed, new.done)
+    return Counts(new.begun, new.refused, old.begun, old.refused + old.failed, sent.shares, sent.surplus, new.done)
 
 
 def redirections(told: Evidence, sent: Sent) -> Counts:
     """The redirections, of all requests that were sent."""
     new, old = told.canary, told.control
-    return Counts(new.begun, new.redirected, old.begun, old.redirected, sent.shares, sent.owed, new.done)
+    return Counts(new.begun, new.redirected, old.begun, old.redirected, sent.shares, sent.surplus, new.done)
 
 
 def slow_ones(told: Evidence, sent: Sent, bucket: int | None, slow: Slow) -> Counts:
@@ -115,7 +104,7 @@ def slow_ones(told: Evidence, sent: Sent, bucket: int | None, slow: Slow) -> Cou
         return Counts(0, 0, 0, 0)
     canary, control = told.canary.first_byte, told.control.first_byte
     late = canary[first_slow(bucket, slow) :]
-    return Counts(sum(canary), sum(late), sum(control), sum(control[bucket + 1 :]), sent.shares, sent.owed)
+    return Counts(sum(canary), sum(late), sum(control), sum(control[bucket + 1 :]), sent.shares, sent.surplus)
 
 
 def percentile_of(before: Exposure, told: Evidence, began_at: datetime | None, slow: Slow) -> int | None:

@@ -23,16 +23,17 @@ def waited(sums: Sums, told: Evidence, bucket: int | None, highest_share: float,
 
         sent until then - come within T - ended without one
 
-    Those of the control are at most what it was sent and has not answered within q; what was under way before the first
-    interval is taken to be no more than what is under way now. Let each request that would be late
-    be a factor, θλ/θ0 or (1 - θλ)/(1 - θ0), in the order in which they are sent, with the highest share: that is the
-    supermartingale of `harm`. It grows with the late ones of the canary and falls with those of the control, so with
-    fewer of those and more of these it stays below, at each moment, whenever they come to be known.
+    Those of the control are at most what it was sent and has not answered within q, with what it had under way at the
+    first interval, and what had ended by then and was not told. Let each request that would be late be a factor,
+    θλ/θ0 or (1 - θλ)/(1 - θ0), in the order in which they are sent, with the highest share: that is the supermartingale
+    of `harm`. It grows with the late ones of the canary and falls with those of the control, so with fewer of those and
+    more of these it stays below, at each moment, whenever they come to be known.
     """
     before, exposure = sums.waiting, sums.exposure
     if before.bucket is None:
-        under_way = exposure.control - sum(exposure.first_byte) - exposure.dropped
-        return before if bucket is None else Waiting(bucket=bucket, owed=under_way)
+        untold = exposure.control_done - sum(exposure.first_byte) - exposure.dropped
+        owed = exposure.under_way[1] + max(0, untold)
+        return before if bucket is None else Waiting(bucket=bucket, owed=owed)
     late = first_slow(before.bucket, slow)
     if late > len(FIRST_BYTE_MS):
         return before

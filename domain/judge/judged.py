@@ -141,11 +141,11 @@ def _enough(settings: Judge, here: Sums, since: datetime, now: datetime) -> str:
 
 def _under_way(exposure: Exposure, now: datetime) -> Iterator[str]:
     """Say that more is under way to the canary than its share, where it is."""
-    if exposure.owed and exposure.owed_since is not None:
-        under_way, since = exposure.canary - exposure.canary_done, duration(now - exposure.owed_since)
+    if exposure.surplus and exposure.surplus_since is not None:
+        canary, since = exposure.under_way[0], duration(now - exposure.surplus_since)
         yield (
-            f"{under_way:,} under way to the canary, for {since} more than is surely its share: "
-            f"{exposure.owed:,} count as failed until they end"
+            f"{canary:,} under way to the canary, for {since} more than is surely its share: "
+            f"{math.ceil(exposure.surplus):,} count as failed until they end"
         )
 
 

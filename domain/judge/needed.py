@@ -31,12 +31,14 @@ def needed(settings: Judge) -> str:
 def still_needed(settings: Judge, sums: Sums, since: datetime, now: datetime) -> str:
     """Say how many answers more find it good, if all are well, and how long that takes at this rate; empty for none.
 
+    What is under way beyond its share is taken to stay so.
+
     about 240 answers more, if all are well, some 4 min at this rate
     """
     limit = limits_of(settings, had_copies=False).good
     more = max(
         (
-            _more(its, rules, limit)
+            _more(its, rules, limit, sums.exposure.surplus)
             for its, rules in (
                 (sums.failed, settings.errors),
                 (sums.refused, settings.refused),
@@ -58,10 +60,11 @@ def still_needed(settings: Judge, sums: Sums, since: datetime, now: datetime) ->
     )
 
 
-def _more(its: Compared, rules: _Rules, limit: float) -> int:
+def _more(its: Compared, rules: _Rules, limit: float, surplus: float = 0.0) -> int:
     def is_good(clean: int) -> bool:
         here = replace(its.here, canary=its.here.canary + clean, answered=its.here.answered + clean)
-        found = good_enough(its.good, Counts(clean, 0, 0, 0), here, times(rules.worse_than), part(rules.allowed))
+        counts = Counts(clean, 0, its.here.control, 0, waiting=surplus)
+        found = good_enough(its.good, counts, here, times(rules.worse_than), part(rules.allowed))
         return found.highest >= limit
 
     return _fewest(is_good)

@@ -1,7 +1,8 @@
 """The answers of revisions, as proxies count them, and what came in between two looks at their counters."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from operator import add, sub
 from typing import Self
@@ -103,13 +104,14 @@ NO_COPIES = Copies()
 class Counters:
     """The counters of one proxy since it began, `uptime` seconds ago, of each revision.
 
-    `refused`: requests that it answered itself, for there was no replica.
+    `refused`: requests that it answered itself, for there was no replica. `under_way`: requests, whenever they came.
     """
 
     uptime: int
     of: Mapping[UUID, Answers]
     refused: int = 0
     copies: Copies = NO_COPIES
+    under_way: Mapping[UUID, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,8 @@ class Interval:
 
     What a fresh baseline answered is counted for the old revision, and once more under the id of the rollout.
     `reporting`: the proxies that told what they counted, of those that are `live`: what the others did is not known.
-    `refused`: requests that proxies answered themselves, for there was no replica.
+    `refused`: requests that proxies answered themselves, for there was no replica. `under_way`: at its end, where a
+    canary has a weight.
     """
 
     id: int
@@ -129,6 +132,7 @@ class Interval:
     live: int
     refused: int = 0
     copies: Copies = NO_COPIES
+    under_way: Mapping[UUID, int] = field(default_factory=dict)
 
 
 def counted_since(before: Counters | None, now: Counters) -> Counters:
@@ -176,4 +180,5 @@ def next_interval(last: tuple[int, datetime], before: Mapping[str, Counters], lo
     of, refused = together(parts)
     seconds = max(0.0, (look.at - since).total_seconds())
     copies = sum((part.copies for part in parts), Copies())
-    return Interval(number + 1, look.at, seconds, of, len(parts), look.live, refused, copies)
+    under_way = sum((Counter(counters.under_way) for counters in look.counters.values()), Counter[UUID]())
+    return Interval(number + 1, look.at, seconds, of, len(parts), look.live, refused, copies, under_way)

@@ -13,6 +13,7 @@ class Evidence:
 
     `copies`: of requests, that the canary answered before its first weight. `old_failed`: of all that the old revision
     answered, whichever replicas of it are the control. `youngest_at`: when the youngest replica of the canary came up.
+    `under_way`: requests that the canary and the control have at `at`, whenever they were sent.
     """
 
     at: datetime
@@ -23,6 +24,7 @@ class Evidence:
     copies: Copies = NO_COPIES
     old_failed: int = 0
     youngest_at: datetime | None = None
+    under_way: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +58,25 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """The requests of each side, and how many are done. `recent`: sent to (canary, control) in the last intervals.
+    """The requests of each side. `recent`: sent to (canary, control) in the last intervals; `seconds`: of these.
 
-    `dropped`: of the control's, those that ended without a first byte. `first_byte`: the control's times. `owed`: so
-    many are under way to the canary beyond its share, which has not been none since `owed_since`.
+    `first_at` and `at`: the first look at them, and the last; `under_way`: to (canary, control) then. `control_done`,
+    `dropped`: of the control's, those that ended, and those that did without a first byte. `first_byte`: its times.
+    `surplus`: so many are under way to the canary beyond its share, which has not been none since `surplus_since`.
     """
 
     recent: tuple[tuple[int, int], ...] = ()
+    seconds: tuple[float, ...] = ()
+    first_at: datetime | None = None
+    at: datetime | None = None
+    under_way: tuple[int, int] = (0, 0)
     canary: int = 0
-    canary_done: int = 0
     control: int = 0
     control_done: int = 0
     dropped: int = 0
     first_byte: tuple[int, ...] = Answers().first_byte
-    owed: int = 0
-    owed_since: datetime | None = None
+    surplus: float = 0.0
+    surplus_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from traffic.envoy.under_way import clusters_page, is_alone, under_way
+from traffic.envoy.under_way import by_cluster, clusters_page, is_alone, under_way
 
 
 def test_what_is_under_way_is_told_by_deployment_and_address_a_canarys_in_both_of_its_clusters() -> None:
@@ -21,6 +21,7 @@ def test_what_is_under_way_is_told_by_deployment_and_address_a_canarys_in_both_o
     clusters.append({"name": "web", "host_statuses": [waiting]})
     body = json.dumps({"cluster_statuses": clusters}).encode()
     assert under_way(body) == {("web", "10.0.0.1", 8001): 6, ("web", "10.0.0.1", 8002): 0}
+    assert by_cluster(body) == {"web": 3, "web/canary": 3}
     assert clusters_page(["web", "a.b"]) == "/clusters?format=json&filter=%5E%28a%5C.b%7Cweb%29%28%2F.%2A%29%3F%24"
     assert clusters_page(map(str, range(501))) == "/clusters?format=json", "too many for a path"
     with pytest.raises(ValueError, match=r"."):

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from urllib.parse import urlencode
 
 from pydantic import BaseModel
@@ -65,13 +65,25 @@ def under_way(page: bytes) -> dict[tuple[str, str, int], int]:
     is no page of clusters.
     """
     found: Counter[tuple[str, str, int]] = Counter()
+    for name, where, busy in _each(page):
+        found[name.partition("/")[0], where.address, where.port_value] += busy
+    return found
+
+
+def by_cluster(page: bytes) -> dict[str, int]:
+    """The answers under way by cluster. Raises ValueError for what is no page of clusters."""
+    found: Counter[str] = Counter()
+    for name, _, busy in _each(page):
+        found[name] += busy
+    return found
+
+
+def _each(page: bytes) -> Iterator[tuple[str, _Socket, int]]:
     for cluster in _Clusters.model_validate_json(page).cluster_statuses:
         for host in cluster.host_statuses:
-            if (where := host.address.socket_address) is None:
-                continue
-            busy = sum(gauge.value for gauge in host.stats if gauge.name in _UNDER_WAY)
-            found[cluster.name.partition("/")[0], where.address, where.port_value] += busy
-    return found
+            if (where := host.address.socket_address) is not None:
+                busy = sum(gauge.value for gauge in host.stats if gauge.name in _UNDER_WAY)
+                yield cluster.name, where, busy
 
 
 def is_alone(page: bytes) -> bool:

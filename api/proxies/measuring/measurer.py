@@ -1,7 +1,7 @@
 """The measurer: asks each live proxy what it counts while a rollout or a drain is under way."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -19,7 +19,8 @@ from db.proxies.drains import note_drain_looks, routes_to_look_at
 from db.proxies.measured import DueRollout, LiveProxy, due_rollouts, live_proxies, note_told, record_look
 from domain.model.answers import Counters
 from traffic.envoy.counted import COUNTERS_PAGE, Counted, counted
-from traffic.envoy.under_way import ALONE_PAGE, clusters_page, is_alone, under_way
+from traffic.envoy.names import baseline_cluster, canary_cluster
+from traffic.envoy.under_way import ALONE_PAGE, by_cluster, clusters_page, is_alone, under_way
 
 EVERY_SECONDS = 0.9
 """Between two intervals of a rollout, at least."""
@@ -110,8 +111,11 @@ class Measurer:
             return
         told = await self._ask(proxies, work, COUNTERS_PAGE, counted)
         self._observed.proxies_reporting.set(len(told))
+        weighed = {rollout.deployment for rollout in work.rollouts if rollout.has_weight}
+        busy = await self._ask(proxies, work, clusters_page(weighed), by_cluster) if weighed else {}
         for rollout in work.rollouts:
-            counters = {node: _counters_of(rollout, page) for node, page in told.items()}
+            nodes = told.keys() & busy.keys() if rollout.has_weight else told.keys()
+            counters = {node: _counters_of(rollout, told[node], busy.get(node, {})) for node in nodes}
             write = partial(record_look, rollout=rollout, told=counters, live=len(work.proxies))
             await asyncio.to_thread(in_transaction, self._engine, write)
 
@@ -130,10 +134,12 @@ def _due(connection: Connection) -> _Work:
     return _Work(rollouts, frozenset(draining), live_proxies(connection) if rollouts or draining else [])
 
 
-def _counters_of(rollout: DueRollout, page: Counted) -> Counters:
+def _counters_of(rollout: DueRollout, page: Counted, busy: Mapping[str, int]) -> Counters:
     """The counters of both revisions, and of a fresh baseline, under its own id."""
-    old = rollout.from_revision_id
-    found = page.counters(rollout.deployment, (old, rollout.to_revision_id))
+    name, old, new = rollout.deployment, rollout.from_revision_id, rollout.to_revision_id
+    fresh = busy.get(baseline_cluster(name), 0)
+    under_way = {new: busy.get(canary_cluster(name), 0), old: busy.get(name, 0) + fresh, rollout.id: fresh}
+    found = replace(page.counters(name, (old, new)), under_way=under_way)
     if not rollout.has_baseline:
         return found
-    return replace(found, of={**found.of, rollout.id: page.of_baseline(rollout.deployment, old)})
+    return replace(found, of={**found.of, rollout.id: page.of_baseline(name, old)})

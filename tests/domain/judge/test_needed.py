@@ -1,5 +1,6 @@
 """How many answers a judge needs, as a plan says it: with so many it finds a canary good, and with one fewer not."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -49,6 +50,20 @@ def test_on_the_way_it_says_how_many_more_make_it_good_and_when(answers: int, mo
     left = duration(timedelta(seconds=40 * more / answers))
     assert said == (f"about {more} answers more, if all are well, some {left} at this rate" if more else "")
     assert found(rules, answers + more) is Found.GOOD
+
+
+def test_while_some_are_under_way_beyond_its_share_it_says_what_it_takes_with_them() -> None:
+    rules, at = Judge(), NOW + timedelta(seconds=40)
+    fine = Evidence(at, Answers(1_000, begun=1_000), Answers(9_000, begun=9_000), 1, 1)
+    waits = replace(fine, canary=Answers(1_000, begun=1_020), under_way=(20, 0))
+    (more,) = (
+        int(said.split()[1].replace(",", ""))
+        for said in [still_needed(rules, seen(NOTHING_SEEN, waits, rules, NOW), NOW, at)]
+    )
+    assert more > 2_000
+    for answers, found in ((more, Found.GOOD), (more - 1, Found.UNDECIDED)):
+        told = replace(waits, canary=Answers(1_000 + answers, begun=1_020 + answers))
+        assert judge(rules, seen(NOTHING_SEEN, told, rules, NOW), NOW, at).found is found
 
 
 @pytest.mark.parametrize("later", ["20%", "50ms"])

@@ -1,6 +1,7 @@
 """What a judge keeps of its evidence: it does not grow, and survives being stored after each interval."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -18,6 +19,8 @@ from tests.support.worlds.folding import folded
 
 JSON = TypeAdapter(Sums)
 Side = tuple[int, int, int, int]
+LATER = len(FIRST_BYTE_MS)
+"""The bucket of what took longer than any other."""
 
 
 def answers(begun: int, done: int, failed: int, first_byte: int) -> Answers:
@@ -55,35 +58,68 @@ def test_nothing_that_was_told_is_missing_or_counted_twice(sides: list[tuple[Sid
     assert [sums.failed.total.canary_failed, sums.failed.total.control_failed] == failed
 
 
-def under_way(of: Sequence[tuple[int, int, int, int]]) -> Exposure:
-    """What is told of (canary sent, done, control sent, done) each second."""
-    told = [
-        Evidence(NOW + timedelta(seconds=at), Answers(done, begun=sent), Answers(others_done, begun=others), 1, 1)
-        for at, (sent, done, others, others_done) in enumerate(of, start=1)
-    ]
+def under_way(of: Sequence[tuple[int, int, int, int]], at_first: int = 0, first_byte: int | None = None) -> Exposure:
+    """What is told of (canary sent, done, control sent, done) each second.
+
+    The control had so many under way `at_first`, and its answers took as long as this bucket says, if it is known.
+    """
+    canary, control, told = 0, at_first, []
+    for at, (sent, done, others, others_done) in enumerate(of, start=1):
+        canary, control = canary + sent - done, control + others - others_done
+        old = answers(others, others_done, 0, LATER + 1 if first_byte is None else first_byte)
+        seen = Evidence(NOW + timedelta(seconds=at), Answers(done, begun=sent), old, 1, 1)
+        told.append(replace(seen, under_way=(canary, control)))
     return folded(Judge(), told, NOW).exposure
 
 
 @pytest.mark.parametrize(
-    ("each_second", "owed"),
+    ("each_second", "surplus"),
     [
         ((10, 10, 90, 90), 0),
         ((10, 9, 90, 90), 20),  # nobody else waits
-        ((10, 9, 90, 81), 10),  # 20 of 200 are its share, of which 20 - 2 · √(20 · 1.1) = 10.6 are sure
+        ((10, 9, 90, 81), 9.43),  # 20 of 200 are its share, of which 20 - 2 · √(20 · 1.1) = 10.57 are sure
         ((10, 10, 90, 81), 0),
         ((10, 8, 0, 0), 40),  # no share is known
     ],
 )
-def test_what_is_under_way_beyond_the_canarys_share_is_owed(each_second: tuple[int, int, int, int], owed: int) -> None:
-    assert under_way([each_second] * 20).owed == owed
+def test_what_is_under_way_beyond_the_canarys_share_is_its_surplus(
+    each_second: tuple[int, int, int, int], surplus: float
+) -> None:
+    assert under_way([each_second] * 20).surplus == pytest.approx(surplus, abs=0.01)
 
 
-def test_since_when_it_is_owed_is_known_and_said() -> None:
-    assert under_way([(10, 9, 90, 90)] * 20).owed_since == NOW + timedelta(seconds=1)
+def test_what_was_under_way_before_the_first_look_is_so_on_the_side_of_the_control() -> None:
+    """Answers that take two seconds: 180 of the control were under way, and those of the canary began since."""
+    slow = FIRST_BYTE_MS.index(2000)
+    before, at_once = [(0, 0, 90, 90)] * 5, [(10, 0, 80, 90)] * 2
+    both = [(10, 10, 80, 80)] * 20
+    for seconds in (6, 7, 8, 27):
+        seen = under_way([*before, *at_once, *both][:seconds], at_first=180, first_byte=slow)
+        assert seen.surplus < 3, f"20 are under way to the canary from the second second on, {seconds - 5} s after it"
+    hangs = [(10, 9, 80, 80)] * 20
+    assert under_way([*before, *at_once, *hangs], at_first=180, first_byte=slow).surplus == pytest.approx(20, abs=4)
+
+
+def test_of_what_was_under_way_for_long_the_canary_has_none_yet() -> None:
+    """Half of the answers take 20 s. The canary is two seconds old: what it has under way now, it was sent just now."""
+    times = [0] * (len(FIRST_BYTE_MS) + 1)
+    times[FIRST_BYTE_MS.index(20_000)] = times[0] = 45
+    old = replace(Answers(90, begun=90), first_byte=tuple(times))
+    told = [Evidence(NOW + timedelta(seconds=at), Answers(), old, 1, 1, under_way=(0, 900)) for at in range(60)]
+    new = Answers(0, begun=10)
+    told += [
+        Evidence(NOW + timedelta(seconds=60 + at), new, old, 1, 1, under_way=(10 * at + 10, 900)) for at in range(2)
+    ]
+    assert folded(Judge(), told, NOW).exposure.surplus > 5, "half of the 20 should have been answered at once"
+
+
+def test_since_when_there_is_a_surplus_is_known_and_said() -> None:
+    assert under_way([(10, 9, 90, 90)] * 20).surplus_since == NOW + timedelta(seconds=1)
     fine, hangs = (10, 10, 90, 90), (10, 9, 90, 90)
-    assert under_way([hangs, (10, 11, 90, 90), fine, hangs, hangs]).owed_since == NOW + timedelta(seconds=4)
+    assert under_way([hangs, (10, 11, 90, 90), fine, hangs, hangs]).surplus_since == NOW + timedelta(seconds=4)
     told = [
-        Evidence(NOW + timedelta(seconds=at), Answers(9, begun=10), Answers(90, begun=90), 1, 1) for at in range(1, 7)
+        Evidence(NOW + timedelta(seconds=at), Answers(9, begun=10), Answers(90, begun=90), 1, 1, under_way=(at, 0))
+        for at in range(1, 7)
     ]
     found = judge(Judge(), folded(Judge(), told, NOW), NOW, NOW + timedelta(seconds=11))
     assert (

@@ -117,7 +117,12 @@ def twin(state: State, chance: Random) -> State:
 def _told(sums: Sums, ago: timedelta) -> Sums:
     waiting = replace(sums.waiting, pending=tuple((seen[0] + ago, *seen[1:]) for seen in sums.waiting.pending))
     at, since, began_at = (_moved(at, ago) for at in (sums.at, sums.since, sums.began_at))
-    exposure = replace(sums.exposure, owed_since=_moved(sums.exposure.owed_since, ago))
+    exposure = replace(
+        sums.exposure,
+        first_at=_moved(sums.exposure.first_at, ago),
+        at=_moved(sums.exposure.at, ago),
+        surplus_since=_moved(sums.exposure.surplus_since, ago),
+    )
     return replace(sums, waiting=waiting, at=at, since=since, began_at=began_at, exposure=exposure)
 
 

@@ -10,6 +10,8 @@ from domain.model.canary import Evidence
 
 SECONDS, A_SECOND, WEIGHT, BEFORE = 420, 50, 0.1, 60
 """The canary gets its weight after `BEFORE` seconds."""
+LONG_BEFORE = 120
+"""So many seconds before the first look the first request came: what was sent then is under way."""
 _BEGAN = datetime(2026, 3, 2, tzinfo=UTC)
 _BUCKETS = len(FIRST_BYTE_MS) + 1
 
@@ -50,10 +52,12 @@ class Stream:
 
     def evidence(self, until: int = SECONDS) -> list[Evidence]:
         """What proxies tell each second; the canary has its weight after a minute."""
-        new, old = (_told(self, side, until) for side in (self.is_canary, ~self.is_canary))
+        sides = (self.is_canary, ~self.is_canary)
+        new, old = (_told(self, side, until) for side in sides)
+        under_way = zip(*(_under_way(self, side, until) for side in sides), strict=True)
         return [
-            Evidence(_BEGAN + timedelta(seconds=at), its, others, 1, 1)
-            for at, (its, others) in enumerate(zip(new, old, strict=True), start=1)
+            Evidence(_BEGAN + timedelta(seconds=at), its, others, 1, 1, under_way=busy)
+            for at, (its, others, busy) in enumerate(zip(new, old, under_way, strict=True), start=1)
         ]
 
 
@@ -61,8 +65,8 @@ def stream(
     chance: np.random.Generator, canary: Side, control: Side, *, bursts: bool = False, patience: float = 3.0
 ) -> Stream:
     """`bursts`: in one of fifty seconds three requests of ten fail, whoever answers."""
-    count = chance.poisson(A_SECOND * SECONDS)
-    begins = np.sort(chance.random(count) * SECONDS)
+    count = chance.poisson(A_SECOND * (LONG_BEFORE + SECONDS))
+    begins = np.sort(chance.random(count) * (LONG_BEFORE + SECONDS)) - LONG_BEFORE
     is_canary = (chance.random(count) < WEIGHT) & (begins >= BEFORE)
 
     def of(name: str) -> np.ndarray:
@@ -71,7 +75,7 @@ def stream(
 
     rates = of("fails")
     if bursts:
-        rates = np.where((chance.random(SECONDS) < 0.02)[begins.astype(int)], 0.3, rates)
+        rates = np.where((chance.random(LONG_BEFORE + SECONDS) < 0.02)[begins.astype(int)], 0.3, rates)
     fate = chance.random(count)
     failed, hangs = fate < rates, chance.random(count) < of("hangs")
     refused = ~failed & ~hangs & (fate < rates + of("refuses"))
@@ -86,12 +90,12 @@ def stream(
 
 
 def _told(seen: Stream, side: np.ndarray, until: int) -> list[Answers]:
-    done = seen.ends < until
+    done = (seen.ends >= 0) & (seen.ends < until)
     bucket = np.searchsorted(FIRST_BYTE_MS, np.floor(np.where(np.isinf(seen.first_byte), 0, seen.first_byte) * 1000))
     begun, ended, failed, refused, again, redirected = (
         np.bincount(times[which].astype(int), minlength=until)[:until].tolist()
         for times, which in (
-            (seen.begins, side & (seen.begins < until)),
+            (seen.begins, side & (seen.begins >= 0) & (seen.begins < until)),
             (seen.ends, side & done),
             (seen.ends, side & done & seen.failed),
             (seen.ends, side & done & seen.refused),
@@ -106,3 +110,10 @@ def _told(seen: Stream, side: np.ndarray, until: int) -> list[Answers]:
         Answers(ended[at], failed[at], tuple(first_byte[at]), 0, begun[at], refused[at], again[at], 0, redirected[at])
         for at in range(until)
     ]
+
+
+def _under_way(seen: Stream, side: np.ndarray, until: int) -> list[int]:
+    """At the end of each second."""
+    first, last = (np.clip(np.ceil(times[side]).astype(int), 1, until + 1) for times in (seen.begins, seen.ends))
+    changes = np.bincount(first, minlength=until + 2) - np.bincount(last, minlength=until + 2)
+    return [int(count) for count in np.cumsum(changes)[1 : until + 1]]

@@ -2,13 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from db.connection.engine import in_transaction
+from db.evidence import evidence_of
+from domain.model.canary import NOTHING_SEEN
 from tests.support.proxies.edge import Edge, api_process
 from tests.support.rows.deployments import read, write
 from tests.support.stack.server_process import running
@@ -115,6 +119,41 @@ def test_its_server_is_killed_with_requests_under_way_and_the_judge_has_every_an
 def answered_further(statuses: Counter[int]) -> None:
     so_far = statuses.total()
     eventually(lambda: statuses.total() > so_far + 10)
+
+
+def test_what_is_under_way_to_each_side_is_known_whenever_it_was_sent(envoy_edge: Edge) -> None:
+    """Of a proxy that began anew, only what it has under way itself."""
+    with judging(envoy_edge, 10_000) as this, ThreadPoolExecutor(40) as callers:
+
+        def sends(count: int) -> list[Future[None]]:
+            before = served(this)
+            sent = [callers.submit(_asked, this) for _ in range(count)]
+            eventually(lambda: sum(served(this)) >= sum(before) + count)
+            canary = served(this)[1] - before[1]
+            eventually(lambda: under_way(this) == (canary, count - canary))
+            return sent
+
+        this.old.seconds = this.new.seconds = 6.0
+        wait(sends(20))
+        eventually(lambda: under_way(this) == (0, 0))
+        lost = sends(20)
+        envoy_edge.envoy.end(kill=True)
+        envoy_edge.envoy.start()
+        wait(lost)
+        eventually(lambda: under_way(this) == (0, 0))
+        wait(sends(20))
+
+
+def _asked(this: Rolling) -> None:
+    with suppress(httpx.HTTPError):
+        this.ask()
+
+
+def under_way(this: Rolling) -> tuple[int, int]:
+    """To the canary and to the old revision, at the last look."""
+    assert this.made.rollout_id is not None
+    found = in_transaction(this.edge.routes.engine, partial(evidence_of, rollouts=[this.made.rollout_id]))
+    return found.get(this.made.rollout_id, NOTHING_SEEN).exposure.under_way
 
 
 def test_a_canary_that_refuses_what_the_old_one_answers_is_taken_back(envoy_edge: Edge) -> None:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from domain.model.answers import Answers
-from domain.model.canary import Evidence
+from domain.judge.evalues import good_enough
+from domain.model.answers import FIRST_BYTE_MS, Answers
+from domain.model.canary import BothSides, EValue, Evidence
 from tests.support.people.soak_report import leave, size
 from tests.support.worlds.folding import failures_of, good_of, harm_of
 
@@ -20,6 +21,8 @@ NOW = datetime(2026, 3, 2, tzinfo=UTC)
 STEADY = ((60, 0.0), (240, 0.05))
 """For so many seconds the canary gets this share."""
 STEPS = ((60, 0.0), (60, 0.01), (60, 0.05), (60, 0.25), (60, 0.5))
+LONG_BEFORE = 240
+"""So many seconds before the first look the first request came."""
 STOPS = ((60, 0.0), (60, 0.1), (120, 0.0), (60, 0.1))
 
 
@@ -40,36 +43,51 @@ def world(
     patience: float = math.inf,
     *,
     mended: bool = False,
+    traffic: tuple[float, float] = (1, 1),
 ) -> list[Evidence]:
     """What proxies tell each second. Who has waited for longer than `patience` leaves, and that is a failure.
 
-    `mended`: what fails is sent to another replica, which answers it.
+    It goes on for a while before the first look: what was sent then is under way, or ends, when it is looked at.
+    `mended`: what fails is sent to another replica, which answers it. `traffic`: so many times `a_second` come at the
+    first look and at the last one.
     """
-    total = chance.poisson(a_second * SECONDS)
-    begins = np.sort(chance.random(total) * SECONDS)
-    weight = np.repeat([share for _, share in weights], [seconds for seconds, _ in weights])[begins.astype(int)]
-    is_canary = chance.random(total) < weight
+    total = chance.poisson(max(traffic) * a_second * (LONG_BEFORE + SECONDS))
+    begins = np.sort(chance.random(total) * (LONG_BEFORE + SECONDS)) - LONG_BEFORE
+    begins = begins[chance.random(total) * max(traffic) < np.interp(begins, (0, SECONDS), traffic)]
+    total = len(begins)
+    weight = np.repeat([share for _, share in weights], [seconds for seconds, _ in weights])
+    is_canary = (chance.random(total) < weight[np.maximum(begins, 0).astype(int)]) & (begins >= 0)
     fails, fails_after, answers_after = (np.where(is_canary, *both) for both in zip(canary, control, strict=True))
     failed = chance.random(total) < fails
     takes = np.where(failed, fails_after, answers_after) * chance.lognormal(0, 0.3, total)
     takes += np.where(failed & mended, answers_after, 0.0)
-    failed, takes = failed | (takes > patience), np.minimum(takes, patience)
-
-    def by_second(times: np.ndarray, which: np.ndarray) -> list[int]:
-        return [int(count) for count in np.bincount(times[which].astype(int), minlength=SECONDS)[:SECONDS]]
-
-    ends = np.minimum(begins + takes, 2.0 * SECONDS)
-    sides = [
-        [by_second(begins, side), by_second(ends, side), by_second(ends, side & failed)]
-        for side in (is_canary, ~is_canary)
-    ]
-    answers = [
-        [Answers(done, 0 if mended else bad, begun=sent, again=bad if mended else 0) for sent, done, bad in zip(*side)]  # noqa: B905
-        for side in sides
-    ]
+    left, takes = takes > patience, np.minimum(takes, patience)
+    new, old = (_told(begins, takes, side, failed | left, left, mended=mended) for side in (is_canary, ~is_canary))
     return [
-        Evidence(NOW + timedelta(seconds=at), new, old, 1, 1)
-        for at, (new, old) in enumerate(zip(*answers, strict=True))
+        Evidence(NOW + timedelta(seconds=at), its, others, 1, 1, under_way=(under_way, beside))
+        for at, ((its, under_way), (others, beside)) in enumerate(zip(new, old, strict=True))
+    ]
+
+
+def _told(
+    begins: np.ndarray, takes: np.ndarray, side: np.ndarray, failed: np.ndarray, left: np.ndarray, *, mended: bool
+) -> list[tuple[Answers, int]]:
+    """The answers of each second, and what is under way at its end."""
+    ends = begins + takes
+
+    def by_second(times: np.ndarray, which: np.ndarray) -> np.ndarray:
+        seen = which & (times >= 0) & (times < SECONDS)
+        return np.bincount(times[seen].astype(int), minlength=SECONDS)
+
+    sent, done, bad = by_second(begins, side), by_second(ends, side), by_second(ends, side & failed)
+    under_way = np.count_nonzero(side & (begins < 0) & (ends >= 0)) + np.cumsum(sent - done)
+    first_byte = np.zeros((SECONDS, len(FIRST_BYTE_MS) + 1), int)
+    answered = side & ~left & (ends >= 0) & (ends < SECONDS)
+    np.add.at(first_byte, (ends[answered].astype(int), np.searchsorted(FIRST_BYTE_MS, 1000 * takes[answered])), 1)
+    columns = zip(*(each.tolist() for each in (sent, done, bad, first_byte, under_way)), strict=True)
+    return [
+        (Answers(done, 0 if mended else bad, tuple(times), begun=sent, again=bad if mended else 0), now)
+        for sent, done, bad, times, now in columns
     ]
 
 
@@ -129,12 +147,13 @@ A_TENTH = ((60, 0.0), (240, 0.1))
 NEVER = 100_000
 
 
-def found_good(canary: Side, control: Side, a_second: int) -> float:
+def found_good(canary: Side, control: Side, a_second: int, traffic: tuple[float, float] = (1, 1)) -> float:
     """The share of canaries that are found good at any look."""
-    chance = np.random.default_rng([round(1000 * each) for each in (*canary, a_second)])
-    found = sum(is_promoted(world(chance, canary, control, A_TENTH, a_second)) for _ in range(RUNS)) / RUNS
-    leave(f"late-{'-'.join(f'{each:g}' for each in (*canary, a_second))}", false_promotions=found, rollouts=RUNS)
-    return found
+    name = (*canary, a_second, *traffic)
+    chance = np.random.default_rng([round(1000 * each) for each in name])
+    found = sum(is_promoted(world(chance, canary, control, A_TENTH, a_second, traffic=traffic)) for _ in range(RUNS))
+    leave(f"late-{'-'.join(f'{each:g}' for each in name)}", false_promotions=found / RUNS, rollouts=RUNS)
+    return found / RUNS
 
 
 @pytest.mark.parametrize("a_second", [20, 50, 100, 300])
@@ -146,9 +165,46 @@ def test_a_canary_of_which_a_part_fails_late_or_hangs_is_seldom_found_good(
     assert found_good(Side(part, after, 0.05), FINE, a_second) <= max(0.065, 1.5 / RUNS)
 
 
-@pytest.mark.parametrize("takes", [0.2, 2, 10, 30])
-def test_a_part_that_hangs_does_not_hide_behind_answers_that_take_long(takes: float) -> None:
-    assert found_good(Side(0.03, NEVER, takes), Side(0, takes, takes), 100) <= max(0.065, 1.5 / RUNS)
+STEADY_RISING_FALLING = ((1, 1), (0.4, 1.6), (1.6, 0.4))
+
+
+@pytest.mark.parametrize("traffic", STEADY_RISING_FALLING)
+@pytest.mark.parametrize("takes", [0.2, 2, 10, 30, 60])
+def test_a_part_that_hangs_does_not_hide_behind_answers_that_take_long(
+    takes: float, traffic: tuple[float, float]
+) -> None:
+    assert found_good(Side(0.03, NEVER, takes), Side(0, takes, takes), 100, traffic) <= max(0.065, 1.5 / RUNS)
+
+
+A_FIFTH = ((60, 0.0), (240, 0.2))
+
+
+def seconds_until_good(takes: float, traffic: tuple[float, float]) -> float:
+    """The median of canaries that are alike; endless where half of them are not found good."""
+    chance, alike = np.random.default_rng([round(1000 * each) for each in (takes, *traffic)]), Side(0, 0, takes)
+    seconds = [first_good(world(chance, alike, alike, A_FIFTH, 60, traffic=traffic)) for _ in range(max(RUNS, 12))]
+    leave(f"good-{takes:g}-{traffic[0]:g}-{traffic[1]:g}", seconds=float(np.median(seconds)), rollouts=len(seconds))
+    return float(np.median(seconds))
+
+
+def first_good(evidence: Sequence[Evidence]) -> float:
+    """So many seconds at its first weight, of 30 at least."""
+    shown, here = EValue(), BothSides()
+    for second, its in enumerate(failures_of(evidence)[60:], start=1):
+        here = its.added_to(here)
+        shown = good_enough(shown, its, here, 1.2, 0.01)
+        if second >= 30 and shown.highest >= LIMIT_PROMOTE:
+            return second
+    return math.inf
+
+
+@pytest.mark.parametrize("traffic", STEADY_RISING_FALLING)
+def test_slow_answers_are_good_enough_nearly_as_soon_as_fast_ones(traffic: tuple[float, float]) -> None:
+    """What was under way before the weight counts on both sides alike."""
+    fast = seconds_until_good(0.05, traffic)
+    assert seconds_until_good(2, traffic) <= 2 * fast
+    assert seconds_until_good(6, traffic) <= 3 * fast
+    assert seconds_until_good(20, traffic) <= 5 * fast
 
 
 @pytest.mark.parametrize(("takes", "a_second"), [(0.05, 50), (2, 50), (10, 400), (30, 1500)])
