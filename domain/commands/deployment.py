@@ -139,6 +139,8 @@ class Scale(DeploymentCommand):
 
     desired_replicas: Replicas
     """How many replicas are wanted."""
+    with_rollout: bool = False
+    """The size comes with the rollout under way: it is that of its revision, and goes with it."""
 
 
 class Destroy(DeploymentCommand):

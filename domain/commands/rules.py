@@ -61,7 +61,9 @@ RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
     ),
     rollout.Retry: lambda case: retry(case.deployment, *case.last_rollout(), case.asking, now=case.command.now),
     rollout.Restart: lambda case: activate(case.deployment, case.same_again(), case.asking),
-    deployment.Scale: lambda case: verbs.scale(case.deployment, case.command.desired_replicas),
+    deployment.Scale: lambda case: verbs.scale(
+        case.deployment, case.command.desired_replicas, with_rollout=case.command.with_rollout
+    ),
     deployment.Destroy: lambda case: verbs.destroy(case.deployment, case.asking, force=case.command.force),
 }
 """By the command, in the order of their buttons: first what leads out of waiting."""

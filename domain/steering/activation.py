@@ -166,11 +166,11 @@ def _pointing_to(deployment: Deployment, request: ActivationRequest) -> Deployme
 
 
 def _resumed(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:
-    """Another size leaves what is paused as it is: that was asked for, and nothing else."""
+    going_on = unpaused(deployment, asking.at)
     if request.desired is None:
-        return unpaused(deployment, asking.at)
-    rollout = replace(with_failures_allowed(deployment, request.desired), desired_with_revision=request.desired)
-    return replace(deployment, desired_replicas=request.desired, rollout=rollout)
+        return going_on
+    rollout = replace(with_failures_allowed(going_on, request.desired), desired_with_revision=request.desired)
+    return replace(going_on, desired_replicas=request.desired, rollout=rollout)
 
 
 def _with_size(deployment: Deployment, request: ActivationRequest) -> Deployment:

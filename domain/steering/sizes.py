@@ -4,11 +4,22 @@ from dataclasses import replace
 
 from domain.cycle.rollout import rollout_of
 from domain.model.deployment import Deployment, Rollout
+from domain.model.states import ROLLING_BACK
+from domain.words.errors import WrongStateError
 
 
 def resized(deployment: Deployment, desired: int) -> Rollout:
     """The rollout for a size that holds for both revisions, on either way."""
     return replace(with_failures_allowed(deployment, desired), desired_at_start=desired, desired_with_revision=None)
+
+
+def resized_with_revision(deployment: Deployment, desired: int) -> Rollout:
+    """The rollout for a size of its new revision, which leaves with that. Raises NoRolloutError and WrongStateError."""
+    rollout_of(deployment, "resize")
+    if deployment.status == ROLLING_BACK:
+        message = f"{deployment.name} is rolling back: the size of the new revision leaves with it"
+        raise WrongStateError(message, deployment=deployment.name)
+    return replace(with_failures_allowed(deployment, desired), desired_with_revision=desired)
 
 
 def size_again(deployment: Deployment, with_revision: int | None, before: int) -> int | None:

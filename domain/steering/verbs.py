@@ -8,10 +8,10 @@ from dataclasses import replace
 from domain.cycle.clock import with_clock_stopped
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import past_all_weights, rollout_of, turned_back, unpaused
-from domain.model.deployment import Deployment
+from domain.model.deployment import Deployment, Rollout
 from domain.model.states import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
-from domain.steering.sizes import resized
+from domain.steering.sizes import resized, resized_with_revision
 from domain.steering.steered import Asking, Steered
 from domain.words.errors import RollwayError, WrongStateError
 
@@ -139,23 +139,22 @@ def _only_failed(name: str, back: ActivationRequest) -> OnlyFailedError:
     return OnlyFailedError(message, deployment=name, revision=back.revision_name)
 
 
-def scale(deployment: Deployment, desired: int) -> Steered:
+def scale(deployment: Deployment, desired: int, *, with_rollout: bool = False) -> Steered:
     """Set the number of replicas.
 
     destroying, destroyed   -> error
+    with_rollout            -> the size of the revision that is rolled out; error without a rollout, or on its way back
     in a rollout            -> the size of both revisions, on the way there and on the way back
     otherwise               -> the size; what was given up is tried again at once
     """
     if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
         raise WrongStateError.of_leaving(deployment.name, deployment.status, "it can be scaled")
     before = deployment.desired_replicas
-    scaled = replace(
-        deployment,
-        desired_replicas=desired,
-        degraded_reason=None,
-        retry_at=None,
-        rollout=resized(deployment, desired) if deployment.rollout else None,
-    )
+    if with_rollout:
+        rollout: Rollout | None = resized_with_revision(deployment, desired)
+    else:
+        rollout = resized(deployment, desired) if deployment.rollout else None
+    scaled = replace(deployment, desired_replicas=desired, degraded_reason=None, retry_at=None, rollout=rollout)
     sentence = f"from {before} to {desired} replicas" if before != desired else ""
     return Steered.to(scaled, sentence).with_details(**{"from": before, "to": desired})
 

@@ -5,6 +5,7 @@ n = desired, s = max_surge, u = max_unavailable; each a number or a percent of n
     n=4  s=25%  u=25%   ceiling 5, keep 3
     n=10 s=25%  u=25%   ceiling 13 (s rounds up), keep 8 (u rounds down)
     n=1  s=0%   u=25%   both are 0, so u = 1: ceiling 1, keep 0
+    n=2  s=1    u=2     ceiling 3, keep 1: the last one serves until another does, wherever there is room for that
 """
 
 import re
@@ -72,12 +73,16 @@ def rounded_down(amount: int | str, desired: int) -> int:
 
 @lru_cache(maxsize=1024)  # the deployments of a fleet share a few
 def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str) -> Budget:
-    """The ceiling is n + s, and keep is max(0, n - u). If percents make both s and u 0, u is 1."""
+    """The ceiling is n + s, and keep is n - u, but at least 1 unless the one wanted is the only one that there may be.
+
+    If percents make both s and u 0, u is 1.
+    """
     surge = rounded_up(max_surge, desired)
     unavailable = rounded_down(max_unavailable, desired)
     if surge == 0 and unavailable == 0:
         unavailable = 1
-    return Budget(desired, desired + surge, desired - min(unavailable, desired))
+    least = min(desired, 1) if surge or desired > 1 else 0
+    return Budget(desired, desired + surge, max(desired - unavailable, least))
 
 
 @lru_cache(maxsize=1024)

@@ -72,14 +72,15 @@ def _created(document: Document, now: datetime) -> Deployment:
 def _after(deployment: Deployment, command: Command, document: Document, stored: Stored, now: datetime) -> Deployment:
     """Return what one part leaves; those that only describe leave the deployment as it is."""
     match command:
-        case Scale(desired_replicas=replicas):
-            return scale(deployment, replicas).deployment
-        case ActivateRevision(revision=name, supersede=supersede):
+        case Scale(desired_replicas=replicas, with_rollout=with_rollout):
+            return scale(deployment, replicas, with_rollout=with_rollout).deployment
+        case ActivateRevision(revision=name, supersede=supersede, desired_replicas=desired):
             deploying = stored.deployment.deploying if stored.deployment else None
             revision_id = stored.revision.id if stored.revision else uuid4()
             known = stored.deployment
             policy = known.policy if known and not document.mentions_policy else document.parsed_policy
-            return after_activation(deployment, ActivationRequest(revision_id, name, deploying, policy, supersede), now)
+            request = ActivationRequest(revision_id, name, deploying, policy, supersede, desired)
+            return after_activation(deployment, request, now)
         case Retry():
             return try_now(deployment).deployment
     return deployment

@@ -121,12 +121,18 @@ def _set_policy(document: Document, stored: Stored, apply: Apply) -> Iterator[Pa
 
 
 def _scale(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
-    """Yield a size that comes with no rollout: one that does is part of the activation."""
+    """Yield a size: one that a rollout begins with is part of its activation."""
     size, known = _another_size(document, stored), stored.deployment
-    if known is None or size is None or _rollout(document, stored, apply) or _only_registers(document, stored, apply):
+    if known is None or size is None or _only_registers(document, stored, apply):
         return
-    sentence = f"scaled from {known.snapshot.desired_replicas} to {size} replicas"
-    yield _part(apply, Scale, document, sentence, desired_replicas=size)
+    before = known.snapshot.desired_replicas
+    match _rollout(document, stored, apply):
+        case None:
+            sentence = f"scaled from {before} to {size} replicas"
+            yield _part(apply, Scale, document, sentence, desired_replicas=size)
+        case Activation.RESUMED:
+            sentence = f"rollout to {known.deploying} scaled from {before} to {size} replicas"
+            yield _part(apply, Scale, document, sentence, desired_replicas=size, with_rollout=True)
 
 
 def _another_size(document: Document, stored: Stored) -> int | None:
@@ -207,14 +213,10 @@ def _activate(document: Document, stored: Stored, apply: Apply) -> Iterator[Part
     activation, name, known = _activation(document, stored, apply), document.revision_name, stored.deployment
     size = _another_size(document, stored) if activation in _ROLLOUT else None
     match activation:
-        case None | Activation.ALREADY_ACTIVE | Activation.CONVERGING:
-            return
-        case Activation.RESUMED if size is None:
+        case None | Activation.ALREADY_ACTIVE | Activation.CONVERGING | Activation.RESUMED:
             return
         case Activation.FIRST if known and stored.revision and stored.revision.id == known.snapshot.current_revision_id:
             return
-        case Activation.RESUMED:
-            sentence = f"rollout to {name} goes on"
         case Activation.BEGUN if known:
             sentence = f"rollout from {known.current} to {name} begun"
         case Activation.SUPERSEDED if known:

@@ -42,7 +42,7 @@ def _about_serving(deployment: Deployment, budget: Budget, typical: Course) -> I
     elif budget.alone and served:
         yield "recreate stops every old replica before the first new one starts: nothing serves in between"
     elif budget.keep == 0 and served and typical.fewest_serving == 0:
-        yield f"max_unavailable is {n} or more of {n}: all are taken away at once, and nothing serves until new ones do"
+        yield "one replica and max_surge 0: it is taken away before the new one starts, and nothing serves in between"
 
 
 def _about_health(subject: Subject) -> Iterator[str]:

@@ -115,7 +115,7 @@ def test_the_same_file_again_in_its_rollout_changes_nothing(engine: Engine) -> N
         "from the first new replica on reached as new.example.com, /web/ (passed on), each request within 5 s",
     ]
     assert apply(engine, release) == []
-    assert apply(engine, {**release, "replicas": 6}) == ["rollout to v3 goes on, with 6 replicas"]
+    assert apply(engine, {**release, "replicas": 6}) == ["rollout to v3 scaled from 5 to 6 replicas"]
     assert apply(engine, {**release, "replicas": 6, "traffic": OF_V1}) == [
         "from the first new replica on reached as web.example.com, /web/, each request within 30 s"
     ]

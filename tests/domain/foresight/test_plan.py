@@ -41,7 +41,13 @@ def drawn(foreseen: Plan) -> list[str]:
             4,
             2,
         ),
-        (deploying("■■■|", u=3), ["■■■|  create 1, drain 3", "|■  create 2", "|■■■  done"], 3, 4, 0),
+        (
+            deploying("■■■|", u=3),
+            ["■■■|  create 1, drain 2", "■|■  create 2, drain 1", "|■■■  done"],
+            3,
+            4,
+            1,
+        ),
         (deploying("■■|", 2, policy=RECREATE), ["■■|  drain 2", "|  create 2", "|■■  done"], 2, 2, 0),
         (
             deploying("■■|", 2, policy=blue_green(scale_down_delay_seconds=60)),
@@ -77,7 +83,8 @@ def test_a_plan_says_wave_by_wave_what_is_done_and_how_far_it_goes(
     ("deployment", "guarantee"),
     [
         (deploying("■■■|"), "never more than 4 live, never fewer than 2 of 3 serving by our own doing"),
-        (deploying("■■■|", u=3), "never more than 4 live; none has to stay, so for a while none may serve"),
+        (deploying("■■■|", u=3), "never more than 4 live, never fewer than 1 of 3 serving by our own doing"),
+        (deploying("■|", 1, s=0), "never more than 1 live; none has to stay, so for a while none may serve"),
         (
             deploying("■■|", 2, policy=RECREATE),
             "never more than 2 live or stopping, and old and new never run at the same time",
@@ -93,9 +100,9 @@ def test_the_guarantee_is_one_line(deployment: Deployment, guarantee: str) -> No
     ("deployment", "learned", "warning"),
     [
         (
-            deploying("■■■|", u=3),
+            deploying("■|", 1, s=0),
             TAUGHT,
-            "max_unavailable is 3 or more of 3: all are taken away at once, and nothing serves until new ones do",
+            "one replica and max_surge 0: it is taken away before the new one starts, and nothing serves in between",
         ),
         (
             deploying("■■|", 2, policy=RECREATE),

@@ -1,7 +1,7 @@
 """The budgets as docs/policies.md promises them, in fractions. It shares nothing with the strategies that keep them.
 
 when                               ceiling    floor
-rolling update, canary             n + s      n - u; where percents make both 0, u is 1
+rolling update, canary             n + s      n - u; where percents make both 0, u is 1; 1 at least where s or n - 1 is
 blue-green until the promotion     b + n      b
 blue-green, the promotion itself              n
 recreate                           n          0; old and new never at the same time
@@ -58,7 +58,8 @@ def promised(deployment: Deployment) -> Promised:
             return Promised(n, n, 0, 0, count_stopping=True, alone=True)
         case "rolling_update" | "canary":
             surge, unavailable = ceil(_of(spec["max_surge"], n)), floor(_of(spec["max_unavailable"], n))
-            least = max(0, n - (unavailable or (surge == 0)))
+            last_stays = n > 1 or (n == 1 and surge > 0)
+            least = max(int(last_stays), n - (unavailable or (surge == 0)))
             return Promised(n, n + surge, least, least, counts)
     raise AssertionError(f"docs/policies.md has no budget of {rollout.policy.strategy}")
 
