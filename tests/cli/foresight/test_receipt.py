@@ -31,7 +31,7 @@ def test_a_page_shows_what_was_promised_and_what_was_measured(rollway: Rollway, 
     assert page[0] == "# web: v2 → v1, completed"
     assert "| at most 2 live | at most 2 live, 1 stopping beside them | kept |" in page
     assert "| at least 1 serving by our own doing | at least 1 serving | kept |" in page
-    assert "| each step can be decided again | 2 of 2 come out the same | kept |" in page
+    assert "| each step can be decided again | 3 of 3 come out the same | kept |" in page
     assert any("| ann | activate | " in line and ": sale |" in line for line in page)
     assert page[-1].startswith("Not sealed yet")
 
