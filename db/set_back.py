@@ -7,6 +7,7 @@ A server for proxies does the same for what it notes itself (db/proxies/acks.py)
 Every worker sees that the clock was set back, and none can know it that has just started: of many at once one counts.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -15,37 +16,47 @@ from psycopg.rows import scalar_row
 
 from db.locking.locked import ALWAYS, changed, lock
 
-_BEEN = ("started_at", "status_changed_at", "drain_started_at", "out_of_traffic_at", "stop_requested_at")
+_OF_ROUTES = (
+    "started_at",
+    "status_changed_at",
+    "healthy_at",
+    "drain_started_at",
+    "out_of_traffic_at",
+    "stop_requested_at",
+)
+_OF_DEPLOYMENTS = ("phase_started_at", "paused_at", "last_autoscaled_at", "last_failed_at", "came_up_at")
+_OF_ROLLOUTS = ("started_at", "last_progress_at", "clock_stopped_at", "weight_known_at")
+"""When something was, of what goes on: also that which has not been yet, and is NULL."""
 
-_LIES_AHEAD = f"greatest({', '.join(_BEEN)}) > clock_timestamp()"
+
+def _ahead(times: Sequence[str]) -> str:
+    return f"greatest({', '.join(times)}) > clock_timestamp()"
+
+
+def _to_now(times: Sequence[str]) -> str:
+    """As SET has it. What is empty stays so: least() would make a time of it, since it passes NULL by."""
+    return ", ".join(
+        f"{time} = CASE WHEN {time} > clock_timestamp() THEN clock_timestamp() ELSE {time} END" for time in times
+    )
+
 
 _OWNERS = f"""
-    SELECT deployment_id FROM routes WHERE stopped_at IS NULL AND {_LIES_AHEAD}
+    SELECT deployment_id FROM routes WHERE stopped_at IS NULL AND {_ahead(_OF_ROUTES)}
     UNION
-    SELECT id FROM deployments
-     WHERE lifecycle <> 'destroyed' AND greatest(last_failed_at, came_up_at) > clock_timestamp()
+    SELECT id FROM deployments WHERE lifecycle <> 'destroyed' AND {_ahead(_OF_DEPLOYMENTS)}
     UNION
-    SELECT deployment_id FROM rollouts WHERE outcome IS NULL AND started_at > clock_timestamp()
+    SELECT deployment_id FROM rollouts WHERE outcome IS NULL AND {_ahead(_OF_ROLLOUTS)}
 """
 
 _ROUTES = f"""
-    UPDATE routes SET {", ".join(f"{time} = least({time}, clock_timestamp())" for time in _BEEN)}
-     WHERE deployment_id = ANY(%s) AND stopped_at IS NULL AND {_LIES_AHEAD}
+    UPDATE routes SET {_to_now(_OF_ROUTES)}
+     WHERE deployment_id = ANY(%s) AND stopped_at IS NULL AND {_ahead(_OF_ROUTES)}
 """
 
-
-_FAILURES = """
-    UPDATE deployments
-       SET last_failed_at = least(last_failed_at, clock_timestamp()), came_up_at = least(came_up_at, clock_timestamp())
-     WHERE id = ANY(%s)
-"""
-
+_DEPLOYMENTS = f"UPDATE deployments SET {_to_now(_OF_DEPLOYMENTS)} WHERE id = ANY(%s)"
 
 # what is created from now on is no older than the rollout
-_ROLLOUTS = """
-    UPDATE rollouts SET started_at = least(started_at, clock_timestamp())
-     WHERE deployment_id = ANY(%s) AND outcome IS NULL
-"""
+_ROLLOUTS = f"UPDATE rollouts SET {_to_now(_OF_ROLLOUTS)} WHERE deployment_id = ANY(%s) AND outcome IS NULL"
 
 
 # who finds the row locked does not wait: whoever counts may need seconds, and a sign of life is due each second
@@ -76,7 +87,7 @@ def count_from_now(connection: Connection) -> frozenset[UUID]:
         return frozenset()
     lock(connection, owners)
     connection.execute(_ROUTES, (owners,))
-    connection.execute(_FAILURES, (owners,))
+    connection.execute(_DEPLOYMENTS, (owners,))
     connection.execute(_ROLLOUTS, (owners,))
     changed(connection, owners, mark=ALWAYS)
     return frozenset(owners)

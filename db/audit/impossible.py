@@ -122,6 +122,12 @@ CHECKS = {
          WHERE d.lifecycle <> 'destroyed' AND d.history_id IS NOT NULL
            AND NOT EXISTS (SELECT FROM deployment_history h WHERE h.id = d.history_id)
     """,
+    "active_but_drained": f"""
+        SELECT d.name, concat('route ', r.id, ' is ', r.status, ', but is marked as drained or asked to end')
+          FROM routes r JOIN deployments d ON d.id = r.deployment_id
+         WHERE r.{ACTIVE}
+           AND num_nonnulls(r.drain_started_at, r.out_of_traffic_at, r.stop_requested_at) > 0
+    """,
     "running_without_address": f"""
         SELECT d.name, concat('route ', r.id, ' is ', r.status, ', but has no address')
           FROM routes r JOIN deployments d ON d.id = r.deployment_id

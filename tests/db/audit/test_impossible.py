@@ -131,6 +131,24 @@ FORGED = [
         )
     ),
     Forged("history_lost", "UPDATE deployments SET history_id = gen_random_uuid()", "history is gone", "■■■", READY),
+    *(
+        Forged("active_but_drained", statement, says, picture, status)
+        for statement, says, picture, status in (
+            (
+                "UPDATE routes SET drain_started_at = now()",
+                "is healthy, but is marked as drained",
+                "■",
+                READY,
+            ),
+            ("UPDATE routes SET out_of_traffic_at = now()", "is provisioning, but is marked as drained", "◇", SCALING),
+            (
+                "UPDATE routes SET stop_requested_at = now(), status = 'unhealthy'",
+                "is unhealthy, but is marked as drained",
+                "■",
+                READY,
+            ),
+        )
+    ),
     Forged("running_without_address", "UPDATE routes SET address = NULL", "but has no address", "■"),
 ]
 

@@ -88,7 +88,9 @@ def test_its_replicas_are_replaced_one_by_one_and_then_it_is_empty(
 
 def test_only_while_a_host_is_drained_may_one_less_serve_where_there_is_no_room(engine: Engine) -> None:
     made = make_deployment(engine, "▣■■", policy=ROOMLESS)
-    drained = "UPDATE routes SET status = 'terminating', traffic_status = 'inactive' WHERE id = %s"
+    drained = (
+        "UPDATE routes SET status = 'terminating', traffic_status = 'inactive', drain_started_at = now() WHERE id = %s"
+    )
     with pytest.raises(psycopg.errors.Error, match="2 healthy replicas in traffic are fewer than the 3 to keep"):
         write(engine, drained, made.routes[0])
     drain(engine, EMPTIED)

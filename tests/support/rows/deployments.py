@@ -132,7 +132,8 @@ def _routes(
         INSERT INTO routes (deployment_id, revision_id, host, status, traffic_status, started_at, address,
                             status_reason, drain_started_at, created_at, status_changed_at)
         SELECT %s, %s, %s, u.status, %s, CASE WHEN u.status <> 'provisioning' THEN u.at END,
-               CASE WHEN u.status <> 'provisioning' THEN '127.0.0.1:1' END, 'drawn', u.at,
+               CASE WHEN u.status <> 'provisioning' THEN '127.0.0.1:1' END, 'drawn',
+               CASE WHEN u.status IN ('terminating', 'terminated') THEN u.at END,
                u.at - interval '1 day' + %s * interval '1 second', u.at
           FROM (VALUES (%s, now() - %s * interval '1 second')) AS u (status, at)
     """
