@@ -5,10 +5,11 @@ A window is absolute, or it begins by a cron line in a time zone and lasts for a
     from 24 Dec 18:00 to 2 Jan 09:00           once
     0 18 * * FRI  Europe/Berlin  for 62 h      each weekend: 62 hours, however clocks are set meanwhile
 
-An hour that is skipped in spring begins its windows at its end; one that comes twice in autumn begins them once.
+A line that names an hour and a minute means what clocks show: an hour that is skipped in spring begins its windows at
+its end, and one that comes twice in autumn begins them once, as it comes first. One with a * there means each of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
@@ -17,6 +18,7 @@ from cronsim import CronSim
 
 from domain.words.errors import RollwayError
 
+_MOMENT, _SECOND = timedelta(microseconds=1), timedelta(seconds=1)
 _JOINED = 1000
 """Windows that overlap are one; of a cron line whose windows always overlap so many are looked at."""
 
@@ -42,9 +44,8 @@ class CronWindow:
         return _end_of(self, now)
 
     def next_start(self, now: datetime) -> datetime | None:
-        """Return when the next one begins, be one on or not."""
-        start = next(CronSim(self.cron, now.astimezone(self.zone)), None)
-        return start.astimezone(UTC) if start else None
+        """Return when the next one begins, in UTC, be one on or not."""
+        return next(_starts_after(self, now), None)
 
     def end(self, start: datetime) -> datetime:
         """The end of the window that begins then."""
@@ -53,15 +54,54 @@ class CronWindow:
 
 @lru_cache(maxsize=256)  # of a chunk of deployments each is held against every freeze at one time
 def _end_of(window: CronWindow, now: datetime) -> datetime | None:
-    just_after = now.astimezone(window.zone) + timedelta(microseconds=1)  # one that begins now is on
-    last = next(CronSim(window.cron, just_after, reverse=True), None)
+    last = _last_start(window, now)
     if last is None or now >= (end := window.end(last)):
         return None
-    for start, _ in zip(CronSim(window.cron, last), range(_JOINED), strict=False):
-        if start.astimezone(UTC) > end:
+    for start, _ in zip(_starts_after(window, last), range(_JOINED), strict=False):
+        if start > end:
             break
         end = window.end(start)
     return end
+
+
+def _last_start(window: CronWindow, now: datetime) -> datetime | None:
+    """The latest start that is not after `now`. While an hour comes again, clocks have shown later times before."""
+    local = (now + _MOMENT).astimezone(window.zone)  # one that begins now is on
+    if not _is_by_the_clock(window.cron):
+        return _utc(next(CronSim(window.cron, local, reverse=True), None))
+    first, again = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
+    shown = local.replace(tzinfo=None) + max(first - again, timedelta()) * local.fold
+    starts = (_shown_at(start, window.zone) for start in CronSim(window.cron, shown, reverse=True))
+    return next((start for start in starts if start <= now), None)
+
+
+def _starts_after(window: CronWindow, instant: datetime) -> Iterator[datetime]:
+    local = instant.astimezone(window.zone)
+    if not _is_by_the_clock(window.cron):
+        return (start.astimezone(UTC) for start in CronSim(window.cron, local))
+    starts = (_shown_at(start, window.zone) for start in CronSim(window.cron, local.replace(tzinfo=None)))
+    return (start for start in starts if start > instant)
+
+
+def _is_by_the_clock(cron: str) -> bool:
+    return not any(field.startswith("*") for field in cron.split()[:2])
+
+
+def _shown_at(shown: datetime, zone: tzinfo) -> datetime:
+    """When clocks of a zone show this first, in UTC; for what they skip, when they go on."""
+    before, after = (shown.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    if before <= after:
+        return before
+    earliest, latest, offset = after, before, before.astimezone(zone).utcoffset()
+    while latest - earliest > _SECOND:
+        middle = earliest + (latest - earliest) // _SECOND // 2 * _SECOND
+        is_changed = middle.astimezone(zone).utcoffset() == offset
+        earliest, latest = (earliest, middle) if is_changed else (middle, latest)
+    return latest
+
+
+def _utc(instant: datetime | None) -> datetime | None:
+    return instant.astimezone(UTC) if instant else None
 
 
 @dataclass(frozen=True, slots=True)
