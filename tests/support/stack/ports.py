@@ -1,21 +1,30 @@
 """Ports for the servers of tests: none is given twice in a row, and none to two processes that run tests at once."""
 
-import os
+import atexit
+import socket
 from itertools import cycle, islice
 from random import randrange
 
-from stack.home.settings import is_free
+from stack.home.settings import HOST, is_free
 
-_PORTS = range(30_000, 32_760)
+_SHARES = range(30_000, 30_024)
+"""A process that runs tests, of this run or of another on the machine, holds one, and has that share of the ports."""
+
+_PORTS = range(_SHARES.stop, 32_760)
 """Above those that Rollway chooses from by itself, and below those of outgoing connections."""
-
-_PROCESSES = 12
-"""That run tests at once, at most."""
 
 
 def _of_this_process() -> range:
-    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    return _PORTS[number % _PROCESSES :: _PROCESSES]
+    for number, port in enumerate(_SHARES):
+        lock = socket.socket()
+        try:
+            lock.bind((HOST, port))
+        except OSError:
+            lock.close()
+        else:
+            atexit.register(lock.close)
+            return _PORTS[number :: len(_SHARES)]
+    raise RuntimeError(f"{len(_SHARES)} processes run tests here: no port is left for this one")
 
 
 _own = _of_this_process()

@@ -165,7 +165,9 @@ def around(root: Path, other: Path) -> Iterator[Around]:
         left.enter_context(given_back(other))
         left.callback(stop_all, other, 0.1)
         left.callback(down, home, lambda _: None, stop_replicas)
-        status = up(UpRequest(home=home, environ={"ROLLWAY_REPLICA_USER": EACH}, workers=1), lambda _: None)
+        # on a busy machine a host may be silent for longer than usual, and its replicas would be replaced
+        environ = {"ROLLWAY_REPLICA_USER": EACH, "ROLLWAY_HOST_SILENCE_SECONDS": "600"}
+        status = up(UpRequest(home=home, environ=environ, workers=1), lambda _: None)
         yield Around(home, status, {"neighbour": _neighbour(home), "neighbour in another home": _elsewhere(other)})
 
 
