@@ -10,11 +10,11 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from stack.home.folder import project_root
 from tests.support.faults.prometheus import alertmanager, program, rules
+from tests.support.proxies import plain_http
 from tests.support.proxies.http_server import served_by
 from tests.support.stack.ports import free_port
 from tests.support.stack.server_process import Process
@@ -113,7 +113,9 @@ def test_one_fault_is_told_once(
     process = Process(command, port, tmp_path / "log", f"http://127.0.0.1:{port}/-/ready")
     process.start()
     try:
-        httpx.post(f"{process.url}/api/v2/alerts", json=[{"labels": labels} for labels in fires]).raise_for_status()
+        plain_http.post(
+            f"{process.url}/api/v2/alerts", json=[{"labels": labels} for labels in fires]
+        ).raise_for_status()
         seen: Told = set()
         eventually(partial(_takes, came, seen, expected), 60, f"{expected} to be told")
         with pytest.raises(queue.Empty):

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from importlib.metadata import PathDistribution
 from pathlib import Path
 
-import httpx
 import psutil
 import pytest
 
 from stack.home.folder import project_root
+from tests.support.proxies import plain_http
 
 pytestmark = pytest.mark.e2e
 
@@ -139,6 +139,6 @@ def test_the_installed_command_starts_a_stack_and_a_service_on_it(installed: Ins
         assert psutil.Process(worker).cwd() == str(installed.site)
         installed.rollway("apply", "-f", "web.yaml", "--wait", **home)
         [envoy] = [part["address"] for part in stack["parts"] if part["name"] == "envoy"]
-        assert httpx.get(envoy, headers={"Host": "web"}, trust_env=False).json()["revision"] == "v1"
+        assert plain_http.get(envoy, headers={"Host": "web"}).json()["revision"] == "v1"
     finally:
         installed.rollway("down", "--yes", **home)

@@ -25,6 +25,7 @@ from stack.parts.redis_user import add_user, remove_user
 from stack.prepare import UpRequest
 from stack.status import stack_status
 from stack.up import restart, up
+from tests.support.proxies import plain_http
 from tests.support.stack.example import run_example
 from tests.support.stack.ports import free_port
 from tests.support.stack.small_stack import kill
@@ -155,7 +156,7 @@ def test_whoever_asks_the_page_while_it_is_restarted_waits_and_is_answered(stack
         def ask() -> None:
             while not is_over.is_set():
                 try:
-                    answers.append(httpx.get(f"{client.base_url}/livez", timeout=30, trust_env=False).status_code)
+                    answers.append(plain_http.get(f"{client.base_url}/livez", timeout=30).status_code)
                 except httpx.TransportError as error:
                     answers.append(repr(error))
 

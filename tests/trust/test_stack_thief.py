@@ -17,6 +17,7 @@ from runtime.process.accounts import Accounts
 from runtime.process.pool import AccountPool
 from runtime.process.runtime import ProcessRuntime
 from stack.home.settings import load_settings
+from tests.support.proxies import plain_http
 from tests.support.stack.waiting import eventually
 from tests.support.trust.port_thief import LOADS, STEALS
 from tests.support.trust.thief import EVERY, Around, Loot, around, asking, shared_folder
@@ -115,7 +116,7 @@ def test_what_is_open_to_every_user_of_the_machine_tells_no_password(stack: Arou
 def opened(port: int) -> str:
     """What anybody is told there."""
     told = ""
-    with httpx.Client(trust_env=False, timeout=5) as client:
+    with plain_http.Client(timeout=5) as client:
         for path in ("/", "/metrics", "/metrics/fleet", "/stats", "/clusters", "/config_dump", "/openapi.json"):
             try:
                 told += client.get(f"http://127.0.0.1:{port}{path}").text
@@ -182,8 +183,8 @@ def test_a_replica_that_loads_is_not_replaced_by_who_listens_at_its_port(stack: 
             settings = load_settings(stack.home)
             assert settings
             url = f"http://127.0.0.1:{settings.ports.envoy}/loads/"
-            eventually(lambda: httpx.get(url, trust_env=False).text == f"user {uid['loads']}")
-            assert {httpx.get(url, trust_env=False).text for _ in range(20)} == {f"user {uid['loads']}"}
+            eventually(lambda: plain_http.get(url).text == f"user {uid['loads']}")
+            assert {plain_http.get(url).text for _ in range(20)} == {f"user {uid['loads']}"}
         finally:
             loaded.unlink()
 

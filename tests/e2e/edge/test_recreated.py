@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.proxies import plain_http
 from tests.support.proxies.edge import api_process, envoy_process
 from tests.support.stack.server_process import Process
 from tests.support.stack.stack import ROOT, Fleet
@@ -30,7 +31,7 @@ def spec(version: str) -> dict[str, object]:
 
 def lets_wait(envoy: Process) -> bool:
     """Whether its routes send again what nothing serves."""
-    found = httpx.get(f"{envoy.ready.removesuffix('/ready')}/config_dump?resource=dynamic_route_configs")
+    found = plain_http.get(f"{envoy.ready.removesuffix('/ready')}/config_dump?resource=dynamic_route_configs")
     return held.HEADER in found.text
 
 
@@ -49,12 +50,12 @@ def test_no_get_fails_while_the_one_replica_is_recreated(fleet: Fleet, tmp_path:
         fleet.ask("set_traffic", deployment="model", hold_seconds=20)
         eventually(lambda: lets_wait(envoy), what="Envoy to know that callers wait")
         url, longest = f"{envoy.url}/model/", STARTUP_SECONDS + 20
-        eventually(lambda: httpx.get(url).status_code == 200, what="the model answers")
+        eventually(lambda: plain_http.get(url).status_code == 200, what="the model answers")
         fleet.ask("add_revision", deployment="model", name="v2", spec=spec("2"))
         fleet.ask("activate_revision", deployment="model", revision="v2")
 
         def caller(_: int) -> list[httpx.Response]:
-            with httpx.Client(timeout=longest) as client:
+            with plain_http.Client(timeout=longest) as client:
                 answers = []
                 for _ in range(GETS // CALLERS):
                     answers.append(client.get(url))

@@ -4,9 +4,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
 import pytest
 
+from tests.support.proxies import plain_http
 from tests.support.stack.stack import ROOT, Fleet
 from tests.support.stack.waiting import eventually
 
@@ -29,8 +29,8 @@ def test_each_caller_moves_once_while_all_replicas_are_replaced(running_fleet: F
     fleet.ask("set_traffic", deployment=name, hedge_after_seconds=None, sticky={"cookie": "rollway-replica"})
     fleet.activate(name, "v1")
     fleet.wait_until_ready(name, "v1", N)
-    clients = [httpx.Client(trust_env=False, timeout=60) for _ in range(CALLERS)]
-    eventually(lambda: {httpx.get(url, trust_env=False).json()["route"] for _ in range(CALLERS)} == routes(fleet, name))
+    clients = [plain_http.Client(timeout=60) for _ in range(CALLERS)]
+    eventually(lambda: {plain_http.get(url).json()["route"] for _ in range(CALLERS)} == routes(fleet, name))
     met: list[list[tuple[str, str]]] = [[] for _ in clients]
 
     def ask(caller: int) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 import redis
 
@@ -17,6 +16,7 @@ from runtime.process.ending import stop_all
 from tasks.settings import KEY_PREFIX
 from tasks.wire.queues import SHARED_QUEUES, host_queue
 from tests.support.faults.forwarder import Forwarder, forwarder
+from tests.support.proxies import plain_http
 from tests.support.proxies.edge import api_process, discovery_port, envoy_process
 from tests.support.stack.server_process import Process
 from tests.support.stack.stack import Fleet
@@ -179,7 +179,7 @@ def _is_live(fleet: Fleet, node: str) -> bool:
 
 def _asked(proxy: Process) -> tuple[int, str]:
     """The status that a caller gets, and the revision that answered."""
-    answer = httpx.get(proxy.url, headers={"host": "web.localhost"}, timeout=30)
+    answer = plain_http.get(proxy.url, headers={"host": "web.localhost"}, timeout=30)
     return answer.status_code, answer.json()["revision"] if answer.is_success else ""
 
 

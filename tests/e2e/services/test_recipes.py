@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import pytest
 
 from stack.home.folder import project_root
+from tests.support.proxies import plain_http
 from tests.support.stack.ports import free_port
 
 ROOT = project_root()
@@ -122,7 +122,7 @@ def test_every_recipe_answers_and_is_rolled_out(folder: Path, redis_url: str) ->
         run(folder, "rollway", "apply", "-f", "all.yaml", "--wait")
         for name, path in _ANSWERS.items():
             if name in names:
-                answer = httpx.get(f"http://127.0.0.1:{port}/{name}{path}", trust_env=False, timeout=30)
+                answer = plain_http.get(f"http://127.0.0.1:{port}/{name}{path}", timeout=30)
                 assert answer.status_code == 200, (name, answer.text)
     views = json.loads(run(folder, "rollway", "status", "--json"))["deployments"]
     assert {view["name"]: view["state"] for view in views} == dict.fromkeys(names, "ready")

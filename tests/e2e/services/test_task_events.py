@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 import redis
 from redis.client import Monitor
 
 from domain.handlers import HANDLERS
+from tests.support.proxies import plain_http
 from tests.support.stack.flower import start_flower
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
@@ -61,7 +61,9 @@ def test_flower_shows_what_each_task_is_about_what_was_refused_and_no_tick(fleet
     flower = start_flower(fleet)
     fleet.start_workers("worker")
     fleet.start_beat()
-    eventually(lambda: "flower_worker_online{" in httpx.get(f"{flower}/metrics").text, what="events to reach Flower")
+    eventually(
+        lambda: "flower_worker_online{" in plain_http.get(f"{flower}/metrics").text, what="events to reach Flower"
+    )
     fleet.deploy_first(replicas=1)
     asked = {"deployment": "web", "revision": "v1", "actor": "alice"}
     for name, more in (("right", {}), ("wrong", {"revision": "v9", "reason": "s" * 900})):
@@ -95,5 +97,5 @@ def _done(fleet: Fleet) -> dict[str, int]:
 
 def _shown(flower: str, *ids: str) -> dict[str, Any] | None:
     """The tasks that Flower lists, once it has heard of the end of these."""
-    shown = httpx.get(f"{flower}/api/tasks").json()
+    shown = plain_http.get(f"{flower}/api/tasks").json()
     return shown if all(shown.get(task_id, {}).get("result") for task_id in ids) else None

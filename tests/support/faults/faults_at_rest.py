@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import LiteralString
 
-import httpx
-
 from db.connection.engine import in_transaction
 from db.proxies.callers import add_requests
 from db.replicas.signs import show_sign_of_life
@@ -15,6 +13,7 @@ from domain.traffic.callers import NOBODY, Requests
 from tasks.settings import KEY_PREFIX
 from tests.support.faults.watched import Watched
 from tests.support.pictures.pictures import PROVISIONING
+from tests.support.proxies import plain_http
 from tests.support.proxies.streaming import Node
 from tests.support.rows.deployments import make_deployment, write
 from tests.support.stack.waiting import eventually
@@ -178,7 +177,7 @@ GIVEN_UP: LiteralString = """
 
 @contextmanager
 def somebody_tries_tokens(watched: Watched) -> Iterator[Mapping[str, str]]:
-    with httpx.Client(base_url=watched.people.url, trust_env=False) as client:
+    with plain_http.Client(base_url=watched.people.url) as client:
         for number in range(100):
             client.get("/v1/deployments", headers={"authorization": f"Bearer {number}"})
     yield {"instance": watched.target("people")}

@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.tokens import create_token
 from domain.installation.tokens import NewToken, Role
+from tests.support.proxies import plain_http
 from tests.support.rows.databases import engine_on
 from tests.support.stack.ports import free_port
 from tests.support.stack.server_process import Process, running
@@ -54,11 +55,11 @@ class People:
     def client(self, role: Role, *deployments: str, name: str = "") -> httpx.Client:
         """Whoever shows a new token."""
         shown = {"authorization": f"Bearer {self.token(role, *deployments, name=name)}"}
-        return httpx.Client(base_url=self.server.url, headers=shown, trust_env=False, timeout=20)
+        return plain_http.Client(base_url=self.server.url, headers=shown, timeout=20)
 
     def stranger(self) -> httpx.Client:
         """Who shows none, and cookies as a browser does: on its own machine those too that are for TLS alone."""
-        client = httpx.Client(base_url=self.server.url, trust_env=False, timeout=20)
+        client = plain_http.Client(base_url=self.server.url, timeout=20)
 
         def show_cookies(request: httpx.Request) -> None:
             cookies = {cookie.name: cookie.value for cookie in client.cookies.jar}

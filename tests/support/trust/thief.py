@@ -28,6 +28,7 @@ from stack.prepare import UpRequest
 from stack.status import StackStatus
 from stack.supervisor.stop import stop_replicas
 from stack.up import up
+from tests.support.proxies import plain_http
 from tests.support.rows.databases import engine_on
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import SLEEPER, given_back, pid_of
@@ -193,9 +194,7 @@ def asking(home: Home, role: Role, *deployments: str) -> httpx.Client:
     in_transaction(engine, lambda connection: create_token(connection, token, secret))
     engine.dispose()
     shown = {"authorization": f"Bearer {secret}"}
-    return httpx.Client(
-        base_url=f"http://127.0.0.1:{settings.ports.people}", headers=shown, trust_env=False, timeout=30
-    )
+    return plain_http.Client(base_url=f"http://127.0.0.1:{settings.ports.people}", headers=shown, timeout=30)
 
 
 def _neighbour(home: Home) -> int:

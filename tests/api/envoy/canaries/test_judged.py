@@ -13,6 +13,7 @@ import httpx
 from db.connection.engine import in_transaction
 from db.evidence import evidence_of
 from domain.model.canary import NOTHING_SEEN
+from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge, api_process
 from tests.support.rows.deployments import read, write
 from tests.support.stack.server_process import running
@@ -168,7 +169,7 @@ def test_a_canary_that_answers_nobody_is_aborted_by_those_who_leave(envoy_edge: 
 
         def give_up(_: int) -> None:
             with suppress(httpx.ReadTimeout):
-                httpx.get(f"{envoy_edge.envoy.url}/{this.made.name}/", timeout=2)
+                plain_http.get(f"{envoy_edge.envoy.url}/{this.made.name}/", timeout=2)
 
         def is_aborted() -> bool:
             list(callers.map(give_up, range(20)))

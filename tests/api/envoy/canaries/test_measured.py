@@ -13,6 +13,7 @@ from domain.judge.judged import Found, Judged, judge
 from domain.judge.settings import Judge, Slow
 from domain.model.answers import Answers
 from domain.model.canary import Evidence
+from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge, api_process
 from tests.support.rows.deployments import write
 from tests.support.stack.server_process import running
@@ -67,7 +68,7 @@ def test_a_request_counts_when_it_is_sent_and_as_failed_when_nobody_waits_for_it
 
         def give_up() -> None:
             with suppress(httpx.ReadTimeout):
-                httpx.get(f"{envoy_edge.envoy.url}/{this.made.name}/", timeout=4)
+                plain_http.get(f"{envoy_edge.envoy.url}/{this.made.name}/", timeout=4)
 
         given_up = [callers.submit(give_up) for _ in range(8)]
         eventually(lambda: came()[1].begun == served(this)[1] - new > came()[1].done == 0)

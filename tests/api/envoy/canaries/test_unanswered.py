@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -11,15 +12,18 @@ import httpx
 import pytest
 
 from db.commands.execute import heed
+from db.connection.engine import in_transaction
+from db.proxies.answers import intervals_of
 from tests.support.pictures.pictures import PROVISIONING
+from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import Replica, replicas
 from tests.support.rows.deployments import Made, read, write
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import cycling
 
-MOST_LOST = 120
-"""At the limit of 20 a look has seen them; it is looked every second or so, and each caller waits for one."""
+MOST_LOST = 64
+"""Eight ask after each look: at the limit of 20 the third has seen enough, and some more pass until it is acted on."""
 ROLLING = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
 
 
@@ -40,7 +44,7 @@ def updating(edge: Edge, spoil: Callable[[Replica], None]) -> Iterator[tuple[Mad
 def ask(edge: Edge, made: Made, patience: float = 1.0) -> int | None:
     """The status; None after so many seconds without an answer."""
     with suppress(httpx.ReadTimeout):
-        return httpx.get(f"{edge.envoy.url}/{made.name}/", timeout=patience).status_code
+        return plain_http.get(f"{edge.envoy.url}/{made.name}/", timeout=patience).status_code
     return None
 
 
@@ -153,7 +157,9 @@ def test_a_blue_green_that_answers_nobody_is_back_with_the_blue_that_was_parked(
 
             def is_back() -> bool:
                 nonlocal lost
+                before = looks(envoy_edge, made)
                 lost += sum(found != 200 for found in callers.map(ask, repeat(envoy_edge, 8), repeat(made)))
+                eventually(lambda: looks(envoy_edge, made) > before or undoes(envoy_edge, made))
                 heed(engine)
                 envoy_edge.routes.tell()
                 return any(undo["outcome"] == "completed" for undo in undoes(envoy_edge, made))
@@ -182,6 +188,12 @@ def test_an_undo_in_an_outage_of_both_stays(envoy_edge: Edge) -> None:
             eventually(is_asked_on)
         assert told(envoy_edge, made)["back_reason"] is None
         assert len(undoes(envoy_edge, made)) == 1, "itself alone"
+
+
+def looks(edge: Edge, made: Made) -> int:
+    """How often the server has written down what the proxies counted."""
+    assert made.rollout_id is not None
+    return len(in_transaction(edge.routes.engine, partial(intervals_of, rollout_id=made.rollout_id)))
 
 
 def outcome(edge: Edge, made: Made) -> str | None:

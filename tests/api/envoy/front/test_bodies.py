@@ -3,10 +3,10 @@
 import socket
 from collections.abc import Iterator
 
-import httpx
 import pytest
 from psycopg.types.json import Jsonb
 
+from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import Replica, replicas
 from tests.support.rows.deployments import Made, write
@@ -43,7 +43,7 @@ def web(envoy_edge: Edge, replica: Replica) -> Made:
 
 
 def sent(edge: Edge, made: Made, content: bytes | Iterator[bytes]) -> int:
-    return httpx.post(f"{edge.envoy.url}/{made.name}/", content=content, timeout=20).status_code
+    return plain_http.post(f"{edge.envoy.url}/{made.name}/", content=content, timeout=20).status_code
 
 
 def test_a_body_may_be_as_large_as_was_said_and_no_larger(envoy_edge: Edge, replica: Replica, web: Made) -> None:

@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.traffic.published import RequestRules, stored_together
+from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import Replica, replicas
 from tests.support.rows.deployments import Made, write
@@ -50,7 +51,7 @@ class Held:
     def tries(self) -> int:
         """How often Envoy has sent something again; who waits has one at least."""
         admin = self.edge.envoy.ready.removesuffix("/ready")
-        found = httpx.get(f"{admin}/stats?filter=^cluster.{self.made.name}.upstream_rq_retry$").text
+        found = plain_http.get(f"{admin}/stats?filter=^cluster.{self.made.name}.upstream_rq_retry$").text
         return int(found.partition(":")[2] or 0)
 
     def waits(self, pool: ThreadPoolExecutor, callers: int = 1) -> list[Future[httpx.Response]]:
@@ -95,7 +96,7 @@ def slowly(size: int) -> Iterator[bytes]:
 def test_a_body_of_up_to_a_mebibyte_waits_and_a_larger_one_does_not(envoy_edge: Edge, *, chunked: bool) -> None:
     def sent(size: int) -> httpx.Response:
         content = slowly(size) if chunked else bytes(size)
-        return httpx.post(envoy_edge.envoy.url + web.path, content=content, timeout=30)
+        return plain_http.post(envoy_edge.envoy.url + web.path, content=content, timeout=30)
 
     with held(envoy_edge) as web, ThreadPoolExecutor(2) as pool:
         fits = pool.submit(sent, 1_000_000)
@@ -123,7 +124,7 @@ def test_one_more_than_may_wait_is_told_so_at_once(envoy_edge: Edge) -> None:
 def test_who_hangs_up_gives_the_place_to_another(envoy_edge: Edge) -> None:
     with held(envoy_edge, hold_callers=1) as web, ThreadPoolExecutor(1) as pool:
         with pytest.raises(httpx.ReadTimeout):
-            httpx.get(envoy_edge.envoy.url + web.path, timeout=1)
+            plain_http.get(envoy_edge.envoy.url + web.path, timeout=1)
         asked = web.waits(pool)[0]
         time.sleep(2 * held_rounds.ROUND_SECONDS)
         assert not asked.done()

@@ -15,6 +15,7 @@ from domain.model.states import RouteStatus
 from tests.support.people.asking import page
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import CANARY
+from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import Replica, replicas
 from tests.support.proxies.weights import set_weight
@@ -45,7 +46,7 @@ def stay(edge: Edge, made: Made, sticky: Mapping[str, str | float]) -> None:
 
 @pytest.fixture
 def http_client() -> Iterator[httpx.Client]:
-    with httpx.Client(trust_env=False, timeout=20) as made:
+    with plain_http.Client(timeout=20) as made:
         yield made
 
 
