@@ -93,8 +93,8 @@ def advice(examination: Examination) -> str | None:
         return None if probed.is_success else _NOT_SERVING
     if probed.status in _HOST_REFUSALS and examination.called.is_success:
         return (
-            f"it answers {examination.callers_host} and not Host: {examination.address}, as which a probe asks: "
-            "let it take every host name (Django: ALLOWED_HOSTS), since proxies let only its own through"
+            f"it answers {examination.callers_host} and not Host: {check.named(examination.address)}, as which a probe "
+            f"asks: set health_check.host to {examination.callers_host}"
         )
     if not probed.is_success:
         return _of_failure(examination, probed.status or 0)

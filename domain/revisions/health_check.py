@@ -20,6 +20,13 @@ class HealthCheck(BaseModel):
     """How it is asked: GET in HTTP/1.1 or HTTP/2, without TLS, or the standard `grpc.health.v1.Health/Check`."""
     service: str | None = Field(default=None, max_length=127, pattern=r"^[!-~]+$", exclude_if=lambda name: name is None)
     """With protocol grpc: which service is asked about, such as shop.Cart; left out: the whole server."""
+    host: str | None = Field(
+        default=None,
+        max_length=260,
+        pattern=r"^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?$",
+        exclude_if=lambda host: host is None,
+    )
+    """As which host name it is asked, such as shop.example.com; left out: by its own address and port."""
     interval_seconds: float = Field(default=5.0, ge=0.1, le=3600)
     """From one probe to the next."""
     timeout_seconds: float = Field(default=2.0, gt=0, le=300)
@@ -51,9 +58,14 @@ class HealthCheck(BaseModel):
     @property
     def asked(self) -> str:
         """The question of one probe, in words."""
+        named = f" as {self.host}" if self.host else ""
         if self.protocol != "grpc":
-            return f"GET {self.path}"
-        return f"gRPC health check of {self.service}" if self.service else "gRPC health check"
+            return f"GET {self.path}{named}"
+        return f"gRPC health check{f' of {self.service}' if self.service else ''}{named}"
+
+    def named(self, address: str) -> str:
+        """As which host a replica at this address is asked: the Host header, or the authority of HTTP/2."""
+        return self.host or address
 
     @model_validator(mode="after")
     def _deadline_leaves_time_to_probe(self) -> Self:

@@ -41,7 +41,7 @@ async def examine(  # noqa: PLR0913  (all that is known of a replica)
     probed, called = await asyncio.gather(_probed(address, check, tls), _asked(address, "/", callers_host, tls))
     unknown = check.protocol == "http1" and probed.status in _UNKNOWN
     others = [path for path in USUAL_PATHS if unknown and path != check.path]
-    heard = await asyncio.gather(*(_asked(address, path, address, tls) for path in others))
+    heard = await asyncio.gather(*(_asked(address, path, check.named(address), tls) for path in others))
     paths: Mapping[str, HeardAnswer] = dict(zip(others, heard, strict=True))
     elsewhere = tuple(place for place in listening if place != address)
     return Examination(address, check, probed, callers_host, called, paths, elsewhere, is_container)
@@ -50,13 +50,13 @@ async def examine(  # noqa: PLR0913  (all that is known of a replica)
 async def _probed(address: str, check: HealthCheck, tls: ReplicaTls | None) -> HeardAnswer:
     """Ask as a probe does, with more patience."""
     if check.protocol == "http1":
-        return await _asked(address, check.path, address, tls)
+        return await _asked(address, check.path, check.named(address), tls)
     began = monotonic()
     answer = await probe(address, check.model_copy(update={"timeout_seconds": PATIENCE_SECONDS}), tls)
     seconds = monotonic() - began
     if answer.ok:
         return HeardAnswer(200, seconds, words=answer.detail)
-    plain = await _asked(address, check.path, address, tls)
+    plain = await _asked(address, check.path, check.named(address), tls)
     match plain.no_answer:
         case None:
             return HeardAnswer(seconds=seconds, no_answer=NoAnswer.HTTP1_ALONE)

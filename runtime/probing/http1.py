@@ -18,9 +18,9 @@ class Http1Question:
     """GET `check.path` of the replica at `address`. Raises h11.LocalProtocolError for what no request can carry."""
 
     def __init__(self, address: str, check: HealthCheck) -> None:
-        self._what = check.asked
+        self._check, self._address = check, address
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEADER_BYTES)
-        self._outgoing = self._http.send(_request(address, check.path)) or b""
+        self._outgoing = self._http.send(_request(check.named(address), check.path)) or b""
 
     def to_send(self) -> bytes:
         """The request, once."""
@@ -38,17 +38,17 @@ class Http1Question:
             if data[3:9] == _SETTINGS:
                 return self._failure("the replica speaks HTTP/2 alone: set health_check.protocol to http2 or grpc")
             return self.unanswered()
-        return of_status(self._what, event.status_code) if isinstance(event, h11.Response) else None
+        return of_status(self._check, self._address, event.status_code) if isinstance(event, h11.Response) else None
 
     def unanswered(self) -> ProbeAnswer:
         """As for an answer that is not HTTP."""
         return self._failure("the connection broke, or the answer is not HTTP")
 
     def _failure(self, seen: str) -> ProbeAnswer:
-        return ProbeAnswer(ok=False, detail=f"{self._what}: {seen}")
+        return ProbeAnswer(ok=False, detail=f"{self._check.asked}: {seen}")
 
 
 @lru_cache(4096)
-def _request(address: str, path: str) -> h11.Request:
-    headers = [("Host", address), ("User-Agent", AGENT), ("Accept", "*/*"), ("Connection", "close")]
+def _request(named: str, path: str) -> h11.Request:
+    headers = [("Host", named), ("User-Agent", AGENT), ("Accept", "*/*"), ("Connection", "close")]
     return h11.Request(method="GET", target=target_of(path), headers=headers)

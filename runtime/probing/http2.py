@@ -52,14 +52,14 @@ class Http2Question:
     """GET `check.path` of the replica at `address`: the status of the answer. The body is not read."""
 
     def __init__(self, address: str, check: HealthCheck) -> None:
-        self._what = check.asked
-        self._begin(address, (":method", "GET"), (":path", target_of(check.path)), ("accept", "*/*"))
+        self._what, self._check, self._address = check.asked, check, address
+        self._begin(check.named(address), (":method", "GET"), (":path", target_of(check.path)), ("accept", "*/*"))
 
-    def _begin(self, address: str, *headers: tuple[str, str], body: bytes | None = None) -> None:
+    def _begin(self, named: str, *headers: tuple[str, str], body: bytes | None = None) -> None:
         self._has_heard = False
         self._http = H2Connection(_CONFIG)
         self._http.initiate_connection()
-        usual = ((":scheme", "http"), (":authority", address), ("user-agent", AGENT))
+        usual = ((":scheme", "http"), (":authority", named), ("user-agent", AGENT))
         # HTTP/2 has its own headers before all others
         in_order = sorted((*headers, *usual), key=lambda header: not header[0].startswith(":"))
         self._http.send_headers(_STREAM, in_order, end_stream=body is None)
@@ -89,7 +89,11 @@ class Http2Question:
         match event:
             case ResponseReceived():
                 status = _read(event)[":status"]
-                return of_status(self._what, int(status)) if _STATUS.fullmatch(status) else self.unanswered()
+                return (
+                    of_status(self._check, self._address, int(status))
+                    if _STATUS.fullmatch(status)
+                    else self.unanswered()
+                )
             case StreamReset() | ConnectionTerminated():
                 return self.unanswered()
         return None
@@ -102,13 +106,13 @@ class GrpcQuestion(Http2Question):
     """Whether the replica's health service says SERVING, of `check.service` or, without one, of the whole server."""
 
     def __init__(self, address: str, check: HealthCheck) -> None:
-        self._what = check.asked
+        self._what, self._check, self._address = check.asked, check, address
         self._headers: dict[str, str] = {}
         self._body = b""
         named = (check.service or "").encode()
         message = bytes((_FIELD_1, len(named))) + named if named else b""  # 127 bytes at most: one says the length
         self._begin(
-            address,
+            check.named(address),
             *((":method", "POST"), (":path", f"/{_SERVICE}/Check")),
             *(("content-type", "application/grpc"), ("te", "trailers")),
             body=_UNCOMPRESSED + len(message).to_bytes(4, "big") + message,

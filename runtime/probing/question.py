@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
+from domain.revisions.health_check import HealthCheck
+
 AGENT = "rollway-probe"
 _SUCCESS = range(200, 400)
+_OF_A_HOST = (400, 421)
 _KEPT_IN_URLS = "/?[]@!$&'()*+,;=:%~"
 
 
@@ -30,9 +33,10 @@ class Question(Protocol):
         """Return what it comes to when the connection ends before the answer."""
 
 
-def of_status(what: str, status: int) -> ProbeAnswer:
-    """Judge a status of HTTP."""
-    return ProbeAnswer(status in _SUCCESS, f"{what} answered {status}")
+def of_status(check: HealthCheck, address: str, status: int) -> ProbeAnswer:
+    """Judge a status of HTTP. Servers that know host names answer so to one that they do not know."""
+    doubt = f" to Host: {address}; health_check.host names another" if status in _OF_A_HOST and not check.host else ""
+    return ProbeAnswer(status in _SUCCESS, f"{check.asked} answered {status}{doubt}")
 
 
 def host_and_port(address: str) -> tuple[str, int]:

@@ -22,6 +22,8 @@ def checked(**check: Any) -> RevisionSpec:
         (OF_HTTP2, "GET /up"),
         ({"protocol": "grpc"}, "gRPC health check"),
         (OF_GRPC, "gRPC health check of shop.Cart"),
+        ({"host": "shop.example.com"}, "GET /health as shop.example.com"),
+        ({**OF_GRPC, "host": "shop:50051"}, "gRPC health check of shop.Cart as shop:50051"),
     ],
 )
 def test_a_check_says_what_it_asks(check: dict[str, Any], asked: str) -> None:
@@ -30,7 +32,7 @@ def test_a_check_says_what_it_asks(check: dict[str, Any], asked: str) -> None:
     assert spec.health_check.asked == asked
 
 
-@pytest.mark.parametrize("check", [OF_HTTP2, OF_GRPC, {"protocol": "grpc"}])
+@pytest.mark.parametrize("check", [OF_HTTP2, OF_GRPC, {"protocol": "grpc"}, {"host": "shop.example.com"}])
 def test_it_reads_back_and_means_something_else_than_plain_http(check: dict[str, Any]) -> None:
     spec = checked(**check)
     assert RevisionSpec.model_validate_json(spec.canonical_json()) == spec
@@ -40,9 +42,9 @@ def test_it_reads_back_and_means_something_else_than_plain_http(check: dict[str,
 
 
 def test_a_check_of_plain_http_is_written_as_before_there_was_any_other() -> None:
-    said = checked(protocol="http1", service=None)
+    said = checked(protocol="http1", service=None, host=None)
     assert said.canonical_json() == checked().canonical_json()
-    assert not {"protocol", "service"} & said.model_dump()["health_check"].keys()
+    assert not {"protocol", "service", "host"} & said.model_dump()["health_check"].keys()
 
 
 @pytest.mark.parametrize(
@@ -62,3 +64,16 @@ def test_what_does_not_go_together_is_refused_at_its_field(check: dict[str, Any]
     (fault,) = refused.value.errors()
     assert fault["loc"] == ("health_check", field)
     assert said in fault["msg"]
+
+
+@pytest.mark.parametrize("host", ["shop.example.com", "localhost", "a", "shop:8000", "10.0.0.1", "my_shop", "x" * 63])
+def test_a_host_is_a_name_with_or_without_a_port(host: str) -> None:
+    assert checked(host=host).health_check is not None
+
+
+@pytest.mark.parametrize(
+    "host", ["", "https://shop", "shop/", "shop ", "a\r\nx: y", ".", "shop:", "shop:http", "*", "sh{op"]
+)
+def test_what_is_no_host_is_refused(host: str) -> None:
+    with pytest.raises(ValidationError):
+        checked(host=host)

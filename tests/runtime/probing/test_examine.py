@@ -63,7 +63,22 @@ BROKEN: dict[str, tuple[Replies, dict[str, Any], str]] = {
     "refuses the name of a probe": (
         lambda _, named: OK if named == HOST else status(400),
         {},
-        f"answers {HOST} and not Host: 127.0.0.1:",
+        f", as which a probe asks: set health_check.host to {HOST}",
+    ),
+    "knows the name of its callers, and is asked by it": (
+        lambda _, named: OK if named == HOST else status(400),
+        {"host": HOST},
+        "",
+    ),
+    "refuses the name that it is asked by": (
+        lambda _, named: OK if named == HOST else status(421),
+        {"host": "other.example.com"},
+        f"answers {HOST} and not Host: other.example.com, as which a probe asks: set health_check.host to {HOST}",
+    ),
+    "has another path for the name that it is asked by": (
+        lambda path, named: OK if (path, named) == ("/up", HOST) else status(404),
+        {"host": HOST},
+        "set health_check.path to /up",
     ),
     "refuses the name of callers": (
         lambda _, named: OK if named.startswith("127.") else status(421),

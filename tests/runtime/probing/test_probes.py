@@ -3,13 +3,17 @@ from contextlib import closing
 from uuid import uuid4
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import RequestReceived
 
 from domain.revisions.health_check import HealthCheck
+from runtime.probing.http2 import GrpcQuestion, Http2Question
 from runtime.probing.probes import Prober, ProbeTarget
 from runtime.probing.question import ProbeAnswer
 from runtime.process.runtime import ProcessRuntime
 from tests.support.stack.waiting import eventually
-from tests.support.workers.probed import OK, answer, post, says, service
+from tests.support.workers.probed import OK, answer, post, replying, says, service
 from tests.support.workers.runtimes import HTTP_SERVICE, ended, request
 
 
@@ -83,3 +87,35 @@ def test_an_address_that_cannot_be_resolved_is_told_and_holds_up_nobody() -> Non
 @pytest.mark.parametrize("address", ["", "127.0.0.1:99999", "127.0.0.1:x", "h:1/x", "a..b:80", "[::1"])
 def test_an_odd_address_raises_nothing(address: str) -> None:
     assert not answer(address).ok
+
+
+KNOWN = "shop.example.com"
+
+
+@pytest.mark.parametrize(
+    ("host", "seen"),
+    [
+        (KNOWN, ProbeAnswer(ok=True, detail=f"GET /health as {KNOWN} answered 200")),
+        ("other.example.com:8000", ProbeAnswer(ok=False, detail="GET /health as other.example.com:8000 answered 400")),
+    ],
+)
+def test_a_replica_that_takes_its_own_host_name_alone_is_asked_by_it(host: str, seen: ProbeAnswer) -> None:
+    with replying(lambda _, named: OK if named == KNOWN else OK.replace(b"200", b"400")) as address:
+        assert answer(address, host=host) == seen
+
+
+def test_a_replica_that_does_not_know_the_name_of_a_probe_is_told_what_names_another() -> None:
+    with replying(lambda _, named: OK if named == KNOWN else OK.replace(b"200", b"421")) as address:
+        told = answer(address)
+    assert told.detail == f"GET /health answered 421 to Host: {address}; health_check.host names another"
+
+
+@pytest.mark.parametrize("question", [Http2Question, GrpcQuestion])
+@pytest.mark.parametrize(("host", "authority"), [(None, b"127.0.0.1:1"), (KNOWN, KNOWN.encode())])
+def test_over_http2_it_is_the_authority(question: type[Http2Question], host: str | None, authority: bytes) -> None:
+    protocol = "grpc" if question is GrpcQuestion else "http2"
+    asked = question("127.0.0.1:1", HealthCheck(protocol=protocol, host=host))
+    server = H2Connection(H2Configuration(client_side=False))
+    server.initiate_connection()
+    (request,) = (event for event in server.receive_data(asked.to_send()) if isinstance(event, RequestReceived))
+    assert dict(request.headers)[b":authority"] == authority
