@@ -83,6 +83,7 @@ def _virtual_hosts(service: Service, door: TlsDoor | None) -> Iterator[dict[str,
                 **_COUNTS_TRIES,
                 **(told_browsers(service, door) if hosts == secured else {}),
                 **limited(service.rules.max_requests_per_second),
+                **_TOLD_NOTHING,
                 "routes": [
                     *first,
                     *_preview(service, _wanting_preview(everything), {}),
@@ -94,6 +95,7 @@ def _virtual_hosts(service: Service, door: TlsDoor | None) -> Iterator[dict[str,
         yield {
             "name": preview_cluster(service.name),
             "domains": list(service.preview_hosts),
+            **_TOLD_NOTHING,
             "routes": [*(first if service.asks_callers else ()), *_preview(service, everything, {})],
         }
 
@@ -110,8 +112,20 @@ def _by_prefix(prefix: Prefix, service: Service) -> Iterator[dict[str, Any]]:
     rewrite: dict[str, Any] = {}
     if bare and prefix.strip:
         rewrite = {"regex_rewrite": {"pattern": {"regex": f"^{re.escape(bare)}/?"}, "substitution": "/"}}
-    yield from _preview(service, _wanting_preview(match), rewrite)
-    yield from _live(service, match, rewrite)
+    told = _told_prefix(bare) if rewrite else _TOLD_NOTHING
+    for route in chain(_preview(service, _wanting_preview(match), rewrite), _live(service, match, rewrite)):
+        yield {**route, **told} if "route" in route else route
+
+
+_FORWARDED_PREFIX = "x-forwarded-prefix"
+_TOLD_NOTHING = {"request_headers_to_remove": [_FORWARDED_PREFIX]}
+"""No caller is believed about it: a service makes links of it."""
+
+
+def _told_prefix(prefix: str) -> dict[str, Any]:
+    """Say what of its path a replica does not see, for the links in its answers. A % alone begins a word of Envoy's."""
+    header = {"key": _FORWARDED_PREFIX, "value": prefix.replace("%", "%%")}
+    return {"request_headers_to_add": [{"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}]}
 
 
 def _wanting_preview(match: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,11 @@ UNSTRIPPED: LiteralString = """
 """
 
 
+STRIPPED: LiteralString = """
+    INSERT INTO entrances (kind, value, deployment_id, strip_prefix) VALUES ('prefix', %s, %s, true)
+"""
+
+
 def served_by(edge: Edge, path: str, times: int = 20) -> set[str]:
     """Who answers that many requests."""
     return {edge.ask(path).json()["replica"] for _ in range(times)}
@@ -45,6 +50,34 @@ def test_a_prefix_may_stay_and_the_longest_one_goes_first(envoy_edge: Edge) -> N
         assert (envoy_edge.ask("/v1/a").json()["replica"], envoy_edge.ask("/v1/a").json()["path"]) == ("short", "/v1/a")
         assert envoy_edge.ask("/v1/deep/a").json()["replica"] == "long"
         assert envoy_edge.ask("/v1/deep/a").json()["path"] == "/v1/deep/a"
+
+
+def test_a_replica_is_told_the_prefix_that_it_does_not_see_and_believes_no_caller(envoy_edge: Edge) -> None:
+    """Whether it is reached by a path, by a host name, or as a preview."""
+    claims = {"x-forwarded-prefix": "/evil"}
+    with replicas("blue", "green") as (blue, green):
+        envoy_edge.make("■|□", blue, green, name="linked", status=DEPLOYING)
+        kept = envoy_edge.make("■", blue)
+        write(envoy_edge.routes.engine, UNSTRIPPED, "/kept/", kept.id)
+        write(envoy_edge.routes.engine, STRIPPED, "/a-b/c/", kept.id)
+        envoy_edge.routes.tell()
+        envoy_edge.wait_for("/linked/")
+        envoy_edge.wait_for("/kept/")
+        preview = {"x-rollway-preview": "true"}
+        asked: list[tuple[str, str | None, dict[str, str], str | None]] = [
+            ("/linked/x", None, {}, "/linked"),
+            ("/linked", None, {}, "/linked"),
+            ("/linked/x", None, preview, "/linked"),
+            ("/a-b/c/x", None, {}, "/a-b/c"),
+            ("/kept/x", None, {}, None),
+            ("/x", "linked", {}, None),
+            ("/x", "linked", preview, None),
+            ("/x", "preview.linked.localhost", {}, None),
+        ]
+        for path, host, headers, told in asked:
+            by_host = {} if host is None else {"host": host}
+            for claimed in ({}, claims):
+                assert envoy_edge.ask(path, **by_host, **headers, **claimed).json()["prefix"] == told, (path, host)
 
 
 def test_who_is_unknown_is_told_so_in_a_sentence(envoy_edge: Edge) -> None:
