@@ -31,7 +31,7 @@ def eventually(look: Callable[[], T | None], within: float = 120.0, what: str = 
         except (psycopg.OperationalError, httpx.TransportError) as away:
             error = away
         time.sleep(pause)
-        pause = min(pause * 1.3, 0.05)
+        pause = min(pause * 1.3, 0.1)
     raise NotInTimeError(f"not within {within:g} s: {what or look}") from error
 
 
