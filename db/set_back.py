@@ -16,7 +16,7 @@ from psycopg.rows import scalar_row
 
 from db.locking.locked import ALWAYS, changed, lock
 
-_OF_ROUTES = (
+OF_ROUTES = (
     "started_at",
     "status_changed_at",
     "healthy_at",
@@ -24,8 +24,8 @@ _OF_ROUTES = (
     "out_of_traffic_at",
     "stop_requested_at",
 )
-_OF_DEPLOYMENTS = ("phase_started_at", "paused_at", "last_autoscaled_at", "last_failed_at", "came_up_at")
-_OF_ROLLOUTS = ("started_at", "last_progress_at", "clock_stopped_at", "weight_known_at")
+OF_DEPLOYMENTS = ("phase_started_at", "paused_at", "last_autoscaled_at", "last_failed_at", "came_up_at")
+OF_ROLLOUTS = ("started_at", "last_progress_at", "clock_stopped_at", "weight_known_at")
 """When something was, of what goes on: also that which has not been yet, and is NULL."""
 
 
@@ -41,22 +41,22 @@ def _to_now(times: Sequence[str]) -> str:
 
 
 _OWNERS = f"""
-    SELECT deployment_id FROM routes WHERE stopped_at IS NULL AND {_ahead(_OF_ROUTES)}
+    SELECT deployment_id FROM routes WHERE stopped_at IS NULL AND {_ahead(OF_ROUTES)}
     UNION
-    SELECT id FROM deployments WHERE lifecycle <> 'destroyed' AND {_ahead(_OF_DEPLOYMENTS)}
+    SELECT id FROM deployments WHERE lifecycle <> 'destroyed' AND {_ahead(OF_DEPLOYMENTS)}
     UNION
-    SELECT deployment_id FROM rollouts WHERE outcome IS NULL AND {_ahead(_OF_ROLLOUTS)}
+    SELECT deployment_id FROM rollouts WHERE outcome IS NULL AND {_ahead(OF_ROLLOUTS)}
 """
 
 _ROUTES = f"""
-    UPDATE routes SET {_to_now(_OF_ROUTES)}
-     WHERE deployment_id = ANY(%s) AND stopped_at IS NULL AND {_ahead(_OF_ROUTES)}
+    UPDATE routes SET {_to_now(OF_ROUTES)}
+     WHERE deployment_id = ANY(%s) AND stopped_at IS NULL AND {_ahead(OF_ROUTES)}
 """
 
-_DEPLOYMENTS = f"UPDATE deployments SET {_to_now(_OF_DEPLOYMENTS)} WHERE id = ANY(%s)"
+_DEPLOYMENTS = f"UPDATE deployments SET {_to_now(OF_DEPLOYMENTS)} WHERE id = ANY(%s)"
 
 # what is created from now on is no older than the rollout
-_ROLLOUTS = f"UPDATE rollouts SET {_to_now(_OF_ROLLOUTS)} WHERE deployment_id = ANY(%s) AND outcome IS NULL"
+_ROLLOUTS = f"UPDATE rollouts SET {_to_now(OF_ROLLOUTS)} WHERE deployment_id = ANY(%s) AND outcome IS NULL"
 
 
 # who finds the row locked does not wait: whoever counts may need seconds, and a sign of life is due each second
@@ -73,11 +73,18 @@ def see_it_counted(connection: Connection, seen_at: datetime) -> bool:
 
     False: another worker counts right now. It may have begun before, or may fail, so ask again.
     """
+    turn = begin_to_count(connection, seen_at)
+    if turn:
+        count_from_now(connection)
+    return turn is not None
+
+
+def begin_to_count(connection: Connection, seen_at: datetime) -> bool | None:
+    """Whether it is this worker's turn: none has begun since the clock showed `seen_at`. None: another one is at it."""
     turn = connection.cursor(row_factory=scalar_row).execute(_TURN, (seen_at,)).fetchall()
     if turn == [False]:
         connection.execute(_BEGINS)
-        count_from_now(connection)
-    return bool(turn)
+    return not turn[0] if turn else None
 
 
 def count_from_now(connection: Connection) -> frozenset[UUID]:

@@ -26,7 +26,7 @@ def clock_offset(before: float, after: float, theirs: float) -> float:
 
 
 def is_warned_of(seconds: float) -> bool:
-    """Whether a clock that is off, or was set back, by so much is worth a word."""
+    """Whether a clock that is off, or was set, by so much is worth a word."""
     return abs(seconds) > _WARNED_ABOVE_SECONDS
 
 
@@ -38,6 +38,11 @@ def is_too_far(seconds: float) -> bool:
 def seconds_set_back(showed: float, passed: float, shows: float) -> float:
     """By how many seconds a clock was set back, which showed and now shows these times, `passed` seconds apart."""
     return max(0.0, showed + passed - shows)
+
+
+def seconds_set_forward(showed: float, passed: float, shows: float) -> float:
+    """By how many seconds a clock was set forward at least, as `seconds_set_back` says it of one that was set back."""
+    return max(0.0, shows - showed - passed)
 
 
 def hosts_in_time(offsets: Mapping[str, float]) -> list[str]:

@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 
 import psycopg
 import structlog
@@ -17,8 +18,9 @@ from db.connection.engine import database_now, in_transaction, transaction
 from db.replicas.secrets import is_asked
 from db.replicas.signs import note_hearing, note_secrets_for_all, note_webhooks, show_sign_of_life
 from db.set_back import see_it_counted
+from db.set_forward import see_it_counted_on
 from db.silence import answered_within
-from domain.replicas.clocks import clock_offset, is_warned_of, seconds_set_back
+from domain.replicas.clocks import clock_offset, is_warned_of, seconds_set_back, seconds_set_forward
 from domain.replicas.silence import SIGN_OF_LIFE_SECONDS
 from domain.words.errors import InvalidInputError
 from tasks.hosts.looking import keep_looking
@@ -26,18 +28,32 @@ from tasks.hosts.secret_checks import AGAIN_AFTER
 
 _PATIENCE_SECONDS = 3.0
 """Shorter than for other work: who is cut off should find out before it has taken much that others could do."""
+_SET_FORWARD_SECONDS = 5.0
+"""Less is a clock that is adjusted, and shorter than what anything waits for that goes back."""
+_WITH_SLEEP = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The database's clock, read between two moments of this worker's steady one, which nobody sets."""
+    """The database's clock, read between two moments of this worker's steady one, which nobody sets.
+
+    `began`, `ended`: without the time for which this machine slept; `awake_at`, at its end: with that.
+    """
 
     showed: datetime
     began: float
     ended: float
+    awake_at: float
     offset: float
     is_asked: bool
+
+
+class _Ahead(NamedTuple):
+    """By how much the clock was set forward, and what it would show at last without that."""
+
+    seconds: float
+    before: datetime
 
 
 @dataclass(slots=True)
@@ -61,6 +77,7 @@ class SignsGiver:
     is_deaf: Callable[[], bool] = bool
     _last: _Reading | None = None
     _uncounted_since: datetime | None = None
+    _ahead: _Ahead | None = None
     _is_warned: bool = False
 
     def show(self) -> None:
@@ -87,24 +104,38 @@ class SignsGiver:
             )
         if self._last is None or is_warned_of(back):
             self._uncounted_since = reading.showed
+        self._set_forward(reading)
         self._last = reading
         if self._uncounted_since and in_transaction(
             self.engine, partial(see_it_counted, seen_at=self._uncounted_since)
         ):
             self._uncounted_since = None
+        if self._ahead and in_transaction(self.engine, partial(see_it_counted_on, **self._ahead._asdict())):
+            self._ahead = None
+
+    def _set_forward(self, reading: _Reading) -> None:
+        """Note by how much the clock was set forward, to be counted on once: a later look may find it set again."""
+        if self._last is None:
+            return
+        passed = reading.awake_at - self._last.awake_at + (self._last.ended - self._last.began)
+        ahead = seconds_set_forward(self._last.showed.timestamp(), passed, reading.showed.timestamp())
+        if ahead < _SET_FORWARD_SECONDS:
+            return
+        _log.error("the clock of Postgres was set forward; what waits counts on", seconds=round(ahead, 1))
+        self._ahead = _Ahead(ahead, reading.showed - timedelta(seconds=ahead))
 
     def _show(self, connection: Connection) -> _Reading:
         began, before = time.monotonic(), time.time()
         with answered_within(connection, _PATIENCE_SECONDS):
             now = database_now(connection)
         offset = clock_offset(before, time.time(), now.timestamp())
-        ended = time.monotonic()
+        ended, awake_at = time.monotonic(), time.clock_gettime(_WITH_SLEEP)
         show_sign_of_life(connection, self.host, self.address, offset, self.replica_user)
         note_hearing(connection, self.host, is_deaf=self.is_deaf())
         note_secrets_for_all(connection, self.host, self.secrets_for_all)
         with suppress(InvalidInputError):  # whoever sends to one says so
             note_webhooks(connection, self.host, sorted(self.webhooks()))
-        return _Reading(now, began, ended, offset, is_asked(connection, self.host, AGAIN_AFTER))
+        return _Reading(now, began, ended, awake_at, offset, is_asked(connection, self.host, AGAIN_AFTER))
 
     def _set_back(self, reading: _Reading) -> float:
         if self._last is None:

@@ -1,6 +1,6 @@
 """The repair of times that lie ahead: over each column of a time that there is, whatever else is known of its row."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import transaction
 from db.set_back import count_from_now
+from db.set_forward import count_on
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import make_deployment
 
@@ -60,8 +61,18 @@ def empty(found: Mapping[str, list[dict[str, Any]]]) -> dict[tuple[str, str], in
     }
 
 
+def _back(connection: Connection) -> object:
+    return count_from_now(connection)
+
+
+def _forward(connection: Connection) -> object:
+    """As where the clock was set by two hours, so that nothing has been since."""
+    ((before,),) = connection.execute("SELECT clock_timestamp() + interval '2 hours'").fetchall()
+    return count_on(connection, 7200, before)
+
+
 def repaired(
-    engine: Engine, table: str, column: str
+    engine: Engine, table: str, column: str, repair: Callable[[Connection], object] = _back
 ) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], int], bool]:
     """The empty times before and after, where this one lay ahead; and whether it still does."""
     with transaction(engine) as connection, connection.transaction(force_rollback=True):
@@ -72,7 +83,7 @@ def repaired(
         connection.execute(ahead.format(sql.Identifier(table), sql.Identifier(column)))
         connection.execute("SET LOCAL session_replication_role = origin")
         before = empty(rows(connection))
-        count_from_now(connection)
+        repair(connection)
         is_ahead = sql.SQL("SELECT bool_or({} > clock_timestamp()) FROM {}")
         ((still,),) = connection.execute(is_ahead.format(sql.Identifier(column), sql.Identifier(table))).fetchall()
         return before, empty(rows(connection)), still
@@ -83,13 +94,14 @@ def all_times(engine: Engine) -> list[tuple[str, str]]:
         return [(table, column) for table, column in times(connection) if table in REPAIRED]
 
 
+@pytest.mark.parametrize("repair", [_back, _forward])
 @pytest.mark.parametrize("picture", ["■■◇~|■□", "■", "◇"])
-def test_no_repair_fills_what_was_empty(engine: Engine, picture: str) -> None:
+def test_no_repair_fills_what_was_empty(engine: Engine, picture: str, repair: Callable[[Connection], object]) -> None:
     """Whatever lies ahead alone, and in whatever status: least() and greatest() pass by what is empty."""
     make_deployment(engine, picture, status=PROVISIONING if "|" in picture else READY)
     wrong = []
     for table, column in all_times(engine):
-        before, after, _ = repaired(engine, table, column)
+        before, after, _ = repaired(engine, table, column, repair)
         wrong += [(table, column, *each) for each in before if after[each] != before[each]]
     assert wrong == []
 
