@@ -34,7 +34,7 @@ _ROLLOUTS = """
     SELECT o.outcome, o.is_undo, o.back_reason, o.reason, extract(epoch FROM o.started_at)::float8 AS began,
            (SELECT coalesce(sum(a.begun), 0)::int FROM answers a
              WHERE a.rollout_id = o.id AND a.revision_id = o.to_revision_id) AS sent,
-           extract(epoch FROM o.ended_at)::float8 AS ended
+           extract(epoch FROM o.ended_at)::float8 AS ended, o.weight
       FROM rollouts o JOIN deployments d ON d.id = o.deployment_id WHERE d.name = %s ORDER BY o.started_at
 """
 
@@ -49,7 +49,8 @@ class Edge(NamedTuple):
 class Trial(NamedTuple):
     """What came of one. `ended`: how; `seconds`: from its beginning to that end; `said`: why it went back.
 
-    `sent`: requests that the new revision was sent, as the proxy counted; without any nothing was tried.
+    `sent`: requests that the new revision was sent, as the proxy counted; without any nothing was tried. `weight`: of a
+    canary that goes on, so many of 10,000 requests.
     """
 
     world: str
@@ -59,6 +60,7 @@ class Trial(NamedTuple):
     asked: int
     lost_after: int
     sent: int
+    weight: int | None
     said: str
     is_right: bool
 
@@ -135,6 +137,7 @@ def _watched(made: Stage, name: str, world: World, callers: Callers, away: Path)
         asked=len(ends),
         lost_after=sum(not end.is_answered for end in ends if end.sent > ended_at),
         sent=rows[0]["sent"],
+        weight=rows[-1]["weight"],
         said=next(filter(None, reasons), ""),
         is_right=is_right,
     )
@@ -200,11 +203,16 @@ def table(found: Sequence[Trial]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for name in dict.fromkeys(trial.world for trial in found):
         of = [trial for trial in found if trial.world == name]
-        ends = ", ".join(f"{count} {end}" for end, count in Counter(each.ended for each in of).items())
+        ends = ", ".join(f"{count} {end}" for end, count in Counter(map(_said_of, of)).items())
         seconds = " ".join(f"{each.seconds:.0f}" for each in of)
         lost, asked = sum(each.lost for each in of), sum(each.asked for each in of)
         late, sent = sum(each.lost_after for each in of), sum(each.sent for each in of)
         yield f"| {name} | {ends} | {seconds} s | {lost} of {asked:,} | {late} | {sent:,} |"
+
+
+def _said_of(trial: Trial) -> str:
+    at = f" at {trial.weight / 100:g} %" if trial.ended == "goes on" and trial.weight else ""
+    return f"{trial.ended}{at}"
 
 
 if __name__ == "__main__":

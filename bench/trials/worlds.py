@@ -43,15 +43,15 @@ def _alike(name: str, faults: Faults, **settings: Any) -> World:  # noqa: ANN401
     return World(name=name, new=faults, old=faults, ends="", **{"seconds": 75, **settings})
 
 
-_SLOW = Load(patience=60)
+_SLOW = Load(rate=60, patience=60)
 ALIKE = (
     _alike("2 % of GETs reset, sent again", {"share": 0.02, "of": "get", "fault": "reset"}),
     _alike("replicas close what was idle for 50 ms", {"idle": 0.05}),
     _alike("2 % of GETs hang, hedged after 5 s", {"share": 0.02, "of": "get", "fault": "hang"}),
     _alike("GETs take exponentially long, mean 1.5 s", {"mean": 1.5}),
-    _alike("every GET takes 2 s", {"takes": 2}, load=_SLOW),
-    _alike("every GET takes 6 s", {"takes": 6}, load=_SLOW),
-    _alike("every GET takes 20 s", {"takes": 20}, load=_SLOW, seconds=150),
+    _alike("every GET takes 2 s", {"takes": 2}, load=_SLOW, seconds=120),
+    _alike("every GET takes 6 s", {"takes": 6}, load=_SLOW, seconds=150),
+    _alike("every GET takes 20 s", {"takes": 20}, load=_SLOW, seconds=180),
     _alike("both answer 503 for 1 s", {}, away=(15, 1)),
     _alike("both answer 503 for 3 s", {}, away=(15, 3)),
     _alike("nothing befalls", {}),
@@ -59,11 +59,14 @@ ALIKE = (
 """The same content on both sides: nobody may be taken back."""
 
 _POSTS = Load(method="POST", rate=50, patience=30)
+_PATIENT = Load(method="POST", rate=100, patience=150)
+_SOME_HANG = {"share": 0.08, "fault": "hang"}
 WORSE = (
     World(name="canary: 500 to all", new=FAILS, load=_POSTS),
     World(name="canary: hangs", new=HANGS, load=_POSTS),
     World(name="canary: a fifth fails after 20 s", new={"share": 0.2, "fault": "late", "after": 20}, load=_POSTS),
-    World(name="canary: 8 % hang for ever", new={"share": 0.08, "fault": "hang"}, load=_POSTS, seconds=240),
+    World(name="canary: 8 % hang for ever", new=_SOME_HANG, load=_POSTS, seconds=240),
+    World(name="canary: 8 % hang for ever, patience 150 s", new=_SOME_HANG, load=_PATIENT, seconds=240),
 )
 
 _DEAD = Load(method="POST", rate=40, patience=3)

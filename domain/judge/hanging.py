@@ -1,20 +1,30 @@
-"""Requests that wait for longer than a slow answer takes: slow before their first byte comes, if it ever does."""
+"""Requests that wait for longer than a slow answer takes: slow or failed before their first byte comes, if it does."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from domain.judge.evalues import harm_at_once
 from domain.judge.evidence import first_slow
-from domain.judge.settings import Slow, times
+from domain.judge.settings import Errors, Slow, times
 from domain.model.answers import FIRST_BYTE_MS
-from domain.model.canary import Evidence, Sums, Waiting
+from domain.model.canary import Evidence, Exposure, Waiting
 
 _TOLD_AFTER = timedelta(seconds=3)
 """By then a first byte is in the counts of its proxy."""
 
 
-def waited(sums: Sums, told: Evidence, bucket: int | None, highest_share: float, slow: Slow) -> Waiting:
-    """One interval on; the exposure of `sums` has it, and `bucket` is that of its percentile.
+def never_answered(errors: Errors) -> Slow:
+    """Say which requests are taken for such that nobody answers, where slow answers are not judged.
+
+    They wait for 5 s longer than all but one of a thousand answers of the control took.
+    """
+    return Slow(of="p99.9", by_at_least="5000ms", worse_than=errors.worse_than, warm_up="0s")
+
+
+def waited(  # noqa: PLR0913  (all of one interval)
+    before: Waiting, exposure: Exposure, told: Evidence, bucket: int | None, highest_share: float, slow: Slow
+) -> Waiting:
+    """One interval on; `exposure` has it, and `bucket` is that of its percentile.
 
     q and T are those of the first interval that is judged, and stay.
 
@@ -29,7 +39,6 @@ def waited(sums: Sums, told: Evidence, bucket: int | None, highest_share: float,
     of `harm`. It grows with the late ones of the canary and falls with those of the control, so with fewer of those and
     more of these it stays below, at each moment, whenever they come to be known.
     """
-    before, exposure = sums.waiting, sums.exposure
     if before.bucket is None:
         untold = exposure.control_done - sum(exposure.first_byte) - exposure.dropped
         owed = exposure.under_way[1] + max(0, untold)

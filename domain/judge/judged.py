@@ -14,11 +14,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from domain.judge.hanging import within_ms
-from domain.judge.settings import Judge, part
+from domain.judge.hanging import never_answered, within_ms
+from domain.judge.settings import Judge, Slow, part
 from domain.judge.sums import at_no_weight
-from domain.model.canary import BothSides, Compared, Exposure, Sums
+from domain.model.canary import BothSides, Compared, Exposure, Sums, Waiting
 from domain.words.numbers import duration
+
+_NEVER_ANSWERED = 0.1
+"""The part of the chance of a false abort by errors that is for requests which nobody answers: these are many soon."""
 
 
 class Found(StrEnum):
@@ -41,8 +44,8 @@ class Judged:
 class MeasureFound(NamedTuple):
     """The stand of one measure, over all weights and at this one, in words, and its log e-values for harm and good.
 
-    `name`: as its settings are called. `is_nothing`: neither side has any of it here. Slow answers, and those that do
-    not come, share a chance.
+    `name`: as its settings are called. `is_nothing`: neither side has any of it here. Answers that are slow or failed,
+    and those that do not come, share a chance.
     """
 
     name: str
@@ -74,17 +77,23 @@ def measures(settings: Judge, sums: Sums) -> Iterator[MeasureFound]:
     """Each measure of a judge, in the order in which harm is looked for."""
     control = "baseline" if settings.baseline == "fresh" else "control"
     if settings.errors is not None:
-        yield _measure("errors", "failed", control, sums.failed)
+        failed = _measure("errors", "failed", control, sums.failed)
+        yield _or_waits(failed, sums.unanswered, never_answered(settings.errors), control, _NEVER_ANSWERED)
     if settings.refused is not None:
         yield _measure("refused", "were refused", control, sums.refused)
     if settings.redirected is not None:
         yield _measure("redirected", "were redirected", control, sums.redirected)
     if settings.slow is not None:
-        slow, waits = _measure("slow", "were slow", control, sums.slow), sums.waiting
-        if waits.highest > slow.harm:
-            waited = f"canary at least {waits.canary:,} waited for longer than {within_ms(waits, settings.slow):,} ms"
-            slow = slow._replace(said=f"{waited}, {control} at most {waits.control:,}", harm=waits.highest)
-        yield slow._replace(harm=slow.harm - math.log(2))
+        yield _or_waits(_measure("slow", "were slow", control, sums.slow), sums.waiting, settings.slow, control, 0.5)
+
+
+def _or_waits(measure: MeasureFound, waits: Waiting, slow: Slow, control: str, chance: float) -> MeasureFound:
+    """Both share the chance of a false abort: those that wait have this part of it."""
+    shown, waiting = measure.harm + math.log(1 - chance), waits.highest + math.log(chance)
+    if shown >= waiting:
+        return measure._replace(harm=shown)
+    waited = f"canary at least {waits.canary:,} waited for longer than {within_ms(waits, slow):,} ms"
+    return measure._replace(said=f"{waited}, {control} at most {waits.control:,}", harm=waiting)
 
 
 def judge(settings: Judge, sums: Sums, since: datetime, now: datetime, *, had_copies: bool = False) -> Judged:

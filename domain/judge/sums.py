@@ -5,10 +5,10 @@ from datetime import datetime
 
 from domain.judge.evalues import Counts, good_enough, harm
 from domain.judge.evidence import Sent, exposed, failures, percentile_of, redirections, refusals, sent, slow_ones
-from domain.judge.hanging import waited
+from domain.judge.hanging import never_answered, waited
 from domain.judge.settings import Errors, Judge, Redirected, Refused, Slow, part, times
 from domain.model.answers import NO_COPIES
-from domain.model.canary import BothSides, Compared, EValue, Evidence, Sums
+from domain.model.canary import BothSides, Compared, EValue, Evidence, Sums, Waiting
 from domain.words.numbers import WHOLE
 
 
@@ -29,6 +29,8 @@ def seen(before: Sums, told: Evidence, settings: Judge | None, since: datetime |
         refused=_compared(now.refused, refusals(told, its), settings.refused, is_here=_is_here(now)),
         redirected=_compared(now.redirected, redirections(told, its), settings.redirected, is_here=_is_here(now)),
     )
+    if settings.errors is not None:
+        now = replace(now, unanswered=_waited(before, now, now.unanswered, told, never_answered(settings.errors), its))
     return now if settings.slow is None else _timed(before, now, told, settings.slow, its)
 
 
@@ -46,6 +48,7 @@ def at_no_weight(sums: Sums, since: datetime | None) -> Sums:
         began_at=sums.began_at,
         exposure=sums.exposure,
         waiting=sums.waiting,
+        unanswered=sums.unanswered,
     )
 
 
@@ -91,5 +94,9 @@ def _compared(
 def _timed(before: Sums, now: Sums, told: Evidence, slow: Slow, its: Sent) -> Sums:
     bucket = percentile_of(before.exposure, told, now.began_at, slow)
     compared = _compared(now.slow, slow_ones(told, its, bucket, slow), slow, is_here=_is_here(now))
-    asked = bucket if now.began_at is not None else None
-    return replace(now, slow=compared, waiting=waited(now, told, asked, its.shares[1], slow))
+    return replace(now, slow=compared, waiting=_waited(before, now, now.waiting, told, slow, its))
+
+
+def _waited(before: Sums, now: Sums, waiting: Waiting, told: Evidence, slow: Slow, its: Sent) -> Waiting:  # noqa: PLR0913
+    bucket = percentile_of(before.exposure, told, now.began_at, slow) if now.began_at is not None else None
+    return waited(waiting, now.exposure, told, bucket, its.shares[1], slow)

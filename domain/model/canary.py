@@ -109,6 +109,7 @@ class Sums:
 
     `looks` at proxies, `requests` that the canary answered, `copies`, those of them that show harm, `copied`, and
     `old_failed` are of the time since the present weight was known, `since`. `began_at`: the canary's first request.
+    `waiting`: for longer than a slow answer takes; `unanswered`: for so long that no answer is waited for any more.
     """
 
     at: datetime | None = None
@@ -127,6 +128,7 @@ class Sums:
     redirected: Compared = Compared()
     slow: Compared = Compared()
     waiting: Waiting = Waiting()
+    unanswered: Waiting = Waiting()
 
 
 NOTHING_SEEN = Sums()

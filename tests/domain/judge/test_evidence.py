@@ -73,7 +73,7 @@ def test_who_waits_for_longer_than_a_slow_answer_takes_is_slow_before_it_comes()
         new = Answers(answered, 0, first_byte(ms20=answered), begun=10)
         return Evidence(NOW + timedelta(seconds=second), new, old, 1, 1)
 
-    settings = Judge(slow=Slow(warm_up="0s"))
+    settings = Judge(errors=None, slow=Slow(warm_up="0s"))
     assert not folded(settings, [waiting(second, 10) for second in range(20)]).waiting.canary
     told = [waiting(second, 0) for second in range(20)]
     # 27 ms and 3 s before the twentieth interval ended the sixteenth; in the first nothing was known of the control
@@ -82,6 +82,25 @@ def test_who_waits_for_longer_than_a_slow_answer_takes_is_slow_before_it_comes()
     found = judge(settings, sums, NOW, told[-1].at)
     assert found.found is Found.HARM
     assert found.sentence.startswith("canary at least 140 waited for longer than 27 ms, control at most 0; if it were")
+
+
+def test_who_waits_for_much_longer_than_any_answer_has_failed_though_no_caller_leaves_and_slow_is_not_judged() -> None:
+    old = Answers(100, 0, first_byte(ms300=100), begun=100)
+
+    def waiting(second: int, answered: int, others: Answers = old) -> Evidence:
+        new = Answers(answered, 0, first_byte(ms300=answered), begun=10)
+        return Evidence(NOW + timedelta(seconds=second), new, others, 1, 1)
+
+    told = [waiting(second, 0) for second in range(20)]
+    sums = folded(Judge(), told, NOW)
+    found = judge(Judge(), sums, NOW, told[-1].at)
+    assert found.found is Found.HARM
+    assert found.sentence.startswith(
+        "canary at least 90 waited for longer than 5,500 ms, control at most 0; if it were"
+    )
+    hang = replace(old, done=0, first_byte=first_byte())
+    both = [waiting(0, 0), *(waiting(second, 0, hang) for second in range(1, 60))]
+    assert judge(Judge(), folded(Judge(), both, NOW), NOW, both[-1].at).found is not Found.HARM, "nobody answers now"
 
 
 def test_what_comes_while_a_replica_warms_up_is_not_compared() -> None:

@@ -115,7 +115,10 @@ def twin(state: State, chance: Random) -> State:
 
 
 def _told(sums: Sums, ago: timedelta) -> Sums:
-    waiting = replace(sums.waiting, pending=tuple((seen[0] + ago, *seen[1:]) for seen in sums.waiting.pending))
+    waiting, unanswered = (
+        replace(its, pending=tuple((seen[0] + ago, *seen[1:]) for seen in its.pending))
+        for its in (sums.waiting, sums.unanswered)
+    )
     at, since, began_at = (_moved(at, ago) for at in (sums.at, sums.since, sums.began_at))
     exposure = replace(
         sums.exposure,
@@ -123,7 +126,8 @@ def _told(sums: Sums, ago: timedelta) -> Sums:
         at=_moved(sums.exposure.at, ago),
         surplus_since=_moved(sums.exposure.surplus_since, ago),
     )
-    return replace(sums, waiting=waiting, at=at, since=since, began_at=began_at, exposure=exposure)
+    sums = replace(sums, waiting=waiting, unanswered=unanswered)
+    return replace(sums, at=at, since=since, began_at=began_at, exposure=exposure)
 
 
 def _moved(at: datetime | None, ago: timedelta) -> datetime | None:

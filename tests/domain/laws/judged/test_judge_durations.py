@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from domain.judge.evalues import good_enough
+from domain.judge.judged import limits_of
+from domain.judge.settings import Judge
 from domain.model.answers import FIRST_BYTE_MS, Answers
 from domain.model.canary import BothSides, EValue, Evidence
 from tests.support.people.soak_report import leave, size
-from tests.support.worlds.folding import failures_of, good_of, harm_of
+from tests.support.worlds.folding import each_folded, failures_of, good_of, harm_of
 
 RUNS = size("judge_durations", 6)
 SECONDS = 300
@@ -21,6 +23,8 @@ NOW = datetime(2026, 3, 2, tzinfo=UTC)
 STEADY = ((60, 0.0), (240, 0.05))
 """For so many seconds the canary gets this share."""
 STEPS = ((60, 0.0), (60, 0.01), (60, 0.05), (60, 0.25), (60, 0.5))
+A_TENTH = ((60, 0.0), (240, 0.1))
+NEVER = 100_000
 LONG_BEFORE = 240
 """So many seconds before the first look the first request came."""
 STOPS = ((60, 0.0), (60, 0.1), (120, 0.0), (60, 0.1))
@@ -117,6 +121,37 @@ def test_an_identical_canary_is_hardly_ever_aborted(alike: Side, weights: Sequen
     assert aborted <= max(0.013, 1.5 / RUNS)
 
 
+def seconds_until_unanswered(evidence: Sequence[Evidence]) -> float:
+    """So many seconds at its first weight until it is harm that requests wait, whoever leaves."""
+    limit = limits_of(Judge(), had_copies=False).harm
+    for second, sums in enumerate(each_folded(Judge(refused=None, redirected=None), evidence), start=1):
+        if sums.unanswered.highest - math.log(10) >= limit:
+            return second - 60
+    return math.inf
+
+
+LONG = [Side(0, 0, 20), Side(0, 0, 60), Side(0.02, 15, 0.05), Side(0.08, NEVER, 0.05), Side(0.3, 30, 0.05)]
+
+
+@pytest.mark.parametrize("weights", [STEADY, STEPS, STOPS], ids=["steady", "steps", "stops"])
+@pytest.mark.parametrize("alike", LONG, ids=str)
+def test_what_hangs_on_both_sides_alike_aborts_nobody(alike: Side, weights: Sequence[tuple[int, float]]) -> None:
+    chance = np.random.default_rng([round(1000 * each) for each in (*alike, len(weights))])
+    aborted = sum(seconds_until_unanswered(world(chance, alike, alike, weights)) < math.inf for _ in range(RUNS)) / RUNS
+    leave(f"hang-{'-'.join(f'{each:g}' for each in (*alike, len(weights)))}", false_aborts=aborted, rollouts=RUNS)
+    assert aborted <= max(0.013, 1.5 / RUNS)
+
+
+@pytest.mark.parametrize("part", [0.08, 0.2, 1])
+def test_a_canary_that_lets_callers_wait_for_ever_is_aborted_though_nobody_leaves(part: float) -> None:
+    chance = np.random.default_rng(9)
+    seconds = [
+        seconds_until_unanswered(world(chance, Side(part, NEVER, 0.05), FINE, A_TENTH, 100)) for _ in range(RUNS)
+    ]
+    leave(f"unanswered-{part:g}", seconds=max(seconds), rollouts=RUNS)
+    assert max(seconds) <= 12 / part
+
+
 @pytest.mark.parametrize("fails", [0.002, 0.02, 0.3])
 @pytest.mark.parametrize("after", [0.01, 5])
 def test_what_is_sent_again_on_both_sides_alike_aborts_nobody(fails: float, after: float) -> None:
@@ -141,10 +176,6 @@ def test_a_canary_that_answers_nobody_is_aborted_when_callers_leave_and_never_fo
     chance = np.random.default_rng(3)
     assert all(is_aborted(world(chance, HANGS, FINE, patience=3)) for _ in range(RUNS))
     assert not any(is_promoted(world(chance, HANGS, FINE)) for _ in range(RUNS))
-
-
-A_TENTH = ((60, 0.0), (240, 0.1))
-NEVER = 100_000
 
 
 def found_good(canary: Side, control: Side, a_second: int, traffic: tuple[float, float] = (1, 1)) -> float:
