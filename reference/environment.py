@@ -33,7 +33,7 @@ OF_COMMANDS = (
     (
         "`ROLLWAY_ENVOY_HOST`",
         "`127.0.0.1`",
-        "an address of this machine, such as 0.0.0.0",
+        "an address of this machine, such as 0.0.0.0, or :: for IPv6 and IPv4",
         "Where the Envoy of `rollway up` listens for callers.",
     ),
     (

@@ -22,11 +22,19 @@ def never_answered(errors: Errors) -> Slow:
 
 
 def waited(  # noqa: PLR0913  (all of one interval)
-    before: Waiting, exposure: Exposure, told: Evidence, bucket: int | None, highest_share: float, slow: Slow
+    before: Waiting,
+    exposure: Exposure,
+    told: Evidence,
+    bucket: int | None,
+    highest_share: float,
+    slow: Slow,
+    *,
+    alike: bool = False,
 ) -> Waiting:
     """One interval on; `exposure` has it, and `bucket` is that of its percentile.
 
-    q and T are those of the first interval that is judged, and stay.
+    q and T are those of the first interval that is judged, and stay. `alike`: q is T, so that the control has waited as
+    long as the canary: what is a little later than before is then no matter.
 
     Nobody counts for how long a request has waited. But of what the canary was sent until T before now, all that was
     not too late has come within T, or has ended without a first byte; so the late ones are at least
@@ -47,7 +55,7 @@ def waited(  # noqa: PLR0913  (all of one interval)
     if late > len(FIRST_BYTE_MS):
         return before
     new, old = told.canary, told.control
-    came_late = sum(old.first_byte[before.bucket + 1 :])
+    came_late = sum(old.first_byte[late if alike else before.bucket + 1 :])
     asked = 0 if bucket is None else new.begun
     pending = (*before.pending, (told.at, asked, old.begun - sum(old.first_byte) + came_late, came_late))
     within = timedelta(milliseconds=FIRST_BYTE_MS[late - 1]) + _TOLD_AFTER

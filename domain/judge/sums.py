@@ -30,7 +30,7 @@ def seen(before: Sums, told: Evidence, settings: Judge | None, since: datetime |
         redirected=_compared(now.redirected, redirections(told, its), settings.redirected, is_here=_is_here(now)),
     )
     if settings.errors is not None:
-        now = replace(now, unanswered=_waited(before, now, now.unanswered, told, never_answered(settings.errors), its))
+        now = replace(now, unanswered=_unanswered(before, now, told, settings.errors, its))
     return now if settings.slow is None else _timed(before, now, told, settings.slow, its)
 
 
@@ -94,9 +94,12 @@ def _compared(
 def _timed(before: Sums, now: Sums, told: Evidence, slow: Slow, its: Sent) -> Sums:
     bucket = percentile_of(before.exposure, told, now.began_at, slow)
     compared = _compared(now.slow, slow_ones(told, its, bucket, slow), slow, is_here=_is_here(now))
-    return replace(now, slow=compared, waiting=_waited(before, now, now.waiting, told, slow, its))
+    asked = bucket if now.began_at is not None else None
+    return replace(now, slow=compared, waiting=waited(now.waiting, now.exposure, told, asked, its.shares[1], slow))
 
 
-def _waited(before: Sums, now: Sums, waiting: Waiting, told: Evidence, slow: Slow, its: Sent) -> Waiting:  # noqa: PLR0913
-    bucket = percentile_of(before.exposure, told, now.began_at, slow) if now.began_at is not None else None
-    return waited(waiting, now.exposure, told, bucket, its.shares[1], slow)
+def _unanswered(before: Sums, now: Sums, told: Evidence, errors: Errors, its: Sent) -> Waiting:
+    rules = never_answered(errors)
+    bucket = percentile_of(before.exposure, told, now.began_at, rules)
+    asked = bucket if now.began_at is not None else None
+    return waited(now.unanswered, now.exposure, told, asked, its.shares[1], rules, alike=True)

@@ -59,11 +59,13 @@ def joined(address: Address) -> socket.socket:
     """A socket that keeps this address beside those of our own user that share it. Raises OSError.
 
     As long as one of them is open, no other user can have the port. SO_REUSEADDR, for connections that have just been
-    closed, would let others in if it stayed.
+    closed, would let others in if it stayed. :: is for IPv4 as well.
     """
     host, port = address
     held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
+        if held.family == socket.AF_INET6:
+            held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         held.bind((host, port))

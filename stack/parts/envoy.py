@@ -49,7 +49,8 @@ def envoy_host(environ: Mapping[str, str]) -> str:
         return str(ip_address(said))
     except ValueError:
         raise StackError(
-            f"ROLLWAY_ENVOY_HOST must be an address of this machine, such as 0.0.0.0 for all, not {said!r}."
+            f"ROLLWAY_ENVOY_HOST must be an address of this machine, such as :: for all, or 0.0.0.0 for all by IPv4, "
+            f"not {said!r}."
         ) from None
 
 
@@ -100,13 +101,21 @@ def _envoy_part(home: Home, settings: ServerSettings, number: int) -> StackPart:
         ready=Ready("unix", f"{admin}:/ready"),
         after=("api",),
         server=True,
-        address=f"http://{HOST}:{ports.envoy}",
+        address=f"http://{_reached_at(settings.envoy_host)}:{ports.envoy}",
         grace=10.0,
         configuration=f"{sha256(text.encode()).hexdigest()} {program.stat().st_size}",
         hot_restart=_HANDOVER_SOCKET,
         shares=((settings.envoy_host, ports.envoy), (settings.envoy_host, ports.envoy_tls), stats),
         watched_port=stats[1],
     )
+
+
+def _reached_at(host: str) -> str:
+    """Where who listens at this address is found from here, as a URL has it."""
+    its = ip_address(host)
+    if its.is_unspecified:
+        return HOST
+    return f"[{its}]" if its.version == 6 else str(its)  # noqa: PLR2004
 
 
 def envoy_name(number: int) -> str:

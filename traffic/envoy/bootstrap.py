@@ -52,8 +52,7 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         metadata=json.dumps(
             {"rollway_stats_port": stats[1]} | ({"rollway_token": token_of(node_id, key)} if key else {})
         ),
-        listen_host=json.dumps(listen[0]),
-        listen_port=listen[1],
+        listen=json.dumps(for_callers(*listen)),
         admin=json.dumps(_at(admin) if isinstance(admin, Path) else _at(*admin)),
         own_admin=json.dumps(_at(admin) if isinstance(admin, Path) else _at(_OWN.get(admin[0], admin[0]), admin[1])),
         admin_paths=json.dumps([{"prefix": path} for path in admin_paths]),
@@ -98,6 +97,12 @@ def _page_for(status: int) -> dict[str, Any]:
     ]
     page = {"text_format_source": {"inline_string": f"%METADATA(ROUTE:{PAGES}:{key})%"}, "content_type": _HTML}
     return {"filter": {"and_filter": {"filters": filters}}, "body_format_override": page}
+
+
+def for_callers(host: str, port: int, **more: str) -> dict[str, Any]:
+    """The address of a listener for callers, as Envoy writes it: :: is for those who come by IPv4, too."""
+    both = {"ipv4_compat": True} if host == "::" else {}
+    return {"socket_address": {"address": host, "port_value": port, **both, **more}}
 
 
 def _at(host: str | Path, port: int = 0) -> dict[str, object]:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from domain.traffic.shown import ShownCertificate, is_for
-from traffic.envoy.bootstrap import filter_of_requests
+from traffic.envoy.bootstrap import filter_of_requests, for_callers
 from traffic.envoy.clusters import believed
 from traffic.envoy.names import as_in_a_file
 from traffic.resources import Named, Resource, listing, resource
@@ -67,7 +67,7 @@ def _by_tcp(door: TlsDoor) -> dict[str, Any]:
     inspector = {"@type": f"{_TYPES}.filters.listener.tls_inspector.v3.TlsInspector"}
     return {
         "name": LISTENER,
-        "address": {"socket_address": {"address": door.host, "port_value": door.port}},
+        "address": for_callers(door.host, door.port),
         "per_connection_buffer_limit_bytes": 1_048_576,
         "listener_filters": [{"name": "envoy.filters.listener.tls_inspector", "typed_config": inspector}],
         # who opens a connection and says nothing is let go
@@ -76,8 +76,8 @@ def _by_tcp(door: TlsDoor) -> dict[str, Any]:
 
 
 def _by_udp(door: TlsDoor) -> dict[str, Any]:
-    at = {"protocol": "UDP", "address": door.host, "port_value": door.port}
-    return {"name": HTTP3, "address": {"socket_address": at}, "udp_listener_config": {"quic_options": {}}}
+    at = for_callers(door.host, door.port, protocol="UDP")
+    return {"name": HTTP3, "address": at, "udp_listener_config": {"quic_options": {}}}
 
 
 def secrets_of(service: Service) -> dict[str, Resource]:

@@ -55,6 +55,7 @@ def route_configuration(table: TrafficTable, before: Resource | None = None, cha
         else old_prefixes[prefix.value]
         for prefix, service in prefixes
     }
+    by_prefix = {",": _OF_TWO_HOSTS, **by_prefix}
     by_prefix[""] = (resource(answer({"prefix": "/"}, 404, _NOBODY)),)
     hosts[_PAGE] = (resource(_OF_THE_PAGE),)
     hosts[_BY_PREFIX] = (listing({"name": "by-prefix", "domains": [_BY_PREFIX], **_COUNTS_TRIES}, "routes", by_prefix),)
@@ -63,6 +64,9 @@ def route_configuration(table: TrafficTable, before: Resource | None = None, cha
 
 
 _BY_PREFIX = "*"
+_TWO_HOSTS = {"prefix": "/", "headers": [{"name": ":authority", "string_match": {"contains": ","}}]}
+_OF_TWO_HOSTS = (resource(answer(_TWO_HOSTS, 400, "Rollway: a request names one host.\n")),)
+"""Envoy puts two Host lines into one, with a comma between them."""
 _NOBODY = "Rollway: no deployment is reached by this host name or path. 'rollway status' lists those that exist.\n"
 
 

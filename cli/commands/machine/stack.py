@@ -59,8 +59,8 @@ def up(
     """Start servers, workers, beat, Flower and Envoy here: all that one machine needs.
 
     DATABASE_URL and REDIS_URL in the environment replace PostgreSQL and Redis; ROLLWAY_ENVOY=off leaves Envoy out, and
-    with ROLLWAY_ENVOY_HOST=0.0.0.0 it listens for callers from elsewhere too, as in
-    'ROLLWAY_ENVOY_HOST=0.0.0.0 rollway up --envoy-port 80 --tls-port 443'.
+    with ROLLWAY_ENVOY_HOST=:: it listens for callers from elsewhere too, as in
+    'ROLLWAY_ENVOY_HOST=:: rollway up --envoy-port 80 --tls-port 443'.
     Data and logs are in .rollway, or in ROLLWAY_HOME. Harmless when it is all running already. What runs without its
     supervisor is taken over: what runs well is kept, and no request is lost.
     """

@@ -1,6 +1,11 @@
 """What a deployment says of its requests: who may look at a coming revision, how long a request may be silent."""
 
+import re
 import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support.proxies.edge import Edge
@@ -9,6 +14,7 @@ from tests.support.rows.deployments import Made, write
 from tests.support.stack.waiting import eventually
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
+CLOSE = "Connection: close"
 PREVIEW = {"x-rollway-preview": "true"}
 
 
@@ -35,6 +41,70 @@ def test_clients_that_speak_http_1_0_are_answered(envoy_edge: Edge) -> None:
                     answer += more
             assert b" 200 " in answer.partition(b"\r\n")[0]
             assert b'"replica": "here"' in answer
+
+
+def sent(edge: Edge, *lines: str) -> bytes:
+    """The answer to a request of these lines, which asks for nothing after it."""
+    with socket.create_connection(("127.0.0.1", edge.envoy.port), timeout=10) as client:
+        client.sendall("\r\n".join((*lines, "", "")).encode())
+        answer = b""
+        while more := client.recv(4096):
+            answer += more
+        return answer
+
+
+def test_a_request_that_names_two_hosts_is_refused(envoy_edge: Edge) -> None:
+    with replicas("here") as (here,):
+        name = envoy_edge.make("■", here).name
+        eventually(lambda: envoy_edge.ask(f"/{name}/").status_code == 200)
+        before = here.served.total()
+        for hosts in (("a.example.com", "b.example.com"), (name, name), ("a.example.com,b.example.com",)):
+            answer = sent(envoy_edge, f"GET /{name}/ HTTP/1.1", *(f"Host: {host}" for host in hosts), CLOSE)
+            assert answer.startswith(b"HTTP/1.1 400 ")
+        assert here.served.total() == before
+
+
+def test_the_name_that_a_caller_gives_a_request_reaches_the_replica_and_trailers_of_http_1_1_reach_nobody(
+    envoy_edge: Edge,
+) -> None:
+    """Of trailers on either way nothing but themselves is lost."""
+    with trailing() as (address, heads):
+        name = envoy_edge.make("■", address).name
+        eventually(lambda: envoy_edge.ask(f"/{name}/").status_code == 200)
+        heads.clear()
+        given = "X-Request-Id: asked-by-me/7"
+        named = sent(envoy_edge, f"GET /{name}/ HTTP/1.1", "Host: a", given, "TE: trailers", CLOSE)
+        assert b"x-request-id: asked-by-me/7" in heads[-1].lower()
+        assert b"whole" in named
+        assert b"x-sum: 7" not in named.lower()
+        post = (f"POST /{name}/ HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", CLOSE)
+        assert b"whole" in sent(envoy_edge, *post, "", "2", "me", "0", "X-Sum: 9")
+        assert b"2\r\nme\r\n0\r\n" in heads[-1]
+        assert b"x-sum" not in heads[-1].lower()
+        envoy_edge.ask(f"/{name}/")
+        assert re.search(rb"x-request-id: [0-9a-f-]{36}\r\n", heads[-1].lower()), "who gives it no name gets Envoy's"
+
+
+@contextmanager
+def trailing() -> Iterator[tuple[str, list[bytes]]]:
+    """A replica whose answers have a trailer, and the heads of the requests that it got."""
+    heads: list[bytes] = []
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            head = b""
+            while (line := self.rfile.readline()) not in (b"\r\n", b""):
+                head += line
+            while b"chunked" in head.lower() and (line := self.rfile.readline()) not in (b"\r\n", b""):
+                head += line
+            heads.append(head)
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n")
+            self.wfile.write(b"5\r\nwhole\r\n0\r\nX-Sum: 7\r\n\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}", heads
+        server.shutdown()
 
 
 def answered(edge: Edge, web: Made, status: int) -> None:

@@ -64,15 +64,16 @@ def envoy_process(
     node_id: str = "edge-1",
     restarts: tuple[str, ...] = ("--disable-hot-restart",),
     discovery: int | None = None,
+    host: str = "127.0.0.1",
 ) -> Process:
-    """One that listens to the server, or to what stands before it at the port `discovery`."""
+    """One that listens to the server, or to what stands before it at the port `discovery`; to callers at `host`."""
     port, admin, stats = free_port(), free_port(), free_port()
     config = folder / f"{node_id}.yaml"
     config.write_text(
         envoy_bootstrap(
             node_id=node_id,
             key=KEY,
-            listen=("127.0.0.1", port),
+            listen=(host, port),
             admin=("127.0.0.1", admin),
             xds=("127.0.0.1", discovery or discovery_port(api)),
             stats=("127.0.0.1", stats),

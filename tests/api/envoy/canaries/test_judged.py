@@ -1,11 +1,13 @@
 """A judged canary while proxies and their servers are killed: the judge sees what the replicas saw, once."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -176,3 +178,28 @@ def test_a_canary_that_answers_nobody_is_aborted_by_those_who_leave(envoy_edge: 
             return bool(rollout(this)["outcome"] == "rolled_back")
 
         eventually(is_aborted)
+
+
+def test_a_canary_of_which_some_answers_never_come_goes_back_though_nobody_leaves(envoy_edge: Edge) -> None:
+    """Posts, which are not sent again: every third of the canary's takes twenty seconds, and nobody leaves."""
+    with judging(envoy_edge, 10_000) as this, ThreadPoolExecutor(400) as callers:
+        url, over = f"{envoy_edge.envoy.url}/{this.made.name}/", Event()
+        this.new.spoils_every, this.new.spoils_seconds = 3, 20.0
+
+        def ask() -> None:
+            with suppress(httpx.HTTPError):
+                httpx.post(url, timeout=60)
+
+        def asks() -> None:
+            while not over.wait(0.05):
+                callers.submit(ask)
+
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(asks)
+            try:
+                eventually(lambda: rollout(this)["outcome"] == "rolled_back", 90)
+            finally:
+                over.set()
+                this.new.hangs_up = True
+        (row,) = read(envoy_edge.routes.engine, "SELECT back_reason FROM rollouts WHERE id = %s", this.made.rollout_id)
+        assert re.match(r"canary at least \d+ waited for longer than [\d,]+ ms", row["back_reason"])

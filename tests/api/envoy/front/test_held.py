@@ -102,6 +102,8 @@ def test_a_body_of_up_to_a_mebibyte_waits_and_a_larger_one_does_not(envoy_edge: 
         fits = pool.submit(sent, 1_000_000)
         too_large = sent(1_200_000)
         assert (too_large.status_code, too_large.headers["retry-after"]) == (503, "5")
+        assert too_large.text == "Rollway: nothing serves this at the moment; ask again.\n"
+        assert "x-rollway-held" not in too_large.headers
         eventually(lambda: web.tries() > 0)
         web.comes()
         assert fits.result().status_code == 200
@@ -167,4 +169,6 @@ def test_who_has_waited_in_vain_gets_the_page_of_the_deployment(envoy_edge: Edge
         assert envoy_edge.ask(web.path, "HEAD").content == b""
         grpc = envoy_edge.ask(web.path, "POST", **{"content-type": "application/grpc"})
         assert "soon" not in grpc.headers.get("grpc-message", "") + grpc.text
-        assert not any("x-rollway-held" in each.headers for each in (answer, grpc))
+        too_large = httpx.post(envoy_edge.envoy.url + web.path, content=bytes(1_200_000), timeout=30)
+        assert (too_large.status_code, too_large.text) == (503, page)
+        assert not any("x-rollway-held" in each.headers for each in (answer, grpc, too_large))
