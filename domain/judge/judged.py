@@ -88,7 +88,7 @@ def measures(settings: Judge, sums: Sums) -> Iterator[MeasureFound]:
 
 
 def _or_waits(measure: MeasureFound, waits: Waiting, slow: Slow, control: str, chance: float) -> MeasureFound:
-    """Both share the chance of a false abort: those that wait have this part of it."""
+    """Give those that wait this part of the measure's chance of a false abort, and let what has come further count."""
     shown, waiting = measure.harm + math.log(1 - chance), waits.highest + math.log(chance)
     if shown >= waiting:
         return measure._replace(harm=shown)
