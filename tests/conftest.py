@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import docker
     import redis
     from sqlalchemy import Engine
 
     from tasks.redis.wake import Waker
+    from tests.support.people.people_api import People
     from tests.support.rows.databases import Copies
     from tests.support.stack.servers import EmbeddedServer
 
@@ -169,6 +171,32 @@ def waker(redis_client: redis.Redis) -> Waker:
     return Waker(redis_client)
 
 
+@pytest.fixture
+def replica_home(tmp_path: Path) -> Iterator[Path]:
+    """A folder for replicas; none is left running at the end."""
+    from runtime.process.ending import stop_all
+    from runtime.process.table import drop_children_except
+    from tests.support.stack.waiting import eventually
+    from tests.support.workers.runtimes import given_back, processes_of
+
+    with given_back(tmp_path):
+        yield tmp_path
+    stop_all(tmp_path, grace_seconds=0.1)
+    eventually(lambda: processes_of(tmp_path) == [])
+    drop_children_except(())
+
+
+@pytest.fixture(scope="module")
+def people_server(
+    module_database: str, module_redis: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[People]:
+    """The server for people, for all tests of a module."""
+    from tests.support.people.people_api import serving_people
+
+    with serving_people(module_database, module_redis, tmp_path_factory.mktemp("people")) as made:
+        yield made
+
+
 @pytest.fixture(scope="session")
 def docker_url() -> Iterator[str]:
     """The URL of a real Docker engine that holds IMAGE; the tests skip, saying why, where there is none."""
@@ -181,3 +209,12 @@ def docker_url() -> Iterator[str]:
             yield url
     except NoEngineError as error:
         pytest.skip(f"NO DOCKER ENGINE, SO THE DOCKER RUNTIME IS NOT TESTED HERE: {error}")
+
+
+@pytest.fixture
+def docker_api(docker_url: str) -> Iterator[docker.APIClient]:
+    """That engine without Rollway."""
+    import docker
+
+    with docker.APIClient(base_url=docker_url) as made:
+        yield made

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.people.people_api import People, serving_people
 from tests.support.proxies.edge import edge_before
 from tests.support.stack.stack import Fleet
 
@@ -32,3 +33,11 @@ def envoy_url(running_fleet: Fleet) -> Iterator[str]:
     """The url of an Envoy that has its routes from an api server, beside the fleet."""
     with edge_before(running_fleet.database, running_fleet.environment["REDIS_URL"], running_fleet.home) as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def server_beside_fleet(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
+    """The server for people beside it."""
+    folder = tmp_path_factory.mktemp("people")
+    with serving_people(running_fleet.database, running_fleet.environment["REDIS_URL"], folder) as made:
+        yield made

@@ -10,7 +10,6 @@ import tasks.worker.composition
 import tasks.worker.connections
 from db.connection.engine import engine as engine_of_this_process
 from runtime.probing.probes import Prober
-from runtime.process.ending import stop_all
 from runtime.process.runtime import ProcessRuntime
 from runtime.secrets.host_secrets import HostSecrets
 from tasks.app import TASK_MODULES, app
@@ -19,15 +18,6 @@ from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass
 from tests.support.rows.deployments import HERE
 from tests.support.workers.replicas import Runtimes
-from tests.support.workers.runtimes import processes_of
-
-
-@pytest.fixture
-def replica_home(tmp_path: Path) -> Iterator[Path]:
-    """For replicas; none is left running at the end."""
-    yield tmp_path
-    stop_all(tmp_path, grace_seconds=0.1)
-    assert processes_of(tmp_path) == []
 
 
 @pytest.fixture

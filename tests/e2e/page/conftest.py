@@ -6,8 +6,6 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from tests.support.people.browser import MISSING, browser, chromium
-from tests.support.people.people_api import People, serving_people
-from tests.support.stack.stack import Fleet
 
 
 @pytest.fixture(scope="module")
@@ -17,13 +15,6 @@ def chrome() -> Iterator[Browser]:
         pytest.skip(MISSING)
     with browser(program) as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def server_beside_fleet(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
-    folder = tmp_path_factory.mktemp("people")
-    with serving_people(running_fleet.database, running_fleet.environment["REDIS_URL"], folder) as made:
-        yield made
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ Answer = dict[str, Any]
 
 
 @pytest.fixture
-def server_beside_fleet(fleet: Fleet, database: str, redis_url: str, tmp_path: Path) -> Iterator[People]:
+def server_of_web(fleet: Fleet, database: str, redis_url: str, tmp_path: Path) -> Iterator[People]:
     with serving_people(database, redis_url, tmp_path) as made:
         fleet.start_workers("worker1")
         fleet.start_beat()
@@ -112,15 +112,15 @@ def changed(answer: Answer) -> bool:
     return not result["already"] and result.get("from", 0) != result.get("to", -1)
 
 
-def test_each_is_told_who_won_and_the_history_names_all(fleet: Fleet, server_beside_fleet: People) -> None:
+def test_each_is_told_who_won_and_the_history_names_all(fleet: Fleet, server_of_web: People) -> None:
     def steer(who: tuple[str, Callable[[str, dict[str, Any]], Answer]]) -> list[tuple[str, Answer]]:
         name, ask = who
         dice = Random(f"{name} {EACH}")
         wishes = [wish(dice) for _ in range(EACH)]
         return [(verb, ask(verb, fields)) for verb, fields in wishes]
 
-    with server_beside_fleet.client(Role.OPERATOR, name="ann") as client, ThreadPoolExecutor(3) as threads:
-        ways = {"ann": by_http(client), "bob": by_command_line(server_beside_fleet), "ci": by_celery(fleet)}
+    with server_of_web.client(Role.OPERATOR, name="ann") as client, ThreadPoolExecutor(3) as threads:
+        ways = {"ann": by_http(client), "bob": by_command_line(server_of_web), "ci": by_celery(fleet)}
         told = dict(zip(ways, threads.map(steer, ways.items()), strict=True))
     answers = [answer for mine in told.values() for _, answer in mine]
     refusals = [answer["error"] for answer in answers if not answer["ok"]]

@@ -5,15 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from api.people.resources.openapi import openapi
 from domain.installation.tokens import Role
-from tests.support.people.people_api import People, serving_people
-from tests.support.stack.stack import ROOT, Fleet
+from tests.support.people.people_api import People
+from tests.support.stack.stack import ROOT
 
 pytestmark = pytest.mark.e2e
 SERVICE = f"{sys.executable} {ROOT / 'examples' / 'http_service.py'}"
@@ -88,13 +87,6 @@ import { createConfig, lint } from '@redocly/openapi-core'
 const problems = await lint({ ref: 'openapi.json', config: await createConfig({ extends: ['recommended'] }) })
 console.log(JSON.stringify(problems.map(({ message, location }) => `${location[0].pointer}: ${message}`)))
 """
-
-
-@pytest.fixture(scope="module")
-def server_beside_fleet(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
-    folder = tmp_path_factory.mktemp("people")
-    with serving_people(running_fleet.database, running_fleet.environment["REDIS_URL"], folder) as made:
-        yield made
 
 
 @pytest.fixture

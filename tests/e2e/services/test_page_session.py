@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -13,7 +12,7 @@ from playwright.sync_api import BrowserContext
 
 from domain.installation.tokens import PAGE_HOST, SESSION_COOKIE, Role
 from tests.support.people.browser import MISSING, browser, chromium, log_in
-from tests.support.people.people_api import People, serving_people
+from tests.support.people.people_api import People
 from tests.support.proxies import plain_http
 from tests.support.proxies.http_server import served_by
 from tests.support.stack.stack import Fleet
@@ -52,12 +51,6 @@ class Spy(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer((os.environ["HOST"], int(os.environ["PORT"])), Spy).serve_forever()
 """
 """It answers with the cookies that it was shown, and with cookies of its own."""
-
-
-@pytest.fixture
-def server_beside_fleet(running_fleet: Fleet, tmp_path: Path) -> Iterator[People]:
-    with serving_people(running_fleet.database, running_fleet.environment["REDIS_URL"], tmp_path) as made:
-        yield made
 
 
 @pytest.fixture
