@@ -24,6 +24,9 @@ class _Sent(NamedTuple):
     lasts: float
 
 
+_SIDES = ("canary", "control")
+
+
 def surplus(exposure: Exposure) -> float:
     """Count what is under way to the canary beyond what its share of all under way would surely be.
 
@@ -44,7 +47,7 @@ def surplus(exposure: Exposure) -> float:
 def _share_of(exposure: Exposure, control: int) -> tuple[float, float]:
     """The canary's share of what the control has under way, and its variance."""
     sent = list(_sent(exposure))
-    new, old = (sum(getattr(its, side) * its.lasts for its in sent) for side in ("canary", "control"))
+    new, old = (sum(getattr(its, side) * its.lasts for its in sent) for side in _SIDES)
     if not old:
         return 0.0, 0.0
     times = new / old
@@ -52,8 +55,7 @@ def _share_of(exposure: Exposure, control: int) -> tuple[float, float]:
         return times * control, times * (1 + times) * control
     doubts = [its.lasts * (1 - its.lasts) for its in sent]
     of_new, of_old = (
-        sum(getattr(its, side) * doubt for its, doubt in zip(sent, doubts, strict=True))
-        for side in ("canary", "control")
+        sum(getattr(its, side) * doubt for its, doubt in zip(sent, doubts, strict=True)) for side in _SIDES
     )
     beyond = max(0.0, control - old - SURELY * math.sqrt(of_old))
     return times * control, of_new + times * times * of_old + times * (1 + times) * beyond

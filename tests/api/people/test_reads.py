@@ -110,7 +110,8 @@ def test_a_button_comes_with_each_field_that_it_takes(people_server: People, web
         people_server.client(Role.VIEWER) as guest,
     ):
         buttons = {button["verb"]: button for button in scoped.get(f"/v1/deployments/{web}/offered").json()["items"]}
-        (size,) = buttons["scale"]["fields"]
+        size, with_rollout = buttons["scale"]["fields"]
+        assert (with_rollout["name"], with_rollout["is_needed"]) == ("with_rollout", False)
         assert [size[name] for name in ("name", "kind", "least", "most", "is_needed")] == [
             "desired_replicas",
             "integer",

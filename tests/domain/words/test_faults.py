@@ -39,8 +39,8 @@ LONG = "a" * 60
             {"deployment": "web", "spec": {"command": ["serve"], "health_check": "/healthz"}},
             (
                 "spec.health_check: must be fields, each with its value, such as {path: /healthz}; the fields are "
-                "path, protocol, service, interval_seconds, timeout_seconds, success_threshold, failure_threshold, "
-                "initial_delay_seconds, start_deadline_seconds"
+                "path, protocol, service, host, interval_seconds, timeout_seconds, success_threshold, "
+                "failure_threshold, initial_delay_seconds, start_deadline_seconds"
             ),
             "spec.health_check",
         ),
