@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.traffic.published import RequestRules, stored_together
+from tests.support.pictures.policies import RECREATE
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import Replica, replicas
@@ -64,7 +65,7 @@ class Held:
 @contextmanager
 def held(edge: Edge, hold_seconds: float = 20, **rules: float) -> Iterator[Held]:
     with replicas("old", "new") as (old, new):
-        made = edge.make("■|□", old, new, status=DEPLOYING)
+        made = edge.make("■|□", old, new, status=DEPLOYING, policy=RECREATE)
         found = Held(edge, made, old, new)
         found.rules(hold_seconds=hold_seconds, **rules)
         edge.routes.tell()

@@ -8,6 +8,7 @@ from contextlib import closing
 from threading import Event
 
 from tests.api.envoy.front.test_held import DEPLOYING, Held
+from tests.support.pictures.policies import RECREATE
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas
 
@@ -17,7 +18,7 @@ CALLERS = 30
 def test_trap_who_comes_between_two_messages_to_the_proxy_waits_as_long_as_the_others(envoy_edge: Edge) -> None:
     statuses, over = Counter[int](), Event()
     with replicas("old", "new") as (old, new):
-        web = Held(envoy_edge, envoy_edge.make("■|□", old, new, status=DEPLOYING), old, new)
+        web = Held(envoy_edge, envoy_edge.make("■|□", old, new, status=DEPLOYING, policy=RECREATE), old, new)
         web.rules(hold_seconds=20)
         envoy_edge.routes.tell()
         envoy_edge.wait_for(web.path)
@@ -32,10 +33,12 @@ def test_trap_who_comes_between_two_messages_to_the_proxy_waits_as_long_as_the_o
 
         with ThreadPoolExecutor(CALLERS) as pool:
             callers = [pool.submit(caller) for _ in range(CALLERS)]
-            web.goes()
-            time.sleep(4)  # longer than the few tries take that other requests have
-            web.comes()
-            over.set()
+            try:
+                web.goes()
+                time.sleep(4)  # longer than the few tries take that other requests have
+                web.comes()
+            finally:
+                over.set()
             for each in callers:
                 each.result()
     assert set(statuses) == {200}
