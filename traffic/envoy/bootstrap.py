@@ -13,7 +13,7 @@ from domain.installation.tokens import SESSION_COOKIE
 from domain.model.answers import FIRST_BYTE_MS
 from domain.traffic.nodes import token_of
 from traffic.envoy import held
-from traffic.envoy.clusters import XDS_CLUSTER
+from traffic.envoy.clusters import MOST_HEADER_KIB, MOST_HEADER_LINES, XDS_CLUSTER
 from traffic.envoy.counted import LONGEST_MS
 from traffic.envoy.names import PAGES, ROUTE_CONFIGURATION, page_key
 
@@ -25,6 +25,8 @@ _NO_GRPC = {
     "invert_match": True,
     "treat_missing_header_as_empty": True,
 }
+_NOT_WEBSOCKET = "(?i)" + "|".join(f"{'websocket'[:place]}([^{letter}].*)?" for place, letter in enumerate("websocket"))
+"""Whatever else may stand in Upgrade: RE2 has no word for not."""
 _OWN = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
@@ -70,6 +72,9 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         held_round=f"{held.ROUND_SECONDS:g}s",
         session_cookie=SESSION_COOKIE.removeprefix("__Host-"),
         failure_pages=json.dumps([_page_for(status) for status in (502, 503, 504)]),
+        not_websocket=json.dumps(_NOT_WEBSOCKET),
+        most_header_lines=MOST_HEADER_LINES,
+        most_header_kib=MOST_HEADER_KIB,
         types="type.googleapis.com/envoy.extensions",
     )
 
