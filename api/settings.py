@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field
 
 from certificates.settings import CERTIFICATE_KEY
-from domain.installation.settings import Settings
+from domain.installation.in_front import InFront
 from domain.words.errors import InvalidInputError
 from traffic.table import TlsDoor
 
@@ -14,7 +14,7 @@ API_PORT = 7070
 DISCOVERY_PORT = 7073
 
 
-class ApiSettings(Settings):
+class ApiSettings(InFront):
     """The proxies that are believed: one of them can delay drains, or release them too early."""
 
     host: str = Field("127.0.0.1", validation_alias="ROLLWAY_API_HOST", description="an address of this machine")
@@ -66,7 +66,8 @@ class ApiSettings(Settings):
         """Where proxies listen for TLS."""
         if self.tls_port is None:
             return None
-        return TlsDoor(self.tls_host, self.tls_port, self.tls_public_port or self.tls_port)
+        in_front = InFront(trusted_hops=self.trusted_hops, proxy_protocol=self.proxy_protocol)
+        return TlsDoor(self.tls_host, self.tls_port, self.tls_public_port or self.tls_port, in_front)
 
     def refuse_strangers(self) -> None:
         """Raises InvalidInputError when other machines could reach it and there is no key to know proxies by."""

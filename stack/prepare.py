@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from domain.installation.in_front import InFront
 from domain.installation.log_limits import LogLimits
 from stack.errors import StackError
 from stack.home.folder import Home
@@ -161,6 +162,7 @@ def _choose(request: UpRequest, workers: int, say: Say, running: Collection[str]
         proxy_key=request.environ.get("ROLLWAY_PROXY_KEY") or settings.proxy_key,
         certificate_key=request.environ.get("ROLLWAY_CERTIFICATE_KEY") or settings.certificate_key,
         envoy_host=envoy_host(request.environ),
+        in_front=InFront.from_environment(request.environ),
         envoy_handover_seconds=envoy_handover(request.environ),
     )
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from domain.installation.in_front import NOTHING_IN_FRONT, InFront
 from domain.model.states import RouteStatus
 from domain.traffic.chosen import Chosen
 from domain.traffic.maintenance import Maintenance
@@ -88,11 +89,15 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class TlsDoor:
-    """Where proxies listen for TLS, and the port at which callers find that from outside."""
+    """Where proxies listen for TLS, and the port at which callers find that from outside.
+
+    `in_front`: what stands there, as it does in front of the port without TLS.
+    """
 
     host: str
     port: int
     public_port: int
+    in_front: InFront = NOTHING_IN_FRONT
 
 
 @dataclass(frozen=True, slots=True)

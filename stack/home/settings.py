@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 import runtime.machine.ports
+from domain.installation.in_front import NOTHING_IN_FRONT, InFront
 from runtime.machine.ports import SERVER_PORTS, claim
 from stack.errors import StackError, folder_errors
 from stack.home.folder import Home, write_private
@@ -72,7 +73,7 @@ class ServerSettings:
     one that is restarted goes on with what it has under way. `metrics`: the port where a part shows its metrics, by
     its name. `redis_users`: the password of each service that may send commands. `sockets`: the folder by which clients
     name the Unix sockets, the home or a link to it. `replica_user`: as whom replicas run; empty: as the workers' own
-    user, as nothing else was possible; None: so, as nobody has asked.
+    user, as nothing else was possible; None: so, as nobody has asked. `in_front`: what stands before its Envoys.
     """
 
     ports: Ports = field(default_factory=Ports)
@@ -89,6 +90,7 @@ class ServerSettings:
     redis_users: Mapping[str, str] = field(default_factory=dict)
     sockets: str = ""
     replica_user: str | None = None
+    in_front: InFront = NOTHING_IN_FRONT
 
     @property
     def named_sockets(self) -> Sockets:

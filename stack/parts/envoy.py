@@ -86,6 +86,7 @@ def _envoy_part(home: Home, settings: ServerSettings, number: int) -> StackPart:
         admin_paths=_ADMIN_PATHS,
         stats=stats,
         xds=settings.named_sockets.discovery,
+        in_front=settings.in_front,
     )
     file = home.envoy / f"{name}.yaml"
     with folder_errors(home.envoy):

@@ -99,6 +99,8 @@ def _api(setting: ProcessSetting) -> StackPart:
         "ROLLWAY_CERTIFICATE_KEY": setting.servers.certificate_key,
         "ROLLWAY_TLS_HOST": setting.servers.envoy_host,
         "ROLLWAY_TLS_PORT": str(setting.servers.ports.envoy_tls),
+        "ROLLWAY_TRUSTED_HOPS": str(setting.servers.in_front.trusted_hops),
+        "ROLLWAY_PROXY_PROTOCOL": "on" if setting.servers.in_front.proxy_protocol else "off",
     }
     return replace(part, env={**part.env, **own})
 

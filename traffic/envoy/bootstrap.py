@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from domain.installation.in_front import NOTHING_IN_FRONT, InFront
 from domain.installation.tokens import SESSION_COOKIE
 from domain.model.answers import FIRST_BYTE_MS
 from domain.traffic.nodes import token_of
@@ -39,6 +40,7 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
     xds: tuple[str, int] | Path,
     stats: tuple[str, int],
     admin_paths: Sequence[str] = (),
+    in_front: InFront = NOTHING_IN_FRONT,
 ) -> str:
     """The YAML for `envoy --config-path`. Addresses are (IP address or, for `xds`, host name; port), or a Unix socket.
 
@@ -46,6 +48,7 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
     `stats`: where the server for proxies reads what this proxy has counted; it knows the host from the proxy's stream.
     `key`: of the installation, which the proxy's token is made from; None where the server asks for none.
     `admin`: where its own pages are; a path: a Unix socket, relative to where it runs, for its own user alone.
+    `in_front`: what stands before this proxy.
     `admin_paths`: what the paths of its own pages must begin with; with none given, all of them are open.
     """
     template = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
@@ -58,6 +61,8 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         admin=json.dumps(_at(admin) if isinstance(admin, Path) else _at(*admin)),
         own_admin=json.dumps(_at(admin) if isinstance(admin, Path) else _at(_OWN.get(admin[0], admin[0]), admin[1])),
         admin_paths=json.dumps([{"prefix": path} for path in admin_paths]),
+        trusted_hops=in_front.trusted_hops,
+        listener_filters=json.dumps(listener_filters(in_front)),
         stats_host=json.dumps(stats[0]),
         stats_port=stats[1],
         first_byte_ms=json.dumps([*FIRST_BYTE_MS, LONGEST_MS]),
@@ -79,11 +84,18 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
     )
 
 
+def listener_filters(in_front: InFront) -> list[dict[str, Any]]:
+    """What a listener reads of a connection before all else."""
+    kind = "type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol"
+    reads = {"name": "envoy.filters.listener.proxy_protocol", "typed_config": {"@type": kind}}
+    return [reads] if in_front.proxy_protocol else []
+
+
 @cache
-def filter_of_requests() -> Mapping[str, Any]:
+def filter_of_requests(trusted_hops: int) -> Mapping[str, Any]:
     """Return what every listener for requests does with them: the network filter of the bootstrap's own."""
-    nowhere = ("127.0.0.1", 1)
-    text = envoy_bootstrap(node_id="", key=None, listen=nowhere, admin=nowhere, xds=nowhere, stats=nowhere)
+    at, front = ("127.0.0.1", 1), InFront(trusted_hops=trusted_hops)
+    text = envoy_bootstrap(node_id="", key=None, listen=at, admin=at, xds=at, stats=at, in_front=front)
     listeners = yaml.safe_load(text)["static_resources"]["listeners"]
     (chain,) = next(listener for listener in listeners if listener["name"] == ROUTE_CONFIGURATION)["filter_chains"]
     (found,) = chain["filters"]

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from domain.traffic.shown import ShownCertificate, is_for
-from traffic.envoy.bootstrap import filter_of_requests, for_callers
+from traffic.envoy.bootstrap import filter_of_requests, for_callers, listener_filters
 from traffic.envoy.clusters import believed
 from traffic.envoy.names import as_in_a_file
 from traffic.resources import Named, Resource, listing, resource
@@ -44,8 +44,12 @@ def listeners_of(services: Iterable[Service], door: TlsDoor, before: Named, chan
     """
     known = list(services)
     made = {
-        LISTENER: listing(_by_tcp(door), "filter_chains", _kept(known, _chains, before.get(LISTENER), changed)),
-        HTTP3: listing(_by_udp(door), "filter_chains", _kept(known, _http3_chains, before.get(HTTP3), changed)),
+        LISTENER: listing(
+            _by_tcp(door), "filter_chains", _kept(known, partial(_chains, door), before.get(LISTENER), changed)
+        ),
+        HTTP3: listing(
+            _by_udp(door), "filter_chains", _kept(known, partial(_http3_chains, door), before.get(HTTP3), changed)
+        ),
     }
     return {name: found for name, found in made.items() if found.entries}
 
@@ -69,7 +73,10 @@ def _by_tcp(door: TlsDoor) -> dict[str, Any]:
         "name": LISTENER,
         "address": for_callers(door.host, door.port),
         "per_connection_buffer_limit_bytes": 1_048_576,
-        "listener_filters": [{"name": "envoy.filters.listener.tls_inspector", "typed_config": inspector}],
+        "listener_filters": [
+            *(_parts_as_in_files(reads) for reads in listener_filters(door.in_front)),
+            {"name": "envoy.filters.listener.tls_inspector", "typed_config": inspector},
+        ],
         # who opens a connection and says nothing is let go
         "listener_filters_timeout": "10s",
     }
@@ -115,7 +122,7 @@ def _shown(service: Service) -> Iterator[tuple[ShownCertificate, tuple[str, ...]
             yield certificate, free
 
 
-def _chains(service: Service) -> Iterator[Mapping[str, Any]]:
+def _chains(door: TlsDoor, service: Service) -> Iterator[Mapping[str, Any]]:
     """The chains of handshakes by which names are proven, and of those that requests come by."""
     for proof in _proofs(service):
         found = [{"name": proof.name, "sds_config": _FROM_HERE}]
@@ -128,7 +135,7 @@ def _chains(service: Service) -> Iterator[Mapping[str, Any]]:
                 "name": "envoy.transport_sockets.tls",
                 "typed_config": {"@type": _TLS, "common_tls_context": both},
             },
-            "filters": [_requests(asks_callers=False)],
+            "filters": [_requests(door.in_front.trusted_hops, asks_callers=False)],
         }
     for certificate, hosts in _shown(service):
         yield {
@@ -136,11 +143,11 @@ def _chains(service: Service) -> Iterator[Mapping[str, Any]]:
             "filter_chain_match": _by_name(hosts),
             "transport_socket_connect_timeout": "10s",
             "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": _tls(certificate, service)},
-            "filters": [_requests(asks_callers=service.asks_callers)],
+            "filters": [_requests(door.in_front.trusted_hops, asks_callers=service.asks_callers)],
         }
 
 
-def _http3_chains(service: Service) -> Iterator[Mapping[str, Any]]:
+def _http3_chains(door: TlsDoor, service: Service) -> Iterator[Mapping[str, Any]]:
     """Show the same certificates to who comes by HTTP/3."""
     if service.rules.tls is None or not service.rules.tls.http3:
         return
@@ -151,7 +158,7 @@ def _http3_chains(service: Service) -> Iterator[Mapping[str, Any]]:
             "name": certificate.name,
             "filter_chain_match": {"server_names": list(hosts), "transport_protocol": "quic"},
             "transport_socket": {"name": _QUIC, "typed_config": as_in_a_file(_QUIC_TRANSPORT, transport)},
-            "filters": [_requests(asks_callers=False, is_http3=True)],
+            "filters": [_requests(door.in_front.trusted_hops, asks_callers=False, is_http3=True)],
         }
 
 
@@ -188,12 +195,12 @@ def _parts_as_in_files(config: Any) -> Any:  # noqa: ANN401  (JSON)
 
 
 @cache
-def _requests(*, asks_callers: bool, is_http3: bool = False) -> Mapping[str, Any]:
+def _requests(trusted_hops: int, *, asks_callers: bool, is_http3: bool = False) -> Mapping[str, Any]:
     """Return what the bootstrap's listener does with requests, and refuse those for another name than the handshake's.
 
     Where callers show a certificate, replicas are told whose it was, and nobody else can say so.
     """
-    made = deepcopy(dict(filter_of_requests()))
+    made = deepcopy(dict(filter_of_requests(trusted_hops)))
     config = made["typed_config"]
     kind = config.pop("@type")
     lua = {"@type": _LUA, "default_source_code": {"inline_string": _MISDIRECTED}}

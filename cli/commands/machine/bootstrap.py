@@ -13,6 +13,7 @@ from api.settings import API_PORT, DISCOVERY_PORT, ApiSettings
 from cli.options import AsJson
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json
+from domain.installation.in_front import InFront
 from domain.traffic.nodes import is_node_id, token_of
 from domain.words.errors import InvalidInputError
 from stack.home.folder import find_home
@@ -57,7 +58,8 @@ def envoy_bootstrap(
     """Print the bootstrap of an Envoy of your own. With --json as JSON, which Envoy reads as well.
 
     It is told of every change within milliseconds, and a replica is stopped only after it has acknowledged that.
-    It holds the token of its node id, made from ROLLWAY_PROXY_KEY or the key of the stack that was made here.
+    What stands in front of it is what ROLLWAY_TRUSTED_HOPS and ROLLWAY_PROXY_PROTOCOL say, here and of the server for
+    proxies. It holds the token of its node id, made from ROLLWAY_PROXY_KEY or the key of the stack that was made here.
     """
     text = bootstrap.envoy_bootstrap(
         node_id=_checked_id(node_id or f"envoy-{socket.gethostname()}"),
@@ -66,6 +68,7 @@ def envoy_bootstrap(
         admin=Path(admin) if admin.startswith("/") else _own_address("--admin", admin),
         xds=_discovery(xds),
         stats=_own_address("--stats", stats),
+        in_front=InFront.from_environment(os.environ),
     )
     if not as_json:
         return typer.echo(text, nl=False)

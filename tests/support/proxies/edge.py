@@ -18,6 +18,7 @@ import redis
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
+from domain.installation.in_front import InFront
 from stack.parts.envoy import envoy_program
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support.people.asking import KEY
@@ -77,6 +78,7 @@ def envoy_process(
             admin=("127.0.0.1", admin),
             xds=("127.0.0.1", discovery or discovery_port(api)),
             stats=("127.0.0.1", stats),
+            in_front=InFront.from_environment(api.environment),
         )
     )
     options = ["--concurrency", "2", "--log-level", "warn", *restarts]

@@ -55,7 +55,7 @@ class Replica:
                 self.rfile.read(int(self.headers.get("content-length", 0)))
                 replica.served[self.command] += 1
                 said = {"replica": replica.name, "path": self.path, "host": self.headers["host"]}
-                said["prefix"] = self.headers.get("x-forwarded-prefix")
+                said |= {name: self.headers.get(f"x-forwarded-{name}") for name in ("prefix", "proto", "for")}
                 body = json.dumps(said).encode()
                 spoils = replica.spoils(self.headers.get("x-envoy-attempt-count", ""))
                 time.sleep(replica.spoils_seconds if spoils else replica.seconds)
