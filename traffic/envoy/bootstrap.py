@@ -54,9 +54,7 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
     template = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
     return Template(template).substitute(
         node_id=json.dumps(node_id),
-        metadata=json.dumps(
-            {"rollway_stats_port": stats[1]} | ({"rollway_token": token_of(node_id, key)} if key else {})
-        ),
+        metadata=json.dumps(_metadata(node_id, key, stats[1])),
         listen=json.dumps(for_callers(*listen)),
         admin=json.dumps(_at(admin) if isinstance(admin, Path) else _at(*admin)),
         own_admin=json.dumps(_at(admin) if isinstance(admin, Path) else _at(_OWN.get(admin[0], admin[0]), admin[1])),
@@ -84,6 +82,11 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
     )
 
 
+def _metadata(node_id: str, key: str | None, stats_port: int) -> dict[str, object]:
+    """What the server for proxies is told of this one."""
+    return {"rollway_stats_port": stats_port} | ({"rollway_token": token_of(node_id, key)} if key else {})
+
+
 def listener_filters(in_front: InFront) -> list[dict[str, Any]]:
     """What a listener reads of a connection before all else."""
     kind = "type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol"
@@ -92,7 +95,7 @@ def listener_filters(in_front: InFront) -> list[dict[str, Any]]:
 
 
 @cache
-def filter_of_requests(trusted_hops: int) -> Mapping[str, Any]:
+def filter_of_requests(trusted_hops: int = 0) -> Mapping[str, Any]:
     """Return what every listener for requests does with them: the network filter of the bootstrap's own."""
     at, front = ("127.0.0.1", 1), InFront(trusted_hops=trusted_hops)
     text = envoy_bootstrap(node_id="", key=None, listen=at, admin=at, xds=at, stats=at, in_front=front)

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from tasks.hosts.signs_of_life import SignsGiver
 from tests.support.faults.shifted_clock import ShiftedClock
-from tests.support.pictures.pictures import PROVISIONING
+from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import ROLLING, Made, make_deployment, mark, read, write
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 from tests.tasks.hosts.test_set_back import AN_HOUR, clock, engine, server, signs
@@ -73,6 +73,22 @@ def test_one_that_was_turned_back_before_anybody_saw_it_says_so(
     set_forward(clock, signs)
     said = "; meanwhile the clock of PostgreSQL was set forward by 3600 s"
     assert rollout(engine)["back_reason"].endswith(said)
+
+
+def test_what_is_parked_for_the_way_back_stays_as_long_as_was_said(
+    engine: Engine, clock: ShiftedClock, signs: SignsGiver
+) -> None:
+    made = make_deployment(engine, "■|■■■", status=READY)
+    parked = "traffic_status = 'inactive', parked_until = clock_timestamp() + interval '600 s'"
+    write(engine, f"UPDATE routes SET {parked} WHERE revision_id = %s", made.v1)
+    signs.show()
+    set_forward(clock, signs)
+    mark(engine, made.id)
+    run_until_quiet(coordinator_without_redis(engine))
+    rows = read(
+        engine, "SELECT status, parked_until > clock_timestamp() AS stays FROM routes WHERE revision_id = %s", made.v1
+    )
+    assert [(row["status"], row["stays"]) for row in rows] == [("healthy", True)]
 
 
 def test_what_was_begun_since_is_right(engine: Engine, clock: ShiftedClock, signs: SignsGiver) -> None:
