@@ -108,7 +108,8 @@ def _page(reader: Reader, name: str | None, lines: int) -> RenderableType:
         view = made(DeploymentView, document)
         failed = failure_to_show(reader, view)
         where = made(ReachedView, document)
-        reached = "\n".join((reached_in_words(where, envoy_address()), *certificates_in_words(where)))
+        lines_of = (reached_in_words(where, envoy_address()), where.brings, *certificates_in_words(where))
+        reached = "\n".join(filter(None, lines_of))
         revisions = [made(RevisionView, each) for each in document["revisions"]]
         callers = callers_words(reader.view(CallersView, f"{DEPLOYMENT}/requests", name).now)
         more = _of_rollout(reader, view)

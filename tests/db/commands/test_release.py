@@ -1,5 +1,6 @@
 """A file is one release: its size and settings come with its revision, and leave with it."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from db.connection.engine import transaction
 from db.cycle.routes import StrategyApplyResult
 from db.proxies.table import read_traffic
 from db.replicas.routes import record_stopped
+from db.views.fleet.entrances import reached_at
 from domain.traffic.entrances import EntranceTakenError
 from domain.traffic.published import DeploymentInTraffic
 from domain.words.errors import WrongStateError
@@ -60,25 +62,74 @@ def make(engine: Engine, strategy: str) -> Made:
 
 def moved(engine: Engine, made: Made, until: str) -> None:
     """Cycles, starts and promotions, until the rollout has come this far."""
-    coordinator = coordinator_without_redis(engine)
     for _ in range(100):
         if far(engine, made) == until:
             return
-        write(
-            engine,
-            "UPDATE rollouts SET weight_known_at = clock_timestamp() - interval '1 hour' WHERE weight IS NOT NULL",
-        )
-        mark(engine, made.id)
-        status = snapshot(engine, made.id).status
-        if coordinator.process_chunk(handler_for(status)).applied != StrategyApplyResult():
-            continue
-        start_all(engine)
-        stopping = read(engine, "SELECT id FROM routes WHERE status = 'terminating' AND stopped_at IS NULL")
-        with transaction(engine) as connection:
-            record_stopped(connection, [row["id"] for row in stopping])
-        if read(engine, "SELECT FROM deployments WHERE waits_for = 'promote'"):
-            ask(engine, "promote", deployment="web")
+        looked(engine, made)
     raise AssertionError(far(engine, made))
+
+
+def looked(engine: Engine, made: Made) -> None:
+    """One look; where that changes nothing, the world and people do what it waits for."""
+    known = "UPDATE rollouts SET weight_known_at = clock_timestamp() - interval '1 hour' WHERE weight IS NOT NULL"
+    write(engine, known)
+    mark(engine, made.id)
+    status = snapshot(engine, made.id).status
+    if coordinator_without_redis(engine).process_chunk(handler_for(status)).applied != StrategyApplyResult():
+        return
+    start_all(engine)
+    stopping = read(engine, "SELECT id FROM routes WHERE status = 'terminating' AND stopped_at IS NULL")
+    with transaction(engine) as connection:
+        record_stopped(connection, [row["id"] for row in stopping])
+    if read(engine, "SELECT FROM deployments WHERE waits_for = 'promote'"):
+        ask(engine, "promote", deployment="web")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_file_after_any_other_and_then_the_way_back_leaves_everything_as_it_was(engine: Engine, seed: int) -> None:
+    chance = Random(seed)
+    made = make_deployment(engine, "■■■", policy=STRATEGIES[chance.choice(list(STRATEGIES))])
+    apply(engine, {"deployment": "web", **drawn_settings(chance)})
+    settled(engine, made)
+    before = reached(engine)
+    apply(engine, file("v3", **drawn_settings(chance)))
+    for _ in range(chance.randrange(12)):
+        looked(engine, made)
+    way_back = chance.choice(["abort", "by itself", "undo"])
+    if way_back == "undo":
+        moved(engine, made, "ended")
+    if far(engine, made) == "ended":
+        ask(engine, "undo", deployment="web")
+    elif way_back == "abort":
+        ask(engine, "abort", deployment="web")
+    else:
+        write(engine, "UPDATE rollouts SET deadline = clock_timestamp() WHERE outcome IS NULL")
+    moved(engine, made, "ended")
+    assert reached(engine) == before
+    assert read(engine, "SELECT FROM entrances WHERE reserved") == []
+
+
+def settled(engine: Engine, made: Made) -> None:
+    """As many replicas as are wanted."""
+    for _ in range(20):
+        looked(engine, made)
+        serving = [route for route in snapshot(engine, made.id).active_routes if route.is_serving]
+        if len(serving) == len(snapshot(engine, made.id).active_routes) == snapshot_size(engine):
+            return
+    raise AssertionError(len(serving))
+
+
+def drawn_settings(chance: Random) -> dict[str, Any]:
+    traffic = {
+        "hosts": chance.sample(["a.example.com", "b.example.com", "c.example.com"], chance.randrange(1, 3)),
+        "path_prefix": chance.choice(["/web/", "/api/v3/", None]),
+        "strip_prefix": chance.random() < 0.5,
+        "sticky": chance.choice([None, {"cookie": "mine"}, {"header": "x-user"}]),
+        "max_body_bytes": chance.choice([None, 1000]),
+        "hold_seconds": chance.choice([None, 20]),
+    }
+    settings = {"replicas": chance.randrange(1, 5), "traffic": traffic}
+    return {name: value for name, value in settings.items() if chance.random() < 0.8}
 
 
 def far(engine: Engine, made: Made) -> str:
@@ -105,6 +156,14 @@ def test_a_size_comes_with_the_revision_and_leaves_with_it(engine: Engine) -> No
 def test_a_size_alone_holds_at_once(engine: Engine) -> None:
     make_deployment(engine)
     assert apply(engine, {"deployment": "web", "replicas": 5}) == ["scaled from 3 to 5 replicas"]
+
+
+def test_a_person_is_told_what_comes_and_when(engine: Engine) -> None:
+    made = make(engine, "blue_green")
+    apply(engine, file("v3", traffic=OF_V2))
+    with transaction(engine) as connection:
+        brings = reached_at(connection, made.id).brings
+    assert brings == "with the promotion new.example.com, /web/ (passed on), each request within 5 s"
 
 
 def test_the_same_file_again_in_its_rollout_changes_nothing(engine: Engine) -> None:
