@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Any
 
+from domain.model.deployment import StartFailures
+from domain.steering.activation import activate
 from domain.strategies import parse_policy
 from tests.prove.laws.people import COMMANDS, asked
 from tests.prove.search import moves
 from tests.prove.state import Left, State
-from tests.support.people.people import activate_revision
+from tests.support.people.people import asking, request
 from tests.support.pictures.pictures import NOW, READY, V1, V2, resting
 from tests.support.pictures.specs import QUICK_JUDGE, SPECS
 
@@ -28,7 +30,8 @@ class Start:
 
     `size`: the one that comes with v2. `progress`: the seconds that it may take without progress. `held`: a freeze that
     pauses rollouts is on. `in_use`: the old revision has answered somebody, and the new one nobody yet. `moved`:
-    so many moves of a kind world have happened, as far as it comes, and then it was `paused`.
+    so many moves of a kind world have happened, as far as it comes, and then it was `paused`. `is_undo`: v2 is what it
+    goes back to. `short_lives`: so many of v2 have just ended, and the last of them is up again.
     """
 
     strategy: str
@@ -40,6 +43,8 @@ class Start:
     in_use: bool = False
     moved: int = 0
     paused: bool = False
+    is_undo: bool = False
+    short_lives: int = 0
 
     @property
     def name(self) -> str:
@@ -49,7 +54,10 @@ class Start:
         progress = f", progress within {self.progress} s" if self.progress else ""
         held, in_use = ", held" if self.held else "", ", in use" if self.in_use else ""
         moved = f", {'paused ' if self.paused else ''}after {self.moved} moves" if self.moved else ""
-        return f"{self.strategy} n={self.n}{size}" + (f", {said}" if said else "") + progress + held + in_use + moved
+        undo = ", an undo" if self.is_undo else ""
+        lives = f", {self.short_lives} short lives" if self.short_lives else ""
+        spec = f", {said}" if said else ""
+        return f"{self.strategy} n={self.n}{size}{spec}{progress}{held}{in_use}{moved}{undo}{lives}"
 
     def state(self, left: Left) -> State:
         """Right after the activation, or so many moves later."""
@@ -63,10 +71,13 @@ class Start:
             count_stopping=policy.spec.count_stopping,
             may_surge=policy.spec.may_surge,
         )
-        steered = activate_revision(ready, V2, policy, NOW, desired=self.size)
-        deployment = steered.deployment
+        wanted = replace(request(ready, V2, policy, desired=self.size), is_undo=self.is_undo)
+        deployment = activate(ready, wanted, asking(ready, NOW)).deployment
         assert deployment.rollout is not None
-        begun = replace(deployment, rollout=replace(deployment.rollout, in_use=self.in_use))
+        lives = self.short_lives
+        failures = StartFailures(V2, lives, NOW, came_up_at=NOW, short_lives=lives) if lives else None
+        rollout = replace(deployment.rollout, in_use=self.in_use)
+        begun = replace(deployment, rollout=rollout, start_failures=failures)
         return self._moved(State(begun, NOW, NOW, policy, left, frozen=self.held))
 
     def _moved(self, state: State) -> State:
@@ -77,7 +88,7 @@ class Start:
 
 
 def starts(most: int) -> Iterator[Start]:
-    """Every spec with 1 to `most` replicas; the defaults with a size for v2, a progress clock, held or in use too."""
+    """Every spec with 1 to `most` replicas; the defaults with a size, a progress clock, held, in use, an undo, or lives."""
     for strategy, specs in SEARCHED.items():
         for n, spec in product(range(1, most + 1), specs):
             yield Start(strategy, tuple(spec.items()), n)
@@ -87,6 +98,8 @@ def starts(most: int) -> Iterator[Start]:
         yield Start(strategy, (), min(most, MOST_HELD), held=True)
         yield from (Start(strategy, (), n, size, held=True) for n, size in ((1, 2), (2, 1)) if most >= MOST_HELD)
         yield Start(strategy, (), min(most, MOST_HELD), in_use=True)
+        yield Start(strategy, (), 1, is_undo=True)
+        yield Start(strategy, (), 1, short_lives=2)
 
 
 def _said(name: str, value: object) -> str:

@@ -11,6 +11,7 @@ from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import Lifecycle, RouteStatus, Verdict
+from domain.strategies.backoff import SHORT_LIVES, is_proven
 from domain.strategies.canary.judge import EVERY_SECONDS
 from tests.prove.laws.every_state import broken_by_row
 from tests.prove.laws.limits import broken_by_limits
@@ -127,6 +128,8 @@ def _by_end(decision: ClassifiedDecision, after: State) -> Iterator[str]:
     complete = decision.verdict is Verdict.SUCCESS and decision.to == READY
     if complete and deployment.retry_at is not None and deployment.retry_at > after.now:
         yield "only what was given up waits for its next try"
+    if complete and not _is_called_as_it_is(deployment, decision, after.now):
+        yield "what is complete is called degraded for short lives of its own revision, and for nothing else"
     if decision.revision is RevisionMove.KEEP or before.rollout is None:
         return
     wanted, current = deployment.desired_replicas, deployment.current_revision_id
@@ -138,6 +141,13 @@ def _by_end(decision: ClassifiedDecision, after: State) -> Iterator[str]:
     foreign = [route for route in deployment.active_routes if route.revision_id != current]
     if any(not is_parked(route, target_of(deployment), after.now) for route in foreign):
         yield "a rollout that ends leaves no other revision running"
+
+
+def _is_called_as_it_is(deployment: Deployment, decision: ClassifiedDecision, now: datetime) -> bool:
+    failures, current = decision.deployment.start_failures, deployment.current_revision_id
+    mine = failures is not None and failures.revision_id == current and failures.came_up_at is not None
+    often = failures is not None and failures.short_lives >= SHORT_LIVES and not is_proven(failures, now)
+    return (deployment.degraded_reason is not None) == (mine and often)
 
 
 def _by_next_look(state: State, after: State, decision: ClassifiedDecision) -> Iterator[str]:

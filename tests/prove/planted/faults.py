@@ -24,7 +24,7 @@ from domain.strategies.rolling_update import RollingUpdateSpec, RollingUpdateStr
 from tests.prove.starts import Start
 from tests.support.pictures.specs import QUICK_JUDGE
 
-_WAVES, _GREEN, _RETRY = RollingUpdateStrategy.evaluate_cycle, BlueGreenStrategy.evaluate_cycle, trying_again.retry
+_WAVES, _GREEN, RETRY = RollingUpdateStrategy.evaluate_cycle, BlueGreenStrategy.evaluate_cycle, trying_again.retry
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _time_lost(rollout: Rollout, now: datetime) -> Rollout:  # noqa: ARG001
 def _size_lost(
     deployment: Deployment, last: ActivationRequest | None, outcome: RolloutOutcome | None, asking: Asking
 ) -> Steered:
-    return _RETRY(deployment, replace(last, desired=None) if last else None, outcome, asking)
+    return RETRY(deployment, replace(last, desired=None) if last else None, outcome, asking)
 
 
 def _back_with_its_size(deployment: Deployment, now: datetime, *, at_once: bool) -> Deployment:

@@ -4,13 +4,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from domain.cycle.transitions import RevisionMove
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, Route
-from domain.model.states import ROLLING_BACK
+from domain.model.deployment import Deployment, Route, StartFailures
+from domain.model.states import ROLLING_BACK, RolloutOutcome
 from domain.steering.activation import Activation, ActivationRequest, decide_activation
+from domain.steering.steered import Asking, Steered
+from domain.strategies.backoff import unproven
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
-from tests.prove.planted.faults import Fault, blue_green
+from tests.prove.planted.faults import RETRY, Fault, blue_green
 from tests.prove.starts import Start
 
 _ONE_STEP = (("steps", ("5%",)),)
@@ -47,6 +50,27 @@ def _resumed(deployment: Deployment, request: ActivationRequest) -> Activation:
     return Activation.RESUMED if leads_there else decide_activation(deployment, request)
 
 
+def _as_any_other(
+    deployment: Deployment, last: ActivationRequest | None, outcome: RolloutOutcome | None, asking: Asking
+) -> Steered:
+    return RETRY(deployment, replace(last, is_undo=False) if last else None, outcome, asking)
+
+
+def _also_while_unproven(deployment: Deployment, now: datetime) -> bool:
+    is_later = deployment.retry_at is not None and now < deployment.retry_at
+    return is_later or unproven(deployment, now) is not None
+
+
+def _whoever_failed(deployment: Deployment, move: RevisionMove) -> Deployment:  # noqa: ARG001
+    return deployment
+
+
+def _never(failures: StartFailures, now: datetime) -> bool:  # noqa: ARG001
+    return False
+
+
+SHORT_LIVES = Start("rolling_update", (("max_surge", 1), ("max_unavailable", 0)), 1, short_lives=2)
+
 MEETING_FAULTS = (
     Fault(
         "at size 0 what is parked is parked again",
@@ -73,4 +97,23 @@ MEETING_FAULTS = (
         _resumed,
         Start("canary", _ONE_STEP, 1),
     ),
+    Fault(
+        "an undo is tried again as any other rollout",
+        ("domain.steering.trying_again.retry",),
+        _as_any_other,
+        Start("canary", _ONE_STEP, 1, is_undo=True),
+    ),
+    Fault(
+        "in the minute after short lives nothing is repaired",
+        ("domain.handlers.check_replica._was_given_up",),
+        _also_while_unproven,
+        SHORT_LIVES,
+    ),
+    Fault(
+        "short lives are held against the revision that comes or goes",
+        ("domain.cycle.transitions._with_current",),
+        _whoever_failed,
+        SHORT_LIVES,
+    ),
+    Fault("who has lived for a minute lived shortly", ("domain.replicas.reported.is_proven",), _never, SHORT_LIVES),
 )
