@@ -39,8 +39,6 @@ def exposed(before: Exposure, told: Evidence) -> Exposure:
         under_way=told.under_way,
         canary=before.canary + canary.begun,
         control=before.control + control.begun,
-        control_done=before.control_done + control.done,
-        dropped=before.dropped + control.failed - control.cut,
         first_byte=tuple(map(int.__add__, before.first_byte, control.first_byte)),
     )
     more = surplus(now)

@@ -10,7 +10,7 @@ from domain.model.answers import FIRST_BYTE_MS
 from domain.model.canary import Evidence, Exposure, Waiting
 
 _TOLD_AFTER = timedelta(seconds=3)
-"""By then a first byte is in the counts of its proxy."""
+"""By then the first byte of what has ended is in the counts of its proxy."""
 
 
 def never_answered(errors: Errors) -> Slow:
@@ -37,32 +37,32 @@ def waited(  # noqa: PLR0913  (all of one interval)
     long as the canary: what is a little later than before is then no matter.
 
     Nobody counts for how long a request has waited. But of what the canary was sent until T before now, all that was
-    not too late has come within T, or has ended without a first byte; so the late ones are at least
+    not too late has ended, or has been told as late; so the late ones are at least
 
-        sent until then - come within T - ended without one
+        sent until then - ended + told as late
 
-    Those of the control are at most what it was sent and has not answered within q, with what it had under way at the
-    first interval, and what had ended by then and was not told. Let each request that would be late be a factor,
-    θλ/θ0 or (1 - θλ)/(1 - θ0), in the order in which they are sent, with the highest share: that is the supermartingale
-    of `harm`. It grows with the late ones of the canary and falls with those of the control, so with fewer of those and
-    more of these it stays below, at each moment, whenever they come to be known.
+    Those of the control are at most what it had under way then, what had ended without a first byte, and what is told
+    as late. Let each request that would be late be a factor, θλ/θ0 or (1 - θλ)/(1 - θ0), in the order in which they are
+    sent, with the highest share: that is the supermartingale of `harm`. It grows with the late ones of the canary and
+    falls with those of the control, so with fewer of those and more of these it stays below, at each moment, whenever
+    they come to be known.
     """
     if before.bucket is None:
-        untold = exposure.control_done - sum(exposure.first_byte) - exposure.dropped
-        owed = exposure.under_way[1] + max(0, untold)
-        return before if bucket is None else Waiting(bucket=bucket, owed=owed)
+        return before if bucket is None else Waiting(bucket=bucket, owed=exposure.under_way[1])
     late = first_slow(before.bucket, slow)
     if late > len(FIRST_BYTE_MS):
         return before
     new, old = told.canary, told.control
     came_late = sum(old.first_byte[late if alike else before.bucket + 1 :])
     asked = 0 if bucket is None else new.begun
-    pending = (*before.pending, (told.at, asked, old.begun - sum(old.first_byte) + came_late, came_late))
-    within = timedelta(milliseconds=FIRST_BYTE_MS[late - 1]) + _TOLD_AFTER
+    open_ones = old.begun - old.done + old.failed - old.cut
+    within = max(timedelta(milliseconds=FIRST_BYTE_MS[late - 1]), _TOLD_AFTER)
+    pending = (*before.pending, (told.at, asked, open_ones, came_late))
     now = _until(replace(before, pending=pending), told.at - within)
-    settled = before.settled + sum(new.first_byte[:late]) + new.failed - new.cut
+    settled = before.settled + new.done - sum(new.first_byte[late:])
     share = max(before.share, highest_share)
-    canary, control = now.asked - settled, max(now.owed, now.late)
+    told_late = now.late + sum(its for *_, its in now.pending)
+    canary, control = now.asked - settled, max(0, now.owed) + told_late
     shown = harm_at_once(share, times(slow.worse_than), canary, control) if share and canary > 0 else 0.0
     now = replace(now, settled=settled, share=share)
     return replace(now, highest=shown, canary=canary, control=control) if shown > before.highest else now

@@ -60,8 +60,8 @@ class Compared:
 class Exposure:
     """The requests of each side. `recent`: sent to (canary, control) in the last intervals; `seconds`: of these.
 
-    `first_at` and `at`: the first look at them, and the last; `under_way`: to (canary, control) then. `control_done`,
-    `dropped`: of the control's, those that ended, and those that did without a first byte. `first_byte`: its times.
+    `first_at` and `at`: the first look at them, and the last; `under_way`: to (canary, control) then. `first_byte`: the
+    control's times.
     `surplus`: so many are under way to the canary beyond its share, which has not been none since `surplus_since`.
     """
 
@@ -72,8 +72,6 @@ class Exposure:
     under_way: tuple[int, int] = (0, 0)
     canary: int = 0
     control: int = 0
-    control_done: int = 0
-    dropped: int = 0
     first_byte: tuple[int, ...] = Answers().first_byte
     surplus: float = 0.0
     surplus_since: datetime | None = None
@@ -86,9 +84,9 @@ class Waiting:
     `bucket`: where that percentile is; None before. `highest`: the log e-value against "the canary waits for no longer
     than allowed", when `canary` of its requests had waited too long at least, and `control` of the others at most.
 
-    `asked`: sent to the canary by the time from which all has come that will in time. `settled`: of the canary's, what
-    is not late. `late`, `owed`: of the control's by that time, what came late, and what came late or not at all.
-    `pending`: the same of the intervals since, each with its end. `share`: the highest of the canary.
+    `asked`: sent to the canary by the time from which all has ended that ends in time. `settled`: of the canary's, what
+    has ended and is not late. `owed`, `late`: of the control's by that time, what had not ended with a first byte, and
+    what came late. `pending`: the same of the intervals since, each with its end. `share`: the highest of the canary.
     """
 
     highest: float = 0.0

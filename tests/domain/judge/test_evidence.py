@@ -76,12 +76,12 @@ def test_who_waits_for_longer_than_a_slow_answer_takes_is_slow_before_it_comes()
     settings = Judge(errors=None, slow=Slow(warm_up="0s"))
     assert not folded(settings, [waiting(second, 10) for second in range(20)]).waiting.canary
     told = [waiting(second, 0) for second in range(20)]
-    # 27 ms and 3 s before the twentieth interval ended the sixteenth; in the first nothing was known of the control
+    # 3 s before the twentieth interval ended the seventeenth; in the first two nothing was known of the control
     sums = folded(settings, told, NOW)
-    assert (sums.waiting.canary, sums.waiting.control) == (140, 0)
+    assert (sums.waiting.canary, sums.waiting.control) == (150, 0)
     found = judge(settings, sums, NOW, told[-1].at)
     assert found.found is Found.HARM
-    assert found.sentence.startswith("canary at least 140 waited for longer than 27 ms, control at most 0; if it were")
+    assert found.sentence.startswith("canary at least 150 waited for longer than 27 ms, control at most 0; if it were")
 
 
 def test_who_waits_for_much_longer_than_any_answer_has_failed_though_no_caller_leaves_and_slow_is_not_judged() -> None:
@@ -96,7 +96,7 @@ def test_who_waits_for_much_longer_than_any_answer_has_failed_though_no_caller_l
     found = judge(Judge(), sums, NOW, told[-1].at)
     assert found.found is Found.HARM
     assert found.sentence.startswith(
-        "canary at least 90 waited for longer than 5,500 ms, control at most 0; if it were"
+        "canary at least 120 waited for longer than 5,500 ms, control at most 0; if it were"
     )
     hang = replace(old, done=0, first_byte=first_byte())
     both = [waiting(0, 0), *(waiting(second, 0, hang) for second in range(1, 60))]
