@@ -88,7 +88,7 @@ class Start:
 
 
 def starts(most: int) -> Iterator[Start]:
-    """Every spec with 1 to `most` replicas; the defaults with a size, a clock, held, in use, an undo, or short lives."""
+    """Every spec with 1 to `most` replicas; the defaults with a size, a clock, held, in use, an undo, short lives."""
     for strategy, specs in SEARCHED.items():
         for n, spec in product(range(1, most + 1), specs):
             yield Start(strategy, tuple(spec.items()), n)
