@@ -80,7 +80,7 @@ def test_what_the_page_may_press_is_offered_with_its_words(people_server: People
     with people_server.client(Role.RELEASER, name) as releaser:
         offered = releaser.get(f"/v1/deployments/{name}/offered").json()["items"]
         assert [offer["verb"] for offer in offered] == ["activate", "restart", "scale"]
-        assert [field["name"] for field in offered[2]["fields"]] == ["desired_replicas"]
+        assert [field["name"] for field in offered[2]["fields"]] == ["desired_replicas", "with_rollout"]
 
 
 @pytest.mark.parametrize("what", ["", "/plan", "/ahead", "/difference"])

@@ -157,17 +157,23 @@ def test_a_lock_lives_on_while_its_holder_works_and_no_longer(redis_client: redi
             eventually(lambda: redis_client.pttl(KEY) > 2500)
         assert slot.is_held
     assert not redis_client.exists(KEY)
-    eventually(lambda: "lock renewal" not in {thread.name for thread in threading.enumerate()})
+    eventually(lambda: renewing() == 0)
+
+
+def renewing() -> int:
+    """How many threads renew locks here."""
+    return [thread.name for thread in threading.enumerate()].count("lock renewal")
 
 
 def test_all_that_a_worker_holds_is_renewed_by_one_thread(redis_client: redis.Redis, sent: Sent) -> None:
+    eventually(lambda: renewing() == 0, what="threads of other tests to end")
     worker = slots(redis_client, sent, seconds=3)
     keys = (KEY, KEY.replace("x", "y"))
     with worker.hold("x", "x"), worker.hold("y", "y"):
         for key in keys:
             redis_client.pexpire(key, 2500)
         eventually(lambda: all(redis_client.pttl(key) > 2500 for key in keys))
-        assert [thread.name for thread in threading.enumerate()].count("lock renewal") == 1
+        assert renewing() == 1
 
 
 def test_a_renewal_that_is_under_way_when_the_work_ends_has_lost_nothing(
@@ -185,7 +191,7 @@ def test_a_renewal_that_is_under_way_when_the_work_ends_has_lost_nothing(
         assert slot is not None
         assert under_way.wait(60)
         threading.Timer(0.1, goes_on.set).start()
-    eventually(lambda: "lock renewal" not in {thread.name for thread in threading.enumerate()})
+    eventually(lambda: renewing() == 0)
     assert slot.is_held
     assert not redis_client.exists(KEY)
 
