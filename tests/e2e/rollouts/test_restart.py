@@ -66,18 +66,26 @@ class Machine:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    """One whose deployment `web` is up, for both tests: a start of all this takes seconds."""
+def module_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """One for all tests here: a start of all this takes seconds."""
     home = Home(tmp_path_factory.mktemp("machine") / ".rollway")
     kept = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "REDIS_URL"}}
-    machine = Machine(home, {**kept, "ROLLWAY_HOME": str(home.root)})
+    made = Machine(home, {**kept, "ROLLWAY_HOME": str(home.root)})
     try:
-        machine.rollway("up", "--workers", "1")
-        machine.rollway("apply", "-f", "examples/web.yaml", "--wait")
-        yield machine
+        yield made
     finally:
-        machine.rollway("down", "--yes")
-        assert machine.replicas() == []
+        made.rollway("down", "--yes")
+        assert made.replicas() == []
+
+
+@pytest.fixture
+def machine(module_machine: Machine) -> Machine:
+    """One whose deployment `web` is up, also after a test that ended it."""
+    if read_state(module_machine.home) is None:
+        module_machine.rollway("up", "--workers", "1")
+        module_machine.rollway("apply", "-f", "examples/web.yaml", "--wait")
+        eventually(lambda: len(module_machine.replicas()) == 3, what="its replicas to be up")
+    return module_machine
 
 
 @pytest.fixture
