@@ -88,18 +88,18 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
             raise EntranceTakenError.by(owner, command.deployment, entrance.kind, entrance.value)
     got = tuple(entrance for entrance in wanted if entrance not in taken)
     certificates = wanted_certificates(command.tls, command.hosts or (), command.upstream_tls)
+    moment = _exchange(rollout_of(deployment, "bring settings with")) if rollout else ""
     if rollout:
         before = reached_at(connection, deployment.id)
         known = wanted_certificates(before.rules.tls, tuple(before.hosts), before.rules.upstream_tls)
-        release = stored_release((got, command.rules), certificates)
+        release = stored_release((got, command.rules), certificates, moment)
         connection.execute(_BRING, (Jsonb(release), Jsonb(stored_release(before.reached, known)), rollout))
         certificates |= known
     else:
         _set_rules(connection, deployment.id, command)
         give_seats(connection, [deployment.id])
     want(connection, deployment.id, certificates)
-    moment = f"{EVALUATOR.strategy_of(rollout_of(deployment, 'bring').policy).exchange} " if rollout else ""
-    message = f"{moment}reached as {entrances_in_words(got, command.rules)}"
+    message = f"{moment} reached as {entrances_in_words(got, command.rules)}".lstrip()
     note(connection, deployment.id, command, "set_traffic", message)
     return {**_answer(command, got), "version": touch(connection, deployment)}
 
@@ -206,9 +206,13 @@ def bring_again(connection: Connection, deployment: Deployment, rollout: Rollout
     known = wanted_certificates(now.rules.tls, tuple(now.hosts), now.rules.upstream_tls)
     wanted = {(CertificateKind(kind), name) for kind, name in brought["certificates"]}
     connection.execute(_RESERVE, _arrays(deployment.id, entrances, reserved=True))
-    stored = Jsonb(stored_release((entrances, release[1]), wanted)), Jsonb(stored_release(now.reached, known))
-    connection.execute(_BRING, (*stored, rollout.id))
+    becomes = stored_release((entrances, release[1]), wanted, _exchange(rollout))
+    connection.execute(_BRING, (Jsonb(becomes), Jsonb(stored_release(now.reached, known)), rollout.id))
     want(connection, deployment.id, wanted | known)
+
+
+def _exchange(rollout: Rollout) -> str:
+    return EVALUATOR.strategy_of(rollout.policy).exchange
 
 
 def _arrays(deployment_id: UUID, entrances: Sequence[Entrance], *, reserved: bool = False) -> dict[str, object]:

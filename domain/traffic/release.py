@@ -32,8 +32,13 @@ Reached = tuple[tuple[Entrance, ...], RequestRules]
 _KINDS = {kind.value: kind for kind in EntranceKind}
 
 
-def stored_release(reached: Reached, certificates: Iterable[tuple[CertificateKind, str]]) -> dict[str, Any]:
-    """The settings as a rollout keeps them: columns of its deployment by name, entrances, and certificates for them."""
+def stored_release(
+    reached: Reached, certificates: Iterable[tuple[CertificateKind, str]], moment: str = ""
+) -> dict[str, Any]:
+    """The settings as a rollout keeps them: columns of its deployment by name, entrances, and certificates for them.
+
+    `moment`: from when on they hold, in words.
+    """
     entrances, rules = reached
     return {
         "request_timeout_seconds": rules.timeout_seconds,
@@ -43,6 +48,7 @@ def stored_release(reached: Reached, certificates: Iterable[tuple[CertificateKin
         "protocol": rules.protocol.value,
         "rules": stored_together(rules),
         "entrances": [[entrance.kind.value, entrance.value, entrance.strip_prefix] for entrance in entrances],
+        "moment": moment,
         "certificates": sorted([kind.value, name] for kind, name in certificates),
     }
 

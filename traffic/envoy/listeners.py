@@ -205,8 +205,7 @@ def _requests(trusted_hops: int, *, asks_callers: bool, is_http3: bool = False) 
     kind = config.pop("@type")
     lua = {"@type": _LUA, "default_source_code": {"inline_string": _MISDIRECTED}}
     config["http_filters"].insert(0, {"name": "rollway.misdirected", "typed_config": lua})
-    if is_http3:  # Envoy looks for this very kind here, and takes none that is as in a file; nor how an id is made
-        config.pop("request_id_extension", None)
+    if is_http3:  # Envoy looks for this very kind here, and takes none that is as in a file
         return {**made, "typed_config": {"@type": kind, **_parts_as_in_files(config), "codec_type": "HTTP3"}}
     if asks_callers:
         config["forward_client_cert_details"] = "SANITIZE_SET"

@@ -9,7 +9,6 @@ from psycopg import Connection
 
 from db.certificates.wanted import CertificateView, certificates_of
 from db.locking.rows import columns
-from domain.strategies import STRATEGIES
 from domain.traffic.entrances import in_order
 from domain.traffic.published import Entrance, EntranceKind, RequestRules, known_rules
 from domain.traffic.release import Reached, known_release
@@ -17,7 +16,7 @@ from domain.traffic.worded import entrances_in_words
 
 _REACHED = """
     SELECT d.request_timeout_seconds, d.hedge_after_seconds, d.preview, d.idle_timeout_seconds, d.protocol, d.rules,
-           o.strategy, o.traffic, n.kind, n.value, n.strip_prefix
+           o.traffic, n.kind, n.value, n.strip_prefix
       FROM deployments d LEFT JOIN entrances n ON n.deployment_id = d.id AND NOT n.reserved
       LEFT JOIN rollouts o ON o.id = d.rollout_id
      WHERE d.id = %s
@@ -64,15 +63,12 @@ def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
     """Read where a deployment that is known to exist is reached."""
     rows = connection.execute(_REACHED, (deployment_id,)).fetchall()
     found = (Entrance(_KINDS[kind], value, strip_prefix) for *_, kind, value, strip_prefix in rows if kind in _KINDS)
-    timeout, hedge, preview, idle, protocol, together, strategy, release = rows[0][:8]
+    timeout, hedge, preview, idle, protocol, together, stored = rows[0][:7]
     rules = known_rules(timeout, hedge, idle, protocol, together, preview=preview)
     certificates = () if rules.tls is None else tuple(certificates_of(connection, deployment_id))
-    return ReachedView(in_order(found), rules, certificates, _brings(strategy, known_release(release)))
-
-
-def _brings(strategy: str | None, release: Reached | None) -> str:
-    moment = STRATEGIES[strategy].exchange if strategy in STRATEGIES else "with the rollout"
-    return f"{moment} {entrances_in_words(*release)}" if release else ""
+    release = known_release(stored)
+    brings = f"{stored['moment']} {entrances_in_words(*release)}" if release else ""
+    return ReachedView(in_order(found), rules, certificates, brings)
 
 
 def owners_of(connection: Connection[Any], wanted: Iterable[Entrance], deployment: str) -> dict[Entrance, str]:

@@ -70,11 +70,19 @@ class Wide(StreamRequestHandler):
             self.wfile.write(f"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n{lines}\r\n".encode())
 
 
+class Server(ThreadingTCPServer):
+    """Says nothing of a proxy that hangs up."""
+
+    daemon_threads, block_on_close = True, False
+
+    def handle_error(self, *_: object) -> None:
+        pass
+
+
 @contextmanager
 def wide() -> Iterator[str]:
     """The address of such a replica."""
-    with ThreadingTCPServer(("127.0.0.1", 0), Wide) as server:
-        server.daemon_threads, server.block_on_close = True, False
+    with Server(("127.0.0.1", 0), Wide) as server:
         Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"127.0.0.1:{server.server_address[1]}"
         server.shutdown()
