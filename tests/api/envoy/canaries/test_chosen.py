@@ -1,5 +1,6 @@
 """Callers who are chosen for a canary get to it whatever its weight is, of a real Envoy."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -17,8 +18,8 @@ COOKIE = {"match": {"cookie": "beta"}}
 STICKY = {**COOKIE, "sticky": True}
 
 
-def asked(edge: Edge, name: str, **headers: str) -> set[str]:
-    return {edge.ask(f"/{name}/", **headers).json()["replica"] for _ in range(FEW)}
+def asked(edge: Edge, name: str, **headers: str) -> Counter[str]:
+    return Counter(edge.ask(f"/{name}/", **headers).json()["replica"] for _ in range(FEW))
 
 
 @pytest.mark.parametrize(
@@ -38,9 +39,11 @@ def test_who_is_chosen_gets_to_the_canary_from_its_first_weight_on_until_its_end
         made = envoy_edge.make("■|■", *both, name=name, status=PROVISIONING, policy=policy)
         envoy_edge.wait_for(f"/{name}/")
         set_weight(envoy_edge, made, 0)
-        assert asked(envoy_edge, name, **chosen) == {"old"}
+        assert set(asked(envoy_edge, name, **chosen)) == {"old"}
         set_weight(envoy_edge, made, 1)
-        assert (asked(envoy_edge, name, **chosen), asked(envoy_edge, name, **others)) == ({"new"}, {"old"})
+        assert set(asked(envoy_edge, name, **chosen)) == {"new"}
+        # one of 10,000 goes there by its weight: two of these 20 do in one of 500,000 runs
+        assert asked(envoy_edge, name, **others)["new"] <= 1
         write(envoy_edge.routes.engine, "UPDATE deployments SET sub_step = 'rolling_back' WHERE id = %s", made.id)
         set_weight(envoy_edge, made, 0)
-        assert asked(envoy_edge, name, **chosen) == {"old"}
+        assert set(asked(envoy_edge, name, **chosen)) == {"old"}
