@@ -1,7 +1,7 @@
 """Sets where deployments are reached: by the command that says so, and for a new deployment."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
@@ -17,12 +17,12 @@ from domain.commands.deployment import SetTraffic
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import rollout_of
 from domain.model.deployment import Deployment, Rollout
-from domain.model.states import Lifecycle
+from domain.model.states import ROLLING_BACK, Lifecycle
 from domain.traffic.chosen import STICKY
 from domain.traffic.entrances import EntranceTakenError, default_entrances
 from domain.traffic.nested import around, named_after
 from domain.traffic.published import Entrance, stored_together
-from domain.traffic.release import LastRelease, brought_again, known_release, stored_release
+from domain.traffic.release import LastRelease, Reached, known_release, release_again, stored_release
 from domain.traffic.tls import TLS_SETTINGS, UPSTREAM_TLS, CertificateKind, wanted_certificates
 from domain.traffic.worded import entrances_in_words
 from domain.words.errors import WrongStateError
@@ -53,10 +53,8 @@ _GIVE_UP = f"""
        AND (kind, value) NOT IN (SELECT u.kind, u.value FROM {_ENTRANCES})
 """
 
-_ROLLOUT = """
-    SELECT o.id, d.sub_step = 'rolling_back' AS goes_back, v.name, o.traffic IS NOT NULL AS brings_settings
-      FROM deployments d JOIN rollouts o ON o.id = d.rollout_id JOIN revisions v ON v.id = o.to_revision_id
-     WHERE d.id = %s
+_BRINGS = """
+    SELECT v.name FROM rollouts o JOIN revisions v ON v.id = o.to_revision_id WHERE o.id = %s AND o.traffic IS NOT NULL
 """
 
 _LAST_RELEASE = """
@@ -79,27 +77,23 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
     if deployment.status.lifecycle is Lifecycle.DESTROYING:
         raise WrongStateError.of_leaving(command.deployment, deployment.status, "where it is reached can be changed")
     rollout = _rollout_to_bring(connection, deployment, command)
-    wanted = command.entrances_of(command.deployment)
-    connection.execute(_GIVE_UP, _arrays(deployment.id, wanted, reserved=rollout is not None))
-    connection.execute(_RESERVE if rollout else _TAKE, _arrays(deployment.id, wanted, reserved=rollout is not None))
+    wanted, is_reserved = command.entrances_of(command.deployment), rollout is not None
+    connection.execute(_GIVE_UP, _arrays(deployment.id, wanted, reserved=is_reserved))
+    connection.execute(_RESERVE if is_reserved else _TAKE, _arrays(deployment.id, wanted, reserved=is_reserved))
     taken = owners_of(connection, wanted, command.deployment)
     for entrance, owner in taken.items():
         if not command.is_default:
             raise EntranceTakenError.by(owner, command.deployment, entrance.kind, entrance.value)
     got = tuple(entrance for entrance in wanted if entrance not in taken)
     certificates = wanted_certificates(command.tls, command.hosts or (), command.upstream_tls)
-    moment = _exchange(rollout_of(deployment, "bring settings with")) if rollout else ""
-    if rollout:
-        before = reached_at(connection, deployment.id)
-        known = wanted_certificates(before.rules.tls, tuple(before.hosts), before.rules.upstream_tls)
-        release = stored_release((got, command.rules), certificates, moment)
-        connection.execute(_BRING, (Jsonb(release), Jsonb(stored_release(before.reached, known)), rollout))
-        certificates |= known
+    message = f"reached as {entrances_in_words(got, command.rules)}"
+    if rollout is not None:
+        _bring(connection, deployment, rollout, (got, command.rules), certificates)
+        message = f"{_exchange(rollout)} {message}"
     else:
         _set_rules(connection, deployment.id, command)
         give_seats(connection, [deployment.id])
-    want(connection, deployment.id, certificates)
-    message = f"{moment} reached as {entrances_in_words(got, command.rules)}".lstrip()
+        want(connection, deployment.id, certificates)
     note(connection, deployment.id, command, "set_traffic", message)
     return {**_answer(command, got), "version": touch(connection, deployment)}
 
@@ -127,23 +121,39 @@ def _answer(command: SetTraffic, got: Sequence[Entrance]) -> dict[str, Any]:
     }
 
 
-def _rollout_to_bring(connection: Connection, deployment: Deployment, command: SetTraffic) -> UUID | None:
+def _rollout_to_bring(connection: Connection, deployment: Deployment, command: SetTraffic) -> Rollout | None:
     """The rollout that brings the settings; None where they hold at once. Raises WrongStateError and NoRolloutError."""
-    row = connection.execute(_ROLLOUT, (deployment.id,)).fetchone()
-    rollout_id, goes_back, revision, brings_settings = row or (None, False, "", False)
+    goes_back = deployment.status == ROLLING_BACK
     if command.with_rollout:
-        rollout_of(deployment, "bring settings with")
+        rollout = rollout_of(deployment, "bring settings with")
         if goes_back:
-            message = f"{deployment.name} is going back from {revision}: the settings of {revision} leave with it"
+            message = f"{deployment.name} is rolling back: the settings of the new revision leave with it"
             raise WrongStateError(message, deployment=deployment.name)
-        return cast("UUID", rollout_id)
-    if brings_settings and not goes_back:
+        return rollout
+    if deployment.rollout is None or goes_back:
+        return None
+    if row := connection.execute(_BRINGS, (deployment.rollout.id,)).fetchone():
         message = (
-            f"the rollout of {deployment.name} to {revision} brings settings of its own: change them in its file and "
+            f"the rollout of {deployment.name} to {row[0]} brings settings of its own: change them in its file and "
             "apply that, wait until it has ended, or abort it"
         )
         raise WrongStateError(message, deployment=deployment.name)
     return None
+
+
+def _bring(
+    connection: Connection,
+    deployment: Deployment,
+    rollout: Rollout,
+    release: Reached,
+    certificates: frozenset[tuple[CertificateKind, str]],
+) -> None:
+    """Keep the settings with the rollout, and those of before; the certificates of both are wanted meanwhile."""
+    now = reached_at(connection, deployment.id)
+    known = wanted_certificates(now.rules.tls, tuple(now.hosts), now.rules.upstream_tls)
+    settings = stored_release(release, certificates, _exchange(rollout)), stored_release(now.reached, known)
+    connection.execute(_BRING, (*map(Jsonb, settings), rollout.id))
+    want(connection, deployment.id, certificates | known)
 
 
 def _set_rules(connection: Connection, deployment_id: UUID, command: SetTraffic) -> None:
@@ -194,21 +204,18 @@ def take_default_entrances(connection: Connection, deployment_id: UUID, name: st
 
 def bring_again(connection: Connection, deployment: Deployment, rollout: Rollout) -> None:
     """Give a rollout that has begun the settings of the last one, where it takes that back or tries it again."""
-    row = connection.cursor(row_factory=class_row(LastRelease)).execute(_LAST_RELEASE, (deployment.id,)).fetchone()
-    if row is None:
+    last = connection.cursor(row_factory=class_row(LastRelease)).execute(_LAST_RELEASE, (deployment.id,)).fetchone()
+    if last is None:
         return
-    now = reached_at(connection, deployment.id)
-    brought = brought_again(row, rollout.to_revision_id, now.reached)
-    if brought is None or (release := known_release(brought)) is None:
+    stored = release_again(last, rollout.to_revision_id, reached_at(connection, deployment.id).reached)
+    release = known_release(stored)
+    if stored is None or release is None:
         return
-    owned = owners_of(connection, release[0], deployment.name)
-    entrances = tuple(entrance for entrance in release[0] if entrance not in owned)
-    known = wanted_certificates(now.rules.tls, tuple(now.hosts), now.rules.upstream_tls)
-    wanted = {(CertificateKind(kind), name) for kind, name in brought["certificates"]}
+    owners = owners_of(connection, release[0], deployment.name)
+    entrances = tuple(entrance for entrance in release[0] if entrance not in owners)
+    certificates = frozenset((CertificateKind(kind), name) for kind, name in stored["certificates"])
     connection.execute(_RESERVE, _arrays(deployment.id, entrances, reserved=True))
-    becomes = stored_release((entrances, release[1]), wanted, _exchange(rollout))
-    connection.execute(_BRING, (Jsonb(becomes), Jsonb(stored_release(now.reached, known)), rollout.id))
-    want(connection, deployment.id, wanted | known)
+    _bring(connection, deployment, rollout, (entrances, release[1]), certificates)
 
 
 def _exchange(rollout: Rollout) -> str:

@@ -182,11 +182,13 @@ def _apply(connection: Connection, command: Apply, sent: Origin) -> CommandResul
     done_of, statuses = [], list[DeploymentLifecycleStatus]()
     for document in command.documents:
         stored = stored_of(connection, document)
-        found, said = parts(document, stored, command), notes(document, stored, command)
+        found = parts(document, stored, command)
         refuse_beyond(sent.role, found)
         commands = [part.command for part in found]
         done = [_carry_out(connection, each, _claim(connection, each, claim_named), sent) for each in commands]
-        done_of.append({**told_of(document, found, [each.result for each in done]), "notes": said})
+        done_of.append(
+            {**told_of(document, found, [each.result for each in done]), "notes": notes(document, stored, command)}
+        )
         statuses += [status for each in done for status in each.statuses]
     result: Result = {"documents": done_of}
     connection.execute(KEEP_ANSWER, answered(command, result))

@@ -14,14 +14,13 @@ from db.commands.revisions import add_restarted, next_revision
 from db.commands.written import write_steered
 from db.cycle.claim import Claim
 from db.cycle.load import load_routes
-from db.cycle.rules import rules_of
+from db.cycle.rules import rules_of_one
 from db.freezes import frozen_now
 from db.locking.statuses import ACTIVE
 from db.outbox.delivery import write_events
 from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
 from db.views.past import ended_rollouts
 from db.views.routes import why_it_only_failed
-from domain.autoscaling.state import NO_AUTOSCALING
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.deployment import Scale
 from domain.commands.rollout import Abort, Pause, Retry, Undo
@@ -66,9 +65,8 @@ def steer(
     case = case_of(connection, claim, command, asked)
     steered = case.steered()
     rollout = steered.deployment.rollout
-    if isinstance(command, Scale):
-        rules = rules_of(connection, [case.deployment.id]).get(case.deployment.id, NO_AUTOSCALING).rules
-        steered = steered.with_details(**({"rules": [str(rule) for rule in rules]} if rules else {}))
+    if isinstance(command, Scale) and (rules := rules_of_one(connection, case.deployment.id)):
+        steered = steered.with_details(rules=[str(rule) for rule in rules])
     result = {
         "deployment": command.deployment,
         "rollout_id": str(rollout.id) if rollout else None,

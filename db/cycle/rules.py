@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from db.locking.rows import columns
 from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, MetricSource
-from domain.autoscaling.state import AutoscalingState, MetricValue
+from domain.autoscaling.state import NO_AUTOSCALING, AutoscalingState, MetricValue
 from domain.words.errors import UnreadableError
 
 _RULE = columns("""
@@ -51,6 +51,11 @@ def rules_of(connection: Connection, deployment_ids: Sequence[UUID]) -> dict[UUI
     for row in cursor.execute(_RULES, (list(deployment_ids),)).fetchall():
         rows[row["deployment_id"]].append(row)
     return {deployment_id: _rule_set(found) for deployment_id, found in rows.items()}
+
+
+def rules_of_one(connection: Connection, deployment_id: UUID) -> tuple[AutoscalingRule, ...]:
+    """The rules that set its size, in their order; none where people do."""
+    return rules_of(connection, [deployment_id]).get(deployment_id, NO_AUTOSCALING).rules
 
 
 def replace_rules(connection: Connection, deployment_id: UUID, rules: Sequence[AutoscalingRule]) -> None:

@@ -94,7 +94,7 @@ class LastRelease:
     after: Mapping[str, Any]
 
 
-def brought_again(last: LastRelease, target: UUID, now: Reached) -> Mapping[str, Any] | None:
+def release_again(last: LastRelease, target: UUID, now: Reached) -> Mapping[str, Any] | None:
     """The settings that a rollout to `target` brings, where it takes back the last one or tries it again.
 
     None where it does neither, and where somebody has changed the settings since.

@@ -14,14 +14,14 @@ ROW = re.compile(r"^\| `(?P<setting>[a-z0-9_.]+)` \| [^|]+ \| (?P<rollway>[^|]+)
 ROWS = {row["setting"]: row["rollway"] for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))}
 
 
-def told() -> dict[str, Any]:
+def settings() -> dict[str, Any]:
     made = cluster("web")
     (upstream,) = made["typed_extension_protocol_options"].values()
     return {"http_connection_manager": filter_of_requests()["typed_config"], "cluster": made, "upstream": upstream}
 
 
 def at(path: str) -> object:
-    value: Any = told()
+    value: Any = settings()
     for name in path.split("."):
         value = value[name]
     return value
@@ -43,7 +43,7 @@ def test_each_setting_is_as_the_page_says(setting: str) -> None:
     ],
 )
 def test_each_setting_of_these_is_on_the_page(group: str) -> None:
-    settings = at(group)
-    assert isinstance(settings, dict)
-    named = {name for name in settings if not name.startswith("enforcing_consecutive")}
+    values = at(group)
+    assert isinstance(values, dict)
+    named = {name for name in values if not name.startswith("enforcing_consecutive")}
     assert {f"{group}.{name}" for name in named} <= set(ROWS)

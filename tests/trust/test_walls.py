@@ -176,7 +176,8 @@ def test_nobody_is_told_to_open_the_home_or_roots_own_folder(replica_home: Path)
     inner.mkdir()
     replica_home.chmod(0o700)
     open_parents = [path for path in replica_home.parents if not path.stat().st_mode & 0o001]
-    for folder, closed in ((inner, (open_parents or [replica_home])[-1]), (Path("/root/x"), Path("/root"))):
+    of_root = Path("~root").expanduser()
+    for folder, closed in ((inner, (open_parents or [replica_home])[-1]), (of_root / "x", of_root)):
         spec = RevisionSpec(command=("env",), working_directory=str(folder))
         with pytest.raises(ReplicaStartError) as raised:
             ProcessRuntime(replica_home, accounts=Accounts(EACH)).start(replace(as_user(None), spec=spec))

@@ -8,10 +8,9 @@ from psycopg import Connection
 from api.people.asking.asked import Asked, Parameters
 from api.people.reads.deployments import Document, named
 from api.people.reads.table import Shape
-from db.cycle.rules import rules_of
+from db.cycle.rules import rules_of_one
 from db.proxies.table import read_traffic
 from db.views.fleet.entrances import reached_at
-from domain.autoscaling.state import NO_AUTOSCALING
 from domain.commands.answers import PolicySet, RulesSet
 from domain.commands.reached import TrafficSet
 from traffic.derived import derive_table
@@ -27,8 +26,7 @@ def policy(connection: Connection, asked: Asked[Parameters]) -> Annotated[Docume
 def autoscaling(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((RulesSet,))]:
     """The autoscaling rules of a deployment, the first of which that fires wins."""
     view = named(connection, asked)
-    found = rules_of(connection, [view.id]).get(view.id, NO_AUTOSCALING)
-    rules = [rule.model_dump(mode="json") for rule in found.rules]
+    rules = [rule.model_dump(mode="json") for rule in rules_of_one(connection, view.id)]
     return {"deployment": view.name, "version": view.version, "rules": rules}
 
 

@@ -8,12 +8,11 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.cycle.rules import rules_of
+from db.cycle.rules import rules_of_one
 from db.views.deployment_view import DeploymentView
 from db.views.deployments import existing_deployments
 from db.views.fleet.entrances import owners_of, reached_at
 from db.views.timeline import revision_named
-from domain.autoscaling.state import NO_AUTOSCALING
 from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.parts import notes, parts
 from domain.commands.apply.stored import Stored, StoredDeployment, StoredRevision
@@ -159,9 +158,9 @@ def _stored_of(connection: Connection, view: DeploymentView) -> StoredDeployment
     policy = stored_policy(view.policy) if view.policy else None
     names = (view.current_revision, view.deploying_revision)
     row = connection.execute("SELECT traffic FROM rollouts WHERE id = %s", (view.rollout_id,)).fetchone()
-    rules = rules_of(connection, [view.id]).get(view.id, NO_AUTOSCALING).rules
-    reached, brought = reached_at(connection, view.id).reached, known_release(row[0]) if row else None
-    return StoredDeployment(view.snapshot, policy, *names, reached, view.failed_starts, brought, rules)
+    rules = rules_of_one(connection, view.id)
+    reached, release = reached_at(connection, view.id).reached, known_release(row[0]) if row else None
+    return StoredDeployment(view.snapshot, policy, *names, reached, view.failed_starts, release, rules)
 
 
 def _is_restarted(connection: Connection, view: DeploymentView, revision: StoredRevision | None) -> bool:

@@ -153,7 +153,7 @@ def _bring_traffic(document: Document, stored: Stored, apply: Apply) -> Iterator
     """Yield settings that come with the rollout that the document begins, or goes on with."""
     known = stored.deployment
     if known is not None and (rollout := _rollout(document, stored, apply)):
-        reached = (rollout is Activation.RESUMED and known.brought) or known.reached
+        reached = (rollout is Activation.RESUMED and known.release) or known.reached
         yield from _traffic(document, stored, apply, reached)
 
 

@@ -25,7 +25,7 @@ class StoredRevision:
 class StoredDeployment:
     """The stored parts of a deployment beside its snapshot.
 
-    `current` and `deploying` are the names of its revisions. `brought`: where its rollout leads callers, if that brings
+    `current` and `deploying` are the names of its revisions. `release`: where its rollout leads callers, if that brings
     settings. `failed_starts`: so many in a row, and none has come up since. `rules`: these set its size.
     """
 
@@ -35,7 +35,7 @@ class StoredDeployment:
     deploying: str | None
     reached: Reached
     failed_starts: int = 0
-    brought: Reached | None = None
+    release: Reached | None = None
     rules: tuple[AutoscalingRule, ...] = ()
 
     @property

@@ -60,16 +60,16 @@ def make(engine: Engine, strategy: str) -> Made:
     return made
 
 
-def moved(engine: Engine, made: Made, until: str) -> None:
+def go_on(engine: Engine, made: Made, until: str) -> None:
     """Cycles, starts and promotions, until the rollout has come this far."""
     for _ in range(100):
-        if far(engine, made) == until:
+        if stage_of(engine, made) == until:
             return
-        looked(engine, made)
-    raise AssertionError(far(engine, made))
+        look(engine, made)
+    raise AssertionError(stage_of(engine, made))
 
 
-def looked(engine: Engine, made: Made) -> None:
+def look(engine: Engine, made: Made) -> None:
     """One look; where that changes nothing, the world and people do what it waits for."""
     known = "UPDATE rollouts SET weight_known_at = clock_timestamp() - interval '1 hour' WHERE weight IS NOT NULL"
     write(engine, known)
@@ -89,36 +89,36 @@ def looked(engine: Engine, made: Made) -> None:
 def test_any_file_after_any_other_and_then_the_way_back_leaves_everything_as_it_was(engine: Engine, seed: int) -> None:
     chance = Random(seed)
     made = make_deployment(engine, "■■■", policy=STRATEGIES[chance.choice(list(STRATEGIES))])
-    apply(engine, {"deployment": "web", **drawn_settings(chance)})
-    settled(engine, made)
+    apply(engine, {"deployment": "web", **random_settings(chance)})
+    settle(engine, made)
     before = reached(engine)
-    apply(engine, file("v3", **drawn_settings(chance)))
+    apply(engine, file("v3", **random_settings(chance)))
     for _ in range(chance.randrange(12)):
-        looked(engine, made)
+        look(engine, made)
     way_back = chance.choice(["abort", "by itself", "undo"])
-    if way_back == "abort" and far(engine, made) != "ended":
+    if way_back == "abort" and stage_of(engine, made) != "ended":
         ask(engine, "abort", deployment="web")
     if way_back == "by itself":
         write(engine, "UPDATE rollouts SET deadline = clock_timestamp() WHERE outcome IS NULL")
-    moved(engine, made, "ended")
+    go_on(engine, made, "ended")
     if read(engine, "SELECT FROM rollouts WHERE outcome = 'completed'"):
         ask(engine, "undo", deployment="web")
-        moved(engine, made, "ended")
+        go_on(engine, made, "ended")
     assert reached(engine) == before
     assert read(engine, "SELECT FROM entrances WHERE reserved") == []
 
 
-def settled(engine: Engine, made: Made) -> None:
+def settle(engine: Engine, made: Made) -> None:
     """As many replicas as are wanted."""
     for _ in range(20):
-        looked(engine, made)
+        look(engine, made)
         serving = [route for route in snapshot(engine, made.id).active_routes if route.is_serving]
         if len(serving) == len(snapshot(engine, made.id).active_routes) == snapshot_size(engine):
             return
     raise AssertionError(len(serving))
 
 
-def drawn_settings(chance: Random) -> dict[str, Any]:
+def random_settings(chance: Random) -> dict[str, Any]:
     traffic = {
         "hosts": chance.sample(["a.example.com", "b.example.com", "c.example.com"], chance.randrange(1, 3)),
         "path_prefix": chance.choice(["/web/", "/api/v3/", None]),
@@ -131,7 +131,7 @@ def drawn_settings(chance: Random) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if chance.random() < 0.8}
 
 
-def far(engine: Engine, made: Made) -> str:
+def stage_of(engine: Engine, made: Made) -> str:
     deployment = snapshot(engine, made.id)
     if deployment.rollout is None:
         return "ended"
@@ -196,9 +196,9 @@ def test_settings_hold_from_the_exchange_on_and_the_old_names_go_at_the_end(engi
     apply(engine, file("v3", traffic=OF_V2))
     assert reached(engine) == before
     if strategy != "blue_green":  # the promotion is its end
-        moved(engine, made, "met")
+        go_on(engine, made, "met")
         assert (hosts(engine), table(engine).rules.timeout_seconds) == (BOTH, 5)
-    moved(engine, made, "ended")
+    go_on(engine, made, "ended")
     assert (hosts(engine), table(engine).rules.timeout_seconds) == (TWO, 5)
     assert apply(engine, file("v3", traffic=OF_V2)) == []
 
@@ -216,9 +216,9 @@ def test_the_way_back_brings_back_what_was(engine: Engine, strategy: str, moment
     made = make(engine, strategy)
     before = reached(engine)
     apply(engine, file("v3", replicas=2, traffic=OF_V2))
-    moved(engine, made, moment)
+    go_on(engine, made, moment)
     ask(engine, "abort", deployment="web")
-    moved(engine, made, "ended")
+    go_on(engine, made, "ended")
     assert reached(engine) == before
     assert read(engine, "SELECT value FROM entrances WHERE reserved") == []
 
@@ -229,11 +229,11 @@ def test_an_undo_of_what_is_over_brings_back_what_was(engine: Engine, strategy: 
     made = make(engine, strategy)
     before = reached(engine)
     apply(engine, file("v3", replicas=2, traffic=OF_V2))
-    moved(engine, made, "ended")
+    go_on(engine, made, "ended")
     after = reached(engine)
     assert after != before
     ask(engine, "undo", deployment="web", **named)
-    moved(engine, made, "ended")
+    go_on(engine, made, "ended")
     assert reached(engine) == before
 
 
@@ -241,29 +241,29 @@ def test_a_retry_brings_the_settings_again(engine: Engine) -> None:
     made = make(engine, "rolling_update")
     apply(engine, file("v3", replicas=2, traffic=OF_V2))
     ask(engine, "abort", deployment="web")
-    moved(engine, made, "ended")
+    go_on(engine, made, "ended")
     ask(engine, "retry", deployment="web")
-    moved(engine, made, "ended")
+    go_on(engine, made, "ended")
     assert (hosts(engine), snapshot_size(engine)) == (TWO, 2)
 
 
 def test_what_somebody_has_set_since_stays(engine: Engine) -> None:
     made = make(engine, "rolling_update")
     apply(engine, file("v3", traffic=OF_V2))
-    moved(engine, made, "ended")
+    go_on(engine, made, "ended")
     ask(engine, "set_traffic", deployment="web", hosts=["other.example.com"])
     ask(engine, "undo", deployment="web")
-    moved(engine, made, "ended")
+    go_on(engine, made, "ended")
     assert hosts(engine) == ["other.example.com"]
 
 
 def test_a_rollout_that_is_left_for_another_takes_its_settings_with_it(engine: Engine) -> None:
     made = make(engine, "rolling_update")
     apply(engine, file("v3", replicas=5, traffic=OF_V2))
-    moved(engine, made, "met")
+    go_on(engine, made, "met")
     apply(engine, file("v4"), supersede=True)
     assert (hosts(engine), snapshot_size(engine)) == (ONE, 3)
-    moved(engine, made, "ended")
+    go_on(engine, made, "ended")
     assert (hosts(engine), snapshot_size(engine)) == (ONE, 3)
 
 
@@ -283,12 +283,12 @@ def test_settings_by_hand_are_refused_while_a_rollout_brings_its_own_and_hold_at
 ) -> None:
     made = make(engine, "rolling_update")
     apply(engine, file("v3", traffic=OF_V2))
-    moved(engine, made, "met")
+    go_on(engine, made, "met")
     with pytest.raises(WrongStateError, match="the rollout of web to v3 brings settings of its own"):
         ask(engine, "set_traffic", deployment="web", hosts=["by.example.com"])
     ask(engine, "abort", deployment="web")
     ask(engine, "set_traffic", deployment="web", hosts=["by.example.com"])
-    moved(engine, made, "ended")
+    go_on(engine, made, "ended")
     assert hosts(engine) == ["by.example.com"]
 
 

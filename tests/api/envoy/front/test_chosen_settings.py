@@ -22,7 +22,7 @@ def replica() -> Iterator[Replica]:
         yield here
 
 
-def asked(edge: Edge, name: str, *lines: str) -> str:
+def status_line(edge: Edge, name: str, *lines: str) -> str:
     """The first line of the answer to a GET with these lines."""
     with socket.create_connection(("127.0.0.1", edge.envoy.port), timeout=10) as connection:
         head = "\r\n".join((f"GET /{name}/ HTTP/1.1", f"Host: {name}", "Connection: close", *lines))
@@ -39,7 +39,7 @@ def test_a_client_that_offers_another_protocol_is_answered_in_this_one(
     made = envoy_edge.make("■", replica)
     envoy_edge.wait_for(f"/{made.name}/")
     lines = (f"Upgrade: {upgrade}", "Connection: Upgrade")
-    assert asked(envoy_edge, made.name, *lines) == "HTTP/1.1 200 OK"
+    assert status_line(envoy_edge, made.name, *lines) == "HTTP/1.1 200 OK"
 
 
 def numbered(name: str, lines: int, size: int = 1) -> tuple[str, ...]:
@@ -50,10 +50,10 @@ def test_a_request_may_have_256_lines_and_96_kib(envoy_edge: Edge) -> None:
     with wide() as address:
         made = envoy_edge.make("■", address)
         envoy_edge.wait_for(f"/{made.name}/")
-        assert asked(envoy_edge, made.name, *numbered("a", 230)) == "HTTP/1.1 200 OK"
-        assert "431" in asked(envoy_edge, made.name, *numbered("a", 260))
-        assert asked(envoy_edge, made.name, *numbered("a", 90, 1000)) == "HTTP/1.1 200 OK"
-        assert "431" in asked(envoy_edge, made.name, *numbered("a", 100, 1000))
+        assert status_line(envoy_edge, made.name, *numbered("a", 230)) == "HTTP/1.1 200 OK"
+        assert "431" in status_line(envoy_edge, made.name, *numbered("a", 260))
+        assert status_line(envoy_edge, made.name, *numbered("a", 90, 1000)) == "HTTP/1.1 200 OK"
+        assert "431" in status_line(envoy_edge, made.name, *numbered("a", 100, 1000))
 
 
 class Wide(StreamRequestHandler):
