@@ -195,6 +195,18 @@ def test_a_link_that_may_not_be_followed_leads_to_no_folder() -> None:
     assert output.stdout == "None\n", output.stderr
 
 
+@needs_root
+def test_who_may_not_read_what_root_has_compiled_starts_replicas_from_the_source(tmp_path: Path) -> None:
+    compiled = tmp_path / "compiled"
+    compiled.mkdir(mode=0o700)
+    code = "import os; from runtime.process.begin import spawn\nos.setuid(65534)\nprint(spawn._program())"
+    own = {"PYTHONPYCACHEPREFIX": str(compiled), "PATH": os.environ["PATH"]}
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT, env=own
+    )
+    assert output.stdout.strip().endswith("runtime/process/begin/become.py"), output.stderr
+
+
 def test_what_is_told_of_a_closed_folder_never_opens_the_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert "chmod" not in way_in([tmp_path, home / "postgres"], home)

@@ -182,9 +182,12 @@ def hold(request: ReplicaRequest, env: Mapping[str, str], output: int, confines:
 
 @cache
 def _program() -> str:
-    """The file of `become`: as the import of it has left it, which spares each start a compilation, if it could."""
+    """The file of `become`: as an import of it has left it, which spares each start a compilation, if that may be read.
+
+    Where root has run Rollway from the same folder, under the umask of a stack, it may not.
+    """
     compiled = become.__spec__ and become.__spec__.cached
-    return compiled if compiled and Path(compiled).exists() else become.__file__
+    return compiled if compiled and os.access(compiled, os.R_OK) else become.__file__
 
 
 def _order_for(request: ReplicaRequest, env: Mapping[str, str], confines: Confines) -> bytes:
