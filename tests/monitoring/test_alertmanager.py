@@ -15,7 +15,7 @@ import pytest
 from stack.home.folder import project_root
 from tests.support.faults.prometheus import alertmanager, program, rules
 from tests.support.proxies import plain_http
-from tests.support.proxies.http_server import served_by
+from tests.support.proxies.own_servers import own_server
 from tests.support.stack.ports import free_port
 from tests.support.stack.server_process import Process
 from tests.support.stack.waiting import eventually
@@ -45,11 +45,8 @@ def told() -> Iterator[tuple[str, "queue.Queue[tuple[str, dict[str, Any]]]"]]:
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with served_by(Receiver) as port:
-        yield f"http://127.0.0.1:{port}", came
+    with own_server(Receiver) as server:
+        yield f"http://127.0.0.1:{server.port}", came
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from stack.supervisor.child.supervised import Child
 from stack.supervisor.stop import _ask, stop_in_order
 from stack.up import up
 from tests.support.proxies import plain_http
-from tests.support.proxies.http_server import served_by
+from tests.support.proxies.own_servers import own_server
 from tests.support.stack.environment import NO_ACCOUNT
 from tests.support.stack.ports import free_port
 from tests.support.stack.small_stack import made_home
@@ -91,8 +91,8 @@ def answering() -> Iterator[tuple[int, list[int]]]:
             self.end_headers()
             self.wfile.write(b"HTTP/1.1 200 OK")
 
-    with served_by(Handler) as port:
-        yield port, answers
+    with own_server(Handler) as server:
+        yield server.port, answers
 
 
 def test_an_http_part_is_ready_when_it_answers_200(answering: tuple[int, list[int]], tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from socketserver import StreamRequestHandler, ThreadingTCPServer
-from threading import Thread
+from socketserver import StreamRequestHandler
 from uuid import UUID
 
 import httpx
@@ -15,6 +14,7 @@ import pytest
 
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge, envoy_process
+from tests.support.proxies.own_servers import own_server
 from tests.support.proxies.web_replicas import Replica, replicas
 from tests.support.rows.deployments import read
 from tests.support.stack.server_process import running
@@ -82,11 +82,8 @@ def echo() -> Iterator[str]:
             while heard := self.connection.recv(100):
                 self.wfile.write(heard)
 
-    with ThreadingTCPServer(("127.0.0.1", 0), Echo) as server:
-        server.daemon_threads = True
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield "{}:{}".format(*server.server_address)
-        server.shutdown()
+    with own_server(Echo) as server:
+        yield server.address
 
 
 def test_a_websocket_on_a_replica_that_leaves_carries_on_until_its_caller_ends_it(envoy_edge: Edge, echo: str) -> None:

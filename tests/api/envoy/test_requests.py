@@ -2,13 +2,13 @@
 
 import re
 import socket
-import socketserver
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from socketserver import StreamRequestHandler
 
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support.proxies.edge import Edge
+from tests.support.proxies.own_servers import own_server
 from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import Made, write
 from tests.support.stack.waiting import eventually
@@ -86,7 +86,7 @@ def trailing() -> Iterator[tuple[str, list[bytes]]]:
     """A replica whose answers have a trailer, and the heads of the requests that it got."""
     heads: list[bytes] = []
 
-    class Handler(socketserver.StreamRequestHandler):
+    class Handler(StreamRequestHandler):
         def handle(self) -> None:
             head = b""
             while (line := self.rfile.readline()) not in (b"\r\n", b""):
@@ -97,10 +97,8 @@ def trailing() -> Iterator[tuple[str, list[bytes]]]:
             self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n")
             self.wfile.write(b"5\r\nwhole\r\n0\r\nX-Sum: 7\r\n\r\n")
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield f"127.0.0.1:{server.server_address[1]}", heads
-        server.shutdown()
+    with own_server(Handler) as server:
+        yield server.address, heads
 
 
 def answered(edge: Edge, web: Made, status: int) -> None:

@@ -1,16 +1,16 @@
 """The demo's load counts what fails: a promise that cannot be broken would be worth nothing."""
 
 import json
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from cli.demo import load as demo_load
 from cli.demo.load import Load, Tally
 from cli.terminal.exits import WaitTimedOutError
+from tests.support.proxies.own_servers import own_server
 from tests.support.stack.ports import free_port
 from tests.support.stack.waiting import eventually
 
@@ -43,26 +43,12 @@ class Replica(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    request_queue_size = 128
-
-    def handle_error(self, *_: object) -> None:
-        """Who has hung up is told no more."""
-
 
 @pytest.fixture
 def replica() -> Iterator[tuple[str, type[Replica]]]:
     handler = type("Handler", (Replica,), {"connections": set()})
-    with Server(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", handler
-        server.shutdown()
-        thread.join()
+    with own_server(handler) as server:
+        yield f"http://{server.address}", handler
 
 
 def test_good_answers_are_counted_by_revision_and_none_is_lost_at_the_end(replica: tuple[str, type[Replica]]) -> None:

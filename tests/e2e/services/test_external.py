@@ -1,12 +1,11 @@
 """Replicas that another system runs: Rollway asks its webhook, and is told by Celery, as such a system would do it."""
 
 import json
-import threading
 import time
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,6 +16,7 @@ from celery import Celery
 from tasks.settings import TaskSettings
 from tasks.wire.queues import celery_settings
 from tests.support.people.receivers import SECRET, verified
+from tests.support.proxies.own_servers import OwnServer, taking_requests
 from tests.support.stack.stack import POLICY, Fleet
 from tests.support.stack.waiting import eventually
 
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.e2e
 NEXT_SECRET, STRANGERS_SECRET = (f"whsec_{b64encode(32 * letter).decode()}" for letter in (b"n", b"s"))
 
 
-class OtherSystem(ThreadingHTTPServer):
+class OtherSystem(OwnServer):
     """Runs "replicas" that are but rows in a dictionary, and reports each through the broker."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        super().__init__(("127.0.0.1", 0), _Webhook)
+        super().__init__(_Webhook)
         self.asked: list[dict[str, Any]] = []
         self.running: dict[str, str] = {}
         self.calls: list[tuple[dict[str, str], bytes]] = []
@@ -38,7 +38,7 @@ class OtherSystem(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/replicas"
+        return f"http://{self.address}/replicas"
 
     def do(self, asked: dict[str, Any]) -> None:
         self.asked.append(asked)
@@ -75,9 +75,6 @@ class _Webhook(BaseHTTPRequestHandler):
         self.end_headers()
         self.server.do(asked)
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture
 def other(fleet: Fleet) -> Iterator[OtherSystem]:
@@ -89,12 +86,8 @@ def other(fleet: Fleet) -> Iterator[OtherSystem]:
 
 @contextmanager
 def other_system(fleet: Fleet) -> Iterator[OtherSystem]:
-    with OtherSystem(fleet.environment) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with OtherSystem(fleet.environment) as server, taking_requests(server):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def add_revision(fleet: Fleet, other: OtherSystem, name: str) -> None:

@@ -14,7 +14,7 @@ from domain.installation.tokens import PAGE_HOST, SESSION_COOKIE, Role
 from tests.support.people.browser import MISSING, browser, chromium, log_in
 from tests.support.people.people_api import People
 from tests.support.proxies import plain_http
-from tests.support.proxies.http_server import served_by
+from tests.support.proxies.own_servers import own_server
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
 
@@ -158,9 +158,9 @@ def test_a_script_below_the_name_of_the_page_gives_it_no_session_of_its_own(
         server_beside_fleet.token(Role.ADMIN, name="ann"),
     )
     (session,) = session_of(context)
-    with served_by(Elsewhere) as port:
+    with own_server(Elsewhere) as server:
         service = context.new_page()
-        service.goto(f"http://evil.{PAGE_HOST}:{port}/")
+        service.goto(f"http://evil.{PAGE_HOST}:{server.port}/")
         service.wait_for_function("document.title === 'done'")
     assert "rollway_session" in {cookie.get("name") for cookie in context.cookies(page.url)}
     assert session_of(context, PAGE_HOST, f".{PAGE_HOST}") == [session]

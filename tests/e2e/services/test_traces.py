@@ -1,13 +1,13 @@
 """A real worker sends its spans to a collector, each step linked to the trace that asked for the rollout."""
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.support.proxies.own_servers import OwnServer, taking_requests
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
 
@@ -35,12 +35,8 @@ class Collector:
                 self.send_response(200)
                 self.end_headers()
 
-            def log_message(self, *_: object) -> None:
-                """Not to standard error."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.server = OwnServer(Handler)
+        self.url = f"http://{self.server.address}"
 
     def named(self, name: str) -> list[Span]:
         return [span for span in self.spans if span.name == name]
@@ -49,9 +45,8 @@ class Collector:
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     made = Collector()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with made.server, taking_requests(made.server):
+        yield made
 
 
 def test_from_the_service_that_asked_one_finds_every_step_of_its_rollout(fleet: Fleet, collector: Collector) -> None:

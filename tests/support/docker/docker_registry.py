@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 
-from tests.support.proxies.http_server import served_by
+from tests.support.proxies.own_servers import own_server
 
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
@@ -73,8 +73,8 @@ def registry(layer: bytes) -> Iterator[Registry]:
             if self.command == "GET":
                 self.wfile.write(body)
 
-    with served_by(Handler) as port:
-        held = Registry(layer, port)
+    with own_server(Handler) as server:
+        held = Registry(layer, server.port)
         try:
             yield held
         finally:

@@ -12,7 +12,7 @@ from typing import Any
 
 from domain.outbox.targets import Target, parse_targets
 from stack.home.folder import project_root
-from tests.support.proxies.http_server import served_by
+from tests.support.proxies.own_servers import own_server
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 verified = runpy.run_path(str(project_root() / "examples" / "receive_events.py"))["verified"]
@@ -69,8 +69,8 @@ def receiving() -> Iterator[Receiver]:
                 self.send_response(status)
                 self.end_headers()
 
-    with served_by(Handler) as port:
-        receiver.url = f"http://127.0.0.1:{port}/events?token=secret"
+    with own_server(Handler) as server:
+        receiver.url = f"http://127.0.0.1:{server.port}/events?token=secret"
         try:
             yield receiver
         finally:

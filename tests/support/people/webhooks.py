@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest
-from tests.support.proxies.http_server import served_by
+from tests.support.proxies.own_servers import own_server
 
 
 class Webhook:
@@ -53,8 +53,8 @@ def serving() -> Iterator[Webhook]:
                     self.wfile.write(bytes([byte]))
                     time.sleep(seconds)
 
-    with served_by(Handler) as port:
-        hook.url = f"http://user:secret@127.0.0.1:{port}/replicas?token=secret"
+    with own_server(Handler) as server:
+        hook.url = f"http://user:secret@127.0.0.1:{server.port}/replicas?token=secret"
         try:
             yield hook
         finally:

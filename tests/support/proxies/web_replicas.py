@@ -6,7 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.support.proxies.own_servers import OwnServer
 
 
 class Replica:
@@ -28,9 +30,8 @@ class Replica:
         self.may_end = threading.Event()
         self.may_end.set()
         self.cuts = False
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.server.daemon_threads = True
-        self.address = f"127.0.0.1:{self.server.server_address[1]}"
+        self.server = OwnServer(self._handler())
+        self.address = self.server.address
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def close(self) -> None:
@@ -76,9 +77,6 @@ class Replica:
                 if name.startswith("do_"):
                     return self.answer
                 raise AttributeError(name)
-
-            def log_message(self, *_: object) -> None:
-                pass
 
         return Handler
 

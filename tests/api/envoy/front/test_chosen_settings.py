@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from socketserver import StreamRequestHandler, ThreadingTCPServer
-from threading import Thread
+from socketserver import StreamRequestHandler
 
 import httpx
 import pytest
 
 from tests.support.proxies.edge import Edge
+from tests.support.proxies.own_servers import own_server
 from tests.support.proxies.web_replicas import Replica, replicas
 from tests.support.stack.waiting import eventually
 
@@ -70,22 +70,11 @@ class Wide(StreamRequestHandler):
             self.wfile.write(f"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n{lines}\r\n".encode())
 
 
-class Server(ThreadingTCPServer):
-    """Says nothing of a proxy that hangs up."""
-
-    daemon_threads, block_on_close = True, False
-
-    def handle_error(self, *_: object) -> None:
-        pass
-
-
 @contextmanager
 def wide() -> Iterator[str]:
     """The address of such a replica."""
-    with Server(("127.0.0.1", 0), Wide) as server:
-        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield f"127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with own_server(Wide) as server:
+        yield server.address
 
 
 @pytest.mark.parametrize(("lines", "size", "status"), [(240, 1, 200), (300, 1, 502), (90, 1000, 200), (110, 1000, 502)])
