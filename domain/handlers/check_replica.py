@@ -82,7 +82,7 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
         return Decision.wait(for_replicas(said, buckets, budget, now), next_at)
     if deployment.degraded_reason is not None:
         if mark := unproven(deployment, now):
-            return _degraded(deployment, proven_at(mark[1]))
+            return _degraded(deployment, min(filter(None, (next_at, proven_at(mark[1])))))
         return Decision.success("nothing is off any more, so the mark can go")
     said = f"{len(buckets.ready)} of {number_of(deployment.desired_replicas, 'replica')} healthy"
     if buckets.starting:

@@ -140,10 +140,11 @@ def well_placed(routes: Iterable[Route], now: datetime) -> tuple[Route, ...]:
     return tuple([route for route in every if not route.is_misplaced and route not in replaced])
 
 
-def next_replaceable_at(routes: Iterable[Route], now: datetime) -> datetime | None:
-    """Return when the first of them will have been sick for too long; None: never."""
-    ends = (grace_ends_at(route) for route in routes if route.status not in _WELL)
-    return min((at for at in ends if at > now), default=None)
+def next_end_at(routes: Iterable[Route], now: datetime) -> datetime | None:
+    """Return when the first of them will have been parked for its time, or sick for too long; None: never."""
+    live = tuple(routes)
+    ends = (*(r.parked_until for r in live), *(grace_ends_at(r) for r in live if r.status not in _WELL))
+    return min((at for at in ends if at is not None and at > now), default=None)
 
 
 def worst_first(routes: Iterable[Route]) -> list[Route]:

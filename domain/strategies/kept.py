@@ -26,14 +26,20 @@ from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route
 from domain.model.states import ROLLING_BACK, RouteStatus, Verdict
 from domain.model.waits import Waits, WaitsFor
-from domain.strategies.buckets import Buckets, ids, next_replaceable_at, sick_too_long, well_placed, worst_first
+from domain.strategies.buckets import Buckets, ids, next_end_at, sick_too_long, well_placed, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
 from domain.strategies.sentences import creating, draining, steps
 
 
 def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: datetime) -> Decision:
-    """One cycle of this ladder. `before`: the budget for the size before the rollout."""
+    """One cycle of this ladder, and the next when time alone allows more. `before`: the budget for the size before."""
+    kept = _kept(deployment, budget, before, now)
+    times = (kept.recheck_at, next_end_at(deployment.active_routes, now))
+    return replace(kept, recheck_at=min((at for at in times if at is not None), default=None))
+
+
+def _kept(deployment: Deployment, budget: Budget, before: Budget, now: datetime) -> Decision:
     current, target, rollout = deployment.current_revision_id, deployment.deploying_revision_id, deployment.rollout
     if current is None or target is None or rollout is None:
         raise ValueError(f"{deployment.name} is deploying without two revisions")
@@ -59,11 +65,10 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
         moved = [route for route in worst_first(misplaced)[: max(0, spare)] if route not in last]
         drained = worst_first(sick)[: missing > 0] or moved
     changes = RouteChanges.create(current, create, drain=ids(drained))
-    recheck_at = next_replaceable_at(live, now)
     if not changes:
-        return Decision.wait(Waits(WaitsFor.NOTHING, "what stands still is whole"), recheck_at)
+        return Decision.wait(Waits(WaitsFor.NOTHING, "what stands still is whole"))
     said = steps(creating(create, buckets, budget, "old"), draining(len(drained), budget))
-    return Decision.moved(said, changes, now if drained else recheck_at)
+    return Decision.moved(said, changes, now if drained else None)
 
 
 def sized_as_kept(deployment: Deployment) -> Deployment:

@@ -100,6 +100,7 @@ def _either_way(rollout: Rollout, now: datetime) -> tuple[int, ...]:
     stopped_at, with_revision, canary = rollout.clock_stopped_at, rollout.desired_with_revision, canary_of(rollout)
     return (
         rollout.is_undo,
+        rollout.steps > 0,
         rollout.desired_at_start,
         0 if with_revision is None else 1 + with_revision,
         0 if stopped_at is None else 1 + (now - stopped_at >= LONG * _SECOND),

@@ -138,6 +138,15 @@ def test_replicas_that_are_parked_are_in_nobodys_way_until_their_time_is_over() 
     assert not is_settled(with_old, NOW)
 
 
+def test_they_leave_in_time_while_short_lives_are_still_a_mark() -> None:
+    failures = StartFailures(V2, 2, ago(20), ago(5), 2)
+    marked: dict[str, Any] = {"start_failures": failures, "degraded_reason": "replicas failed"}
+    assert cycle(resting("|■■■", 3, READY, **marked), NOW).due_at == ago(-55)
+    parked, *others = (ready := resting("▫|■■■", 3, READY, **marked)).routes
+    sooner = replace(ready, routes=(replace(parked, parked_until=ago(-7)), *others))
+    assert cycle(sooner, NOW).due_at == ago(-7)
+
+
 def test_only_check_replica_asks_the_rules() -> None:
     ready = resting("■■■", 3, READY, rules=(rule(),), metrics=(seen(rule(), 50),))
     assert cycle(ready, NOW, CheckReplicaHandler()).desired_replicas == 5

@@ -104,10 +104,36 @@ def test_a_new_size_is_followed_before_the_first_step_and_in_the_middle(how: str
     assert drawn(none) == "drain ■■■■"
 
 
-def test_the_end_of_parking_is_looked_at() -> None:
-    *blue, parked = (paused := stands("paused", "■■■▫|", GREEN)).routes
-    elder = replace(paused, routes=(*blue, replace(parked, revision_id=V3)))
+@pytest.mark.parametrize("how", STANDS)
+@pytest.mark.parametrize(
+    ("picture", "policy", "changed"),
+    [
+        ("▫■■■|", GREEN, {}),
+        ("▫■■■|□□□", GREEN, {}),
+        # whole before its first step, in its middle, and where nothing is left but its end
+        ("▫■■■|", SURGE, {}),
+        ("▫■■|■", SURGE, {}),
+        ("▫|■■■", SURGE, {"rollout": {"steps": 9}}),
+        ("▫■■|■■", CANARY, {}),
+    ],
+)
+def test_the_end_of_parking_is_looked_at(
+    how: str, picture: str, policy: DeploymentPolicy, changed: dict[str, Any]
+) -> None:
+    parked, *others = (whole := stands(how, picture, policy, **changed)).routes
+    elder = replace(whole, routes=(replace(parked, revision_id=V3), *others))
+    assert drawn(elder) == "wait"
     assert cycle(elder, NOW).due_at == NOW + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("picture", "policy"),
+    [("■■■|▫", SURGE), ("■■■|▫", GREEN), ("■■■|▫", CANARY), ("▫■■|■■", CANARY), ("▫|■■■", CANARY)],
+)
+def test_the_end_of_parking_is_looked_at_on_a_paused_way_back(picture: str, policy: DeploymentPolicy) -> None:
+    paused = stands("paused", picture, policy, status=ROLLING_BACK)
+    back = replace(paused, routes=tuple(replace(r, revision_id=V3) if r.parked_until else r for r in paused.routes))
+    assert cycle(back, NOW).due_at == NOW + timedelta(minutes=1)
 
 
 def test_a_size_that_comes_with_the_new_revision_waits_with_it() -> None:

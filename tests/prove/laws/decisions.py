@@ -64,7 +64,7 @@ def _within_budgets(state: State, decision: ClassifiedDecision) -> Iterator[str]
     if changes.created:
         yield from _by_creations(before, decision, budget, now)
     drained = [route for route in before.routes if route.id in changes.drain_route_ids]
-    kept = not budget.alone and before.status != ROLLING_BACK
+    kept = not budget.alone and before.status != ROLLING_BACK and before.desired_replicas > 0  # at 0 nobody is at hand
     if kept and any(is_parked(route, target_of(before), now) for route in drained):
         yield "what is parked runs until its time is over"
     taken = {route.id for route in before.routes if route.is_serving}

@@ -105,7 +105,7 @@ def twin(state: State, chance: Random) -> State:
                 started_at=rollout.started_at + ago - later,
                 last_progress_at=rollout.last_progress_at + ago,
                 deadline=rollout.deadline + ago,
-                steps=chance.randint(0, 99),
+                steps=chance.randint(1, 99) if rollout.steps else 0,
                 clock_stopped_at=_moved(rollout.clock_stopped_at, ago),
                 weight_known_at=_moved(canary_of(rollout).weight_known_at, ago),
                 evidence=_told(canary_of(rollout).evidence, ago),
