@@ -97,7 +97,8 @@ def explained(table: TrafficTable, asked: AskedFor) -> Explanation:
 def _by_its_host(service: Service, name: str, asked: AskedFor) -> Explanation:
     below = f"{asked.host} lies below {name}, which is" if name.startswith(ANY_HOST) else f"{name} is"
     if name in service.preview_hosts:
-        return _previewed(service, Said("host", f"{below} where a new revision of {service.name} is looked at"))
+        said = Said("host", f"{below} where a new revision of {service.name} is looked at")
+        return _previewed(service, (said, *_by_callers(service, name, asked)))
     said = Said("host", f"{below} {service.name}'s; its replicas see {asked.path}")
     return _among(service, (said, *_by_tls(service, name, asked)))
 
@@ -128,22 +129,34 @@ def _by_tls(service: Service, host: str, asked: AskedFor) -> Iterator[Said]:
         if asked.scheme == "https":
             yield Said("tls", f"{service.name} has no traffic.tls, so no proxy speaks TLS for it: ask by http://")
         return
-    certificates = service.secured.certificates if service.secured else ()
-    has_one = is_for([name for certificate in certificates for name in certificate.names], host)
-    if not has_one:
+    if not _has_certificate(service, host):
         then = "the handshake fails" if asked.scheme == "https" else "nobody is sent on to https://"
         yield Said("tls", f"{host} has no certificate, so {then}: 'rollway status {service.name}' says why")
+    yield from _by_callers(service, host, asked)
+
+
+def _by_callers(service: Service, host: str, asked: AskedFor) -> Iterator[Said]:
+    """What callers must show, and what becomes of those in clear text."""
     if service.asks_callers:
         yield Said("tls", "callers must show a certificate of their own (callers_ca), and get in by https:// alone")
-    elif has_one and asked.scheme == "http" and tls.redirect:
+    if asked.scheme == "https" or service.rules.tls is None:
+        return
+    if _has_certificate(service, host) and (service.rules.tls.redirect or service.asks_callers):
         yield Said("tls", "who asks by http:// is sent on to https:// (308)")
+    elif service.asks_callers:
+        yield Said("tls", "who asks by http:// gets 403")
 
 
-def _previewed(service: Service, said: Said) -> Explanation:
+def _has_certificate(service: Service, host: str) -> bool:
+    certificates = service.secured.certificates if service.secured else ()
+    return is_for([name for certificate in certificates for name in certificate.names], host)
+
+
+def _previewed(service: Service, said: tuple[Said, ...]) -> Explanation:
     if not service.preview:
         none = Said("answer", "no revision is to be previewed at the moment: a proxy answers 503")
-        return Explanation(service.name, (said, none))
-    return Explanation(service.name, (said, _replicas("preview", service.preview)), service.preview)
+        return Explanation(service.name, (*said, none))
+    return Explanation(service.name, (*said, _replicas("preview", service.preview)), service.preview)
 
 
 def _among(service: Service, said: tuple[Said, ...]) -> Explanation:

@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 
 from db.certificates.orders import note_challenge
 from db.connection.engine import in_transaction
+from db.proxies.table import read_traffic
 from domain.traffic.published import RequestRules, stored_together
 from domain.traffic.tls import CertificateKind, TlsSettings
 from tests.support.certificates.authorities import Authority, Certified, ask, shown
@@ -26,6 +27,8 @@ from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import write
 from tests.support.rows.entrances import set_tls
 from tests.support.stack.waiting import eventually
+from traffic.derived import derive_table
+from traffic.explained import AskedFor, explained
 
 
 def is_shown(certified: Certified, door: int, authority: Authority) -> bool:
@@ -110,6 +113,11 @@ def left_alone(url: str, authority: Authority, door: int, *, http2: bool) -> htt
     return answer if answer.status_code == 503 else None
 
 
+def explained_tls(edge: Edge, url: str) -> list[str]:
+    table = derive_table(in_transaction(edge.routes.engine, read_traffic))
+    return [line.says for line in explained(table, AskedFor.read(url)).said if line.about == "tls"]
+
+
 def test_callers_must_show_a_certificate_where_they_are_asked_for_one(
     secure_edge: Edge, authority: Authority, tls_port: int, tmp_path: Path
 ) -> None:
@@ -119,9 +127,21 @@ def test_callers_must_show_a_certificate_where_they_are_asked_for_one(
         secure_edge.routes.tell()
         secure_edge.wait_for("/", 403, host="strict.example.com")  # nobody gets in by another way meanwhile
         assert secure_edge.ask("/", host="preview.strict.example.com").status_code == 403
+        must_show = "callers must show a certificate of their own (callers_ca), and get in by https:// alone"
+        assert explained_tls(secure_edge, "http://strict.example.com/")[1:] == [
+            must_show,
+            "who asks by http:// gets 403",
+        ]
+        assert explained_tls(secure_edge, "http://preview.strict.example.com/") == [
+            must_show,
+            "who asks by http:// gets 403",
+        ]
         show(secure_edge, web, authority.certify("strict.example.com"), "strict.example.com")
         url, own = "https://strict.example.com/", authority.certify("caller.example.com").written(tmp_path)
         secure_edge.wait_for("/", 308, host="strict.example.com")
+        assert explained_tls(secure_edge, "https://strict.example.com/") == [must_show]
+        sent_on = "who asks by http:// is sent on to https:// (308)"
+        assert explained_tls(secure_edge, "http://strict.example.com/") == [must_show, sent_on]
         assert not answers(url, authority, tls_port)
         note(secure_edge, row(web, CertificateKind.CALLERS), authority.pem, None)
 
