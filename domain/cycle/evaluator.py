@@ -16,6 +16,7 @@ from domain.model.waits import WaitsFor
 from domain.strategies import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
 from domain.strategies.backoff import hold_back, nowhere_to_go
 from domain.strategies.base import AbstractDeploymentStrategy
+from domain.strategies.buckets import next_end_at
 from domain.strategies.budget import Budget
 from domain.strategies.kept import meanwhile
 
@@ -97,7 +98,7 @@ class DeploymentStrategyEvaluator:
             return wait
         policy = deployment.rollout.policy
         kept = self.strategy_of(policy).keep_whole(deployment, policy.spec, now)
-        return meanwhile(wait, hold_back(kept, deployment, now))
+        return meanwhile(wait, hold_back(kept, deployment, now), next_end_at(deployment.active_routes, now))
 
 
 def _paused(deployment: Deployment) -> Decision:

@@ -26,20 +26,14 @@ from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route
 from domain.model.states import ROLLING_BACK, RouteStatus, Verdict
 from domain.model.waits import Waits, WaitsFor
-from domain.strategies.buckets import Buckets, ids, next_end_at, sick_too_long, well_placed, worst_first
+from domain.strategies.buckets import Buckets, ids, sick_too_long, well_placed, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
 from domain.strategies.sentences import creating, draining, steps
 
 
 def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: datetime) -> Decision:
-    """One cycle of this ladder, and the next when time alone allows more. `before`: the budget for the size before."""
-    kept = _kept(deployment, budget, before, now)
-    times = (kept.recheck_at, next_end_at(deployment.active_routes, now))
-    return replace(kept, recheck_at=min((at for at in times if at is not None), default=None))
-
-
-def _kept(deployment: Deployment, budget: Budget, before: Budget, now: datetime) -> Decision:
+    """One cycle of this ladder. `before`: the budget for the size before the rollout."""
     current, target, rollout = deployment.current_revision_id, deployment.deploying_revision_id, deployment.rollout
     if current is None or target is None or rollout is None:
         raise ValueError(f"{deployment.name} is deploying without two revisions")
@@ -92,11 +86,12 @@ def _resting(budget: Budget) -> Budget:
     return budget if budget.alone else replace(budget, keep=max(budget.keep, least))
 
 
-def meanwhile(wait: Decision, kept: Decision) -> Decision:
-    """Return the wait with what keeps replicas whole, or what gives up."""
+def meanwhile(wait: Decision, kept: Decision, ends_at: datetime | None = None) -> Decision:
+    """Return the wait with what keeps replicas whole, or what gives up. `ends_at`: when time alone allows more."""
     if kept.verdict is Verdict.GIVE_UP:
         return kept
-    recheck_at = min((at for at in (wait.recheck_at, kept.recheck_at) if at is not None), default=None)
+    times = (wait.recheck_at, kept.recheck_at, ends_at)
+    recheck_at = min((at for at in times if at is not None), default=None)
     if not kept.changes:
         return replace(wait, recheck_at=recheck_at)
     reason = f"{wait.reason}; meanwhile {kept.reason}"

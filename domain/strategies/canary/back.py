@@ -19,7 +19,7 @@ from domain.model.deployment import Deployment
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.backoff import held_until
 from domain.strategies.base import AbstractDeploymentStrategy
-from domain.strategies.buckets import Buckets, next_end_at
+from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 from domain.strategies.canary.sides import above_floor
 from domain.strategies.canary.waiting import for_proxies, soonest
@@ -53,7 +53,7 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
             return replace(kept, changes=changes)
         requests = f"the canary's {percent(canary.weight)}" if canary.weight else "all requests"
         said = f"who is left is needed for {requests}"
-        return Decision.wait(Waits(WaitsFor.NOTHING, said), next_end_at(deployment.active_routes, now))
+        return Decision.wait(Waits(WaitsFor.NOTHING, said))
 
     def go_back(self, deployment: Deployment, spec: SpecT, target: UUID, now: datetime) -> Decision:
         """Take one step of the ladder above; where no weight is left it converges."""

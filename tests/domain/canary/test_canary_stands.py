@@ -8,6 +8,7 @@ import pytest
 from domain.handlers.cycle import cycle
 from domain.model.answers import Answers, Copies
 from domain.model.canary import Evidence
+from domain.model.changes import Stage
 from domain.model.hold import Hold
 from tests.domain.canary.test_baseline import beside
 from tests.support.pictures.pictures import NOW, PROVISIONING, ROLLING_BACK, deploying, drawn_changes
@@ -48,6 +49,14 @@ def test_what_is_sick_or_on_a_drained_host_is_exchanged(
 def test_young_ones_that_are_no_baseline_make_it_no_larger_before_the_first_weight(picture: str, n: int) -> None:
     standing = replace(beside(picture, n, s=4, steps=2), paused_at=NOW)
     assert drawn_changes(standing, cycle(standing, NOW).changes) == ""
+
+
+def test_what_an_earlier_try_has_left_falls_while_a_group_or_a_freeze_holds_it_and_not_in_a_pause() -> None:
+    left = {"stage": 0, "weight": 8000, "weight_known_at": NOW - timedelta(seconds=9)}
+    retried = deploying("■■■■■|■■■■■■", 10, policy=canary(steps=["5%"]), rollout=left)
+    held = cycle(replace(retried, hold=Hold("held by the group", NOW + timedelta(seconds=30))), NOW)
+    assert (held.to, held.changes.stage) == (PROVISIONING, Stage(0, 5000))
+    assert cycle(replace(retried, paused_at=NOW), NOW).changes.stage is None
 
 
 def test_copies_that_show_harm_lead_back_in_a_freeze_too_and_a_person_who_paused_looks_on() -> None:

@@ -11,7 +11,7 @@ from domain.cycle.foretold import outcome_of
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model.changes import Decision, RouteChanges
+from domain.model.changes import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, StartFailures
 from domain.model.states import RolloutOutcome, RouteStatus, TrafficStatus
 from domain.steering.verbs import pause, resume
@@ -28,6 +28,7 @@ from tests.support.pictures.pictures import (
     rolling_back,
     route_id,
 )
+from tests.support.pictures.policies import canary
 from tests.support.pictures.simulation import applied
 
 
@@ -104,6 +105,14 @@ def test_only_what_is_drained_counts_an_old_one_as_progress_and_a_sick_new_one_a
     decision = DeployingProvisioningHandler().classified(drain, deployment, at(60))
     rollout = rollout_of(after(decision, at(60)))
     assert (rollout.failed_routes, rollout.steps, rollout.last_progress_at) == (1 + failed, 5, at(progress))
+
+
+@pytest.mark.parametrize(("weight", "progress"), [(3000, 60), (9000, 0)])
+def test_a_weight_that_falls_is_progress_and_one_that_rises_is_none(weight: int, progress: float) -> None:
+    retried = deploying("■■■■■■■|■■■■", 10, policy=canary(steps=["5%"]), rollout={"stage": 0, "weight": 8000})
+    moved = Decision.moved("the canary gets more or less", RouteChanges(stage=Stage(0, weight)))
+    decision = DeployingProvisioningHandler().classified(moved, retried, at(60))
+    assert rollout_of(after(decision, at(60))).last_progress_at == at(progress)
 
 
 def test_on_the_way_back_nobody_is_blamed_for_what_goes() -> None:

@@ -25,6 +25,8 @@ from tests.support.pictures.pictures import (
 from tests.support.pictures.policies import canary
 from tests.support.pictures.simulation import world_of
 
+HALF = {"stage": 1, "weight": 5000, "weight_known_at": NOW}
+
 
 def scaling(deployment: Deployment) -> str:
     return happens(deployment, ScalingHandler().decide(deployment, NOW))
@@ -141,6 +143,8 @@ def test_what_is_parked_there_goes_at_once() -> None:
             ),
             "drain ▣",
         ),
+        (deploying("▣■■■|■■", 4, policy=canary(steps=["50%"], max_surge=2), rollout=HALF), "wait"),
+        (deploying("▣■■■|■■", 4, policy=canary(steps=["50%"], max_surge=3), rollout=HALF), "create 1"),
     ],
 )
 def test_in_a_rollout(deployment: Deployment, expected: str) -> None:

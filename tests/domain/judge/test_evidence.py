@@ -103,6 +103,18 @@ def test_who_waits_for_much_longer_than_any_answer_has_failed_though_no_caller_l
     assert judge(Judge(), folded(Judge(), both, NOW), NOW, both[-1].at).found is not Found.HARM, "nobody answers now"
 
 
+def test_who_is_answered_no_later_than_one_in_a_hundred_of_the_control_has_not_failed() -> None:
+    old = Answers(100, 0, first_byte(ms300=99, ms20000=1), begun=100)
+
+    def slowly(second: int) -> Evidence:
+        answered = 10 if second >= 10 else 0
+        new = Answers(answered, 0, first_byte(ms10000=answered), begun=10)
+        return Evidence(NOW + timedelta(seconds=second), new, old, 1, 1)
+
+    told = [slowly(second) for second in range(60)]
+    assert judge(Judge(), folded(Judge(), told, NOW), NOW, told[-1].at).found is not Found.HARM
+
+
 def test_what_comes_while_a_replica_warms_up_is_not_compared() -> None:
     def at(seconds: int, up: int | None = None, canary: int = BUCKETS) -> Evidence:
         youngest_at = None if up is None else NOW + timedelta(seconds=up)

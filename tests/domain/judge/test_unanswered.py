@@ -47,6 +47,8 @@ NONE = answers(0)
         (told((1, QUICK, answers(7, 6))), None),
         (told((1, QUICK, answers(7, 7)), (2, QUICK, answers(1))), None),
         (told((1, QUICK, answers(0, begun=9)), (5, QUICK, answers(0, ms_300=1))), None),
+        # however few it answers: how many are too few a canary's judge says, which compares them
+        (told((1, QUICK, answers(3, begun=100)), (60, QUICK, NONE)), None),
         # in the beginning a first byte may be that of an answer from before, which failed
         (told((1, QUICK, answers(0)), (2, QUICK, answers(7, 7, ms_5=9))), 7),
         # streams that began then are no failures either

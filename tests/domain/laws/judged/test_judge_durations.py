@@ -25,6 +25,8 @@ STEADY = ((60, 0.0), (240, 0.05))
 STEPS = ((60, 0.0), (60, 0.01), (60, 0.05), (60, 0.25), (60, 0.5))
 A_TENTH = ((60, 0.0), (240, 0.1))
 NEVER = 100_000
+SPREAD = 0.3
+"""Of the logarithm of how long requests take: of a hundred, one takes twice as long as the middle one."""
 LONG_BEFORE = 240
 """So many seconds before the first look the first request came."""
 STOPS = ((60, 0.0), (60, 0.1), (120, 0.0), (60, 0.1))
@@ -48,6 +50,7 @@ def world(
     *,
     mended: bool = False,
     traffic: tuple[float, float] = (1, 1),
+    spread: float = SPREAD,
 ) -> list[Evidence]:
     """What proxies tell each second. Who has waited for longer than `patience` leaves, and that is a failure.
 
@@ -63,7 +66,7 @@ def world(
     is_canary = (chance.random(total) < weight[np.maximum(begins, 0).astype(int)]) & (begins >= 0)
     fails, fails_after, answers_after = (np.where(is_canary, *both) for both in zip(canary, control, strict=True))
     failed = chance.random(total) < fails
-    takes = np.where(failed, fails_after, answers_after) * chance.lognormal(0, 0.3, total)
+    takes = np.where(failed, fails_after, answers_after) * chance.lognormal(0, spread, total)
     takes += np.where(failed & mended, answers_after, 0.0)
     left, takes = takes > patience, np.minimum(takes, patience)
     new, old = (_told(begins, takes, side, failed | left, left, mended=mended) for side in (is_canary, ~is_canary))
@@ -178,11 +181,14 @@ def test_a_canary_that_answers_nobody_is_aborted_when_callers_leave_and_never_fo
     assert not any(is_promoted(world(chance, HANGS, FINE)) for _ in range(RUNS))
 
 
-def found_good(canary: Side, control: Side, a_second: int, traffic: tuple[float, float] = (1, 1)) -> float:
+def found_good(
+    canary: Side, control: Side, a_second: int, traffic: tuple[float, float] = (1, 1), spread: float = SPREAD
+) -> float:
     """The share of canaries that are found good at any look."""
-    name = (*canary, a_second, *traffic)
+    name = (*canary, a_second, *traffic, *((spread,) if spread != SPREAD else ()))
     chance = np.random.default_rng([round(1000 * each) for each in name])
-    found = sum(is_promoted(world(chance, canary, control, A_TENTH, a_second, traffic=traffic)) for _ in range(RUNS))
+    worlds = (world(chance, canary, control, A_TENTH, a_second, traffic=traffic, spread=spread) for _ in range(RUNS))
+    found = sum(map(is_promoted, worlds))
     leave(f"late-{'-'.join(f'{each:g}' for each in name)}", false_promotions=found / RUNS, rollouts=RUNS)
     return found / RUNS
 
@@ -205,6 +211,15 @@ def test_a_part_that_hangs_does_not_hide_behind_answers_that_take_long(
     takes: float, traffic: tuple[float, float]
 ) -> None:
     assert found_good(Side(0.03, NEVER, takes), Side(0, takes, takes), 100, traffic) <= max(0.065, 1.5 / RUNS)
+
+
+@pytest.mark.parametrize("traffic", STEADY_RISING_FALLING)
+@pytest.mark.parametrize("takes", [2, 10])
+def test_nor_behind_those_of_which_one_in_a_hundred_takes_ten_times_as_long(
+    takes: float, traffic: tuple[float, float]
+) -> None:
+    found = found_good(Side(0.03, NEVER, takes), Side(0, takes, takes), 100, traffic, spread=1)
+    assert found <= max(0.065, 1.5 / RUNS)
 
 
 A_FIFTH = ((60, 0.0), (240, 0.2))
