@@ -37,7 +37,7 @@ class HeardAnswer:
     """The answer to one question, or why there is none. `is_cut`: its body is not as long as its Content-Length says.
 
     `location`: where a redirect leads. `seconds`: until the answer began. `words`: what a probe said of it, where it
-    was asked otherwise than in HTTP/1.1, or what is wrong with its TLS.
+    was asked otherwise than in HTTP/1.1, or what is wrong with its TLS. `refusal`: what makes proxies refuse it.
     """
 
     status: int | None = None
@@ -46,6 +46,7 @@ class HeardAnswer:
     is_cut: bool = False
     no_answer: NoAnswer | None = None
     words: str = ""
+    refusal: str = ""
 
     @property
     def is_success(self) -> bool:
@@ -85,6 +86,8 @@ def seen(examination: Examination) -> str:
 def advice(examination: Examination) -> str | None:
     """Say what mends the worst that was found; None where a probe and a caller are both answered well."""
     probed, check = examination.probed, examination.check
+    if probed.refusal:
+        return _of_refusal(probed)
     if probed.no_answer is not None:
         return _of_no_answer(examination, probed.no_answer)
     if probed.is_cut:
@@ -114,6 +117,10 @@ _NOT_SERVING = (
     "let its health service (grpc.health.v1.Health) say SERVING for that name, "
     "or set health_check.protocol to http2 and a path that it answers"
 )
+
+
+def _of_refusal(heard: HeardAnswer) -> str:
+    return f"proxies refuse its answer, so callers get 502: {heard.refusal}. Mend its headers, or what adds them"
 
 
 _MENDS: Mapping[NoAnswer, str] = {
@@ -171,6 +178,8 @@ def _redirect(heard: HeardAnswer) -> str | None:
 def _of_callers(examination: Examination) -> str | None:
     """Look at what callers get, where a probe is content."""
     called, host = examination.called, examination.callers_host
+    if called.refusal:
+        return _of_refusal(called)
     if called.no_answer is not None:
         return None
     if called.is_cut:

@@ -1,6 +1,7 @@
 """Examines how a replica answers: asks it as a probe does, and as callers do, and tries what may be wrong."""
 
 import asyncio
+import re
 import ssl
 from contextlib import suppress
 from time import monotonic
@@ -10,6 +11,7 @@ import h11
 
 from domain.replicas.examined import PATIENCE_SECONDS, USUAL_PATHS, Examination, HeardAnswer, NoAnswer
 from domain.revisions.health_check import HealthCheck
+from domain.traffic.heads import MOST_HEADER_KIB, refusal_of
 from domain.traffic.tls import ReplicaTls
 from runtime.probing.probes import probe
 from runtime.probing.question import AGENT, host_and_port, target_of
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MOST_BYTES = 1024 * 1024
+_MOST_OF_A_HEAD = 2 * MOST_HEADER_KIB * 1024
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
 _UNKNOWN = (404, 405)
 _PLAIN_TO_TLS = 400
 """Servers of TLS that can tell answer so to a question in clear text."""
@@ -118,8 +122,8 @@ class _Asking:
             headers=[("Host", named), ("User-Agent", AGENT), ("Accept", "*/*"), ("Connection", "close")],
         )
         self._began = began
-        self._http = h11.Connection(h11.CLIENT)
-        self._first = b""
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_OF_A_HEAD)
+        self._received = b""
         self._response: h11.Response | None = None
         self._seconds = 0.0
         self._body = 0
@@ -135,7 +139,7 @@ class _Asking:
     async def _hear(self, reader: asyncio.StreamReader) -> None:
         while not self._is_whole and self._body < _MOST_BYTES:
             data = await reader.read(65536)
-            self._first = self._first or data
+            self._received += data
             self._http.receive_data(data)
             self._take()
             if not data:
@@ -159,18 +163,28 @@ class _Asking:
 
     def heard(self) -> HeardAnswer:
         """Return what it came to, now that nothing more is waited for."""
+        refusal = refusal_of(_head(self._received)) if self._received.startswith(b"HTTP/1.") else ""
         if self._response is None:
-            return HeardAnswer(no_answer=self._why())
+            return HeardAnswer(no_answer=self._why(), refusal=refusal)
         headers = {name: value.decode("ascii", "replace") for name, value in self._response.headers}
         promised = headers.get(b"content-length", "")
         is_short = not self._is_whole and promised.isdecimal() and self._body < min(int(promised), _MOST_BYTES)
         is_cut = is_short or bool(self._http.trailing_data[0])
         location = headers.get(b"location", "")[:200]
-        return HeardAnswer(self._response.status_code, self._seconds, location, is_cut=is_cut)
+        return HeardAnswer(self._response.status_code, self._seconds, location, is_cut=is_cut, refusal=refusal)
 
     def _why(self) -> NoAnswer:
-        if self._first[3:9] == b"\x04\x00\x00\x00\x00\x00":
+        if self._received[3:9] == b"\x04\x00\x00\x00\x00\x00":
             return NoAnswer.HTTP2_ALONE
         if self.is_late:
             return NoAnswer.SILENT
-        return NoAnswer.NOT_HTTP if self._first else NoAnswer.CLOSED
+        return NoAnswer.NOT_HTTP if self._received else NoAnswer.CLOSED
+
+
+def _head(received: bytes) -> bytes:
+    """The head of the answer, without those of 1xx before it; all that came where it has no end."""
+    while end := _HEAD_END.search(received):
+        if received[9:10] != b"1":
+            return received[: end.start()]
+        received = received[end.end() :]
+    return received

@@ -12,9 +12,10 @@ import yaml
 from domain.installation.in_front import NOTHING_IN_FRONT, InFront
 from domain.installation.tokens import SESSION_COOKIE
 from domain.model.answers import FIRST_BYTE_MS
+from domain.traffic.heads import MOST_HEADER_KIB, MOST_HEADER_LINES
 from domain.traffic.nodes import token_of
 from traffic.envoy import held
-from traffic.envoy.clusters import MOST_HEADER_KIB, MOST_HEADER_LINES, XDS_CLUSTER
+from traffic.envoy.clusters import XDS_CLUSTER
 from traffic.envoy.counted import LONGEST_MS
 from traffic.envoy.names import PAGES, ROUTE_CONFIGURATION, page_key
 

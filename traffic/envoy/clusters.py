@@ -6,6 +6,7 @@ from typing import Any
 
 from domain.model.states import RouteStatus
 from domain.traffic.chosen import Sticky
+from domain.traffic.heads import MOST_HEADER_KIB, MOST_HEADER_LINES
 from domain.traffic.published import Protocol
 from domain.traffic.tls import ReplicaTls
 from traffic.envoy import held
@@ -22,9 +23,6 @@ from traffic.table import Service, Upstream
 
 XDS_CLUSTER = "rollway-xds"
 """The name under which the bootstrap knows the server that these resources come from."""
-MOST_HEADER_LINES = 256
-MOST_HEADER_KIB = 96
-"""The largest head of a request and of an answer."""
 _HTTP = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _NO_LIMIT = 1_000_000
 _SPEAKS_TLS = {"tls": "yes"}

@@ -49,6 +49,31 @@ def slow(path: str, _: str) -> bytes:
 
 BROKEN: dict[str, tuple[Replies, dict[str, Any], str]] = {
     "is well": (lambda *_: OK, {}, ""),
+    "has more header lines than proxies take": (
+        lambda *_: status(200, *(f"X-{number}: 1" for number in range(300))),
+        {},
+        "proxies refuse its answer, so callers get 502: it has 301 header lines, and 256 may be",
+    ),
+    "has longer header lines than proxies take": (
+        lambda *_: status(200, f"X-A: {'x' * 200_000}"),
+        {},
+        "its header lines are",
+    ),
+    "has header lines as long as proxies take": (lambda *_: status(200, f"X-A: {'x' * 90_000}"), {}, ""),
+    "has two lengths": (lambda *_: status(200, "Content-Length: 7"), {}, "it has two Content-Length"),
+    "answers 204 in chunks, after early hints": (
+        lambda *_: (
+            b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+            b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        ),
+        {},
+        "it is 204, which has no body, and has Transfer-Encoding",
+    ),
+    "refuses callers alone by a blank in a name": (
+        lambda path, _: OK if path == "/health" else status(200, "X A: 1"),
+        {},
+        "'X A: 1' is no header line",
+    ),
     "redirects to https": (
         lambda *_: status(301, f"Location: https://{HOST}/"),
         {},
@@ -122,6 +147,7 @@ def test_a_replica_that_answers_badly_gets_the_sentence_that_helps(broken: str) 
     with replying(replies) as address:
         told = found(address, **check)
     assert words in told
+    assert bool(words) == bool(told)
     assert bool(words) == bool(told)
 
 
