@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 APART = {
     "tests/api/people/test_schema.py": "a thousand generated requests",
+    "tests/db/schema/test_right_decisions.py": "long searches",
     "tests/domain/laws/judged": "thousands of canaries",
+    "tests/domain/laws/test_plans.py": "long searches",
+    "tests/domain/laws/test_request_floor.py": "long searches",
     "tests/domain/laws/test_rollout_machine.py": "long searches",
+    "tests/domain/laws/test_whys.py": "long searches",
     "tests/e2e/edge/test_certificates.py": "Pebble, an authority",
     "tests/e2e/edge/test_orders.py": "Pebble, an authority",
     "tests/e2e/faults/test_poolers_and_standbys.py": "PgBouncer and a second PostgreSQL",
@@ -33,6 +37,7 @@ APART = {
     "tests/reference/test_site.py": "Sphinx",
     "tests/runtime/docker": "a Docker engine",
     "tests/stack/test_package.py": "a wheel, built and installed",
+    "tests/tasks/cycle/test_storm.py": "long searches",
     "tests/trust/test_container_thief.py": "a Docker engine",
 }
 """What each file, or folder, needs."""

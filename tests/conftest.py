@@ -126,13 +126,9 @@ def module_database(copies: Copies) -> Iterator[str]:
 
 
 @pytest.fixture
-def engine(database: str) -> Iterator[Engine]:
+def engine(database: str, copies: Copies) -> Engine:
     """An engine on that database."""
-    from tests.support.rows.databases import engine_on
-
-    made = engine_on(database)
-    yield made
-    made.dispose()
+    return copies.engine_on(database)
 
 
 @pytest.fixture

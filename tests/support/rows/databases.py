@@ -9,7 +9,7 @@ from typing import LiteralString
 
 import psycopg
 from psycopg import sql
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
 from db.audit.replay import ReplayReport, replay_pages
 from db.audit.schema import schema_parts
@@ -73,16 +73,23 @@ class Copies:
     def __init__(self, template: str, server: EmbeddedServer) -> None:
         self._template, self._server = template, server
         self._free: list[_Copy] = []
+        self._lent: dict[str, _Copy] = {}
+
+    def engine_on(self, url: str) -> Engine:
+        """The engine of a database that is lent: its sessions know the statements of the tests before."""
+        return self._lent[url].engine
 
     @contextmanager
     def lent(self, *, is_replayed: bool = True) -> Iterator[str]:
         """The URL of a database as the migrations leave it. In the end every rollout in it is replayed."""
         copy = self._free.pop() if self._free else _Copy(_copied(self._template, self._server), self._server)
+        self._lent[copy.url] = copy
         try:
             yield copy.url
             if is_replayed and copy.has_steps():
-                replay(copy.url)
+                _replay(copy.unhurried)
         finally:
+            del self._lent[copy.url]
             if copy.is_emptied():
                 self._free.append(copy)
             else:
@@ -96,12 +103,19 @@ class Copies:
 
 
 class _Copy:
-    """A database, and a connection to it that has read the catalogue: a new one takes as long as all it does."""
+    """A database, and sessions in it that have read the catalogue: a new one takes as long as all that a test does.
+
+    `engine` is the test's, `unhurried` is for replays, however busy the machine is.
+    """
 
     def __init__(self, name: str, server: EmbeddedServer) -> None:
         self.name, self.url = name, _database(server, name)
         self._connection = self._connected()
         self._schema = _schema(self._connection)
+        self.engine, self.unhurried = engine_on(self.url), _unhurried(self.url)
+        self._sessions: set[int] = set()
+        for engine in (self.engine, self.unhurried):
+            event.listen(engine, "connect", lambda session, _: self._sessions.add(session.info.backend_pid))
 
     def has_steps(self) -> bool:
         """Whether a decision is stored."""
@@ -113,20 +127,26 @@ class _Copy:
     def is_emptied(self) -> bool:
         """Empty it. False where somebody may still write in it, or its tables are not what they were."""
         self._asked("SELECT")
-        if _others(self._connection):
+        if self.engine.pool.checkedout() or _others(self._connection, self._sessions):  # type: ignore[attr-defined]
             return False
         self._connection.execute(_EMPTY)
         gone = self._connection.execute("SELECT current_setting('tests.gone')::bigint").fetchone()
         return gone is not None and gone[0] <= _MOST_ROWS and _schema(self._connection) == self._schema
 
     def close(self) -> None:
+        self._end_sessions()
         self._connection.close()
+
+    def _end_sessions(self) -> None:
+        self.engine.dispose()
+        self.unhurried.dispose()
 
     def _asked(self, statement: LiteralString) -> psycopg.Cursor:
         """Connected anew where the test has ended the connection, or the server."""
         try:
             return self._connection.execute(statement)
         except psycopg.OperationalError:
+            self._end_sessions()
             self._connection.close()
             self._connection = self._connected()
             return self._connection.execute(statement)
@@ -183,13 +203,21 @@ def schema_written(engine: Engine) -> str:
 
 def replay(url: str) -> None:
     """Each decision that is stored must come out again, and each rollout in which nothing failed be as planned."""
-    engine = make_engine(DatabaseSettings(url=url).without_limits())
+    engine = _unhurried(url)
     try:
-        report = sum(replay_pages(engine), ReplayReport())
+        _replay(engine)
     finally:
         engine.dispose()
+
+
+def _replay(engine: Engine) -> None:
+    report = sum(replay_pages(engine), ReplayReport())
     assert report.differing == (), "\n".join(map(str, report.differing))
-    hold_against_their_plans(url)
+    in_transaction(engine, hold_against_their_plans)
+
+
+def _unhurried(url: str) -> Engine:
+    return make_engine(DatabaseSettings(url=url).without_limits())
 
 
 def _copied(template: str, server: EmbeddedServer) -> str:
@@ -209,11 +237,13 @@ def _schema(connection: psycopg.Connection) -> str:
     return str(connection.execute(_SCHEMA).fetchone())
 
 
-def _others(connection: psycopg.Connection) -> bool:
+def _others(connection: psycopg.Connection, ours: set[int]) -> bool:
     """Whether somebody else is connected; who has just gone is waited for."""
     for _ in range(_LOOKS):
         found = connection.execute(
-            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() LIMIT 1"
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND pid <> ALL(%s) LIMIT 1",
+            [list(ours)],
         )
         if not found.rowcount:
             return False

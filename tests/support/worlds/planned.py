@@ -54,10 +54,9 @@ class Stored:
         return changes.created, len(drained), len(promoted), len(parked)
 
 
-def hold_against_their_plans(url: str) -> int:
-    """How many rollouts there were in which nothing went wrong; each had the steps of its plan."""
-    with psycopg.connect(url, row_factory=dict_row) as connection:
-        rows = connection.execute(_STEPS).fetchall()
+def hold_against_their_plans(connection: psycopg.Connection) -> int:
+    """The number of rollouts in which nothing went wrong; each had the steps of its plan."""
+    rows = connection.cursor(row_factory=dict_row).execute(_STEPS).fetchall()
     rollouts: dict[object, list[Stored]] = defaultdict(list)
     chain = Chain()
     for row in rows:

@@ -76,14 +76,14 @@ def rolled_out(engine: Engine, made: Made) -> list[tuple[int, int, int, int]]:
     ],
 )
 def test_a_rollout_in_which_nothing_goes_wrong_has_the_steps_of_its_plan(
-    engine: Engine, database: str, n: int, policy: dict[str, Any]
+    engine: Engine, n: int, policy: dict[str, Any]
 ) -> None:
     made = make_deployment(engine, "■" * n, n=n, policy=policy)
     foreseen = planned(engine, made, policy)
     assert foreseen.is_certain
     assert foreseen.waves
     assert rolled_out(engine, made) == [wave.moves for wave in foreseen.waves]
-    assert hold_against_their_plans(database) == 1
+    assert in_transaction(engine, hold_against_their_plans) == 1
 
 
 def test_what_starts_and_stops_took_is_learned(engine: Engine) -> None:

@@ -188,7 +188,7 @@ def test_a_canary_of_which_some_answers_never_come_goes_back_though_nobody_leave
 
         def ask() -> None:
             with suppress(httpx.HTTPError):
-                httpx.post(url, timeout=60)
+                plain_http.post(url, timeout=60)
 
         def asks() -> None:
             while not over.wait(0.05):

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from functools import partial
 from socketserver import StreamRequestHandler
 
-import httpx
 import pytest
 
+from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.own_servers import own_server
 from tests.support.proxies.web_replicas import Replica, replicas
@@ -83,7 +83,7 @@ def test_an_answer_may_have_256_lines_and_96_kib(envoy_edge: Edge, lines: int, s
         made = envoy_edge.make("■", address)
         envoy_edge.wait_for(f"/{made.name}/")
         headers = {"x-lines": str(lines), "x-size": str(size)}
-        assert httpx.get(f"{envoy_edge.envoy.url}/{made.name}/", headers=headers, timeout=10).status_code == status
+        assert plain_http.get(f"{envoy_edge.envoy.url}/{made.name}/", headers=headers, timeout=10).status_code == status
 
 
 def test_a_replica_that_closes_connections_without_an_answer_gets_no_more_requests(envoy_edge: Edge) -> None:
@@ -92,7 +92,7 @@ def test_a_replica_that_closes_connections_without_an_answer_gets_no_more_reques
         envoy_edge.wait_for(f"/{made.name}/")
         all_three[1].hangs_up = True
         url = f"{envoy_edge.envoy.url}/{made.name}/"
-        with httpx.Client(timeout=10) as client:
+        with plain_http.Client(timeout=10) as client:
             lost = [client.post(url, content=b"x").status_code != 200 for _ in range(200)]
             assert sum(lost) < 15
             assert not any(lost[-50:])
@@ -104,7 +104,7 @@ def test_a_replica_that_answers_500_is_not_taken_for_broken(envoy_edge: Edge) ->
         envoy_edge.wait_for(f"/{made.name}/")
         all_three[1].status = 500
         url = f"{envoy_edge.envoy.url}/{made.name}/"
-        with httpx.Client(timeout=10) as client:
+        with plain_http.Client(timeout=10) as client:
             statuses = [client.post(url, content=b"x").status_code for _ in range(120)]
         assert statuses[-60:].count(500) > 10, "what a request makes fail is the request's"
 
@@ -126,7 +126,7 @@ def test_nobody_waits_behind_another_while_a_replica_is_idle(envoy_edge: Edge) -
             with ThreadPoolExecutor(4) as callers:
                 answers = []
                 for number in range(1, 5):
-                    answers.append(callers.submit(httpx.post, url, content=b"x", timeout=30))
+                    answers.append(callers.submit(plain_http.post, url, content=b"x", timeout=30))
                     eventually(partial(under_way, number), what=f"{number} requests are under way")
                 shares = [each.served.total() for each in all_four]
                 for each in all_four:

@@ -170,6 +170,6 @@ def test_who_has_waited_in_vain_gets_the_page_of_the_deployment(envoy_edge: Edge
         assert envoy_edge.ask(web.path, "HEAD").content == b""
         grpc = envoy_edge.ask(web.path, "POST", **{"content-type": "application/grpc"})
         assert "soon" not in grpc.headers.get("grpc-message", "") + grpc.text
-        too_large = httpx.post(envoy_edge.envoy.url + web.path, content=bytes(1_200_000), timeout=30)
+        too_large = plain_http.post(envoy_edge.envoy.url + web.path, content=bytes(1_200_000), timeout=30)
         assert (too_large.status_code, too_large.text) == (503, page)
         assert not any("x-rollway-held" in each.headers for each in (answer, grpc, too_large))
