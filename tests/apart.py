@@ -18,7 +18,6 @@ APART = {
     "tests/db/schema/test_right_decisions.py": "long searches",
     "tests/domain/laws/judged": "thousands of canaries",
     "tests/domain/laws/test_plans.py": "long searches",
-    "tests/domain/laws/test_request_floor.py": "long searches",
     "tests/domain/laws/test_rollout_machine.py": "long searches",
     "tests/domain/laws/test_whys.py": "long searches",
     "tests/e2e/edge/test_certificates.py": "Pebble, an authority",

@@ -4,7 +4,7 @@ import re
 
 MOST_HEADER_LINES = 256
 MOST_HEADER_KIB = 96
-"""Of a request and of an answer, both ways."""
+"""The largest head that a request and an answer may have."""
 
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
