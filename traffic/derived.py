@@ -78,8 +78,9 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
         baseline_weight=beside_weight,
         secured=deployment.secured,
         maintenance=deployment.maintenance,
-        replica_tls=deployment.replica_tls,
         chosen=given.chosen if canary and weight else None,
+        wire=deployment.wire,
+        wires=deployment.wires,
     )
 
 
@@ -93,7 +94,8 @@ def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str])
             )
             continue
         weight = max(_LEAST_WEIGHT, min(_MOST_WEIGHT, round(route.ratio * _MOST_WEIGHT)))
-        yield Upstream(route.id, route.revision, route.revision_id, ip, port, route.status, weight, route.seat)
+        who = (route.id, route.revision, route.revision_id)
+        yield Upstream(*who, ip, port, route.status, weight, route.seat, route.wire)
 
 
 @lru_cache(maxsize=65_536)

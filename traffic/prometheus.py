@@ -17,7 +17,7 @@ def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:
                 "route": str(upstream.route_id),
                 "status": upstream.status.value,
                 "traffic": traffic,
-                **({"__scheme__": "https"} if service.replica_tls else {}),
+                **({"__scheme__": "https"} if service.wires[upstream.wire].tls else {}),
             },
         }
         for service in table.services

@@ -25,13 +25,14 @@ class Resource:
     `content`: proto3 JSON.
 
     `entries`: those of its field `listed`, in groups that are kept or made again as one; they are not in `content`.
-    `version`: a hash of all that.
+    `version`: a hash of all that. `is_left`: of a cluster, that no route of its table leads to it: who leaves is in it.
     """
 
     version: str
     content: Mapping[str, Any]
     listed: str = ""
     entries: Mapping[str, tuple["Resource", ...]] = field(default_factory=dict)
+    is_left: bool = False
 
 
 Named = Mapping[str, Resource]

@@ -1,6 +1,7 @@
 """The table: where each deployment is reached, and which replicas take its requests, as values."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from domain.installation.in_front import NOTHING_IN_FRONT, InFront
@@ -9,7 +10,7 @@ from domain.traffic.chosen import Chosen
 from domain.traffic.maintenance import Maintenance
 from domain.traffic.published import RequestRules
 from domain.traffic.shown import Secured
-from domain.traffic.tls import ReplicaTls
+from domain.traffic.wire import ReplicaWire
 from traffic.ways import Prefix
 
 
@@ -17,7 +18,7 @@ from traffic.ways import Prefix
 class Upstream:
     """One replica that takes requests. `ip`: an IPv4 or IPv6 address. `weight`: 1..100, its share against the others'.
 
-    `seat`: where callers who stay find it; None: it has none.
+    `seat`: where callers who stay find it; None: it has none. `wire`: the name of how it is spoken to.
 
     `status` is a hint: a proxy prefers healthy ones, and uses the others when there is nothing better.
     """
@@ -30,6 +31,7 @@ class Upstream:
     status: RouteStatus
     weight: int
     seat: int | None = None
+    wire: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Service:
     proxies still tell how many answers are under way. `baseline`: those that get as many requests as the canary, or
     who stands in for them, as with `canary`; `baseline_weight`: so many of 10,000.
     `secured`: how it is reached by TLS; None: not at all. `maintenance`: None: callers reach the replicas.
-    `replica_tls`: None: these are asked in clear text.
+    `wire`: how replicas are spoken to where there is none; `wires`: what that and the wires of its replicas stand for.
     `chosen`: the callers who get to the canary whatever its weight is.
     """
 
@@ -63,18 +65,24 @@ class Service:
     baseline_weight: int = 0
     secured: Secured | None = None
     maintenance: Maintenance | None = None
-    replica_tls: ReplicaTls | None = None
     chosen: Chosen | None = None
+    wire: str = ""
+    wires: Mapping[str, ReplicaWire] = field(default_factory=lambda: {"": ReplicaWire()})
 
     @property
     def shown(self) -> "Service":
         """As people may see it, without what is secret."""
-        return replace(self, secured=None, replica_tls=None, maintenance=self.maintenance and self.maintenance.shown)
+        return replace(self, secured=None, wires={}, maintenance=self.maintenance and self.maintenance.shown)
 
     @property
     def serving(self) -> frozenset[Upstream]:
         """The replicas that take requests, whichever share of them."""
         return frozenset((*self.live, *(self.canary or ()), *(self.baseline or ())))
+
+    @property
+    def speaks_tls(self) -> bool:
+        """Whether a replica that callers may reach is asked by TLS."""
+        return any(self.wires[upstream.wire].tls for upstream in (*self.serving, *self.preview))
 
     @property
     def asks_callers(self) -> bool:

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.model.states import RouteStatus
-from domain.traffic.published import Protocol, RequestRules
 from domain.traffic.shown import ANY_HOST
+from domain.traffic.wire import Protocol
 from domain.words.numbers import WHOLE
 from traffic.envoy.names import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of
 from traffic.prometheus import address_of
 from traffic.table import Service, TrafficTable, Upstream
 
 _NOBODY = "_nobody"
+_SCHEMES = {Protocol.HTTP1: "http", Protocol.HTTP2: "h2c"}
 _HOST_PRIORITY = 1_000_000
 _ANY_HOST_PRIORITY = 500_000
 _WANTED = f"HeaderRegexp(`{PREVIEW_HEADER}`, `.+`) && !Header(`{PREVIEW_HEADER}`, `false`)"
@@ -41,7 +42,7 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
     services: dict[str, Any] = {}
     middlewares: dict[str, Any] = {}
     for service in table.services:
-        if service.asks_callers or service.replica_tls:
+        if service.asks_callers or service.speaks_tls:
             continue
         ways = [
             (service.name, service.live, _live_ways(service)),
@@ -49,7 +50,7 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
         ]
         for name, upstreams, _ in ways:
             if upstreams:
-                services[name] = _balanced(upstreams, service.rules, stays=name == service.name)
+                services[name] = _balanced(upstreams, service, stays=name == service.name)
         if service.weight:
             services |= _split(service, services[service.name])
         for name, upstreams, found in ways:
@@ -73,10 +74,10 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
 def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
     """The service as a weighted one, over the one that it was, that of its canary and that of the baseline."""
     sides = {f"{service.name}_live": live, f"{service.name}_canary": {}}
-    sides[f"{service.name}_canary"] = _balanced(service.canary or (), service.rules, stays=True)
+    sides[f"{service.name}_canary"] = _balanced(service.canary or (), service, stays=True)
     beside = service.baseline_weight
     if beside:
-        sides[f"{service.name}_baseline"] = _balanced(service.baseline or (), service.rules, stays=True)
+        sides[f"{service.name}_baseline"] = _balanced(service.baseline or (), service, stays=True)
     weights = zip(sides, (WHOLE - service.weight - beside, service.weight, beside), strict=False)
     weighted: dict[str, Any] = {"services": [{"name": name, "weight": weight} for name, weight in weights]}
     always = service.rules.sticky
@@ -87,11 +88,12 @@ def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
     return {**sides, service.name: {"weighted": weighted}}
 
 
-def _balanced(upstreams: tuple[Upstream, ...], rules: RequestRules, *, stays: bool) -> dict[str, Any]:
+def _balanced(upstreams: tuple[Upstream, ...], service: Service, *, stays: bool) -> dict[str, Any]:
     """Some replicas as a service. Its own cookie names the replica of a caller who `stays`; by a header nobody does."""
-    found: dict[str, Any] = {"servers": _servers(upstreams, rules)}
-    if stays and rules.sticky and rules.sticky.cookie:
-        found["sticky"] = _by_cookie(rules.sticky.cookie)
+    found: dict[str, Any] = {"servers": _servers(upstreams, service)}
+    sticky = service.rules.sticky
+    if stays and sticky and sticky.cookie:
+        found["sticky"] = _by_cookie(sticky.cookie)
     return {"loadBalancer": found}
 
 
@@ -99,10 +101,12 @@ def _by_cookie(name: str) -> dict[str, Any]:
     return {"cookie": {"name": name, "maxAge": COOKIE_SECONDS, "httpOnly": True, "sameSite": "lax"}}
 
 
-def _servers(upstreams: tuple[Upstream, ...], rules: RequestRules) -> list[dict[str, Any]]:
+def _servers(upstreams: tuple[Upstream, ...], service: Service) -> list[dict[str, Any]]:
     chosen = [upstream for upstream in upstreams if upstream.status is RouteStatus.HEALTHY] or list(upstreams)
-    scheme = "h2c" if rules.protocol is Protocol.HTTP2 else "http"
-    servers = [{"url": f"{scheme}://{address_of(upstream)}", "weight": upstream.weight} for upstream in chosen]
+    schemes = {name: _SCHEMES[wire.protocol] for name, wire in service.wires.items()}
+    servers = [
+        {"url": f"{schemes[upstream.wire]}://{address_of(upstream)}", "weight": upstream.weight} for upstream in chosen
+    ]
     if len({upstream.weight for upstream in chosen}) == 1:  # the first versions of Traefik 3 know no weight here
         return [{"url": server["url"]} for server in servers]
     return servers

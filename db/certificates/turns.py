@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.certificates.wanted import FORGET_UNWANTED
-from domain.traffic.tls import CertificateKind, TlsSettings, UpstreamTls, known_tls, known_upstream
+from domain.traffic.tls import CertificateKind, TlsSettings, known_tls
 
 # the deployment comes first of which none was looked at for longest: one of a hundred hosts holds up no other
 _TAKE = """
@@ -75,7 +75,6 @@ class TakenCertificate:
     kind: CertificateKind
     name: str
     settings: TlsSettings
-    upstream: UpstreamTls | None
     failures: int
     chain: str | None
     not_before: datetime | None
@@ -117,8 +116,8 @@ def take_due(connection: Connection[Any], lease: timedelta) -> TakenCertificate 
     if row is None:
         return None
     deployment_id, deployment, kind, name, rules, *others = row
-    settings, upstream = known_tls(rules.get("tls")) or TlsSettings(), known_upstream(rules.get("upstream_tls"))
-    return TakenCertificate(deployment_id, deployment, CertificateKind(kind), name, settings, upstream, *others)
+    settings = known_tls(rules.get("tls")) or TlsSettings()
+    return TakenCertificate(deployment_id, deployment, CertificateKind(kind), name, settings, *others)
 
 
 def hold(connection: Connection[Any], taken: TakenCertificate, lease: timedelta) -> None:

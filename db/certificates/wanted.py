@@ -35,8 +35,12 @@ FORGET_UNWANTED = """
      WHERE c.deployment_id = %(deployment_id)s AND NOT c.is_wanted
        AND NOT EXISTS (SELECT FROM certificates w
                         WHERE w.deployment_id = c.deployment_id AND w.is_wanted AND w.chain IS NULL)
+       AND NOT (c.kind = 'replicas'
+                AND EXISTS (SELECT FROM routes r JOIN revisions v ON v.id = r.revision_id
+                             WHERE r.deployment_id = c.deployment_id AND r.stopped_at IS NULL
+                               AND v.wire #>> '{upstream_tls,ca}' = c.name))
 """
-"""What is not wanted any more goes when all that is wanted is there."""
+"""What is not wanted any more goes when all that is wanted is there, and no replica runs that is believed by it."""
 
 _VIEW = """
     c.kind, c.name, c.names, c.not_before, c.not_after, c.fault, c.order_url IS NOT NULL AS is_ordered, c.is_wanted,

@@ -12,14 +12,15 @@ from db.commands.locked import lock_named, note, touch
 from db.connection.engine import database_now
 from db.cycle.rules import replace_rules, rules_of, store_values
 from db.locking.locked import mark_unheld
-from db.locking.upstream import UPSTREAM
+from db.locking.upstream import SPOKEN
 from domain.autoscaling.judging import evaluate_rules
 from domain.autoscaling.rule import AutoscalingRule
 from domain.autoscaling.state import NO_AUTOSCALING, MetricValue
 from domain.commands.deployment import SetAutoscalingRules
 from domain.commands.replicas import PushMetric
 from domain.model.deployment import Deployment
-from domain.traffic.tls import ReplicaTls, known_upstream, replica_tls
+from domain.traffic.tls import ReplicaTls
+from domain.traffic.wire import known_wire, replica_wire
 from domain.words.errors import InvalidInputError
 
 Result = dict[str, Any]
@@ -30,8 +31,8 @@ _WATCHED = f"""
                    FROM routes r
                   WHERE r.deployment_id = d.id AND r.revision_id = d.current_revision_id AND r.status = 'healthy'
                     AND r.traffic_status = 'active' AND r.address IS NOT NULL
-                  ORDER BY r.id), d.name, {UPSTREAM}
-      FROM deployments d
+                  ORDER BY r.id), d.name, {SPOKEN}
+      FROM deployments d JOIN revisions v ON v.id = d.current_revision_id
      WHERE d.lifecycle = 'ready' AND (d.retry_at IS NULL OR d.retry_at <= clock_timestamp())
        AND EXISTS (SELECT FROM autoscaling_rules a WHERE a.deployment_id = d.id)
      ORDER BY d.id
@@ -65,8 +66,8 @@ def watched_deployments(connection: Connection) -> tuple[list[WatchedDeployment]
     now = database_now(connection)
     rules = rules_of(connection, [deployment_id for deployment_id, *_ in rows]) if rows else {}
     deployments = []
-    for deployment_id, desired, autoscaled_at, addresses, name, upstream, ca in rows:
-        known, tls = rules.get(deployment_id, NO_AUTOSCALING), replica_tls(name, known_upstream(upstream), ca)
+    for deployment_id, desired, autoscaled_at, addresses, name, wire, ca in rows:
+        known, tls = rules.get(deployment_id, NO_AUTOSCALING), replica_wire(name, known_wire(wire), ca).tls
         found = (desired, autoscaled_at, addresses, known.rules, known.metrics, tls)
         deployments.append(WatchedDeployment(deployment_id, *found))
     return deployments, now

@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from db.certificates.wanted import want
 from db.commands.locked import lock_named, note, touch
+from db.commands.wires import keep_wire, own_wire, speak_so, spoken_alike
 from db.cycle.seats import give_seats
 from db.locking.rows import columns
 from db.views.fleet.entrances import owners_of, reached_at
@@ -21,7 +22,7 @@ from domain.model.states import ROLLING_BACK, Lifecycle
 from domain.traffic.chosen import STICKY
 from domain.traffic.entrances import EntranceTakenError, default_entrances
 from domain.traffic.nested import around, named_after
-from domain.traffic.published import Entrance, stored_together
+from domain.traffic.published import Entrance, EntranceKind, stored_together
 from domain.traffic.release import LastRelease, Reached, known_release, release_again, stored_release
 from domain.traffic.tls import TLS_SETTINGS, UPSTREAM_TLS, CertificateKind, wanted_certificates
 from domain.traffic.worded import entrances_in_words
@@ -85,15 +86,12 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
         if not command.is_default:
             raise EntranceTakenError.by(owner, command.deployment, entrance.kind, entrance.value)
     got = tuple(entrance for entrance in wanted if entrance not in taken)
-    certificates = wanted_certificates(command.tls, command.hosts or (), command.upstream_tls)
     message = f"reached as {entrances_in_words(got, command.rules)}"
     if rollout is not None:
-        _bring(connection, deployment, rollout, (got, command.rules), certificates)
+        _bring(connection, deployment, rollout, (got, command.rules))
         message = f"{_exchange(rollout)} {message}"
     else:
-        _set_rules(connection, deployment.id, command)
-        give_seats(connection, [deployment.id])
-        want(connection, deployment.id, certificates)
+        _set_at_once(connection, deployment.id, (got, command.rules))
     note(connection, deployment.id, command, "set_traffic", message)
     return {**_answer(command, got), "version": touch(connection, deployment)}
 
@@ -141,22 +139,27 @@ def _rollout_to_bring(connection: Connection, deployment: Deployment, command: S
     return None
 
 
-def _bring(
-    connection: Connection,
-    deployment: Deployment,
-    rollout: Rollout,
-    release: Reached,
-    certificates: frozenset[tuple[CertificateKind, str]],
-) -> None:
+def _bring(connection: Connection, deployment: Deployment, rollout: Rollout, release: Reached) -> None:
     """Keep the settings with the rollout, and those of before; the certificates of both are wanted meanwhile."""
-    now = reached_at(connection, deployment.id)
-    known = wanted_certificates(now.rules.tls, tuple(now.hosts), now.rules.upstream_tls)
-    settings = stored_release(release, certificates, _exchange(rollout)), stored_release(now.reached, known)
+    now = reached_at(connection, deployment.id).reached
+    certificates, known = _certificates(release), _certificates(now)
+    settings = stored_release(release, certificates, _exchange(rollout)), stored_release(now, known)
     connection.execute(_BRING, (*map(Jsonb, settings), rollout.id))
     want(connection, deployment.id, certificates | known)
+    keep_wire(connection, deployment.id, [rollout.to_revision_id], release[1].wire, now[1].wire)
 
 
-def _set_rules(connection: Connection, deployment_id: UUID, command: SetTraffic) -> None:
+def _certificates(reached: Reached) -> frozenset[tuple[CertificateKind, str]]:
+    entrances, rules = reached
+    hosts = tuple(entrance.value for entrance in entrances if entrance.kind is EntranceKind.HOST)
+    return wanted_certificates(rules.tls, hosts, rules.upstream_tls)
+
+
+def _set_at_once(connection: Connection, deployment_id: UUID, reached: Reached) -> None:
+    """Set the rules. What runs is spoken to as they say: whoever sets them alone says it of that."""
+    rules, before = reached[1], reached_at(connection, deployment_id).rules
+    if spoken := spoken_alike(connection, deployment_id, before.wire):
+        keep_wire(connection, deployment_id, spoken, rules.wire, before.wire)
     connection.execute(
         """
         UPDATE deployments
@@ -165,15 +168,17 @@ def _set_rules(connection: Connection, deployment_id: UUID, command: SetTraffic)
          WHERE id = %s
         """,
         (
-            command.request_timeout_seconds,
-            command.hedge_after_seconds,
-            command.preview,
-            command.idle_timeout_seconds,
-            command.protocol,
-            Jsonb(stored_together(command.rules)),
+            rules.timeout_seconds,
+            rules.hedge_after_seconds,
+            rules.preview,
+            rules.idle_timeout_seconds,
+            rules.protocol.value,
+            Jsonb(stored_together(rules)),
             deployment_id,
         ),
     )
+    give_seats(connection, [deployment_id])
+    want(connection, deployment_id, _certificates(reached))
 
 
 def refuse_foreign(connection: Connection, command: SetTraffic, sees: Sequence[str]) -> None:
@@ -202,20 +207,33 @@ def take_default_entrances(connection: Connection, deployment_id: UUID, name: st
     connection.execute(_TAKE, _arrays(deployment_id, default_entrances(name)))
 
 
-def bring_again(connection: Connection, deployment: Deployment, rollout: Rollout) -> None:
-    """Give a rollout that has begun the settings of the last one, where it takes that back or tries it again."""
-    last = connection.cursor(row_factory=class_row(LastRelease)).execute(_LAST_RELEASE, (deployment.id,)).fetchone()
-    if last is None:
+def bring_again(connection: Connection, deployment: Deployment, rollout: Rollout, *, is_back: bool) -> None:
+    """Give a rollout that has begun what its revision ran with: how its replicas are spoken to.
+
+    `is_back`: and all settings of the last rollout, where it takes that back or tries it again.
+    """
+    now = reached_at(connection, deployment.id).reached
+    entrances, rules = (_last_release(connection, deployment, rollout, now) if is_back else None) or now
+    rules = rules.with_wire(own_wire(connection, rollout.to_revision_id) or rules.wire)
+    if (entrances, rules) == now:
         return
-    stored = release_again(last, rollout.to_revision_id, reached_at(connection, deployment.id).reached)
-    release = known_release(stored)
-    if stored is None or release is None:
-        return
-    owners = owners_of(connection, release[0], deployment.name)
-    entrances = tuple(entrance for entrance in release[0] if entrance not in owners)
-    certificates = frozenset((CertificateKind(kind), name) for kind, name in stored["certificates"])
+    owners = owners_of(connection, entrances, deployment.name)
+    entrances = tuple(entrance for entrance in entrances if entrance not in owners)
     connection.execute(_RESERVE, _arrays(deployment.id, entrances, reserved=True))
-    _bring(connection, deployment, rollout, (entrances, release[1]), certificates)
+    _bring(connection, deployment, rollout, (entrances, rules))
+
+
+def _last_release(connection: Connection, deployment: Deployment, rollout: Rollout, now: Reached) -> Reached | None:
+    last = connection.cursor(row_factory=class_row(LastRelease)).execute(_LAST_RELEASE, (deployment.id,)).fetchone()
+    return None if last is None else known_release(release_again(last, rollout.to_revision_id, now))
+
+
+def follow(connection: Connection, deployment_id: UUID, revision_id: UUID) -> None:
+    """Speak to a deployment as to the revision that runs from now on, where no rollout leads to it."""
+    before, wire = reached_at(connection, deployment_id).rules.wire, own_wire(connection, revision_id)
+    if wire is not None and wire != before:
+        keep_wire(connection, deployment_id, [revision_id], wire, before)
+        speak_so(connection, deployment_id, wire)
 
 
 def _exchange(rollout: Rollout) -> str:

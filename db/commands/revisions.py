@@ -22,8 +22,8 @@ _OF_ID = "SELECT name, spec FROM revisions WHERE id = %s"
 _NAMED = "SELECT id, spec FROM revisions WHERE deployment_id = %s AND name = %s"
 
 _SAME_AGAIN = """
-    INSERT INTO revisions (deployment_id, name, spec, is_walled)
-    SELECT deployment_id, %s, spec, is_walled FROM revisions WHERE id = %s
+    INSERT INTO revisions (deployment_id, name, spec, is_walled, wire)
+    SELECT deployment_id, %s, spec, is_walled, wire FROM revisions WHERE id = %s
 """
 
 

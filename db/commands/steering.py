@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 
-from db.commands.entrances import bring_again
+from db.commands.entrances import bring_again, follow
 from db.commands.locked import KEEP_ANSWER, answered, load_named
 from db.commands.policies import read_policy
 from db.commands.revisions import add_restarted, next_revision
@@ -78,11 +78,19 @@ def steer(
         connection.execute(KEEP_ANSWER, answered(command, result))
     else:
         write_steered(connection, case.deployment, steered, command, case.asking, result)
-        if isinstance(command, Undo | Retry) and rollout is not None and rollout.id == case.asking.rollout_id:
-            bring_again(connection, case.deployment, rollout)
+        _take_settings(connection, case, steered.deployment)
         if case.is_heard:
             write_events(connection, told_by_command(case.deployment, steered, case.asking, command.actor))
     return result, steered.deployment.status
+
+
+def _take_settings(connection: Connection, case: "StoredCase", after: Deployment) -> None:
+    """Let the settings that belong to a revision come with it, by a rollout or without one."""
+    rollout, runs = after.rollout, after.current_revision_id
+    if rollout is not None and rollout.id == case.asking.rollout_id:
+        bring_again(connection, case.deployment, rollout, is_back=isinstance(case.command, Undo | Retry))
+    elif runs is not None and runs != case.deployment.current_revision_id:
+        follow(connection, after.id, runs)
 
 
 def case_of(

@@ -1,23 +1,36 @@
-"""How replicas are asked by TLS, as every query that finds some reads it of their deployment."""
+"""How replicas are spoken to, as every query that finds some reads it of their revision."""
 
+from collections.abc import Mapping
 from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg import Connection
 
-from domain.traffic.tls import ReplicaTls, known_upstream, replica_tls
+from domain.traffic.tls import ReplicaTls
+from domain.traffic.wire import known_wire, replica_wire
 
-AUTHORITIES: LiteralString = """
-    CASE WHEN d.rules ? 'upstream_tls' THEN
-    (SELECT chain FROM certificates c WHERE c.deployment_id = d.id AND c.kind = 'replicas') END AS ca
+WIRE: LiteralString = """
+    coalesce(v.wire, jsonb_strip_nulls(jsonb_build_object('protocol', d.protocol,
+                                                          'upstream_tls', d.rules -> 'upstream_tls')))
 """
-"""The authorities that certify the replicas of a deployment `d`, as they were read; null while nobody has."""
-UPSTREAM: LiteralString = f"d.rules->'upstream_tls' AS upstream, {AUTHORITIES}"
-"""What is expected of its replicas, and these."""
+"""The wire of a revision `v` of the deployment `d`; one that has none of its own has its deployment's."""
+AUTHORITIES: LiteralString = f"""
+    (SELECT c.chain FROM certificates c
+      WHERE c.deployment_id = d.id AND c.kind = 'replicas' AND c.name = {WIRE} #>> '{{upstream_tls,ca}}') AS ca
+"""
+"""The authorities that certify its replicas, as they were read; null while nobody has."""
+SPOKEN: LiteralString = f"{WIRE} AS wire, {AUTHORITIES}"
+"""Both."""
+
+_OF_REVISIONS = f"""
+    SELECT v.name, d.name, {SPOKEN} FROM revisions v JOIN deployments d ON d.id = v.deployment_id
+     WHERE d.id = %s AND v.name = ANY(%s)
+"""
 
 
-def tls_of_replicas(connection: Connection[Any], deployment_id: UUID) -> ReplicaTls | None:
-    """Read how the replicas of a deployment are asked by TLS; None: in clear text."""
-    query = f"SELECT d.name, {UPSTREAM} FROM deployments d WHERE d.id = %s"
-    ((name, upstream, ca),) = connection.execute(query, (deployment_id,)).fetchall()
-    return replica_tls(name, known_upstream(upstream), ca)
+def tls_of_revisions(
+    connection: Connection[Any], deployment_id: UUID, names: list[str]
+) -> Mapping[str, ReplicaTls | None]:
+    """Read how the replicas of these revisions are asked by TLS; None: in clear text."""
+    rows = connection.execute(_OF_REVISIONS, (deployment_id, names)).fetchall()
+    return {revision: replica_wire(deployment, known_wire(wire), ca).tls for revision, deployment, wire, ca in rows}

@@ -5,15 +5,14 @@ A row of a newer release may have a kind or a status that this one does not know
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection
+from psycopg import Connection, Cursor
 from psycopg.rows import kwargs_row
 
 from db.locking.statuses import RUNNING
-from db.locking.upstream import AUTHORITIES
 from db.proxies.canaries import DRAINING, canaries_of_all
 from db.proxies.secured import secured_of
 from domain.model.states import RouteStatus, TrafficStatus
@@ -27,8 +26,8 @@ from domain.traffic.published import (
     TrafficSnapshot,
     known_rules,
 )
-from domain.traffic.release import in_force, known_release
-from domain.traffic.tls import replica_tls
+from domain.traffic.release import coming_wire, in_force, known_release
+from domain.traffic.wire import Wire, known_wire, replica_wire
 
 _KINDS = {kind.value: kind for kind in EntranceKind}
 _TRAFFIC = {traffic.value: traffic for traffic in TrafficStatus}
@@ -53,9 +52,9 @@ _MARKS = f"""
      WHERE d.lifecycle <> 'destroyed' ORDER BY d.name
 """
 
-_DEPLOYMENTS = f"""
+_DEPLOYMENTS = """
     SELECT d.id, d.name, d.request_timeout_seconds, d.hedge_after_seconds, d.preview, d.idle_timeout_seconds,
-           d.protocol, d.maintenance, {AUTHORITIES}, d.rules, o.traffic
+           d.protocol, d.maintenance, d.rules, o.traffic, o.back_reason IS NOT NULL AS goes_back
       FROM deployments d LEFT JOIN rollouts o ON o.id = d.rollout_id WHERE d.id = ANY(%s)
 """
 
@@ -69,11 +68,14 @@ _ROUTES = f"""
            r.traffic_ratio AS ratio,
            coalesce(r.revision_id = d.deploying_revision_id, false) AS is_candidate,
            r.parked_until IS NOT NULL AS is_parked,
-           coalesce(r.revision_id = d.current_revision_id, false) AS is_current, r.seat
+           coalesce(r.revision_id = d.current_revision_id, false) AS is_current, r.seat, v.wire
       FROM (SELECT * FROM routes WHERE deployment_id = ANY(%s) AND {_PUBLISHED}) r
       JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
      ORDER BY r.id
 """
+
+
+_AUTHORITIES = "SELECT deployment_id, name, chain FROM certificates WHERE kind = 'replicas' AND deployment_id = ANY(%s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,43 +127,75 @@ def _read(
     cursor, wanted = connection.cursor(binary=True), (list(ids),)
     deployments = cursor.execute(_DEPLOYMENTS, wanted).fetchall()
     faults: defaultdict[UUID, list[str]] = defaultdict(list)
+    entrances, routes = _entrances(cursor, wanted, faults), _routes(connection, wanted, faults)
+    secured = secured_of(cursor, [key for key, *_, together, release, _ in deployments if _says_tls(together, release)])
+    authorities = {(key, name): chain for key, name, chain in cursor.execute(_AUTHORITIES, wanted)}
+    for key, name, timeout, hedge, preview, idle, protocol, maintenance, together, stored, goes_back in deployments:
+        before = tuple(entrances[key]), known_rules(timeout, hedge, idle, protocol, together, preview=preview)
+        release, canary, usual = known_release(stored), canaries.get(key), before[1].wire
+        its_routes = tuple(_on_wire(route, wire or usual) for wire, route in routes[key])
+        reached, rules = in_force(before, release, its_routes, canary)
+        coming = coming_wire(rules, None if goes_back else release, its_routes)
+        wires = {wire.name: wire for wire in (coming, *(wire or usual for wire, _ in routes[key]))}
+        deployment = DeploymentInTraffic(
+            name,
+            reached,
+            rules,
+            its_routes,
+            canary,
+            secured.get(key) if rules.tls else None,
+            known_maintenance(maintenance),
+            coming.name,
+            {each: replica_wire(name, wire, authorities.get((key, wire.ca))) for each, wire in wires.items()},
+        )
+        yield key, deployment, tuple(faults[key])
+
+
+_Faults = defaultdict[UUID, list[str]]
+
+
+def _entrances(cursor: Cursor[Any], wanted: tuple[list[UUID]], faults: _Faults) -> Mapping[UUID, list[Entrance]]:
     entrances: defaultdict[UUID, list[Entrance]] = defaultdict(list)
     for key, kind, value, strip_prefix in cursor.execute(_ENTRANCES, wanted).fetchall():
         if kind in _KINDS:
             entrances[key].append(Entrance(_KINDS[kind], value, strip_prefix))
         else:
             faults[key].append(f"this release knows no {kind} entrances, so {value!r} is left out")
-    routes: defaultdict[UUID, list[RouteInTraffic]] = defaultdict(list)
+    return entrances
+
+
+def _routes(
+    connection: Connection, wanted: tuple[list[UUID]], faults: _Faults
+) -> Mapping[UUID, list[tuple[Wire | None, RouteInTraffic]]]:
+    """The routes, each with how it is spoken to; None: as its deployment's are."""
+    routes: defaultdict[UUID, list[tuple[Wire | None, RouteInTraffic]]] = defaultdict(list)
     rows = connection.cursor(binary=True, row_factory=kwargs_row(_route_row)).execute(_ROUTES, wanted)
-    for key, route in rows:
+    for key, wire, route in rows:
         if isinstance(route, RouteInTraffic):
-            routes[key].append(route)
+            routes[key].append((wire, route))
         else:
             faults[key].append(route)
-    secured = secured_of(cursor, [key for key, *_, together, release in deployments if _says_tls(together, release)])
-    for key, name, timeout, hedge, preview, idle, protocol, maintenance, ca, together, release in deployments:
-        rules = known_rules(timeout, hedge, idle, protocol, together, preview=preview)
-        before = (tuple(entrances[key]), rules)
-        reached, rules = in_force(before, known_release(release), routes[key], canaries.get(key))
-        deployment = DeploymentInTraffic(
-            name,
-            reached,
-            rules,
-            tuple(routes[key]),
-            canaries.get(key),
-            secured.get(key) if rules.tls else None,
-            known_maintenance(maintenance),
-            replica_tls(name, rules.upstream_tls, ca),
-        )
-        yield key, deployment, tuple(faults[key])
+    return routes
+
+
+def _on_wire(route: RouteInTraffic, wire: Wire) -> RouteInTraffic:
+    return replace(route, wire=wire.name) if wire.name else route
 
 
 def _says_tls(together: Mapping[str, Any], release: Mapping[str, Any] | None) -> bool:
     return "tls" in together or (release is not None and "tls" in release["rules"])
 
 
-def _route_row(deployment_id: UUID, status: str, traffic: str, **fields: Any) -> tuple[UUID, RouteInTraffic | str]:  # noqa: ANN401
+def _route_row(
+    deployment_id: UUID,
+    status: str,
+    traffic: str,
+    wire: Mapping[str, Any] | None,
+    **fields: Any,  # noqa: ANN401
+) -> tuple[UUID, Wire | None, RouteInTraffic | str]:
     """The route, or why it cannot be read."""
+    known = None if wire is None else known_wire(wire)
     if traffic not in _TRAFFIC:
-        return deployment_id, f"this release knows no traffic {traffic!r}, so replica {fields['id']} is left out"
-    return deployment_id, RouteInTraffic(status=RouteStatus(status), traffic=_TRAFFIC[traffic], **fields)
+        why = f"this release knows no traffic {traffic!r}, so replica {fields['id']} is left out"
+        return deployment_id, known, why
+    return deployment_id, known, RouteInTraffic(status=RouteStatus(status), traffic=_TRAFFIC[traffic], **fields)

@@ -13,17 +13,18 @@ from psycopg.rows import dict_row, scalar_row
 from db.locking.locked import changed, lock
 from db.locking.rows import columns
 from db.locking.statuses import ACTIVE, TO_STOP
-from db.locking.upstream import UPSTREAM
+from db.locking.upstream import SPOKEN
 from domain.model.states import Lifecycle, RouteStatus
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.stored import StoredSpec, stored_spec
-from domain.traffic.tls import ReplicaTls, known_upstream, replica_tls
+from domain.traffic.tls import ReplicaTls
+from domain.traffic.wire import known_wire, replica_wire
 from domain.words.errors import RouteNotFoundError
 
 _ROUTE = f"""
     SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, v.is_walled, r.status,
            r.address, r.start_tries, r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at,
-           r.stop_requested_at, {UPSTREAM}
+           r.stop_requested_at, {SPOKEN}
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
 """
 
@@ -196,7 +197,7 @@ def _rows(connection: Connection, query: str, parameters: tuple[Any, ...]) -> li
     return [_route_row(**row) for row in rows if row["status"] in KNOWN]
 
 
-def _route_row(spec: str, status: str, upstream: Any, ca: str | None, **columns: Any) -> RouteRow:  # noqa: ANN401
+def _route_row(spec: str, status: str, wire: Any, ca: str | None, **columns: Any) -> RouteRow:  # noqa: ANN401
     """Make a row; the other columns as they are."""
-    stored, tls = _parsed(spec), replica_tls(columns["deployment"], known_upstream(upstream), ca)
+    stored, tls = _parsed(spec), replica_wire(columns["deployment"], known_wire(wire), ca).tls
     return RouteRow(spec=stored.spec, unreadable=stored.unreadable, status=RouteStatus(status), tls=tls, **columns)

@@ -4,8 +4,8 @@ from typing import Literal
 
 from domain.commands.answers import Answer, Changed
 from domain.traffic.chosen import Sticky
-from domain.traffic.published import Protocol
 from domain.traffic.tls import TlsSettings, UpstreamTls
+from domain.traffic.wire import Protocol
 
 
 class GotEntrance(Answer):

@@ -9,8 +9,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from domain.installation.tokens import PAGE_HOST, is_of_the_page
 from domain.traffic.chosen import Sticky
 from domain.traffic.maintenance import FailurePages
-from domain.traffic.published import Entrance, EntranceKind, Protocol, RequestRules
+from domain.traffic.published import Entrance, EntranceKind, RequestRules
 from domain.traffic.tls import Tls, Upstream, why_no_certificate
+from domain.traffic.wire import Protocol
 from domain.words.errors import RollwayError
 
 MAX_HOSTS = 100

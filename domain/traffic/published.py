@@ -1,7 +1,7 @@
 """The news for proxies: deployments, where they are reached, and the replicas that may take their requests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,8 @@ from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.chosen import Chosen, Sticky, known_sticky, stored_sticky
 from domain.traffic.maintenance import Maintenance
 from domain.traffic.shown import Secured
-from domain.traffic.tls import UPSTREAM_TLS, ReplicaTls, TlsSettings, UpstreamTls, known_tls, known_upstream, stored_tls
+from domain.traffic.tls import UPSTREAM_TLS, TlsSettings, UpstreamTls, known_tls, known_upstream, stored_tls
+from domain.traffic.wire import Protocol, ReplicaWire, Wire, known_protocol
 
 
 class EntranceKind(StrEnum):
@@ -27,21 +28,6 @@ class Entrance:
     kind: EntranceKind
     value: str
     strip_prefix: bool = True
-
-
-class Protocol(StrEnum):
-    """The protocol of replicas, in clear text; with HTTP/2, from the first byte on."""
-
-    HTTP1 = "http1"
-    HTTP2 = "http2"
-
-
-_PROTOCOLS = {protocol.value: protocol for protocol in Protocol}
-
-
-def known_protocol(word: str) -> Protocol:
-    """The protocol of that name; one that only a newer release knows is taken for HTTP/1."""
-    return _PROTOCOLS.get(word, Protocol.HTTP1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +58,15 @@ class RequestRules:
     sticky: Sticky | None = None
     upstream_tls: UpstreamTls | None = None
     pages: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def wire(self) -> Wire:
+        """What of them is about speaking to replicas: each revision keeps its own."""
+        return Wire(self.protocol, self.upstream_tls)
+
+    def with_wire(self, wire: Wire) -> "RequestRules":
+        """Return the rules for replicas that are spoken to in this way."""
+        return replace(self, protocol=wire.protocol, upstream_tls=wire.upstream_tls)
 
 
 USUAL = RequestRules()
@@ -115,7 +110,8 @@ class RouteInTraffic:
     `ratio`: its share of requests against the others' (0..1).
     `is_candidate`: of the revision that its deployment is rolling out to. A parked one waits for a way back.
     `is_current`: of the revision that is to be replaced, or that runs while there is no rollout.
-    `seat`: where callers who stay with a replica find it; None: it has none (yet).
+    `seat`: where callers who stay with a replica find it; None: it has none (yet). `wire`: the name of how it is spoken
+    to.
     """
 
     id: UUID
@@ -129,6 +125,7 @@ class RouteInTraffic:
     is_parked: bool
     is_current: bool = True
     seat: int | None = None
+    wire: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +152,7 @@ class DeploymentInTraffic:
     """A deployment that is not destroyed, with its routes in id order.
 
     `secured`: what it has for TLS; None where its rules want none. `maintenance`: None: callers reach its replicas.
-    `replica_tls`: None: these are asked in clear text.
+    `wire`: how replicas are spoken to where there is none; `wires`: what that and the wires of its routes stand for.
     """
 
     name: str
@@ -165,7 +162,8 @@ class DeploymentInTraffic:
     canary: Canary | None = None
     secured: Secured | None = None
     maintenance: Maintenance | None = None
-    replica_tls: ReplicaTls | None = None
+    wire: str = ""
+    wires: Mapping[str, ReplicaWire] = field(default_factory=lambda: {"": ReplicaWire()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from domain.traffic.published import (
     stored_together,
 )
 from domain.traffic.tls import CertificateKind
+from domain.traffic.wire import Wire
 
 Reached = tuple[tuple[Entrance, ...], RequestRules]
 """The entrances of a deployment, in their order, with the rules for its requests."""
@@ -78,6 +79,16 @@ def in_force(
         return before
     both = {(entrance.kind, entrance.value): entrance for entrance in (*before[0], *release[0])}
     return in_order(both.values()), release[1]
+
+
+def coming_wire(rules: RequestRules, release: Reached | None, routes: Iterable[RouteInTraffic]) -> Wire:
+    """How the next replica is spoken to, where none is in traffic: who waits for one waits where it will be.
+
+    `rules`: those in force. `release`: what comes with the rollout under way, unless that goes back.
+    """
+    if release is None or any(route.traffic is TrafficStatus.ACTIVE for route in routes):
+        return rules.wire
+    return release[1].wire
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,8 +142,11 @@ def replica_tls(deployment: str, settings: UpstreamTls | None, ca: str | None) -
 def wanted_certificates(
     settings: TlsSettings | None, hosts: tuple[str, ...], upstream: UpstreamTls | None = None
 ) -> frozenset[tuple[CertificateKind, str]]:
-    """The certificates that such a deployment needs: by an authority one for each host name."""
-    wanted = {(CertificateKind.REPLICAS, "")} if upstream is not None and upstream.ca else set()
+    """The certificates that such a deployment needs: by an authority one for each host name.
+
+    The authorities of replicas are named by where they are: both sides of a rollout may have their own.
+    """
+    wanted = {(CertificateKind.REPLICAS, upstream.ca)} if upstream is not None and upstream.ca else set()
     if settings is not None:
         wanted |= {(CertificateKind.CALLERS, "")} if settings.callers_ca else set()
         wanted |= (

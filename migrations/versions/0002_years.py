@@ -24,6 +24,7 @@ _UNDO: tuple[str, ...] = (
     "DELETE FROM entrances WHERE reserved",
     "ALTER TABLE entrances DROP COLUMN reserved",
     "ALTER TABLE rollouts DROP COLUMN traffic, DROP COLUMN traffic_before",
+    "ALTER TABLE revisions DROP COLUMN wire",
     "DROP TABLE request_sums",
     "DROP TABLE requests",
     _floor_before(),  # before the columns that the newer one reads

@@ -139,6 +139,8 @@ ALTER TABLE rollouts ADD COLUMN is_undo boolean DEFAULT false NOT NULL, ADD COLU
     ADD COLUMN unanswered integer DEFAULT 0 CONSTRAINT rollouts_unanswered_check CHECK (unanswered >= 0);
 -- The settings that come with a rollout, and those of before, as domain/traffic/release.py has them; none: it brings none.
 ALTER TABLE rollouts ADD COLUMN traffic jsonb, ADD COLUMN traffic_before jsonb;
+-- How its replicas are spoken to, as domain/traffic/wire.py has it; none: as its deployment's are.
+ALTER TABLE revisions ADD COLUMN wire jsonb;
 -- reserved: for the rollout under way, whose settings name it; proxies know it from the exchange on
 ALTER TABLE entrances ADD COLUMN reserved boolean DEFAULT false NOT NULL;
 

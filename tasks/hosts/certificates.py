@@ -69,7 +69,7 @@ class CertificateWork:
                 case CertificateKind.CALLERS:
                     self._read_authorities(taken, taken.settings.callers_ca)
                 case CertificateKind.REPLICAS:
-                    self._read_authorities(taken, taken.upstream.ca if taken.upstream else None)
+                    self._read_authorities(taken, taken.name)
         except UnreadCertificateError as error:
             if taken.is_read:  # a host that has it has just read it: that this one lacks it is no fault
                 in_transaction(self.engine, partial(leave, taken=taken, pause=_SOON))

@@ -6,8 +6,8 @@ from typing import Any
 import yaml
 
 from domain.model.states import RouteStatus
-from domain.traffic.published import Protocol, RequestRules
-from domain.traffic.tls import ReplicaTls, TlsSettings
+from domain.traffic.published import RequestRules
+from domain.traffic.tls import TlsSettings
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
 from traffic.derived import derive_table
 from traffic.envoy.bootstrap import envoy_bootstrap
@@ -104,23 +104,6 @@ def test_traefik_gets_who_is_healthy_or_everyone_when_nobody_is() -> None:
     assert urls(route(1, "[::1]:80")) == ["http://[::1]:80"]
 
 
-def test_replicas_that_speak_http2_are_asked_in_it_and_no_other_deployment_is_told() -> None:
-    plain = deployment(route(1))
-    grpc = replace(plain, rules=RequestRules(protocol=Protocol.HTTP2))
-    before = envoy_resources(table(plain, deployment(route(2), name="other")))
-    after = envoy_resources(table(grpc, deployment(route(2), name="other")))
-    clusters = after.by_kind[ResourceKind.CLUSTERS]
-    assert [name for name, found in clusters.items() if found != before.by_kind[ResourceKind.CLUSTERS][name]] == ["web"]
-    endpoints = ResourceKind.ENDPOINTS
-    assert after.by_kind[endpoints] == before.by_kind[endpoints]
-    contents = [clusters[name].content for name in ("other", "web")]
-    options = [next(iter(found["typed_extension_protocol_options"].values())) for found in contents]
-    spoken = [list(found["explicit_http_config"]) for found in options]
-    assert spoken == [["http_protocol_options"], ["http2_protocol_options"]]
-    (server,) = traefik_document(table(grpc))["http"]["services"]["web"]["loadBalancer"]["servers"]
-    assert server["url"].startswith("h2c://")
-
-
 def test_traefik_is_told_of_nobody_whose_callers_must_show_a_certificate() -> None:
     asks = TlsSettings(certificate="file:/c", key="file:/k", callers_ca="file:/ca")
     strict = replace(deployment(route(), name="strict"), rules=RequestRules(tls=asks))
@@ -195,5 +178,3 @@ def test_prometheus_gets_every_replica_with_what_it_belongs_to() -> None:
         },
     }
     assert (second["targets"], second["labels"]["traffic"]) == (["[::1]:90"], "preview")
-    (secure,) = prometheus_targets(table(replace(deployment(route(1)), replica_tls=ReplicaTls("web", None))))
-    assert secure["labels"]["__scheme__"] == "https"

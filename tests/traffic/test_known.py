@@ -52,6 +52,10 @@ class StreamMachine(RuleBasedStateMachine):
         else:
             self.world.gone |= members
 
+    @rule(name=st.sampled_from(NAMES))
+    def cluster_is_left_or_asked_again(self, name: str) -> None:
+        self.world.left ^= {name}
+
     @rule()
     def publish(self) -> None:
         self.server.publish()

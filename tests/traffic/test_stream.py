@@ -53,6 +53,39 @@ def test_a_cluster_that_changes_gets_its_endpoints_once_more(world: World) -> No
     assert steps(server, proxy)[:2] == [(CLUSTERS, ("web", "api"), ()), (ENDPOINTS, ("web", "api"), ())]
 
 
+@pytest.mark.parametrize("setting", [0, 1])
+def test_who_leaves_a_cluster_is_told_of_when_no_route_leads_there_any_more(world: World, setting: int) -> None:
+    server, proxy = settled(world)
+    world.left, world.setting = {"web"}, setting
+    server.publish()
+    before, after = steps_around_routes(server, proxy)
+    assert "web" not in before
+    assert "web" in after
+    assert server.stream.known == server.marks[-1]
+    world.left = set()
+    server.publish()
+    before, after = steps_around_routes(server, proxy)
+    assert ("web" in before, "web" in after) == (True, False)
+
+
+def test_a_proxy_that_refuses_the_routes_is_told_who_leaves_all_the_same(world: World) -> None:
+    server, proxy = settled(world)
+    world.left = {"web"}
+    server.publish()
+    assert server.tell(proxy)
+    proxy.take(refuses=True)
+    server.hear(proxy)
+    assert steps(server, proxy) == [(ENDPOINTS, ("web",), ())]
+
+
+def steps_around_routes(server: Server, proxy: Proxy) -> tuple[set[str], set[str]]:
+    """The names of what is told before the routes, and after them."""
+    told = steps(server, proxy)
+    at = [kind for kind, _, _ in told].index(ROUTES)
+    before, after = ({name for _, changed, _ in some for name in changed} for some in (told[:at], told[at + 1 :]))
+    return before, after
+
+
 def test_who_asks_anew_is_told_anew(world: World) -> None:
     server, proxy = settled(world)
     server.stream.hear(DiscoveryRequest(ENDPOINTS, subscribe=("web",)), 0)

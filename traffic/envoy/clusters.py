@@ -7,8 +7,8 @@ from typing import Any
 from domain.model.states import RouteStatus
 from domain.traffic.chosen import Sticky
 from domain.traffic.heads import MOST_HEADER_KIB, MOST_HEADER_LINES
-from domain.traffic.published import Protocol
 from domain.traffic.tls import ReplicaTls
+from domain.traffic.wire import Protocol
 from traffic.envoy import held
 from traffic.envoy.names import (
     MIRROR_STATISTICS,
@@ -16,8 +16,12 @@ from traffic.envoy.names import (
     baseline_cluster,
     canary_cluster,
     mirror_cluster,
+    on_wire,
     preview_cluster,
+    side_of,
+    wire_of,
 )
+from traffic.envoy.wires import side, wires_of
 from traffic.resources import Resource, listing, resource
 from traffic.table import Service, Upstream
 
@@ -42,33 +46,47 @@ _HEALTH = {
 
 def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
     """The clusters of a deployment with their endpoints; those but the first only while there are such."""
-    preview = {preview_cluster(service.name): service.preview} if service.preview else {}
-    canary = {canary_cluster(service.name): service.canary} if service.canary is not None else {}
-    baseline = {baseline_cluster(service.name): service.baseline} if service.baseline is not None else {}
-    mirror = {mirror_cluster(service.name): service.canary or ()} if service.mirrored else {}
-    sides = {service.name: service.live, **canary, **baseline}
-    return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview | mirror
+    canary = [canary_cluster(service.name)] if service.canary is not None else []
+    baseline = [baseline_cluster(service.name)] if service.baseline is not None else []
+    made = {}
+    for name in (service.name, *canary, *baseline):
+        upstreams = side(service, name)
+        for wire in {*wires_of(service, upstreams), *(upstream.wire for upstream in service.draining)}:
+            made[on_wire(name, wire)] = _on(wire, (*upstreams, *service.draining))
+    preview = [preview_cluster(service.name)] if service.preview else []
+    mirror = [mirror_cluster(service.name)] if service.mirrored else []
+    for name in (*preview, *mirror):
+        upstreams = side(service, name)
+        made |= {on_wire(name, wire): _on(wire, upstreams) for wire in wires_of(service, upstreams)}
+    return made
+
+
+def is_left(name: str, service: Service) -> bool:
+    """Whether none but replicas that leave are in this cluster, so that no route leads to it."""
+    return wire_of(name) not in wires_of(service, side(service, side_of(name)))
+
+
+def _on(wire: str, upstreams: Iterable[Upstream]) -> tuple[Upstream, ...]:
+    return tuple(upstream for upstream in upstreams if upstream.wire == wire)
 
 
 def cluster_of(name: str, service: Service) -> dict[str, Any]:
     """That of a mirror counts under a name of its own, so that to read it takes no look at all clusters."""
-    made = cluster(name, service.rules.protocol)
-    if service.replica_tls is not None:
+    wire, its_side = service.wires[wire_of(name)], side_of(name)
+    made = cluster(name, wire.protocol)
+    if wire.tls is not None:
         # who waits while nothing serves waits in the proxy itself, without TLS
-        socket = {
-            "name": "envoy.transport_sockets.tls",
-            "typed_config": _tls(service.replica_tls, service.rules.protocol),
-        }
+        socket = {"name": "envoy.transport_sockets.tls", "typed_config": _tls(wire.tls, wire.protocol)}
         made["transport_socket_matches"] = [{"name": "tls", "match": _SPEAKS_TLS, "transport_socket": socket}]
-    if name == service.name and service.rules.hold_seconds is not None:
+    if its_side == service.name and service.rules.hold_seconds is not None:
         made["circuit_breakers"]["thresholds"].append({**_UNLIMITED, **held.threshold(service.rules)})
     sides = {canary_cluster(service.name), baseline_cluster(service.name)}
-    if name in sides:
+    if its_side in sides:
         del made["outlier_detection"]  # the one replica on trial would be away for what old ones halve
-    if service.rules.sticky and name in {service.name, *sides}:
+    if service.rules.sticky and its_side in {service.name, *sides}:
         made |= {"lb_policy": "RING_HASH", "ring_hash_lb_config": {"minimum_ring_size": _RING_SIZE}}
         made["common_lb_config"]["consistent_hashing_lb_config"] = _bounded(service.rules.sticky)
-    if name != mirror_cluster(service.name):
+    if its_side != mirror_cluster(service.name):
         return made
     return {**made, "alt_stat_name": f"{MIRROR_STATISTICS}.{service.name}"}
 
@@ -159,9 +177,14 @@ _UPSTREAM = {
 
 
 def stand_ins_of(name: str, service: Service) -> tuple[Upstream, ...]:
-    """Return who answers for a canary, or its baseline, what none of its replicas can: the others."""
+    """Return who answers for a canary, or its baseline, what none of its replicas can: the others.
+
+    One who is spoken to in another way cannot stand in.
+    """
     sides = {canary_cluster(service.name): service.canary, baseline_cluster(service.name): service.baseline}
-    return service.live if sides.get(name, service.live) not in ((), service.live, None) else ()
+    if sides.get(side_of(name), service.live) in ((), service.live, None) or is_left(name, service):
+        return ()
+    return _on(wire_of(name), service.live)
 
 
 def assignment_of(name: str, endpoints: tuple[Upstream, ...], service: Service) -> Resource:
@@ -169,10 +192,11 @@ def assignment_of(name: str, endpoints: tuple[Upstream, ...], service: Service) 
 
     Those others stand in for a canary; or, where callers stay, they wait for a seat.
     """
-    waiting = _without_seats(endpoints) if service.rules.sticky and name == service.name else frozenset()
-    tls = service.replica_tls is not None
+    is_live = side_of(name) == service.name
+    waiting = _without_seats(endpoints) if service.rules.sticky and is_live else frozenset()
+    tls = service.wires[wire_of(name)].tls is not None
     first = [_endpoint(upstream, tls=tls) for upstream in endpoints if upstream not in waiting]
-    if name == service.name and service.is_held:
+    if is_live and service.is_held and wire_of(name) == service.wire:
         first.append(resource(held.place()))
     others = [_endpoint(upstream, tls=tls) for upstream in endpoints if upstream in waiting]
     if stand_ins := stand_ins_of(name, service):

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters
 from domain.traffic.callers import NOBODY, Answering, CallersCounted, Requests
-from traffic.envoy.names import MIRROR_STATISTICS, STOOD_IN, baseline_cluster, preview_cluster
+from traffic.envoy.names import MIRROR_STATISTICS, STOOD_IN, baseline_cluster, preview_cluster, side_of
 
 _STATS = "/stats?usedonly&format=json&histogram_buckets=cumulative&filter="
 COUNTERS_PAGE = (
@@ -27,10 +27,12 @@ LONGEST_MS = 86_400_000
 def callers_page(timed: Iterable[str]) -> str:
     """The page that tells what the callers of all deployments got, and how long those of the named ones waited."""
     names = "|".join(re.escape(name) for name in sorted(timed))
-    waits = quote(rf"|rollway\.first_byte\.cluster\.({names})(/(canary|baseline))?\.revision\.") if names else ""
+    waits = quote(rf"|rollway\.first_byte\.cluster\.({names}){_ASKED}\.revision\.") if names else ""
     return f"{_STATS}^(rollway%5C.(done|failed|refused|redirected)%5C.|server%5C.uptime${waits})"
 
 
+_ASKED = "(/(canary|baseline))?(/(http2|tls)[0-9a-z-]*)?"
+"""What may stand behind a deployment's name in that of a cluster that callers are sent to."""
 _NAME = re.compile(
     r"rollway\.(begun|done|failed|refused|redirected|cut|again|again_failed|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}!?|)"
 )
@@ -94,7 +96,8 @@ class Counted:
 
     def of_baseline(self, deployment: str, revision: UUID) -> Answers:
         """The counters of the replicas of this revision that a canary is compared with: a part of the revision's."""
-        return self.of.get(baseline_cluster(deployment), {}).get(revision, Answers())
+        its = [of for name, of in self.of.items() if side_of(name) == baseline_cluster(deployment)]
+        return sum((of.get(revision, Answers()) for of in its), Answers())
 
     def requests(self, deployment: str) -> int:
         """To a deployment, whichever revision answered or none, without those of who asked for a preview."""
@@ -176,4 +179,4 @@ def _buckets(cumulative: Iterable[_Bucket]) -> tuple[int, ...]:
 
 def _is_of(cluster: str, deployment: str) -> bool:
     """No deployment's name has a slash, so what stands behind one is a further cluster of a deployment."""
-    return cluster.partition("/")[0] == deployment and cluster != preview_cluster(deployment)
+    return cluster.partition("/")[0] == deployment and side_of(cluster) != preview_cluster(deployment)

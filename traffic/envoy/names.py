@@ -16,6 +16,8 @@ _AS_IN_A_FILE = "type.googleapis.com/xds.type.v3.TypedStruct"
 COOKIE_SECONDS = 7 * 86_400
 """How long a caller keeps the cookie of a canary."""
 
+_SIDES = _PREVIEW, _CANARY, _BASELINE, _MIRROR = "preview", "canary", "baseline", "mirror"
+
 PAGES = "envoy.filters.http.lua"
 """Where a route's metadata has the pages of its deployment: where the script of the bootstrap finds them too."""
 
@@ -32,22 +34,43 @@ def cookie_of(rollout: UUID) -> str:
 
 def preview_cluster(name: str) -> str:
     """The name of the cluster of the replicas that are not in traffic yet. No deployment's name has a slash."""
-    return f"{name}/preview"
+    return f"{name}/{_PREVIEW}"
 
 
 def canary_cluster(name: str) -> str:
     """The name of the cluster of the replicas that get a canary's share."""
-    return f"{name}/canary"
+    return f"{name}/{_CANARY}"
 
 
 def baseline_cluster(name: str) -> str:
     """The name of the cluster of the replicas that a canary is compared with."""
-    return f"{name}/baseline"
+    return f"{name}/{_BASELINE}"
 
 
 def mirror_cluster(name: str) -> str:
     """The name of the cluster of the replicas that get copies of requests."""
-    return f"{name}/mirror"
+    return f"{name}/{_MIRROR}"
+
+
+def on_wire(side: str, wire: str) -> str:
+    """The name of the cluster of those replicas of a side that are spoken to in this way: web, or web/canary/http2."""
+    return f"{side}/{wire}" if wire else side
+
+
+def side_of(cluster: str) -> str:
+    """The side that a cluster belongs to, by its own name where all are spoken to in the usual way: web/canary."""
+    return _split(cluster)[0]
+
+
+def wire_of(cluster: str) -> str:
+    """How the replicas of a cluster are spoken to."""
+    return _split(cluster)[1]
+
+
+def _split(cluster: str) -> tuple[str, str]:
+    name, _, rest = cluster.partition("/")
+    side, _, wire = rest.partition("/")
+    return (f"{name}/{side}", wire) if side in _SIDES else (name, rest)
 
 
 def as_in_a_file(kind: str, value: Mapping[str, Any]) -> dict[str, Any]:

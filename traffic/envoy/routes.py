@@ -22,6 +22,7 @@ from traffic.envoy.listeners import secured_hosts
 from traffic.envoy.names import PREVIEW_HEADER, ROUTE_CONFIGURATION, preview_cluster
 from traffic.envoy.retries import routed
 from traffic.envoy.shared import to_replicas
+from traffic.envoy.wires import led_to, shares_of
 from traffic.resources import Resource, listing, resource
 from traffic.table import Service, TlsDoor, TrafficTable
 from traffic.ways import Prefix
@@ -158,7 +159,8 @@ def _within_size(service: Service, match: dict[str, Any], rewrite: dict[str, Any
 def _preview(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """To the coming revision, or a refusal: a request that asks for a preview is never answered by what is live."""
     if service.preview:
-        yield from routed({"cluster": preview_cluster(service.name)}, service, match, rewrite)
+        where = led_to(shares_of(service, preview_cluster(service.name)))
+        yield from routed(where, service, match, rewrite)
     else:
         yield answer(match, 503, f"Rollway: {service.name} has no revision to preview at the moment.\n")
 

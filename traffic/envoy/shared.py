@@ -10,6 +10,7 @@ from domain.words.numbers import WHOLE
 from traffic.envoy.listeners import is_secured
 from traffic.envoy.names import COOKIE_SECONDS, baseline_cluster, canary_cluster, cookie_of, mirror_cluster
 from traffic.envoy.retries import routed
+from traffic.envoy.wires import led_to, shares_of
 from traffic.table import Service
 
 _REQUEST_ID = "x-request-id"
@@ -28,25 +29,29 @@ _ONLY_READS = [
 
 def to_replicas(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The routes of what matches to all that serve, each of which gets its share."""
-    where = _where(service)
+    where = leading_to(service)
     if service.mirrored and not service.is_held:
         return _mirrored(where, service, match, rewrite)
-    chosen = service.chosen if "weighted_clusters" in where else None
+    chosen = service.chosen if _is_shared(service) else None
     first = _to_canary(chosen, service, match, rewrite) if chosen else ()
     return chain(first, _staying(where, service, match, rewrite))
 
 
-def _where(service: Service) -> dict[str, Any]:
-    if not service.weight or service.mirrored or service.is_held:
-        return {"cluster": service.name}
-    beside = service.baseline_weight
-    shares = [(service.name, WHOLE - service.weight - beside), (canary_cluster(service.name), service.weight)]
+def leading_to(service: Service) -> dict[str, Any]:
+    """Where its routes lead: to the clusters of all sides that have a share."""
+    if not _is_shared(service):
+        return led_to(shares_of(service, service.name), by_hash=service.rules.sticky is not None)
+    canary, beside = service.weight, service.baseline_weight
+    shares = shares_of(service, service.name, WHOLE - canary - beside)
     if beside:
-        shares.insert(1, (baseline_cluster(service.name), beside))
-    weighted: dict[str, Any] = {"clusters": [{"name": name, "weight": weight} for name, weight in shares]}
-    if service.sticky or service.rules.sticky:
-        weighted["use_hash_policy"] = True
-    return {"weighted_clusters": weighted}
+        shares += shares_of(service, baseline_cluster(service.name), beside)
+    shares += shares_of(service, canary_cluster(service.name), canary)
+    return led_to(shares, by_hash=bool(service.sticky or service.rules.sticky))
+
+
+def _is_shared(service: Service) -> bool:
+    """Whether a canary has a share of the requests."""
+    return bool(service.weight) and not service.mirrored and not service.is_held
 
 
 def _to_canary(
@@ -61,7 +66,8 @@ def _to_canary(
         pair = f"(.*;)?\\s*{re.escape(chosen.cookie or '')}={value}\\s*(;.*)?"
         said = {"name": "cookie", "string_match": {"safe_regex": {"regex": pair}}}
     its = {**match, "headers": [*match.get("headers", []), said]}
-    return _staying({"cluster": canary_cluster(service.name)}, service, its, rewrite)
+    where = led_to(shares_of(service, canary_cluster(service.name)))
+    return _staying(where, service, its, rewrite)
 
 
 def _mirrored(
@@ -69,7 +75,7 @@ def _mirrored(
 ) -> Iterator[dict[str, Any]]:
     """Copies of what only reads and ends: no websocket and no event stream, whose copies would stay open unheard."""
     copies = {
-        "cluster": mirror_cluster(service.name),
+        "cluster": shares_of(service, mirror_cluster(service.name))[0][0],
         "runtime_fraction": {"default_value": {"numerator": service.mirrored, "denominator": "TEN_THOUSAND"}},
         "disable_shadow_host_suffix_append": True,
     }
@@ -95,7 +101,7 @@ def _staying(
         return routed({**where, "hash_policy": [_by_header(always.header)]}, service, match, rewrite)
     if always and always.cookie:
         return _by_cookie(always.cookie, where, service, match, rewrite)
-    if service.sticky and "weighted_clusters" in where:
+    if service.sticky and _is_shared(service) and "weighted_clusters" in where:
         return _by_cookie(cookie_of(service.sticky), where, service, match, rewrite)
     return routed(where, service, match, rewrite)
 

@@ -3,10 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from traffic.envoy.clusters import assignment_of, cluster_of, clusters_of
+from traffic.envoy.clusters import assignment_of, cluster_of, clusters_of, is_left
 from traffic.envoy.listeners import listeners_of, secrets_of
-from traffic.envoy.names import ROUTE_CONFIGURATION
+from traffic.envoy.names import ROUTE_CONFIGURATION, canary_cluster, preview_cluster
 from traffic.envoy.routes import route_configuration
+from traffic.envoy.shared import leading_to
+from traffic.envoy.wires import shares_of
 from traffic.resources import NO_RESOURCES, Named, Resource, ResourceKind, Resources, resource, together
 from traffic.table import Service, TrafficTable
 
@@ -23,7 +25,10 @@ def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] 
         return kept
     left = [*(was[name] for name in gone), *(was[service.name] for service in changed if service.name in was)]
     made = {name: (service, upstreams) for service in changed for name, upstreams in clusters_of(service).items()}
-    clusters = {name: resource(cluster_of(name, service)) for name, (service, _) in made.items()}
+    clusters = {
+        name: replace(resource(cluster_of(name, service)), is_left=is_left(name, service))
+        for name, (service, _) in made.items()
+    }
     endpoints = {name: assignment_of(name, upstreams, service) for name, (service, upstreams) in made.items()}
     without = {name for service in left for name in clusters_of(service)}
     return together(
@@ -83,7 +88,9 @@ def _door(service: Service | None) -> tuple[object, ...]:
     return (service.secured, service.hosts, service.preview_hosts, service.rules.tls) if service else ()
 
 
-def _way(service: Service) -> tuple[Service, bool, bool]:
-    """Return what the route configuration says of it: how it is reached, whether it has a preview, and is held."""
+def _way(service: Service) -> tuple[object, ...]:
+    """Return what the route configuration says of it: how it is reached, by which clusters, and whether it is held."""
     bare = replace(service, live=(), preview=(), canary=None, draining=(), baseline=None)
-    return bare, bool(service.preview), service.is_held
+    sides = preview_cluster(service.name), canary_cluster(service.name)
+    clusters = leading_to(service), [shares_of(service, name) for name in sides]
+    return bare, bool(service.preview), service.is_held, clusters

@@ -46,9 +46,10 @@ class Response(Generic[Table]):
 class Stream(Generic[Table]):
     """A stream. Of each kind one response is under way at a time, so a slow proxy is told less often.
 
-    Clusters and their endpoints come before routes to them, and clusters go after the routes to them have gone:
+    Clusters and their endpoints come before routes to them, and clusters go after the routes to them have gone. Only
+    then does a proxy hear who leaves a cluster to which no route leads any more:
 
-        clusters ─► endpoints ─► routes ─► removed clusters
+        clusters ─► endpoints ─► routes ─► clusters that are left ─► removed clusters
 
     A refused response is sent again in halves, until what is refused stands alone; that is tried again after a pause
     that grows, and holds up nothing else. The proxy knows a table when it holds of each kind what that table has, or
@@ -154,6 +155,8 @@ class Stream(Generic[Table]):
         if kind is _CLUSTERS:
             kept = {name for name, version in due.items() if version == GONE and self._is_routed(name, newest)}
             due = {name: version for name, version in due.items() if name not in kept}
+        if kind in (_CLUSTERS, _ENDPOINTS):
+            due = {name: version for name, version in due.items() if not self._is_still_asked(name, newest)}
         return dict(list(due.items())[: part.most])
 
     def _is_there(self, cluster: str, newest: Table) -> bool:
@@ -162,6 +165,20 @@ class Stream(Generic[Table]):
         if cluster in made.refused or cluster not in newest.resources.by_kind[_CLUSTERS]:
             return True
         return cluster in made.held and (cluster in endpoints.held or cluster in endpoints.refused)
+
+    def _is_still_asked(self, cluster: str, newest: Table) -> bool:
+        """Whether the proxy may have a route to a cluster that the newest table leaves to who ends: none would answer.
+
+        A proxy that refuses the routes is not waited for.
+        """
+        made, routes = newest.resources.by_kind[_CLUSTERS].get(cluster), self._parts[_ROUTES]
+        if made is None or not made.is_left or cluster not in self._parts[_ENDPOINTS].held:
+            return False
+        version = newest.resources.by_kind[_ROUTES][ROUTE_CONFIGURATION].version
+        if ROUTE_CONFIGURATION in routes.refused or routes.held.get(ROUTE_CONFIGURATION) == version:
+            return False
+        before = None if self._routed is None else self._routed.get(cluster)
+        return before is None or not before.is_left
 
     def _is_routed(self, cluster: str, newest: Table) -> bool:
         """Whether the proxy may have a route to this cluster, or gets one, though the newest table has it no more."""

@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from api.people.asking.asked import Asked, RevisionParameters
 from api.people.reads.deployments import Document, named, revision_found
 from api.people.reads.table import Shape
-from db.locking.upstream import tls_of_replicas
+from db.locking.upstream import tls_of_revisions
 from db.views.fleet.entrances import reached_at
 from db.views.timeline import revision_named
 from domain.replicas.placement import EXTERNAL
@@ -53,13 +53,15 @@ def probe(connection: Connection, asked: Asked[RevisionParameters]) -> Answered:
     if only is not None:
         revision_found(revision_named(connection, view.id, only), view.name, only)
     routes = [route for route in view.routes if only in (None, route.revision) and route.host not in (None, EXTERNAL)]
-    host, tls = _callers_host(connection, view.id), tls_of_replicas(connection, view.id)
-    names = {route.revision for route in routes}
+    host, names = _callers_host(connection, view.id), {route.revision for route in routes}
+    tls = tls_of_revisions(connection, view.id, list(names))
     runs = {name: _runs(connection, view.id, name) for name in names}
     hosts: dict[str, list[tuple[RouteView, ExaminedReplica]]] = {}
     for route in sorted(routes, key=lambda route: route.id, reverse=True)[:MOST_REPLICAS]:
         runtime, check = runs[route.revision]
-        replica = ExaminedReplica(route=route.id, runtime=runtime, check=check, callers_host=host, tls=tls)
+        replica = ExaminedReplica(
+            route=route.id, runtime=runtime, check=check, callers_host=host, tls=tls[route.revision]
+        )
         hosts.setdefault(str(route.host), []).append((route, replica))
     return {"hosts": hosts}
 

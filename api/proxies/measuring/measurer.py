@@ -1,6 +1,7 @@
 """The measurer: asks each live proxy what it counts while a rollout or a drain is under way."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +20,7 @@ from db.proxies.drains import note_drain_looks, routes_to_look_at
 from db.proxies.measured import DueRollout, LiveProxy, due_rollouts, live_proxies, note_told, record_look
 from domain.model.answers import Counters
 from traffic.envoy.counted import COUNTERS_PAGE, Counted, counted
-from traffic.envoy.names import baseline_cluster, canary_cluster
+from traffic.envoy.names import baseline_cluster, canary_cluster, side_of
 from traffic.envoy.under_way import ALONE_PAGE, by_cluster, clusters_page, is_alone, under_way
 
 EVERY_SECONDS = 0.9
@@ -137,8 +138,11 @@ def _due(connection: Connection) -> _Work:
 def _counters_of(rollout: DueRollout, page: Counted, busy: Mapping[str, int]) -> Counters:
     """The counters of both revisions, and of a fresh baseline, under its own id."""
     name, old, new = rollout.deployment, rollout.from_revision_id, rollout.to_revision_id
-    fresh = busy.get(baseline_cluster(name), 0)
-    under_way = {new: busy.get(canary_cluster(name), 0), old: busy.get(name, 0) + fresh, rollout.id: fresh}
+    by_side = Counter[str]()
+    for cluster, answers in busy.items():
+        by_side[side_of(cluster)] += answers
+    fresh = by_side[baseline_cluster(name)]
+    under_way = {new: by_side[canary_cluster(name)], old: by_side[name] + fresh, rollout.id: fresh}
     found = replace(page.counters(name, (old, new)), under_way=under_way)
     if not rollout.has_baseline:
         return found

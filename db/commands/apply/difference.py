@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from db.commands.wires import own_wire
 from db.cycle.rules import rules_of_one
 from db.views.deployment_view import DeploymentView
 from db.views.deployments import existing_deployments
@@ -151,7 +152,7 @@ def stored_of(connection: Connection, document: Document) -> Stored:
 def stored_revision(connection: Connection, deployment_id: UUID, name: str) -> StoredRevision | None:
     """The revision of that name, with its values: to be compared, and shown to nobody."""
     found = revision_named(connection, deployment_id, name)
-    return StoredRevision(found.id, found.name, found.spec) if found else None
+    return StoredRevision(found.id, found.name, found.spec, own_wire(connection, found.id)) if found else None
 
 
 def _stored_of(connection: Connection, view: DeploymentView) -> StoredDeployment:

@@ -153,8 +153,10 @@ def _bring_traffic(document: Document, stored: Stored, apply: Apply) -> Iterator
     """Yield settings that come with the rollout that the document begins, or goes on with."""
     known = stored.deployment
     if known is not None and (rollout := _rollout(document, stored, apply)):
-        reached = (rollout is Activation.RESUMED and known.release) or known.reached
-        yield from _traffic(document, stored, apply, reached)
+        entrances, rules = (rollout is Activation.RESUMED and known.release) or known.reached
+        if stored.revision is not None and stored.revision.wire is not None:
+            rules = rules.with_wire(stored.revision.wire)
+        yield from _traffic(document, stored, apply, (entrances, rules))
 
 
 def _traffic(document: Document, stored: Stored, apply: Apply, reached: Reached | None) -> Iterator[Part]:

@@ -10,15 +10,17 @@ from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.traffic.published import Entrance
 from domain.traffic.release import Reached
+from domain.traffic.wire import Wire
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRevision:
-    """A revision as it is stored: `spec` holds its values."""
+    """A revision as it is stored: `spec` holds its values. `wire`: how its replicas are spoken to; None: as all are."""
 
     id: UUID
     name: str
     spec: dict[str, Any]
+    wire: Wire | None = None
 
 
 @dataclass(frozen=True, slots=True)

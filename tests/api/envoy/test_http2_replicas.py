@@ -24,7 +24,7 @@ def test_a_replica_that_speaks_http2_alone_is_reached_and_what_grpc_calls_a_fail
         write(envoy_edge.routes.engine, "UPDATE deployments SET protocol = 'http2' WHERE id = %s", web.id)
         envoy_edge.routes.tell()
         eventually(lambda: envoy_edge.ask(f"/{web.name}/").status_code == 200, what="it is asked in HTTP/2")
-        before = failed(envoy_edge, web.name)
+        before = failed(envoy_edge, f"{web.name}/http2")
         answers = [envoy_edge.ask(f"/{web.name}/", "POST", **{"content-type": "application/grpc"}) for _ in range(3)]
         assert {(answer.status_code, answer.headers["x-spoken"]) for answer in answers} == {(200, "HTTP/2")}
-        eventually(lambda: failed(envoy_edge, web.name) == before + 3, what="they are counted as failed")
+        eventually(lambda: failed(envoy_edge, f"{web.name}/http2") == before + 3, what="they are counted as failed")

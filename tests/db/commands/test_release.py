@@ -1,5 +1,6 @@
 """A file is one release: its size and settings come with its revision, and leave with it."""
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -7,37 +8,20 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
-from db.cycle.routes import StrategyApplyResult
-from db.proxies.table import read_traffic
-from db.replicas.routes import record_stopped
+from db.replicas.routes import running_routes
 from db.views.fleet.entrances import reached_at
-from domain.traffic.entrances import EntranceTakenError
-from domain.traffic.published import DeploymentInTraffic
+from domain.traffic.entrances import EntranceTakenError, TrafficSettings
+from domain.traffic.wire import Wire, replica_wire
 from domain.words.errors import WrongStateError
-from tests.support.pictures.policies import BLUE_GREEN, CANARY
-from tests.support.rows.deployments import ROLLING, Made, ask, make_deployment, mark, read, snapshot, start_all, write
-from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
+from tests.support.pictures.policies import BLUE_GREEN
+from tests.support.rows.deployments import Made, ask, make_deployment, read, snapshot, write
+from tests.support.rows.releases import STRATEGIES, apply, file, go_on, look, settle, snapshot_size, stage_of, table
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
-RECREATE = {"strategy": "recreate", "spec": {}}
 OF_V1 = {"hosts": ["web.example.com"], "path_prefix": "/web/", "request_timeout_seconds": 30}
 OF_V2 = {"hosts": ["new.example.com"], "path_prefix": "/web/", "strip_prefix": False, "request_timeout_seconds": 5}
 ONE, BOTH, TWO = ["web.example.com"], ["new.example.com", "web.example.com"], ["new.example.com"]
 SWAPS_AT_ONCE = ("blue_green", "met")
-STRATEGIES = {"rolling_update": ROLLING, "recreate": RECREATE, "blue_green": BLUE_GREEN, "canary": CANARY}
-
-
-def file(revision: str, **more: object) -> dict[str, Any]:
-    return {"deployment": "web", "revision": {"name": revision, "command": "sleep 60"}, **more}
-
-
-def apply(engine: Engine, document: dict[str, Any], **how: object) -> list[str]:
-    (applied,) = ask(engine, "apply", documents=[document], **how).result["documents"]
-    return list(applied["done"])
-
-
-def table(engine: Engine) -> DeploymentInTraffic:
-    with transaction(engine) as connection:
-        return next(each for each in read_traffic(connection).deployments if each.name == "web")
 
 
 def hosts(engine: Engine) -> list[str]:
@@ -49,40 +33,10 @@ def reached(engine: Engine) -> tuple[object, ...]:
     return web.entrances, web.rules, snapshot_size(engine)
 
 
-def snapshot_size(engine: Engine) -> int:
-    (row,) = read(engine, "SELECT desired_replicas FROM deployments WHERE name = 'web'")
-    return int(row["desired_replicas"])
-
-
 def make(engine: Engine, strategy: str) -> Made:
     made = make_deployment(engine, "■■■", policy=STRATEGIES[strategy])
     ask(engine, "set_traffic", deployment="web", **OF_V1)
     return made
-
-
-def go_on(engine: Engine, made: Made, until: str) -> None:
-    """Cycles, starts and promotions, until the rollout has come this far."""
-    for _ in range(100):
-        if stage_of(engine, made) == until:
-            return
-        look(engine, made)
-    raise AssertionError(stage_of(engine, made))
-
-
-def look(engine: Engine, made: Made) -> None:
-    """One look; where that changes nothing, the world and people do what it waits for."""
-    known = "UPDATE rollouts SET weight_known_at = clock_timestamp() - interval '1 hour' WHERE weight IS NOT NULL"
-    write(engine, known)
-    mark(engine, made.id)
-    status = snapshot(engine, made.id).status
-    if coordinator_without_redis(engine).process_chunk(handler_for(status)).applied != StrategyApplyResult():
-        return
-    start_all(engine)
-    stopping = read(engine, "SELECT id FROM routes WHERE status = 'terminating' AND stopped_at IS NULL")
-    with transaction(engine) as connection:
-        record_stopped(connection, [row["id"] for row in stopping])
-    if read(engine, "SELECT FROM deployments WHERE waits_for = 'promote'"):
-        ask(engine, "promote", deployment="web")
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -92,30 +46,40 @@ def test_any_file_after_any_other_and_then_the_way_back_leaves_everything_as_it_
     apply(engine, {"deployment": "web", **random_settings(chance)})
     settle(engine, made)
     before = reached(engine)
-    apply(engine, file("v3", **random_settings(chance)))
+    new = random_settings(chance)
+    wires = {"v1": table(engine).rules.wire, "v3": wire_of(new) or table(engine).rules.wire}
+    apply(engine, file("v3", **new))
     for _ in range(chance.randrange(12)):
         look(engine, made)
+        assert_spoken_to_as(engine, wires)
     way_back = chance.choice(["abort", "by itself", "undo"])
     if way_back == "abort" and stage_of(engine, made) != "ended":
         ask(engine, "abort", deployment="web")
     if way_back == "by itself":
         write(engine, "UPDATE rollouts SET deadline = clock_timestamp() WHERE outcome IS NULL")
     go_on(engine, made, "ended")
+    assert_spoken_to_as(engine, wires)
     if read(engine, "SELECT FROM rollouts WHERE outcome = 'completed'"):
         ask(engine, "undo", deployment="web")
         go_on(engine, made, "ended")
+    assert_spoken_to_as(engine, wires)
     assert reached(engine) == before
     assert read(engine, "SELECT FROM entrances WHERE reserved") == []
 
 
-def settle(engine: Engine, made: Made) -> None:
-    """As many replicas as are wanted."""
-    for _ in range(20):
-        look(engine, made)
-        serving = [route for route in snapshot(engine, made.id).active_routes if route.is_serving]
-        if len(serving) == len(snapshot(engine, made.id).active_routes) == snapshot_size(engine):
-            return
-    raise AssertionError(len(serving))
+def assert_spoken_to_as(engine: Engine, wires: Mapping[str, Wire]) -> None:
+    """Each replica is asked by proxies, and by probes, as its own revision wants it."""
+    web = table(engine)
+    for route in web.routes:
+        wire = wires[route.revision]
+        assert (route.wire, web.wires[route.wire]) == (wire.name, replica_wire("web", wire, None))
+    with transaction(engine) as connection:
+        probed = {route.revision: route.tls for route in running_routes(connection, "h1")}
+    assert probed == {name: replica_wire("web", wires[name], None).tls for name in probed}
+
+
+def wire_of(settings: Mapping[str, Any]) -> Wire | None:
+    return TrafficSettings(**settings["traffic"]).rules.wire if "traffic" in settings else None
 
 
 def random_settings(chance: Random) -> dict[str, Any]:
@@ -126,18 +90,11 @@ def random_settings(chance: Random) -> dict[str, Any]:
         "sticky": chance.choice([None, {"cookie": "mine"}, {"header": "x-user"}]),
         "max_body_bytes": chance.choice([None, 1000]),
         "hold_seconds": chance.choice([None, 20]),
+        "protocol": chance.choice(["http1", "http2"]),
+        "upstream_tls": chance.choice([None, True, {"ca": "file:/ca.pem"}, {"ca": "file:/other.pem"}]),
     }
     settings = {"replicas": chance.randrange(1, 5), "traffic": traffic}
     return {name: value for name, value in settings.items() if chance.random() < 0.8}
-
-
-def stage_of(engine: Engine, made: Made) -> str:
-    deployment = snapshot(engine, made.id)
-    if deployment.rollout is None:
-        return "ended"
-    canary, new = deployment.rollout.canary, deployment.deploying_revision_id
-    is_met = any(route.is_serving and route.revision_id == new for route in deployment.routes)
-    return "met" if is_met and (canary is None or canary.weight != 0) else "begun"
 
 
 def test_a_size_comes_with_the_revision_and_leaves_with_it(engine: Engine) -> None:

@@ -7,13 +7,8 @@ from pydantic import ValidationError
 
 from domain.traffic.entrances import TrafficSettings, default_entrances, in_order
 from domain.traffic.nested import around, named_after
-from domain.traffic.published import (
-    Entrance,
-    EntranceKind,
-    Protocol,
-    RequestRules,
-    known_protocol,
-)
+from domain.traffic.published import Entrance, EntranceKind, RequestRules
+from domain.traffic.wire import Protocol, known_protocol
 from domain.traffic.worded import entrances_in_words
 
 LABEL = "a" * 63

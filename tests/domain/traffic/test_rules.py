@@ -7,8 +7,9 @@ from pydantic import ValidationError
 
 from domain.traffic.chosen import Sticky
 from domain.traffic.entrances import TrafficSettings
-from domain.traffic.published import Protocol, RequestRules, known_rules, stored_together
+from domain.traffic.published import RequestRules, known_rules, stored_together
 from domain.traffic.tls import TlsSettings
+from domain.traffic.wire import Protocol
 from domain.traffic.worded import rules_in_words
 
 

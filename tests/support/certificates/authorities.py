@@ -16,6 +16,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from tests.support.proxies.web_replicas import Replica
+
 _LIFE = timedelta(days=90)
 
 
@@ -134,3 +136,18 @@ def _builder(
 
 def _named(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def speaks_tls(replica: Replica, certified: Certified, folder: Path) -> set[str]:
+    """Returns the names that it is asked for."""
+    names: set[str] = set()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certified.written(folder, replica.name))
+
+    def asked(_: ssl.SSLObject, name: str | None, __: ssl.SSLContext) -> None:
+        names.add(name or "")
+
+    context.sni_callback = asked
+    listening = replica.server.socket
+    replica.server.socket = context.wrap_socket(listening, server_side=True, do_handshake_on_connect=False)
+    return names

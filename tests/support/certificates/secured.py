@@ -34,7 +34,6 @@ def row(made: Made, kind: CertificateKind, name: str = "") -> TakenCertificate:
         kind,
         name,
         TlsSettings(),
-        None,
         0,
         None,
         None,

@@ -1,7 +1,7 @@
 """What a proxy is told and what it holds, played without a proxy: messages wait on their way, in both directions."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from traffic.envoy.names import ROUTE_CONFIGURATION
 from traffic.resources import Resource, ResourceKind, Resources, Watermark, resource, together
@@ -20,15 +20,21 @@ class World:
     gone: set[str] = field(default_factory=set)
     mood: int = 0
     setting: int = 0
+    left: set[str] = field(default_factory=set)
 
     def resources(self) -> Resources:
-        """The table: `mood` is a part of all endpoints, `setting` one of all clusters."""
-        routes = resource({"to": sorted(self.clusters)})
+        """The table: `mood` is a part of all endpoints, `setting` one of all clusters; no route leads to `left`."""
+        routes = resource({"to": sorted(self.clusters.keys() - self.left)})
         return together(
             {
-                CLUSTERS: {name: resource({"name": name, "setting": self.setting}) for name in self.clusters},
+                CLUSTERS: {
+                    name: replace(resource({"name": name, "setting": self.setting}), is_left=name in self.left)
+                    for name in self.clusters
+                },
                 ENDPOINTS: {
-                    name: resource({"of": name, "members": sorted(members), "mood": self.mood})
+                    name: resource(
+                        {"of": name, "members": sorted(members), "mood": self.mood, "left": name in self.left}
+                    )
                     for name, members in self.clusters.items()
                 },
                 ROUTES: {ROUTE_CONFIGURATION: routes},

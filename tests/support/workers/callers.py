@@ -19,12 +19,13 @@ class Callers:
 
     url: str
     host: str
+    method: str = "GET"
     answers: Counter[tuple[int, str]] = field(default_factory=Counter)
     over: Event = field(default_factory=Event)
 
     def ask(self) -> None:
         while not self.over.wait(PAUSE_SECONDS):
-            answer = plain_http.get(self.url, headers={"Host": self.host})
+            answer = plain_http.request(self.method, self.url, headers={"Host": self.host})
             revision = answer.json()["revision"] if answer.headers["Content-Type"] == "application/json" else ""
             self.answers[answer.status_code, revision] += 1
 
@@ -34,8 +35,8 @@ class Callers:
 
 
 @contextmanager
-def asked(envoy: str, name: str) -> Iterator[Callers]:
-    callers = Callers(f"{envoy}/", name)
+def asked(envoy: str, name: str, method: str = "GET") -> Iterator[Callers]:
+    callers = Callers(f"{envoy}/", name, method)
     eventually(lambda: plain_http.get(callers.url, headers={"Host": name}).is_success, what="a route")
     with ThreadPoolExecutor(CALLERS) as pool:
         try:

@@ -1,6 +1,5 @@
 """Replicas that speak TLS are asked so by a real Envoy, and only if it believes them."""
 
-import ssl
 from functools import partial
 from pathlib import Path
 
@@ -10,27 +9,12 @@ from db.certificates.wanted import want
 from db.connection.engine import in_transaction
 from domain.traffic.published import RequestRules, stored_together
 from domain.traffic.tls import UpstreamTls, wanted_certificates
-from tests.support.certificates.authorities import Authority, Certified
+from tests.support.certificates.authorities import Authority, speaks_tls
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.proxies.edge import Edge
-from tests.support.proxies.web_replicas import Replica, replicas
+from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import Made, write
 from tests.support.stack.waiting import eventually
-
-
-def speaks_tls(replica: Replica, certified: Certified, folder: Path) -> set[str]:
-    """Returns the names that it is asked for."""
-    names: set[str] = set()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*certified.written(folder, replica.name))
-
-    def asked(_: ssl.SSLObject, name: str | None, __: ssl.SSLContext) -> None:
-        names.add(name or "")
-
-    context.sni_callback = asked
-    listening = replica.server.socket
-    replica.server.socket = context.wrap_socket(listening, server_side=True, do_handshake_on_connect=False)
-    return names
 
 
 def expect(edge: Edge, made: Made, upstream: UpstreamTls, hold_seconds: float | None = None) -> None:

@@ -1,0 +1,62 @@
+"""How the replicas of revisions are spoken to, where those of one deployment differ.
+
+While all are spoken to alike their deployment says how, and no revision has a wire of its own.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from domain.traffic.wire import Wire, known_wire, stored_wire
+
+_KEEP = """
+    UPDATE revisions SET wire = CASE WHEN id = ANY(%(ids)s) THEN %(wire)s ELSE %(others)s END
+     WHERE deployment_id = %(deployment_id)s
+       AND CASE WHEN id = ANY(%(ids)s) THEN wire IS DISTINCT FROM %(wire)s ELSE wire IS NULL END
+"""
+
+_KEEP_OWN = "UPDATE revisions SET wire = %s WHERE id = ANY(%s) AND wire IS NOT NULL"
+
+_SPOKEN = """
+    SELECT v.id FROM revisions v JOIN deployments d ON v.id IN (d.current_revision_id, d.deploying_revision_id)
+     WHERE d.id = %s AND (v.wire IS NULL OR v.wire = %s OR v.id = d.current_revision_id)
+"""
+
+_OF_DEPLOYMENT = """
+    UPDATE deployments
+       SET protocol = %(protocol)s,
+           rules = CASE WHEN %(tls)s::jsonb IS NULL THEN rules - 'upstream_tls'
+                        ELSE rules || jsonb_build_object('upstream_tls', %(tls)s::jsonb) END
+     WHERE id = %(id)s
+"""
+
+
+def keep_wire(connection: Connection, deployment_id: UUID, revisions: Sequence[UUID], wire: Wire, before: Wire) -> None:
+    """Speak to these revisions so from now on; the others go on as the deployment was spoken to before."""
+    if wire == before:
+        connection.execute(_KEEP_OWN, (Jsonb(stored_wire(wire)), list(revisions)))
+        return
+    values = {"wire": Jsonb(stored_wire(wire)), "others": Jsonb(stored_wire(before))}
+    connection.execute(_KEEP, {"deployment_id": deployment_id, "ids": list(revisions), **values})
+
+
+def spoken_alike(connection: Connection, deployment_id: UUID, wire: Wire) -> list[UUID]:
+    """The revision that runs, and the one that is rolled out if it is spoken to in the same way."""
+    rows = connection.execute(_SPOKEN, (deployment_id, Jsonb(stored_wire(wire)))).fetchall()
+    return [revision for (revision,) in rows]
+
+
+def own_wire(connection: Connection, revision_id: UUID) -> Wire | None:
+    """Read the wire of a revision; None where it has none of its own."""
+    row = connection.execute("SELECT wire FROM revisions WHERE id = %s", (revision_id,)).fetchone()
+    return None if row is None or row[0] is None else known_wire(row[0])
+
+
+def speak_so(connection: Connection, deployment_id: UUID, wire: Wire) -> None:
+    """Let the deployment say so too: a revision with this wire runs from now on."""
+    stored = stored_wire(wire)
+    tls = stored.get("upstream_tls")
+    values = {"id": deployment_id, "protocol": stored["protocol"], "tls": None if tls is None else Jsonb(tls)}
+    connection.execute(_OF_DEPLOYMENT, values)

@@ -1,0 +1,75 @@
+"""How replicas are spoken to: each revision has its own way, so that both sides of a rollout are understood."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+from domain.traffic.tls import UPSTREAM_TLS, ReplicaTls, UpstreamTls, known_upstream, replica_tls
+
+
+class Protocol(StrEnum):
+    """The protocol of replicas, in clear text; with HTTP/2, from the first byte on."""
+
+    HTTP1 = "http1"
+    HTTP2 = "http2"
+
+
+_PROTOCOLS = {protocol.value: protocol for protocol in Protocol}
+
+
+def known_protocol(word: str) -> Protocol:
+    """The protocol of that name; one that only a newer release knows is taken for HTTP/1."""
+    return _PROTOCOLS.get(word, Protocol.HTTP1)
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """How the replicas of a revision are spoken to. `upstream_tls`: None: in clear text."""
+
+    protocol: Protocol = Protocol.HTTP1
+    upstream_tls: UpstreamTls | None = None
+
+    @property
+    def ca(self) -> str | None:
+        """Where a worker finds the authorities that certify the replicas; None: no own ones do."""
+        return self.upstream_tls.ca if self.upstream_tls else None
+
+    @property
+    def name(self) -> str:
+        """Name it among others, as http2-tls-5f1c2a09; empty for HTTP/1.1 in clear text."""
+        words = [self.protocol.value] if self.protocol is not Protocol.HTTP1 else []
+        if self.upstream_tls is not None:
+            words.append(f"tls-{sha256(json.dumps(_stored_tls(self.upstream_tls)).encode()).hexdigest()[:8]}")
+        return "-".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaWire:
+    """A way of speaking to replicas, with whom to believe."""
+
+    protocol: Protocol = Protocol.HTTP1
+    tls: ReplicaTls | None = None
+
+
+def stored_wire(wire: Wire) -> dict[str, Any]:
+    """Return it as a revision keeps it."""
+    tls = {} if wire.upstream_tls is None else {"upstream_tls": _stored_tls(wire.upstream_tls)}
+    return {"protocol": wire.protocol.value, **tls}
+
+
+def known_wire(stored: Mapping[str, Any]) -> Wire:
+    """Return it as it was stored."""
+    return Wire(known_protocol(stored["protocol"]), known_upstream(stored.get("upstream_tls")))
+
+
+def replica_wire(deployment: str, wire: Wire, ca: str | None) -> ReplicaWire:
+    """Say how the replicas of a deployment are spoken to; `ca`: as it was read, None while nobody has."""
+    return ReplicaWire(wire.protocol, replica_tls(deployment, wire.upstream_tls, ca))
+
+
+def _stored_tls(settings: UpstreamTls) -> dict[str, Any]:
+    stored: dict[str, Any] = UPSTREAM_TLS.dump_python(settings, mode="json", exclude_defaults=True)
+    return stored
