@@ -38,7 +38,10 @@ def file_page() -> str:
     return page(
         "The file of `rollway apply`",
         "YAML; several documents may stand in one file, separated by `---`.\n"
-        "A key that is left out stays as it is, and at first has its default. Seconds may be fractions.\n"
+        "A section that is left out stays as it is, and so do `replicas` and `revision` where they are null.\n"
+        "A section that stands there is all that holds from then on: what it leaves out is as at first, and so is\n"
+        "what is null, unless null has a meaning of its own below. So `traffic: null` is all of it as at first;\n"
+        "`policy: null` takes the policy away. Seconds may be fractions.\n"
         "[web.yaml](../../examples/web.yaml) is a file to begin with, [docker.yaml](../../examples/docker.yaml)\n"
         "and [external.yaml](../../examples/external.yaml) have the other runtimes,\n"
         "[grpc.yaml](../../examples/grpc.yaml) is a gRPC service,\n"

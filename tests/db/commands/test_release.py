@@ -11,6 +11,7 @@ from db.connection.engine import transaction
 from db.replicas.routes import running_routes
 from db.views.fleet.entrances import reached_at
 from domain.traffic.entrances import EntranceTakenError, TrafficSettings
+from domain.traffic.published import RequestRules
 from domain.traffic.wire import Wire, replica_wire
 from domain.words.errors import WrongStateError
 from tests.support.pictures.policies import BLUE_GREEN
@@ -21,6 +22,28 @@ from tests.support.workers.coordinators import coordinator_without_redis, run_un
 OF_V1 = {"hosts": ["web.example.com"], "path_prefix": "/web/", "request_timeout_seconds": 30}
 OF_V2 = {"hosts": ["new.example.com"], "path_prefix": "/web/", "strip_prefix": False, "request_timeout_seconds": 5}
 ONE, BOTH, TWO = ["web.example.com"], ["new.example.com", "web.example.com"], ["new.example.com"]
+EVERYTHING = {
+    "hosts": ["all.example.com"],
+    "strip_prefix": False,
+    "request_timeout_seconds": 9,
+    "hedge_after_seconds": None,
+    "preview": False,
+    "idle_timeout_seconds": None,
+    "protocol": "http2",
+    "tls": {"certificate": "file:/c.pem", "key": "file:/k.pem"},
+    "hold_seconds": 20,
+    "hold_callers": 5,
+    "max_body_bytes": 1000,
+    "max_requests_per_second": 100,
+    "upstream_tls": True,
+    "sticky": {"cookie": "mine"},
+    "pages": {"503": "<h1>Soon</h1>"},
+}
+NULL_IS_LEFT_OUT = (
+    *("hosts", "path_prefix", "request_timeout_seconds", "tls", "hold_seconds", "max_body_bytes"),
+    *("max_requests_per_second", "upstream_tls", "sticky", "pages"),
+)
+POLICIES = "SELECT d.name FROM policies p JOIN deployments d ON d.id = p.deployment_id"
 SWAPS_AT_ONCE = ("blue_green", "met")
 
 
@@ -107,6 +130,21 @@ def test_a_size_comes_with_the_revision_and_leaves_with_it(engine: Engine) -> No
     ask(engine, "abort", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
     assert snapshot_size(engine) == 4
+
+
+@pytest.mark.parametrize("section", [None, {}, dict.fromkeys(NULL_IS_LEFT_OUT)], ids=["null", "empty", "nulls"])
+def test_a_section_is_said_to_be_as_at_first(engine: Engine, section: dict[str, None] | None) -> None:
+    make_deployment(engine, name="other")
+    make_deployment(engine)
+    before = reached(engine)
+    apply(engine, {"deployment": "web", "traffic": EVERYTHING})
+    assert reached(engine) != before
+    apply(engine, {"deployment": "web", "revision": None, "replicas": None})
+    assert reached(engine) != before
+    apply(engine, {"deployment": "web", "traffic": section})
+    assert (table(engine).rules, hosts(engine)) == (RequestRules(), ["web", "web.localhost"])
+    apply(engine, {"deployment": "web", "policy": None})
+    assert [row["name"] for row in read(engine, POLICIES)] == ["other"]
 
 
 def test_a_size_alone_holds_at_once(engine: Engine) -> None:
