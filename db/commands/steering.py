@@ -19,7 +19,7 @@ from db.freezes import frozen_now
 from db.locking.statuses import ACTIVE
 from db.outbox.delivery import write_events
 from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
-from db.views.past import ended_rollouts
+from db.views.past import ended_rollouts, set_alone
 from db.views.routes import why_it_only_failed
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.deployment import Scale
@@ -30,7 +30,13 @@ from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
 from domain.revisions.secrets import SecretCheck
 from domain.steering.activation import ActivationRequest, restarted_revision
-from domain.steering.past import size_back, way_back
+from domain.steering.past import (
+    AlreadyUndoneError,
+    NoPreviousRevisionError,
+    size_back,
+    way_back,
+    with_what_stays,
+)
 from domain.steering.sizes import size_again
 from domain.steering.steered import Asking, Steered
 from domain.words.errors import RevisionNotFoundError
@@ -67,6 +73,8 @@ def steer(
     rollout = steered.deployment.rollout
     if isinstance(command, Scale) and (rules := rules_of_one(connection, case.deployment.id)):
         steered = steered.with_details(rules=[str(rule) for rule in rules])
+    if isinstance(command, Undo) and (stays := set_alone(connection, case.deployment.id)):
+        steered = steered.with_details(stays=stays)
     result = {
         "deployment": command.deployment,
         "rollout_id": str(rollout.id) if rollout else None,
@@ -169,7 +177,10 @@ class StoredCase:
             return self._back_to(self.command.revision, size_back(self.deployment, self.command.revision, ended))
         if self.deployment.rollout is not None:
             return None
-        back = way_back(self.deployment, ended, self.asking.at)
+        try:
+            back = way_back(self.deployment, ended, self.asking.at)
+        except (AlreadyUndoneError, NoPreviousRevisionError) as refusal:
+            raise with_what_stays(refusal, set_alone(self.connection, self.deployment.id)) from None
         return self._back_to(back.revision.name, back.desired)
 
     def same_again(self) -> ActivationRequest:

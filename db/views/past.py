@@ -31,6 +31,17 @@ _LAST = """
 """
 
 
+_SET_ALONE = """
+    SELECT CASE h.phase WHEN 'scale' THEN 'scaled ' ELSE '' END || h.message, h.actor
+      FROM deployment_history h JOIN deployments d ON d.id = h.deployment_id
+     WHERE h.deployment_id = %(deployment_id)s AND h.phase IN ('set_traffic', 'scale') AND h.error_code IS NULL
+       AND d.deploying_revision_id IS NULL
+       AND h.created_at > coalesce((SELECT max(ended_at) FROM rollouts WHERE deployment_id = %(deployment_id)s),
+                                   '-infinity')
+     ORDER BY h.created_at, h.id
+"""
+
+
 def ended_rollouts(connection: Connection[Any], deployment_id: UUID) -> list[EndedRollout]:
     """Read what an undo looks back over, the eldest first."""
     rows = connection.execute(_ENDED, (deployment_id, _REMEMBERED)).fetchall()
@@ -38,6 +49,12 @@ def ended_rollouts(connection: Connection[Any], deployment_id: UUID) -> list[End
         EndedRollout(KnownRevision(*row[:3]), KnownRevision(*row[3:6]), RolloutOutcome(row[6]), *row[7:])
         for row in reversed(rows)
     ]
+
+
+def set_alone(connection: Connection[Any], deployment_id: UUID) -> list[str]:
+    """Say what was set by itself since the last rollout ended, and by whom, the eldest first; nothing in a rollout."""
+    rows = connection.execute(_SET_ALONE, {"deployment_id": deployment_id}).fetchall()
+    return [f"{message}, by {actor}" for message, actor in rows]
 
 
 def past_of(connection: Connection[Any], view: DeploymentView) -> Past:

@@ -124,6 +124,8 @@ class Turned(SteeredAnswer):
     """What came of the activation."""
     passed_over: dict[str, Any] = {}
     """Hosts that cannot have a secret of the revision, and why."""
+    stays: tuple[str, ...] = ()
+    """What was set by itself since the last rollout, and an undo leaves as it is."""
 
 
 class Retried(Turned):

@@ -135,7 +135,8 @@ class Undo(DeploymentCommand):
     waits for a promotion. What was rolled back itself is passed by. When the last rollout is undone already, this is
     refused and says what is further back, but for one that went back itself within the last minute: then nothing is
     left to do. A revision that is named takes the place of whatever is under way, and is
-    refused where it has only ever failed, unless it is asked for `anyway`.
+    refused where it has only ever failed, unless it is asked for `anyway`. A size and settings that were set by
+    themselves since stay, and the answer says so.
     """
 
     task = "rollway.undo"

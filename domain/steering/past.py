@@ -103,6 +103,15 @@ def way_back(deployment: Deployment, ended: Sequence[EndedRollout], now: datetim
     return WayBack(good[-1], _size_before(deployment, ended[-1]))
 
 
+def with_what_stays(refusal: RollwayError, settings: Sequence[str]) -> RollwayError:
+    """Say beside the refusal what was set by itself, which no undo takes back."""
+    if not settings:
+        return refusal
+    message = f"{refusal.message}. An undo goes back to a revision, and leaves what was set by itself: "
+    message += f"{'; '.join(settings)}. Apply the file of before, or set that again"
+    return type(refusal)(message, **refusal.detail)
+
+
 def size_back(deployment: Deployment, revision: str, ended: Sequence[EndedRollout]) -> int | None:
     """Return the size to take back with an undo to a named revision at rest: the last rollout has left that one."""
     is_back = deployment.rollout is None and bool(ended) and ended[-1].from_revision.name == revision

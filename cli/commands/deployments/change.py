@@ -31,6 +31,11 @@ def _aborted(result: Result) -> str:
 
 
 def _undone(result: Result) -> str:
+    stays = "".join(f"\nset by itself, and left as it is: {setting}" for setting in result.get("stays", ()))
+    return f"{_gone_where(result)}{stays}"
+
+
+def _gone_where(result: Result) -> str:
     match result.get("activation"):
         case None:
             return _aborted(result)

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from db.connection.engine import transaction
 from db.replicas.routes import running_routes
 from db.views.fleet.entrances import reached_at
+from domain.steering.past import AlreadyUndoneError, NoPreviousRevisionError
 from domain.traffic.entrances import EntranceTakenError, TrafficSettings
 from domain.traffic.published import RequestRules
 from domain.traffic.wire import Wire, replica_wire
@@ -242,14 +243,27 @@ def test_a_retry_brings_the_settings_again(engine: Engine) -> None:
     assert (hosts(engine), snapshot_size(engine)) == (TWO, 2)
 
 
-def test_what_somebody_has_set_since_stays(engine: Engine) -> None:
+def test_what_somebody_has_set_since_stays_and_an_undo_says_so(engine: Engine) -> None:
     made = make(engine, "rolling_update")
     apply(engine, file("v3", traffic=OF_V2))
     go_on(engine, made, "ended")
     ask(engine, "set_traffic", deployment="web", hosts=["other.example.com"])
-    ask(engine, "undo", deployment="web")
+    apply(engine, {"deployment": "web", "replicas": 4})
+    stays = ["reached as other.example.com, by unknown", "scaled from 3 to 4 replicas, by unknown"]
+    assert ask(engine, "undo", deployment="web").result["stays"] == stays
     go_on(engine, made, "ended")
     assert hosts(engine) == ["other.example.com"]
+    with pytest.raises(AlreadyUndoneError) as refusal:
+        ask(engine, "undo", deployment="web")
+    assert "set by itself" not in refusal.value.message, "that was before the last rollout"
+
+
+def test_an_undo_of_settings_alone_says_that_it_takes_back_no_settings_and_what_does(engine: Engine) -> None:
+    make_deployment(engine)
+    apply(engine, {"deployment": "web", "replicas": 4})
+    expected = "leaves what was set by itself: scaled from 3 to 4 replicas, by unknown. Apply the file of before"
+    with pytest.raises(NoPreviousRevisionError, match=expected):
+        ask(engine, "undo", deployment="web")
 
 
 def test_a_rollout_that_is_left_for_another_takes_its_settings_with_it(engine: Engine) -> None:

@@ -28,6 +28,15 @@ def test_an_undo_of_a_manual_blue_green_rollout_moves_the_traffic_without_a_seco
     assert record["message"] == "back to v1: begun"
 
 
+def test_an_undo_says_what_it_leaves_as_it_is(rollway: Rollway, engine: Engine) -> None:
+    promoted_to_v2(engine)
+    with cycling(engine):
+        assert rollway("scale", "web", "4").code == 0
+        ended = rollway("undo", "web")
+    set_alone = "set by itself, and left as it is: scaled from 3 to 4 replicas, by "
+    assert [line for line in ended.out.splitlines() if line.startswith(set_alone)] != [], ended.out
+
+
 def test_a_second_undo_says_what_is_undone_already_and_what_would_go_further(rollway: Rollway, engine: Engine) -> None:
     promoted_to_v2(engine)
     with cycling(engine):
