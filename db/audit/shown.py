@@ -20,10 +20,12 @@ class WhyView(Why):
     """The reason why a deployment waits; `deviations`: what of its rollout came otherwise than planned so far.
 
     `certificates`: why one that it is reached by is missing, is not renewed, or is not believed by everybody.
+    `brings`: what of its settings comes with its rollout, and from when on; empty where nothing does.
     """
 
     deviations: list[str]
     certificates: list[str]
+    brings: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,10 @@ def why_shown(connection: Connection[Any], name: str) -> WhyView:
     missing = seen.signs.missing_worker or seen.view.overdue
     told = why(seen.deployment, seen.now, replace(seen.around, missing_worker=missing))
     certificates = certificates_of(connection, seen.view.id)
-    missed = [*troubles_of(certificates, reached_at(connection, seen.view.id).hosts)]
+    reached = reached_at(connection, seen.view.id)
+    missed = [*troubles_of(certificates, reached.hosts)]
     said = {field.name: getattr(told, field.name) for field in fields(Why)}
-    return WhyView(**said, deviations=otherwise, certificates=missed)
+    return WhyView(**said, deviations=otherwise, certificates=missed, brings=reached.brings)
 
 
 def receipt_shown(connection: Connection[Any], named: UUID | str) -> ReceiptView:

@@ -13,7 +13,9 @@ from db.replicas.reports import RouteReport, apply_reports
 from domain.model.states import RouteStatus
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK
+from tests.support.pictures.policies import BLUE_GREEN
 from tests.support.rows.deployments import HERE, ask, make_deployment, start_all, write
+from tests.support.rows.releases import apply, file
 from tests.support.rows.windows import freeze
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
@@ -44,6 +46,17 @@ def test_one_sentence_says_what_is_waited_for_and_since_when_and_until_when(roll
         ended.out,
     )
     assert len(ended.out.splitlines()) == 1
+
+
+def test_the_settings_that_come_with_a_rollout_are_said_with_the_moment(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, policy=BLUE_GREEN)
+    apply(engine, file("v3", traffic={"hosts": ["new.example.com"], "protocol": "http2"}))
+    expected = "its rollout brings settings: with the promotion new.example.com, replicas speak HTTP/2"
+    assert expected in rollway("why", "web").out.splitlines()
+    assert told(rollway, engine)["brings"] == "with the promotion new.example.com, replicas speak HTTP/2"
+    ask(engine, "abort", deployment="web")
+    run_until_quiet(coordinator_without_redis(engine))
+    assert told(rollway, engine)["brings"] == ""
 
 
 def test_a_program_gets_the_parts_of_the_sentence(rollway: Rollway, engine: Engine) -> None:

@@ -72,6 +72,22 @@ def test_what_waits_for_a_person_stands_on_top_and_is_promoted_and_the_next_one_
     expect(fleet.get_by_text("rolled back", exact=True).first).to_be_visible()
 
 
+def test_what_comes_with_a_rollout_is_shown_with_the_moment(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("moved", 1, BLUE_GREEN)
+    running_fleet.add_revision("moved", "v2")
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/moved")
+    reached = page.locator(".reached")
+    expect(reached).to_contain_text("moved.localhost")
+    running_fleet.activate("moved", "v2")
+    running_fleet.ask("set_traffic", deployment="moved", hosts=["new.example.com"], with_rollout=True)
+    expect(reached).to_contain_text("; with the promotion new.example.com")
+    running_fleet.ask("abort", deployment="moved")
+    running_fleet.wait_until_ready("moved", "v1", 1)
+    expect(reached).not_to_contain_text("promotion")
+
+
 def test_a_file_is_dropped_looked_at_and_applied_and_its_deployment_updated_and_set_on_the_page(
     running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:

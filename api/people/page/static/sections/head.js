@@ -25,12 +25,12 @@ export function sentence(deployment, why) {
   return h("p", { class: `why ${deployment.tone}` }, waits, retry, more);
 }
 
-/** Where callers reach it, and by which certificates. */
+/** Where callers reach it, by which certificates, and what of that comes with its rollout. */
 export function reached(document) {
   const ways = (document?.entrances ?? []).map(({ value }) => value).join(", ");
   const wanted = (document?.certificates ?? []).filter(({ is_wanted: isWanted }) => isWanted);
   if (!ways) return null;
-  return h("p", { class: "dim reached" }, "Reached at ", h("code", {}, ways), ...wanted.map(certificate));
+  return h("p", { class: "dim reached" }, "Reached at ", h("code", {}, ways), ...wanted.map(certificate), document.brings ? `; ${document.brings}` : "");
 }
 
 function certificate({ kind, name, not_after: until, fault }) {
