@@ -9,11 +9,12 @@ from psycopg import Connection
 from domain.traffic.tls import ReplicaTls
 from domain.traffic.wire import known_wire, replica_wire
 
-WIRE: LiteralString = """
-    coalesce(v.wire, jsonb_strip_nulls(jsonb_build_object('protocol', d.protocol,
-                                                          'upstream_tls', d.rules -> 'upstream_tls')))
+OF_DEPLOYMENT: LiteralString = """
+    jsonb_strip_nulls(jsonb_build_object('protocol', d.protocol, 'upstream_tls', d.rules -> 'upstream_tls'))
 """
-"""The wire of a revision `v` of the deployment `d`; one that has none of its own has its deployment's."""
+"""The wire of a deployment `d`, which those of its revisions have that have none of their own."""
+WIRE: LiteralString = f"coalesce(v.wire, {OF_DEPLOYMENT})"
+"""The wire of a revision `v`."""
 AUTHORITIES: LiteralString = f"""
     (SELECT c.chain FROM certificates c
       WHERE c.deployment_id = d.id AND c.kind = 'replicas' AND c.name = {WIRE} #>> '{{upstream_tls,ca}}') AS ca

@@ -6,15 +6,18 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.freezes import frozen_now
+from db.locking.upstream import OF_DEPLOYMENT
 from db.views.deployment_view import DeploymentView
 from domain.model.states import RolloutOutcome
 from domain.steering.past import EndedRollout, KnownRevision, Past
 from domain.strategies import stored_policy
 
-_ENDED = """
-    SELECT f.id, f.name, md5(f.spec::text), t.id, t.name, md5(t.spec::text), o.outcome, o.ended_at, o.is_undo,
+_ENDED = f"""
+    SELECT f.id, f.name, md5(f.spec::text || coalesce(f.wire, {OF_DEPLOYMENT})),
+           t.id, t.name, md5(t.spec::text || coalesce(t.wire, {OF_DEPLOYMENT})), o.outcome, o.ended_at, o.is_undo,
            o.desired_at_start, o.desired_with_revision
       FROM rollouts o JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
+      JOIN deployments d ON d.id = o.deployment_id
      WHERE o.deployment_id = %s AND o.outcome IN ('completed', 'rolled_back')
      ORDER BY o.started_at DESC LIMIT %s
 """

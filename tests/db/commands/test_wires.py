@@ -115,6 +115,16 @@ def test_what_is_set_while_both_are_asked_alike_is_said_of_both(engine: Engine) 
     assert asked(engine) == {("v1", "http2"), ("v3", "http2")}
 
 
+def test_an_undo_goes_back_to_the_same_program_where_that_was_spoken_to_otherwise(engine: Engine) -> None:
+    made = make_deployment(engine)
+    for name, traffic in (("v3", HTTP1), ("v4", HTTP2)):
+        apply(engine, file(name, traffic=traffic))
+        go_on(engine, made, "ended")
+    assert ask(engine, "undo", deployment="web").result["revision"] == "v3"
+    go_on(engine, made, "ended")
+    assert asked(engine) == {("v3", "")}
+
+
 def test_without_a_policy_the_revision_brings_its_own_way(engine: Engine) -> None:
     made = make_deployment(engine)
     apply(engine, file("v3", traffic=HTTP2))
