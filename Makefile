@@ -40,8 +40,13 @@ migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest sche
 	@$(BIN)/rollway migrate $(ARGS)
 
 ## Develop
-test: check ## check, then the tests of all that is promised, some minutes (ARGS="-k drain")
-	@$(BIN)/pytest -n auto $(or $(ARGS),--apart=no)
+test: .venv/.dev ## check, then the tests of all that is promised, some minutes (ARGS="-k drain")
+	@$(MAKE) --no-print-directory -j 2 check tests/__pycache__
+	@$(BIN)/pytest -n auto $(or $(ARGS),--apart=no $(patsubst %,-p no:%,schemathesis anyio pytest_cov))
+
+# In a fresh clone each process of a run compiles all tests: one does it before, while the checks are at work.
+tests/__pycache__: .venv/.dev
+	@$(BIN)/pytest --collect-only -qq --apart=no >/dev/null
 
 test-all: .venv/.dev prometheus pebble pgbouncer browser docker clients recipes ## the other tests: a browser, a Docker engine, long searches and more (tests/apart.py)
 	@$(BIN)/pytest -n auto --apart=only $(ARGS)
