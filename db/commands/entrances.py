@@ -212,9 +212,12 @@ def bring_again(connection: Connection, deployment: Deployment, rollout: Rollout
 
     `is_back`: and all settings of the last rollout, where it takes that back or tries it again.
     """
+    wire = own_wire(connection, rollout.to_revision_id)
+    if wire is None and not is_back:
+        return
     now = reached_at(connection, deployment.id).reached
     entrances, rules = (_last_release(connection, deployment, rollout, now) if is_back else None) or now
-    rules = rules.with_wire(own_wire(connection, rollout.to_revision_id) or rules.wire)
+    rules = rules.with_wire(wire or rules.wire)
     if (entrances, rules) == now:
         return
     owners = owners_of(connection, entrances, deployment.name)

@@ -42,7 +42,7 @@ def test_a_drain_that_was_committed_after_the_snapshot_was_taken_is_not_known(en
     publish(engine)
     see(engine, "a")
     with transaction(engine) as open_transaction:
-        open_transaction.execute(DRAIN, ([web.routes[0]],))
+        assert open_transaction.execute(DRAIN, ([web.routes[0]],)).rowcount == 1
         during = seen_now(engine)  # taken while the drain has its number but is not committed
     ack(engine, "a", during)
     assert release(engine) == frozenset()
@@ -98,7 +98,7 @@ def test_a_release_waits_for_who_holds_the_deployment(engine: Engine, web: Made)
 
     drain(engine, web.routes[0])
     with transaction(engine) as holder:
-        holder.execute("SELECT id FROM deployments FOR NO KEY UPDATE")
+        assert holder.execute("SELECT id FROM deployments FOR NO KEY UPDATE").rowcount == 1
         with pytest.raises(Exception, match="lock timeout"):
             release_impatiently()
     assert release(engine) == {web.id}

@@ -173,7 +173,7 @@ def test_it_changes_nothing_and_waits_for_nobody(engine: Engine) -> None:
     made = make_deployment(engine, "■", status=PROVISIONING)
     forge(engine, "UPDATE routes SET address = NULL")
     with transaction(engine) as connection:
-        connection.execute("SELECT FROM deployments WHERE id = %s FOR UPDATE", (made.id,))
+        assert connection.execute("SELECT FROM deployments WHERE id = %s FOR UPDATE", (made.id,)).rowcount == 1
         assert findings(engine) == findings(engine) != []
 
 

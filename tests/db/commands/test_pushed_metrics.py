@@ -127,7 +127,8 @@ def test_marking_leaves_alone_what_is_marked_or_held_or_not_ready(engine: Engine
     assert (first["due_at"].year, first["due_at"].month) == (2026, 1)
     write(engine, "UPDATE deployments SET due_at = NULL")
     with transaction(engine) as connection:
-        connection.execute("SELECT 1 FROM deployments WHERE id = %s FOR NO KEY UPDATE", (ids[2],))
+        held = connection.execute("SELECT 1 FROM deployments WHERE id = %s FOR NO KEY UPDATE", (ids[2],))
+        assert held.rowcount == 1
         assert len(in_transaction(engine, lambda other: store_and_mark(other, {}, ids))) == 1
 
 

@@ -89,5 +89,6 @@ def test_a_suspended_server_process_is_noticed_and_another_one_asked(database: s
 def test_who_waits_for_a_lock_of_somebody_else_is_not_taken_for_silent(engine: Engine, database: str) -> None:
     with transaction(engine) as holder, patient_for_2_seconds(database) as impatient:
         holder.execute("LOCK TABLE hosts")
+        assert holder.execute("SELECT").rowcount == 1  # so it is locked
         with pytest.raises(psycopg.errors.QueryCanceled):  # the server itself says that it took too long
             in_transaction(impatient, partial(psycopg.Connection.execute, query="SELECT * FROM hosts"))

@@ -148,6 +148,7 @@ def test_what_somebody_holds_is_left_out_and_not_waited_for(engine: Engine, web:
     records(engine, web, 5)
     with transaction(engine) as holder:
         lock(holder, [web.id])
+        assert holder.execute("SELECT").rowcount == 1  # so it is locked
         assert not +in_transaction(engine, lambda connection: cut_deployment(connection, TWO, web.id))
     assert +in_transaction(engine, lambda connection: cut_deployment(connection, TWO, web.id))
 

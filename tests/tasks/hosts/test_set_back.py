@@ -137,7 +137,8 @@ def test_of_many_workers_that_see_it_one_counts_and_nobody_waits(
     assert counts(sent) == len(others), "each saw a time that nobody has counted from since"
     clock.set(0)
     with transaction(engine) as connection:
-        connection.execute("UPDATE installation SET counted_at = counted_at")  # as who counts right now holds it
+        holding = connection.execute("UPDATE installation SET counted_at = counted_at")  # as who counts right now
+        assert holding.rowcount == 1
         sent.clear()
         for giver in (signs, *others):
             giver.show()
@@ -153,6 +154,7 @@ def test_who_could_not_count_does_so_at_a_later_sign_of_life(engine: Engine, clo
     clock.set(0)
     with transaction(engine) as connection:
         connection.execute("LOCK TABLE installation IN ACCESS EXCLUSIVE MODE")
+        assert connection.execute("SELECT").rowcount == 1  # so it is locked
         with pytest.raises(psycopg.errors.LockNotAvailable):
             giver.show()
     assert is_ahead(engine, route_id)

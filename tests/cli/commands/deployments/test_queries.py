@@ -23,6 +23,7 @@ def test_a_query_tells_what_status_shows_even_of_a_deployment_that_somebody_hold
     made = make_deployment(engine, "■■■|◇", status=PROVISIONING)
     with transaction(engine) as holding:
         lock(holding, [made.id])
+        assert holding.execute("SELECT").rowcount == 1  # so it is locked
         told = answer_message("rollway.get_deployment", {"payload": {"deployment": "web", "actor": "ci"}})
         rollout = answer_message("rollway.get_rollout", {"payload": {"rollout_id": str(made.rollout_id)}})
     shown = json.loads(rollway("status", "web", "--json").out)
