@@ -123,7 +123,7 @@ older-servers: .venv/.dev .venv/.older-servers ## tests of the database, of cycl
 images: .venv/.dev browser ## pictures of the page into docs/images/, from a real stack
 	@$(BIN)/python -m tests.images
 
-prove: .venv/.dev ## every reachable state of small rollouts, visited, some twenty minutes (ARGS=--whole)
+prove: .venv/.dev ## every reachable state of small rollouts, visited, some 35 minutes (ARGS=--whole)
 	@$(BIN)/python -m tests.prove $(ARGS)
 
 soak: .venv/.dev ## the proofs in their long form, some ten minutes (ARGS="--scale 0.1")

@@ -1,7 +1,7 @@
 """`make prove`: every reachable state of small rollouts, visited with the code that ships.
 
 Prints a table in Markdown, what was left out, and a film of each law that is broken. Exit code 0 when none is. The part
-by default takes some twenty minutes on two free cores, that with --whole several times as long, by an estimate.
+by default takes some 35 minutes on two free cores, that with --whole several times as long, by an estimate.
 """
 
 import argparse
