@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pytest
 
 APART = {
+    "tests/api/envoy/test_any_release.py": "long searches",
     "tests/api/people/test_schema.py": "a thousand generated requests",
     "tests/db/schema/test_right_decisions.py": "long searches",
     "tests/domain/laws/judged": "thousands of canaries",
