@@ -60,7 +60,7 @@ def wait_until_all_is_told(edge: Edge) -> None:
 
 def got(edge: Edge) -> list[tuple[object, ...]]:
     """What a caller gets of each entrance that there may be: of a small request, and of a large one."""
-    answers = []
+    answers: list[tuple[object, ...]] = []
     for host, path, size in product(HOSTS, PATHS, (1, 2000)):
         answer = plain_http.post(edge.envoy.url + path, headers={"host": host}, content="x" * size)
         body = answer.json() if answer.status_code == 200 else {}
