@@ -53,9 +53,9 @@ class Replica:
             disable_nagle_algorithm = True
 
             def answer(self) -> None:
-                self.rfile.read(int(self.headers.get("content-length", 0)))
+                size = body_size(self)
                 replica.served[self.command] += 1
-                said = {"replica": replica.name, "path": self.path, "host": self.headers["host"]}
+                said = {"replica": replica.name, "path": self.path, "host": self.headers["host"], "size": size}
                 said |= {name: self.headers.get(f"x-forwarded-{name}") for name in ("prefix", "proto", "for")}
                 body = json.dumps(said).encode()
                 spoils = replica.spoils(self.headers.get("x-envoy-attempt-count", ""))
@@ -79,6 +79,19 @@ class Replica:
                 raise AttributeError(name)
 
         return Handler
+
+
+def body_size(request: BaseHTTPRequestHandler) -> int:
+    """Read the body to its end. A proxy that still sends may not see the answer of who closes the connection."""
+    if request.headers.get("transfer-encoding", "").lower() != "chunked":
+        return len(request.rfile.read(int(request.headers.get("content-length", 0))))
+    size = 0
+    while chunk := int(request.rfile.readline() or b"0", 16):
+        size += chunk
+        request.rfile.read(chunk + len(b"\r\n"))
+    while request.rfile.readline().strip():
+        pass
+    return size
 
 
 @contextmanager
