@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from runtime.process.runtime import ProcessRuntime
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import make_deployment, read
-from tests.support.stack.waiting import eventually
+from tests.support.stack.waiting import NotInTimeError, eventually
 from tests.support.workers.runtimes import HTTP_SERVICE, python
 
 QUICK = {"interval_seconds": 0.1, "failure_threshold": 2, "timeout_seconds": 1}
@@ -40,7 +40,11 @@ def until(engine: Engine, route_id: UUID, status: str, look: Callable[[], object
         look()
         return bool(route(engine, route_id)["status"] == status)
 
-    eventually(looked)
+    try:
+        eventually(looked)
+    except NotInTimeError as error:
+        row = route(engine, route_id)
+        raise NotInTimeError(f"not {status}, but {row['status']}: {row['status_reason']}") from error
     return route(engine, route_id)
 
 
