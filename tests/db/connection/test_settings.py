@@ -8,6 +8,7 @@ from db.connection.settings import DatabaseSettings
 from db.locking.rows import columns
 from db.views.documents import begin_reading
 from domain.words.errors import InvalidInputError
+from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import read
 
 
@@ -53,9 +54,11 @@ def test_statements_are_planned_once_but_those_of_reads_for_people(engine: Engin
         assert connection.execute(mode).fetchall() == [("force_generic_plan",)]
 
 
-def test_a_statement_is_prepared_when_it_comes_a_second_time(engine: Engine) -> None:
-    with transaction(engine) as connection:
+def test_a_statement_is_prepared_when_it_comes_a_second_time(database: str) -> None:
+    fresh = engine_on(database)
+    with transaction(fresh) as connection:
         for number in (1, 2, 70_000):  # of types that psycopg tells apart
             connection.execute(f"SELECT * FROM {columns('number int4')}", columns("number int4").arrays([(number,)]))
         query = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%unnest%'"
         assert connection.execute(query).fetchall() == [(1,)]
+    fresh.dispose()
