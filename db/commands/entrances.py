@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from db.certificates.wanted import want
 from db.commands.locked import lock_named, note, touch
-from db.commands.wires import keep_wire, own_wire, speak_so, spoken_alike
+from db.commands.wires import keep_wire, speak_so, spoken_alike
 from db.cycle.seats import give_seats
 from db.locking.rows import columns
 from db.views.fleet.entrances import owners_of, reached_at
@@ -25,6 +25,7 @@ from domain.traffic.nested import around, named_after
 from domain.traffic.published import Entrance, EntranceKind, stored_together
 from domain.traffic.release import LastRelease, Reached, known_release, release_again, stored_release
 from domain.traffic.tls import TLS_SETTINGS, UPSTREAM_TLS, CertificateKind, wanted_certificates
+from domain.traffic.wire import Wire
 from domain.traffic.worded import entrances_in_words
 from domain.words.errors import WrongStateError
 
@@ -207,12 +208,14 @@ def take_default_entrances(connection: Connection, deployment_id: UUID, name: st
     connection.execute(_TAKE, _arrays(deployment_id, default_entrances(name)))
 
 
-def bring_again(connection: Connection, deployment: Deployment, rollout: Rollout, *, is_back: bool) -> None:
+def bring_again(
+    connection: Connection, deployment: Deployment, rollout: Rollout, wire: Wire | None, *, is_back: bool
+) -> None:
     """Give a rollout that has begun what its revision ran with: how its replicas are spoken to.
 
-    `is_back`: and all settings of the last rollout, where it takes that back or tries it again.
+    `wire`: its own, if it has one. `is_back`: and all settings of the last rollout, where it takes that back or tries
+    it again.
     """
-    wire = own_wire(connection, rollout.to_revision_id)
     if wire is None and not is_back:
         return
     now = reached_at(connection, deployment.id).reached
@@ -231,10 +234,12 @@ def _last_release(connection: Connection, deployment: Deployment, rollout: Rollo
     return None if last is None else known_release(release_again(last, rollout.to_revision_id, now))
 
 
-def follow(connection: Connection, deployment_id: UUID, revision_id: UUID) -> None:
+def follow(connection: Connection, deployment_id: UUID, revision_id: UUID, wire: Wire | None) -> None:
     """Speak to a deployment as to the revision that runs from now on, where no rollout leads to it."""
-    before, wire = reached_at(connection, deployment_id).rules.wire, own_wire(connection, revision_id)
-    if wire is not None and wire != before:
+    if wire is None:
+        return
+    before = reached_at(connection, deployment_id).rules.wire
+    if wire != before:
         keep_wire(connection, deployment_id, [revision_id], wire, before)
         speak_so(connection, deployment_id, wire)
 

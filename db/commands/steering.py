@@ -1,8 +1,9 @@
 """Commands that steer a deployment: the domain decides by its RULES, one effect writes."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
@@ -11,6 +12,7 @@ from db.commands.entrances import bring_again, follow
 from db.commands.locked import KEEP_ANSWER, answered, load_named
 from db.commands.policies import read_policy
 from db.commands.revisions import add_restarted, next_revision
+from db.commands.wires import own_wire, wire_of
 from db.commands.written import write_steered
 from db.cycle.claim import Claim
 from db.cycle.load import load_routes
@@ -39,12 +41,13 @@ from domain.steering.past import (
 )
 from domain.steering.sizes import size_again
 from domain.steering.steered import Asking, Steered
+from domain.traffic.wire import Wire
 from domain.words.errors import RevisionNotFoundError
 
 # the revision of that name, and the one that is being deployed
 _REVISIONS = f"""
     SELECT v.id, v.name, p.strategy, p.spec::text, p.limits::text, ARRAY({REFERENCES_TO_START}) AS secrets,
-           EXISTS (SELECT FROM freezes) AS may_be_frozen
+           EXISTS (SELECT FROM freezes) AS may_be_frozen, v.wire
       FROM revisions v LEFT JOIN policies p ON p.deployment_id = v.deployment_id
      WHERE v.deployment_id = %s AND (v.name = %s OR v.id = %s)
 """
@@ -96,9 +99,10 @@ def _take_settings(connection: Connection, case: "StoredCase", after: Deployment
     """Let the settings that belong to a revision come with it, by a rollout or without one."""
     rollout, runs = after.rollout, after.current_revision_id
     if rollout is not None and rollout.id == case.asking.rollout_id:
-        bring_again(connection, case.deployment, rollout, is_back=isinstance(case.command, Undo | Retry))
+        is_back = isinstance(case.command, Undo | Retry)
+        bring_again(connection, case.deployment, rollout, case.wire(rollout.to_revision_id), is_back=is_back)
     elif runs is not None and runs != case.deployment.current_revision_id:
-        follow(connection, after.id, runs)
+        follow(connection, after.id, runs, case.wire(runs))
 
 
 def case_of(
@@ -120,6 +124,14 @@ class StoredCase:
     asking: Asking
     asked: Collection[str] | None
     is_heard: bool
+    wires: dict[UUID, Wire | None] = field(default_factory=dict)
+    """The wires of the revisions that have been read."""
+
+    def wire(self, revision_id: UUID) -> Wire | None:
+        """How a revision is spoken to; None where it has no wire of its own."""
+        if revision_id in self.wires:
+            return self.wires[revision_id]
+        return own_wire(self.connection, revision_id)
 
     def steered(self) -> Steered:
         """Ask the rule of the command, and what follows of it. Raises its refusals."""
@@ -134,6 +146,7 @@ class StoredCase:
         """
         deploying = self.deployment.deploying_revision_id
         rows = self._rows().execute(_REVISIONS, (self.deployment.id, revision, deploying)).fetchall()
+        self.wires.update((row["id"], wire_of(row["wire"])) for row in rows)
         asked = next((row for row in rows if row["name"] == revision), None)
         if asked is None:
             raise RevisionNotFoundError(

@@ -3,7 +3,8 @@
 While all are spoken to alike their deployment says how, and no revision has a wire of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
@@ -51,7 +52,12 @@ def spoken_alike(connection: Connection, deployment_id: UUID, wire: Wire) -> lis
 def own_wire(connection: Connection, revision_id: UUID) -> Wire | None:
     """Read the wire of a revision; None where it has none of its own."""
     row = connection.execute("SELECT wire FROM revisions WHERE id = %s", (revision_id,)).fetchone()
-    return None if row is None or row[0] is None else known_wire(row[0])
+    return None if row is None else wire_of(row[0])
+
+
+def wire_of(stored: Mapping[str, Any] | None) -> Wire | None:
+    """The wire of a revision's row; None where it has none of its own."""
+    return None if stored is None else known_wire(stored)
 
 
 def speak_so(connection: Connection, deployment_id: UUID, wire: Wire) -> None:

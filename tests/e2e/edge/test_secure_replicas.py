@@ -13,19 +13,9 @@ from tests.support.stack.server_process import Process
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
 from tests.support.workers.callers import asked
+from tests.support.workers.runtimes import ASGI_SERVICE
 
 pytestmark = pytest.mark.e2e
-
-SERVICE = """
-import os
-
-async def app(scope, receive, send):
-    if scope["type"] == "http":
-        name = os.environ["ROLLWAY_REVISION"].encode()
-        head = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": 200, "headers": head})
-        await send({"type": "http.response.body", "body": b'{"revision": "' + name + b'"}'})
-"""
 
 
 @pytest.fixture
@@ -50,7 +40,7 @@ def test_no_request_is_lost_by_a_rollout_and_a_wrong_authority_is_said(
     chain, key = authority.certify("inside.example.com").written(folder)
     ca = folder / "ca.pem"
     ca.write_text(authority.pem)
-    (folder / "secure.py").write_text(SERVICE)
+    (folder / "secure.py").write_text(ASGI_SERVICE)
     command = [sys.executable, "-m", "uvicorn", "secure:app", "--app-dir", str(folder), "--port", "{port}"]
     spec = {
         "command": [*command, "--ssl-certfile", str(chain), "--ssl-keyfile", str(key)],

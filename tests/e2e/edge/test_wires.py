@@ -12,22 +12,13 @@ from tests.support.proxies.edge import edge_before
 from tests.support.stack.stack import ROOT, Fleet
 from tests.support.stack.waiting import eventually
 from tests.support.workers.callers import Callers, asked
+from tests.support.workers.runtimes import ASGI_SERVICE
 
 pytestmark = pytest.mark.e2e
 
 ONE_BY_ONE = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
 CHECK = {"path": "/", "interval_seconds": 0.3}
 HTTP2_SERVICE = ROOT / "tests" / "support" / "proxies" / "http2_service.py"
-SERVICE = """
-import os
-
-async def app(scope, receive, send):
-    if scope["type"] == "http":
-        name = os.environ["ROLLWAY_REVISION"].encode()
-        head = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": 200, "headers": head})
-        await send({"type": "http.response.body", "body": b'{"revision": "' + name + b'"}'})
-"""
 
 
 @pytest.fixture
@@ -38,7 +29,7 @@ def url(fleet: Fleet, tmp_path: Path) -> Iterator[str]:
 
 
 def plain(folder: Path) -> dict[str, Any]:
-    (folder / "plain.py").write_text(SERVICE)
+    (folder / "plain.py").write_text(ASGI_SERVICE)
     command = [sys.executable, "-m", "uvicorn", "plain:app", "--app-dir", str(folder), "--port", "{port}"]
     return {"command": command, "health_check": CHECK}
 

@@ -13,7 +13,7 @@ from tests.support.rows.deployments import read
 from tests.support.stack.stations import STATIONS
 
 MOST = {
-    "a command": 5,  # the last asks how the revision is spoken to
+    "a command": 4,
     "a chunk of one deployment that changes": 6,
     "a chunk of one that waits": 4,
     "starting a replica": 4,
