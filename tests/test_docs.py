@@ -1,6 +1,7 @@
 """The pages agree with the code and with each other: promises, rooms, handlers, dependencies."""
 
 import ast
+import itertools
 import json
 import re
 import tomllib
@@ -112,6 +113,30 @@ def test_only_promises_that_need_minutes_or_another_release_are_left_to_make_tes
         "tests/e2e/faults/test_upgrade.py",
         "tests/prove/test_prove.py",
     }
+
+
+# --- the way in
+
+
+def test_the_readme_and_the_index_tell_users_to_read_the_same_pages_in_the_same_order() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Read on")[2].partition("\n\n- ")[0]
+    index = (ROOT / "docs/README.md").read_text(encoding="utf-8").partition("## Read these in order")[2]
+    order = re.findall(r"\]\(docs/([\w/.-]+)\)", readme)
+    assert len(order) == 6
+    assert re.findall(r"^\| \[[^]]+\]\(([\w/.-]+)\)", index.partition("\n## ")[0], re.MULTILINE) == [
+        "../README.md",
+        *order,
+    ]
+    for page, after in itertools.pairwise(order):
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert page.startswith("reference/") or f"({after})" in text, f"{page} does not lead to {after}"
+
+
+def test_the_concepts_are_six_words_in_one_page() -> None:
+    page = (ROOT / "docs/concepts.md").read_text(encoding="utf-8")
+    assert len(page.split()) <= 800
+    words = {"deployment", "revision", "route", "rollout", "cycle", "budget"}
+    assert words <= set(re.findall(r"\*\*An? (\w+)\*\*", page))
 
 
 # --- rooms

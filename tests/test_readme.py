@@ -48,7 +48,7 @@ def test_every_package_stands_in_the_folder_table() -> None:
 # --- the film
 
 
-@pytest.mark.parametrize("page", [README, ROOT / "docs/demo.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, ROOT / "docs/demo.md", ROOT / "docs/concepts.md"], ids=lambda page: page.name)
 def test_the_cycles_of_the_film_are_what_the_strategy_decides(page: Path) -> None:
     film = re.findall(r"cycle \d+  (■\S+|\|\S+) +(.+)", page.read_text(encoding="utf-8"))
     rollout = film[:7]

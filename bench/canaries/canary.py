@@ -1,6 +1,6 @@
-"""How many requests it takes to see how much worse a canary is: a table for docs/canary-judge.md, and its picture.
+"""How many requests it takes to see how much worse a canary is.
 
-`python -m bench.canaries.canary` writes both.
+`python -m bench.canaries.canary` writes the table of docs/internals/canary-judge.md, and its picture.
 """
 
 import math
@@ -15,7 +15,7 @@ from bench.plots import save_picture, start_picture
 from domain.judge.evalues import Counts, harm
 from domain.model.canary import EValue
 
-PAGE, PICTURE = Path("docs/canary-judge.md"), Path("docs/pictures/canary.png")
+PAGE, PICTURE = Path("docs/internals/canary-judge.md"), Path("docs/pictures/canary.png")
 BEGIN, END = "<!-- canary -->\n", "<!-- /canary -->"
 RUNS, SECONDS, A_SECOND, WEIGHT = 200, 600, 100, 0.05
 LIMIT = math.log(1 / 0.01)

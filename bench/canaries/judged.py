@@ -1,7 +1,8 @@
-"""`make judge`: a canary's judge beside the usual rules of others, false alarms and requests: docs/canary-judge.md.
+"""`make judge`: a canary's judge beside the usual rules of others, for docs/internals/canary-judge.md.
 
-Each row is one truth, in 5,000 canaries (`--runs`) of six minutes, at 50 requests a second of which the canary gets
-10 %. All three rules see the same requests: ours each second, the others each minute, as their examples have it.
+The table shows false alarms and requests. Each row is one truth, in 5,000 canaries (`--runs`) of six minutes, at 50
+requests a second of which the canary gets 10 %. All three rules see the same requests: ours each second, the others
+each minute, as their examples have it.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from domain.judge.settings import Judge, Slow
 from tests.support.worlds.streams import Side, stream
 from tests.support.worlds.verdicts import Verdict, by_minute, ours
 
-PAGE, BEGIN, END = Path("docs/canary-judge.md"), "<!-- judge -->\n", "<!-- /judge -->"
+PAGE, BEGIN, END = Path("docs/internals/canary-judge.md"), "<!-- judge -->\n", "<!-- /judge -->"
 RULES = ("Rollway", "95 %, 3 minutes", "99 %, p99 500 ms, 5 minutes")
 FINE, SETTINGS = Side(), Judge(slow=Slow())
 

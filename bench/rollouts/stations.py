@@ -91,7 +91,7 @@ def _nanoseconds(pid: int) -> int:
 
 
 def main() -> None:
-    """The table, for docs/performance-costs.md."""
+    """The table, for docs/internals/performance-costs.md."""
     configure_logging(logging.ERROR)
     print("| station | statements | commands to Redis | worker, ms | Postgres, ms |\n|---|---|---|---|---|")
     for name, cost in measure().items():

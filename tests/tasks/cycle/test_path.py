@@ -169,5 +169,5 @@ def test_the_readme_tells_these_hops_and_these_files() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     section = readme.partition("## The path of one event")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (\w+) \| \[[^]]+\]\(([\w/.]+)\)", section, re.MULTILINE)
-    assert rows[:2] == [("beat", "tasks/wire/queues.py"), ("task", "tasks/lifecycle.py")]
+    assert rows[:2] == [("beat", "tasks/wire/schedule.py"), ("task", "tasks/lifecycle.py")]
     assert rows[2:] == [(hop, file) for hop, (file, _) in HOPS.items()]

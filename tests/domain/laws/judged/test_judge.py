@@ -86,7 +86,7 @@ def test_failures_that_follow_a_sticky_caller_are_more_than_the_chances_say() ->
     shared, kept = aborts(sticky=False), aborts(sticky=True)
     leave("judge-sticky", shared=shared, kept=kept, rollouts=RUNS)
     assert shared <= max(0.013, 1.5 / RUNS)
-    assert kept > 0.1, "docs/canary-judge.md says how often, and to whom that happens"
+    assert kept > 0.1, "docs/internals/canary-judge.md says how often, and to whom that happens"
 
 
 def test_a_canary_that_fails_beside_a_control_that_does_not_is_aborted() -> None:
