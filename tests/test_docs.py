@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from domain.handlers import HANDLERS
+from reference.rooms import printed, rooms
 from tests.apart import APART
 from tests.platforms.table import PLATFORMS
 
@@ -142,41 +143,39 @@ def test_the_concepts_are_six_words_in_one_page() -> None:
 # --- rooms
 
 
-def test_every_room_stands_in_the_architecture() -> None:
-    rooms = {str(path.parent.relative_to(ROOT)) for room in PRODUCT for path in ROOT.glob(f"{room}/**/__init__.py")}
-    table = re.findall(r"^\| \[([\w/]+)/\]", ARCHITECTURE, re.MULTILINE)
-    assert sorted(table) == sorted(rooms)
+def test_every_package_says_in_one_line_what_is_in_it() -> None:
+    packages = {str(path.parent.relative_to(ROOT)) for room in PRODUCT for path in ROOT.glob(f"{room}/**/__init__.py")}
+    listed = rooms()
+    assert set(listed) == packages
+    assert [room for room, sentence in listed.items() if not re.fullmatch(r"[A-Z`].{9,118}\.", sentence)] == []
+    assert len(set(listed.values())) == len(listed)
 
 
-def floors() -> dict[str, list[set[str]]]:
-    """What import-linter holds: the floors of the house, and those of each package, from the top."""
+def test_the_architecture_is_2500_words_that_one_can_read() -> None:
+    assert len(ARCHITECTURE.split()) <= 2500
+
+
+def test_the_floors_of_every_package_are_printed_below_it() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
-    return {
-        contract["id"].removesuffix("-rooms"): [set(re.split(r" [|:] ", layer)) for layer in contract["layers"]]
-        for contract in contracts
-        if contract["type"] == "layers" and contract["id"] != "tests-rooms"
-    }
+    held = {of.replace(".", "/") for contract in contracts for of in contract.get("containers", ())}
+    lines = list(printed())
+    below = {line.split()[0] for line, after in itertools.pairwise(lines) if after.startswith("  floors: ")}
+    assert below == held - {"bench", "tests"} != set()
 
 
 def test_the_floors_of_the_house_are_drawn_as_import_linter_holds_them() -> None:
-    house = ARCHITECTURE.partition("## The house")[2]
-    drawn = [set(floor.split()) for floor in re.findall(r"^    (\w+(?: {2,3}\w+)*) {4,}", house, re.MULTILINE)]
+    above = ARCHITECTURE.partition("Imports point down only")[0]
+    drawn = [set(floor.split()) for floor in re.findall(r"^    (\w+(?: {2,3}\w+)*) {4,}", above, re.MULTILINE)]
     told = re.search(r"Imports point down only: (.*?)\. ", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert told
     in_words = [set(re.findall(r"`(\w+)`", floor)) for floor in told[1].split(" → ")]
-    held = floors()["layers"]
-    assert drawn[: len(held)] == in_words == held
-
-
-def test_the_floors_of_each_package_are_told_as_import_linter_holds_them() -> None:
-    rows = re.findall(r"^\| (\w+) \| (.* → .*) \|$", ARCHITECTURE, re.MULTILINE)
-    told = {package: [set(floor.split(", ")) for floor in line.split(" → ")] for package, line in rows}
-    held = {package: held for package, held in floors().items() if package != "layers"}
-    assert told == {
-        package: [{name.removeprefix(f"{package}.") for name in floor} for floor in held[package]] for package in held
-    }
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (house,) = (contract for contract in contracts if contract["id"] == "layers")
+    assert drawn == in_words == [set(layer.split(" | ")) for layer in house["layers"]]
 
 
 def test_the_handlers_are_described_as_they_declare_themselves() -> None:

@@ -19,7 +19,7 @@ REGISTRY = "domain.strategies"
 def rows() -> list[tuple[int, list[str]]]:
     """The minutes of each row, and its files."""
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    section = page.partition("## Read a rolling update")[2].partition("\n## ")[0]
+    section = page.partition("### Decide")[2].partition("\n### ")[0]
     found = re.findall(r"^\| (\d+) \| ([^|]*) \|", section, re.MULTILINE)
     return [(int(minutes), re.findall(r"\[(domain/[\w/]+\.py)\]", files)) for minutes, files in found]
 

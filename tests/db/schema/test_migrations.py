@@ -163,8 +163,8 @@ def test_of_two_migrations_at_once_one_waits_and_both_end_well(empty_engine: Eng
     assert len(shape(empty_engine)["columns"]) > 80
 
 
-def test_every_table_stands_in_the_architecture(engine: Engine) -> None:
-    page = (project_root() / "docs/architecture.md").read_text("utf-8")
+def test_every_table_stands_in_the_page_of_tables(engine: Engine) -> None:
+    page = (project_root() / "docs/internals/tables.md").read_text("utf-8")
     section = page.partition("## The tables")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", section, re.MULTILINE)
     assert set(tables(engine)) == {name.strip("`") for row in rows for name in row.split(", ")}

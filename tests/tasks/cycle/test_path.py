@@ -55,6 +55,7 @@ READING = {"is_judged", "with_evidence", "stored_policy"}
 DECIDING = {"glance", "wait_by_counts", "decide", "evaluate_one", "evaluate_cycle", "classify"}
 
 
+PRODUCT = re.compile("(api|cli|db|domain|runtime|stack|tasks|traffic)/")
 OURS = re.compile("(api|cli|db|domain|runtime|stack|tasks|tests|traffic)/")
 
 
@@ -62,11 +63,13 @@ OURS = re.compile("(api|cli|db|domain|runtime|stack|tasks|tests|traffic)/")
 class Trail:
     """`hops`: in the order in which they began; what a hop calls belongs to it.
 
-    `climbs`: out of db into the domain: to decide, or anything at all after the decision.
+    `climbs`: out of db into the domain: to decide, or anything at all after the decision. `files`: those of the product
+    that were entered, each with the function that was called there first.
     """
 
     hops: list[str] = field(default_factory=list)
     climbs: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         if event != "call" or not frame.f_code.co_filename.startswith(str(ROOT)):
@@ -74,6 +77,8 @@ class Trail:
         hop, (file, name) = hop_of(frame.f_code), place(frame.f_code)
         if hop is not None and not any(map(hop_of, callers_of(frame))) and hop not in self.hops:
             self.hops.append(hop)
+        if PRODUCT.match(file):
+            self.files.setdefault(file, name)
         if not file.startswith("domain/"):
             return
         callers = [place(code)[0] for code in callers_of(frame)]
@@ -122,6 +127,10 @@ def test_an_event_takes_the_hops_of_the_readme_and_no_hop_calls_back(
     assert seen == 2
     assert trail.hops == list(HOPS)
     assert trail.climbs == []
+    path = (ROOT / "docs/architecture.md").read_text(encoding="utf-8").partition("## The path of one event")[2]
+    named = re.findall(r"\]\(\.\./([\w/]+\.py)\)", path.partition("\n## ")[0])
+    assert {file: name for file, name in trail.files.items() if file not in named} == {}
+    assert len(set(named)) <= 80
 
 
 MANUAL = {"strategy": "blue_green", "spec": {"auto_promote": False}}
