@@ -33,7 +33,7 @@ APART = {
     "tests/e2e/services/test_recipes.py": "servers of the recipes, from a registry",
     "tests/monitoring": "Prometheus and Alertmanager",
     "tests/prove": "long searches",
-    "tests/reference/test_recipes.py": "copies of the repository, changed as CONTRIBUTING says",
+    "tests/reference/test_recipes.py": "copies of the repository, changed as docs/extending.md says",
     "tests/reference/test_site.py": "Sphinx",
     "tests/runtime/docker": "a Docker engine",
     "tests/stack/test_package.py": "a wheel, built and installed",

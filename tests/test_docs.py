@@ -151,8 +151,9 @@ def test_every_package_says_in_one_line_what_is_in_it() -> None:
     assert len(set(listed.values())) == len(listed)
 
 
-def test_the_architecture_is_2500_words_that_one_can_read() -> None:
+def test_the_architecture_is_2500_words_and_contributing_is_one_page() -> None:
     assert len(ARCHITECTURE.split()) <= 2500
+    assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split()) <= 1000
 
 
 def test_the_floors_of_every_package_are_printed_below_it() -> None:

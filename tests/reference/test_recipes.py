@@ -1,4 +1,4 @@
-"""What CONTRIBUTING says of adding a command, a phase or a read is done to a copy of the product, to the letter."""
+"""A command, a phase and a read are added to a copy of the product as docs/extending.md says, to the letter."""
 
 import json
 import os
@@ -109,7 +109,7 @@ LET_SETTLE = (
 
 
 def recipe(what: str) -> str:
-    section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition(f"### Add a {what}\n")[2]
+    section = (ROOT / "docs/extending.md").read_text(encoding="utf-8").partition(f"## Add a {what}\n")[2]
     found: list[str] = re.findall(r"^```diff\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     return found[0]
 
