@@ -29,7 +29,7 @@ PROXIES = (
     "api/proxies/protobuf/envoy_api.py",
     "requirements/envoy_api.py",
     "docs/traffic.md",
-    "docs/decisions/0059-one-stream-for-each-envoy.md",
+    "docs/decisions/0040-one-stream-for-each-envoy.md",
 )
 """Where Envoy's and Traefik's own words are used."""
 
