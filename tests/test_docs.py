@@ -140,6 +140,16 @@ def test_the_concepts_are_six_words_in_one_page() -> None:
     assert words <= set(re.findall(r"\*\*An? (\w+)\*\*", page))
 
 
+def test_the_changelog_has_the_version_and_tells_a_feature_in_three_lines() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    releases = re.findall(r"^## (\d+\.\d+\.\d+) - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
+    assert releases[0] == project["version"]
+    told = changelog.partition("## 0.1.0 - ")[0]
+    entries = re.findall(r"^- .*(?:\n  .*)*", told, re.MULTILINE)
+    assert [entry for entry in entries if entry.count("\n") > 2] == []
+
+
 # --- rooms
 
 

@@ -1,6 +1,6 @@
 """`make compose-test`: docker-compose.yml run from a fresh clone, with what happens to containers in real life.
 
-On the Docker engine that answers here (DOCKER_HOST), with the real images; the image rollway:0.2.0 stays there.
+On the Docker engine that answers here (DOCKER_HOST), with the real images; the image rollway:0.3.0 stays there.
 Where none does, root may have an engine of our own started, with stand-ins for the images.
 """
 
