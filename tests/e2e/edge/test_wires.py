@@ -1,22 +1,34 @@
-"""Rollouts between programs that are spoken to in different ways, and the ways back, under load: none is lost."""
+"""Rollouts to what is spoken to or reached otherwise, and the ways back, under load: no request is lost."""
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.certificates.authorities import Authority
+from tests.support.proxies import plain_http
 from tests.support.proxies.edge import edge_before
 from tests.support.stack.stack import ROOT, Fleet
 from tests.support.stack.waiting import eventually
-from tests.support.workers.callers import Callers, asked
+from tests.support.workers.callers import PAUSE_SECONDS, Callers, asked
 from tests.support.workers.runtimes import ASGI_SERVICE
 
 pytestmark = pytest.mark.e2e
 
 ONE_BY_ONE = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
+BY_HALF = {"strategy": "canary", "spec": {"steps": ["50%"]}}
+"""Which waits there until somebody decides."""
+BEFORE, AFTER = ("old.example.com", "/old/"), ("new.example.com", "/new/")
+"""By a host name alone, and by a path alone."""
 CHECK = {"path": "/", "interval_seconds": 0.3}
 HTTP2_SERVICE = ROOT / "tests" / "support" / "proxies" / "http2_service.py"
 
@@ -39,8 +51,10 @@ def http2() -> dict[str, Any]:
     return {"command": [sys.executable, str(HTTP2_SERVICE), "{port}"], "health_check": check}
 
 
-def apply(fleet: Fleet, revision: str, spec: dict[str, Any], **traffic: Any) -> None:
-    document = {"deployment": "web", "revision": {"name": revision, **spec}, "policy": ONE_BY_ONE, "replicas": 3}
+def apply(
+    fleet: Fleet, revision: str, spec: dict[str, Any], policy: dict[str, Any] = ONE_BY_ONE, **traffic: Any
+) -> None:
+    document = {"deployment": "web", "revision": {"name": revision, **spec}, "policy": policy, "replicas": 3}
     fleet.ask("apply", documents=[{**document, "traffic": traffic}])
 
 
@@ -78,3 +92,98 @@ def test_no_request_is_lost_from_http1_to_http2_to_tls_and_back(fleet: Fleet, ur
         fleet.ask("abort", deployment="web")
         answers(fleet, callers, "v2")
     assert callers.failed == 0, callers.answers
+
+
+@dataclass
+class Moving:
+    """Two callers, by a name that releases change. `names`: the one that serves now, then the one that comes.
+
+    The first is asked until it leads nowhere any more. A request is lost where the second does not lead anywhere then.
+    """
+
+    envoy: str
+    names: tuple[str, str]
+    answers: Counter[tuple[int, str]] = field(default_factory=Counter)
+    over: Event = field(default_factory=Event)
+
+    def ask(self) -> None:
+        cookies = httpx.Cookies()  # of who stays with a replica
+        while not self.over.wait(PAUSE_SECONDS):
+            answers = (self.once(name, cookies) for name in self.names)
+            answer = next((each for each in answers if each.status_code != 404), None)
+            self.answers[(answer.status_code, _revision(answer)) if answer else (404, "")] += 1
+
+    def once(self, name: str, cookies: httpx.Cookies) -> httpx.Response:
+        """By a path, or by a host name."""
+        path, headers = (name, {}) if name.startswith("/") else ("/", {"Host": name})
+        answer = plain_http.post(
+            f"{self.envoy}{path}", headers={**headers, "Cookie": "; ".join(map("=".join, cookies.items()))}
+        )
+        cookies.update(answer.cookies)
+        return answer
+
+
+def _revision(answer: httpx.Response) -> str:
+    return str(answer.json()["revision"]) if answer.is_success else ""
+
+
+@contextmanager
+def moving(envoy: str) -> Iterator[tuple[Moving, ...]]:
+    """Callers by host name, and callers by path."""
+    every = tuple(Moving(envoy, names) for names in zip(BEFORE, AFTER, strict=True))
+    with ThreadPoolExecutor(2 * len(every)) as pool:
+        running = [pool.submit(callers.ask) for callers in every for _ in range(2)]
+        try:
+            yield every
+        finally:
+            for callers in every:
+                callers.over.set()
+        for each in running:
+            each.result()
+
+
+def answered(every: Iterable[Moving], revision: str) -> None:
+    """Callers of both kinds are answered by this revision."""
+    before = [callers.answers[200, revision] for callers in every]
+    for callers, count in zip(every, before, strict=True):
+        eventually(
+            partial(lambda its, n: its.answers[200, revision] > n + 10, callers, count), what=f"{revision} answers"
+        )
+
+
+def moved(fleet: Fleet, every: Iterable[Moving], revision: str) -> None:
+    """The rollout is over, and callers have its names; the way from there leads to those of before."""
+    eventually(lambda: fleet.state("web")["lifecycle"] == "ready", what=f"{revision} runs")
+    answered(every, revision)
+    for callers in every:
+        callers.names = callers.names[::-1]
+
+
+def test_no_request_is_lost_while_names_paths_and_stickiness_change(fleet: Fleet, url: str, tmp_path: Path) -> None:
+    def program(version: str) -> dict[str, Any]:
+        return {**plain(tmp_path), "env": {"VERSION": version}}
+
+    fleet.start_workers("worker1")
+    fleet.start_beat()
+    (host, prefix), (new_host, new_prefix) = BEFORE, AFTER
+    old: dict[str, Any] = {"hosts": [host], "path_prefix": prefix}
+    new: dict[str, Any] = {"hosts": [new_host], "path_prefix": new_prefix, "sticky": {"cookie": "my-replica"}}
+    apply(fleet, "v1", program("v1"), **old)
+    eventually(lambda: plain_http.get(f"{url}{prefix}").is_success, what="a route")
+    with moving(url) as every:
+        answered(every, "v1")
+        apply(fleet, "v2", program("v2"), **new)
+        moved(fleet, every, "v2")
+        fleet.ask("undo", deployment="web")  # names, paths and stickiness go back
+        moved(fleet, every, "v1")
+        apply(fleet, "v3", program("v3"), BY_HALF, **new)
+        eventually(lambda: _revision(plain_http.post(f"{url}{new_prefix}")) == "v3", what="v3 answers")
+        fleet.ask("abort", deployment="web")  # in the middle, where names of before and of after lead there
+        eventually(lambda: fleet.state("web")["lifecycle"] == "ready", what="v1 runs alone")
+        answered(every, "v1")
+        apply(fleet, "v4", program("v4"), **new)
+        moved(fleet, every, "v4")
+        apply(fleet, "v5", program("v5"), **old)  # forward, from sticky to none
+        moved(fleet, every, "v5")
+    lost = [count for callers in every for (status, _), count in callers.answers.items() if status != 200]
+    assert sum(lost) == 0, [callers.answers for callers in every]
