@@ -49,7 +49,7 @@ _OWNERS = f"""
 """
 
 _ROUTES = f"""
-    UPDATE routes SET {_to_now(OF_ROUTES)}
+    UPDATE routes SET {_to_now((*OF_ROUTES, "kept_until"))}
      WHERE deployment_id = ANY(%s) AND stopped_at IS NULL AND {_ahead(OF_ROUTES)}
 """
 

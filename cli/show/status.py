@@ -17,6 +17,7 @@ from db.views.timeline import RevisionView
 from domain.model.picture import symbol
 from domain.model.policy import RolloutLimits, StrategySpec
 from domain.model.states import RouteStatus, TrafficStatus
+from domain.replicas.answering import is_answering
 from domain.words.numbers import duration, number_of
 
 _SHOWN_REVISIONS = 5
@@ -84,7 +85,8 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
     table = columns("ROUTE", "REVISION", "STATUS", "HOST", "ADDRESS", "SINCE", "WHY")
     for route in routes:
         idle = ", no traffic" if route.is_active and route.traffic is TrafficStatus.INACTIVE else ""
-        drawn = f"{symbol(route.status, route.traffic) or '·'} {route.status}{idle}"
+        answering = ", but answering" if is_answering(route) else ""
+        drawn = f"{symbol(route.status, route.traffic) or '·'} {route.status}{answering}{idle}"
         table.add_row(
             short_id(route.id),
             route.revision,

@@ -20,7 +20,7 @@ from domain.words.errors import UnreadableError
 
 _ROUTES = f"""
     SELECT deployment_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until,
-           {IS_MISPLACED}
+           {IS_MISPLACED}, kept_until
       FROM routes r
      WHERE deployment_id = ANY(%(ids)b) AND {PRESENT}
      ORDER BY id

@@ -30,6 +30,7 @@ class RouteReport:
 
     `address` and `handle` come with the start of its replica; `reason` and `log_tail` with a change of status.
     `is_lost`: its host is to blame, so its end counts as no failed start of its revision, and against no budget.
+    `is_late`: no probe was answered in time, so it may be busy: proxies are asked whether it answers callers.
     """
 
     route_id: UUID
@@ -42,10 +43,12 @@ class RouteReport:
     address: str | None = None
     handle: str | None = None
     is_lost: bool = False
+    is_late: bool = False
 
 
 _REPORTS = columns("""
-    route_id uuid, was text, status text, streak int4, reason text, log_tail text, address text, handle text
+    route_id uuid, was text, status text, streak int4, reason text, log_tail text, address text, handle text,
+    is_late bool
 """)
 _report_values: Callable[[RouteReport], tuple[object, ...]] = attrgetter(*_REPORTS.types)
 
@@ -58,6 +61,8 @@ _REPORT = f"""
                                 WHEN u.status = 'provisioning' THEN coalesce(u.reason, r.status_reason)
                                 ELSE r.status_reason END,
            traffic_status = CASE WHEN u.status = 'failed' THEN 'inactive' ELSE r.traffic_status END,
+           kept_until = CASE WHEN u.status = r.status THEN r.kept_until
+                             WHEN u.status = 'unhealthy' AND u.is_late THEN clock.at END,
            log_tail = coalesce(u.log_tail, r.log_tail), address = coalesce(u.address, r.address),
            replica_handle = coalesce(u.handle, r.replica_handle),
            started_at = coalesce(r.started_at, CASE WHEN coalesce(u.address, u.handle) IS NOT NULL THEN clock.at END),

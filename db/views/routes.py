@@ -18,7 +18,7 @@ from domain.words.errors import UnreadableError
 _ROUTES = """
     SELECT r.id, r.deployment_id, v.name AS revision, r.revision_id, r.status, r.traffic_status AS traffic, r.address,
            r.host, r.status_reason AS reason, r.log_tail, r.created_at, r.status_changed_at, r.stopped_at,
-           r.parked_until, r.drain_started_at,
+           r.parked_until, r.kept_until, r.drain_started_at,
            CASE WHEN r.status = 'terminating' AND r.stop_requested_at IS NULL THEN l.under_way END AS answers_under_way
       FROM routes r JOIN revisions v ON v.id = r.revision_id LEFT JOIN drain_looks l ON l.route_id = r.id
 """

@@ -8,6 +8,7 @@ from domain.foresight.rehearsal.learned import Span
 from domain.model.deployment import Deployment, Route
 from domain.model.states import RouteStatus
 from domain.model.waits import COMES_TO, Waits, WaitsFor
+from domain.replicas.answering import is_answering
 from domain.words.numbers import duration
 
 
@@ -80,5 +81,7 @@ def _doing(route: Route, waits: Waits, around: Around) -> tuple[str, Span | None
             return "stopping", Span.of(around.learned.stops) if around.learned.stops else None
         case RouteStatus.HEALTHY if waits.seconds is not None:
             return "healthy", Span(waits.seconds, waits.seconds)
+        case RouteStatus.UNHEALTHY if is_answering(route):
+            return "unhealthy, but answering callers,", None
         case _:
             return str(route.status), None

@@ -21,6 +21,7 @@ from domain.model.deployment import Deployment
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle, Verdict
 from domain.model.waits import Waits, WaitsFor
+from domain.replicas.answering import is_answering
 from domain.strategies.backoff import proven_at, unproven
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, resting_budget
@@ -78,7 +79,9 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
         return Decision.success(off)
     next_at, budget = buckets.next_change_at(now), budget_at_rest(deployment)
     if buckets.sick:
-        said = f"{len(buckets.sick)} unhealthy, replaced unless back soon"
+        answering = sum(map(is_answering, buckets.sick))
+        but = f", {answering} of them answering callers" if answering else ""
+        said = f"{len(buckets.sick)} unhealthy{but}, replaced unless back soon"
         return Decision.wait(for_replicas(said, buckets, budget, now), next_at)
     if deployment.degraded_reason is not None:
         if mark := unproven(deployment, now):

@@ -18,7 +18,8 @@ MOST_STARTS = 3
 class Route:
     """One replica, its health and whether it gets requests.
 
-    `parked_until`: until then it is kept for a fast way back: it runs, gets no requests, and no budget counts it.
+    `parked_until`: until then it runs for a fast way back, gets no requests, and no budget counts it.
+    `kept_until`: while sick, as it answers callers.
     `is_misplaced`: its host is drained, and another takes replicas of its revision.
     """
 
@@ -30,6 +31,7 @@ class Route:
     status_changed_at: datetime
     parked_until: datetime | None = None
     is_misplaced: bool = False
+    kept_until: datetime | None = None
 
     @property
     def is_active(self) -> bool:

@@ -130,7 +130,7 @@ def reported(
 
 
 def _became(route: Route, status: RouteStatus, now: datetime) -> Route:
-    return replace(route, status=status, status_changed_at=now)
+    return replace(route, status=status, status_changed_at=now, kept_until=None)
 
 
 def _rollout_after(rollout: Rollout, news: Sequence[News], now: datetime) -> Rollout:

@@ -20,7 +20,7 @@ from domain.model.states import INACTIVE, RouteStatus, TrafficStatus
 from domain.strategies.budget import Budget
 
 SICK_GRACE_SECONDS = 30.0
-"""How long a sick replica may take to come back before it is replaced."""
+"""How long a sick replica may take to come back."""
 
 # Python 3.11 is slow to name a member of an enum
 _HEALTHY, _STARTING, _STOPPING = RouteStatus.HEALTHY, RouteStatus.PROVISIONING, RouteStatus.TERMINATING
@@ -98,7 +98,7 @@ class Buckets:
         return self.live + self._counted_stopping(budget)
 
     def occupied(self, budget: Budget) -> str:
-        """Say in words what the ceiling counts: "3 live", or "3 live + 1 stopping"."""
+        """Say what the ceiling counts: "3 live", or "3 live + 1 stopping"."""
         stopping = self._counted_stopping(budget)
         return f"{self.live} live + {stopping} stopping" if stopping else f"{self.live} live"
 
@@ -125,11 +125,12 @@ class Buckets:
 
 def grace_ends_at(route: Route) -> datetime:
     """Return when a sick route may be replaced."""
-    return route.status_changed_at + timedelta(seconds=SICK_GRACE_SECONDS)
+    grace = route.status_changed_at + timedelta(seconds=SICK_GRACE_SECONDS)
+    return max(grace, route.kept_until or grace)
 
 
 def sick_too_long(routes: Iterable[Route], now: datetime) -> tuple[Route, ...]:
-    """Live routes that have been sick for longer than the grace."""
+    """Live routes whose grace is over."""
     return tuple([route for route in routes if route.status not in _WELL and grace_ends_at(route) <= now])
 
 

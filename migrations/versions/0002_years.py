@@ -64,6 +64,7 @@ _UNDO: tuple[str, ...] = (
     "DROP TABLE receipts",
     "ALTER TABLE routes DROP COLUMN seat",
     "ALTER TABLE deployments DROP COLUMN has_seats",
+    "ALTER TABLE routes DROP COLUMN kept_until",
     "ALTER TABLE routes DROP COLUMN healthy_at",
     "DROP TABLE sessions",
     "DROP TABLE tokens",

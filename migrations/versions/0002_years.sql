@@ -237,6 +237,7 @@ ALTER TABLE installation ADD COLUMN counted_at timestamptz;
 ALTER TABLE rollouts ADD COLUMN traceparent text;
 -- when a replica first became healthy, which later reports leave: from then on how long it started is known
 ALTER TABLE routes ADD COLUMN healthy_at timestamptz;
+ALTER TABLE routes ADD COLUMN kept_until timestamptz;
 -- where callers who stay with a replica find it; who has left has none as soon as another has taken it
 ALTER TABLE routes ADD COLUMN seat integer CONSTRAINT routes_seat_check CHECK (seat >= 0);
 -- no column that is stored: who looked before sees no row of a table that was written anew

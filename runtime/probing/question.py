@@ -14,10 +14,14 @@ _KEPT_IN_URLS = "/?[]@!$&'()*+,;=:%~"
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """Whether it was a success, and what was seen in a few words ("GET /health answered 503")."""
+    """Whether it was a success, and what was seen in a few words ("GET /health answered 503").
+
+    `is_late`: nothing was heard in time.
+    """
 
     ok: bool
     detail: str
+    is_late: bool = False
 
 
 class Question(Protocol):

@@ -176,6 +176,7 @@ class ProbePass:
         return RouteReport(
             *(route.id, route.deployment_id, route.status, verdict.status, verdict.streak, reason),
             log_tail=tail,
+            is_late=bool(answer and answer.is_late),
             is_lost=bool(lost) or (bool(held) and self.strangers.forgives(route.deployment_id)),
         )
 

@@ -1,8 +1,8 @@
-"""Reads what an Envoy has under way at each replica, from its page of clusters."""
+"""Reads what an Envoy has under way at each replica, and what each has answered, from its page of clusters."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from urllib.parse import urlencode
 
 from pydantic import BaseModel
@@ -12,7 +12,10 @@ ALONE_PAGE = "/stats?usedonly&type=Gauges&format=json&filter=^server%5C.(uptime|
 
 _MOST_NAMED = 500
 """Names in a path, of which Envoy takes 60 KiB."""
-_UNDER_WAY = {"rq_active", "rq_pending_active"}
+_UNDER_WAY = frozenset({"rq_active", "rq_pending_active"})
+_ANSWERED = frozenset({"rq_success"})
+Places = Mapping[tuple[str, str, int], int]
+"""A number for each replica, by deployment, IP address and port."""
 
 
 class _Gauge(BaseModel):
@@ -58,32 +61,40 @@ def clusters_page(deployments: Iterable[str]) -> str:
     return f"/clusters?{urlencode({'format': 'json', 'filter': f'^({names})(/.*)?$'})}"
 
 
-def under_way(page: bytes) -> dict[tuple[str, str, int], int]:
-    """The answers under way by deployment, IP address and port, requests that wait for a connection among them.
+def under_way(page: bytes) -> Places:
+    """The answers under way, requests that wait for a connection among them.
 
     A canary's replica may be in two clusters of its deployment: their answers are added up. Raises ValueError for what
     is no page of clusters.
     """
-    found: Counter[tuple[str, str, int]] = Counter()
-    for name, where, busy in _each(page):
-        found[name.partition("/")[0], where.address, where.port_value] += busy
-    return found
+    return _by_place(page, _UNDER_WAY)
+
+
+def answered(page: bytes) -> Places:
+    """How often each has answered, but for 5xx, since it has been in its cluster. Raises ValueError as above."""
+    return _by_place(page, _ANSWERED)
 
 
 def by_cluster(page: bytes) -> dict[str, int]:
     """The answers under way by cluster. Raises ValueError for what is no page of clusters."""
     found: Counter[str] = Counter()
-    for name, _, busy in _each(page):
+    for name, _, busy in _each(page, _UNDER_WAY):
         found[name] += busy
     return found
 
 
-def _each(page: bytes) -> Iterator[tuple[str, _Socket, int]]:
+def _by_place(page: bytes, counted: Collection[str]) -> Places:
+    found: Counter[tuple[str, str, int]] = Counter()
+    for name, where, count in _each(page, counted):
+        found[name.partition("/")[0], where.address, where.port_value] += count
+    return found
+
+
+def _each(page: bytes, counted: Collection[str]) -> Iterator[tuple[str, _Socket, int]]:
     for cluster in _Clusters.model_validate_json(page).cluster_statuses:
         for host in cluster.host_statuses:
             if (where := host.address.socket_address) is not None:
-                busy = sum(gauge.value for gauge in host.stats if gauge.name in _UNDER_WAY)
-                yield cluster.name, where, busy
+                yield cluster.name, where, sum(stat.value for stat in host.stats if stat.name in counted)
 
 
 def is_alone(page: bytes) -> bool:

@@ -1,6 +1,7 @@
 """The measurer: asks each live proxy what it counts while a rollout or a drain is under way."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,16 +17,19 @@ from api.proxies.measuring.asking import ProxyPages, asking
 from api.proxies.observed import Observed
 from api.proxies.publisher import POSTGRES_ERRORS, Publisher
 from db.connection.engine import in_transaction
+from db.proxies.answering import keep_answering, late_routes
 from db.proxies.drains import note_drain_looks, routes_to_look_at
 from db.proxies.measured import DueRollout, LiveProxy, due_rollouts, live_proxies, note_told, record_look
 from domain.model.answers import Counters
 from traffic.envoy.counted import COUNTERS_PAGE, Counted, counted
 from traffic.envoy.names import baseline_cluster, canary_cluster, side_of
-from traffic.envoy.under_way import ALONE_PAGE, by_cluster, clusters_page, is_alone, under_way
+from traffic.envoy.under_way import ALONE_PAGE, Places, answered, by_cluster, clusters_page, is_alone, under_way
 
 EVERY_SECONDS = 0.9
 """Between two intervals of a rollout, at least."""
 _LOOK_SECONDS = 0.5
+_LATE_SECONDS = 3.0
+"""Between two looks at replicas that answer no probe."""
 _LOOKS_AT_REST = 4
 """Where nothing changes and nothing is measured, one of so many looks is made."""
 _log = structlog.get_logger(__name__)
@@ -38,6 +42,7 @@ class _Work:
 
     rollouts: Sequence[DueRollout]
     draining: Collection[UUID]
+    late: Collection[UUID]
     proxies: Sequence[LiveProxy]
 
 
@@ -55,6 +60,8 @@ class Measurer:
         self._publisher = publisher
         self._on_release = on_release
         self._observed = observed
+        self._answered: Mapping[str, Places] = {}
+        self._next_late_look = 0.0
 
     async def run(self) -> None:
         """Measure until cancelled. While Postgres is away the proxies count on, and the next look sees it all."""
@@ -73,9 +80,30 @@ class Measurer:
 
     async def _measure(self, proxies: ProxyPages) -> bool:
         """Measure what there is; whether there is anything."""
-        work = await asyncio.to_thread(in_transaction, self._engine, _due)
+        looks_at_late = time.monotonic() >= self._next_late_look
+        work = await asyncio.to_thread(in_transaction, self._engine, partial(_due, looks_at_late=looks_at_late))
         await asyncio.gather(self._look_at_drains(proxies, work), self._count(proxies, work))
+        if looks_at_late:
+            await self._look_at_late(proxies, work)
         return bool(work.rollouts or work.draining)
+
+    async def _look_at_late(self, proxies: ProxyPages, work: _Work) -> None:
+        """Note which of them have answered since the last look, as one proxy told: what the first look found is old."""
+        self._next_late_look = time.monotonic() + _LATE_SECONDS
+        late = self._published(work.late)
+        if not late or not work.proxies:
+            self._answered = {}
+            return
+        found = await self._ask(proxies, work, clusters_page({name for name, *_ in late.values()}), answered)
+        before = [(its, self._answered[node]) for node, its in found.items() if node in self._answered]
+        grown = [
+            route
+            for route, at in late.items()
+            if any(its.get(at, 0) > was.get(at, its.get(at, 0)) for its, was in before)
+        ]
+        keep = partial(keep_answering, route_ids=grown)
+        if not grown or await asyncio.to_thread(in_transaction, self._engine, keep):
+            self._answered = found
 
     async def _look_at_drains(self, proxies: ProxyPages, work: _Work) -> None:
         """Only when all tell is it known what is under way."""
@@ -97,14 +125,14 @@ class Measurer:
         alone = await self._ask(proxies, work, ALONE_PAGE, is_alone)
         return len(alone) == len(work.proxies) and all(alone.values())
 
-    def _published(self, draining: Collection[UUID]) -> dict[UUID, tuple[str, str, int]]:
+    def _published(self, routes: Collection[UUID]) -> dict[UUID, tuple[str, str, int]]:
         """Find where proxies have these replicas: cluster, IP address and port."""
-        services = self._publisher.current.table.services if draining and self._publisher.current else ()
+        services = self._publisher.current.table.services if routes and self._publisher.current else ()
         return {
             upstream.route_id: (service.name, upstream.ip, upstream.port)
             for service in services
-            for upstream in service.draining
-            if upstream.route_id in draining
+            for upstream in (*service.serving, *service.draining)
+            if upstream.route_id in routes
         }
 
     async def _count(self, proxies: ProxyPages, work: _Work) -> None:
@@ -130,9 +158,11 @@ class Measurer:
         return told
 
 
-def _due(connection: Connection) -> _Work:
-    rollouts, draining = due_rollouts(connection, EVERY_SECONDS), routes_to_look_at(connection)
-    return _Work(rollouts, frozenset(draining), live_proxies(connection) if rollouts or draining else [])
+def _due(connection: Connection, *, looks_at_late: bool) -> _Work:
+    rollouts, draining = due_rollouts(connection, EVERY_SECONDS), frozenset(routes_to_look_at(connection))
+    late = frozenset(late_routes(connection)) if looks_at_late else frozenset[UUID]()
+    proxies = live_proxies(connection) if rollouts or draining or late else []
+    return _Work(rollouts, draining, late, proxies)
 
 
 def _counters_of(rollout: DueRollout, page: Counted, busy: Mapping[str, int]) -> Counters:

@@ -1,4 +1,4 @@
-"""A replica that hangs or hangs up is left alone by Envoy, before any prober has noticed."""
+"""A replica that hangs or hangs up is left alone by Envoy, and a sick one that answers callers is noted."""
 
 import os
 import signal
@@ -9,15 +9,20 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, LiteralString
+from uuid import UUID
 
 import httpx
 import pytest
 
+from db.connection.engine import database_now, in_transaction
+from domain.handlers.cycle import cycle
 from stack.home.folder import project_root
 from tests.support.people.asking import page
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge
-from tests.support.rows.deployments import Made, write
+from tests.support.proxies.web_replicas import replicas
+from tests.support.rows.deployments import Made, read, snapshot, write
 from tests.support.stack.ports import free_port
 from tests.support.stack.server_process import suspend
 from tests.support.stack.waiting import eventually
@@ -131,3 +136,62 @@ def test_without_hedging_requests_wait_for_the_hung_replica(
             time.sleep(3 * HEDGE_AFTER)
             assert not all(future.done() for future in sent), "those wait for it"
         assert {who(future.result()) for future in sent} <= {"0", "1", "2", "3"}
+
+
+SICK: LiteralString = """
+    UPDATE routes SET status = 'unhealthy', status_changed_at = now() - %s * interval '1 second',
+           kept_until = CASE WHEN %s THEN now() - %s * interval '1 second' END
+     WHERE id = %s
+"""
+"""As the prober finds one: the third says whether its probes ended without an answer."""
+
+
+def sick(edge: Edge, route: UUID, seconds: float = 20, *, is_late: bool = True) -> None:
+    write(edge.routes.engine, SICK, seconds, is_late, seconds, route)
+    edge.routes.tell()
+
+
+def of(edge: Edge, route: UUID) -> dict[str, Any]:
+    query = "SELECT kept_until > status_changed_at AS is_answering FROM routes WHERE id = %s"
+    (row,) = read(edge.routes.engine, query, route)
+    return row
+
+
+def test_a_sick_replica_is_answering_once_proxies_have_seen_an_answer_of_it(envoy_edge: Edge) -> None:
+    with replicas("busy") as (busy,):
+        made = envoy_edge.make("■", busy, n=1)
+        (route,), path = made.routes, f"/{made.name}/"
+        envoy_edge.wait_for(path)
+        sick(envoy_edge, route)
+
+        def is_noted() -> bool:
+            assert envoy_edge.ask(path).status_code == 200, "where all are sick all get requests"
+            return bool(of(envoy_edge, route)["is_answering"])
+
+        eventually(is_noted, 30)
+        write(envoy_edge.routes.engine, "UPDATE routes SET status_changed_at = status_changed_at - interval '1 minute'")
+        decision = cycle(
+            snapshot(envoy_edge.routes.engine, made.id), in_transaction(envoy_edge.routes.engine, database_now)
+        )
+        assert not decision.changes
+        assert "1 unhealthy, 1 of them answering callers" in decision.reason
+
+
+def test_what_fails_hangs_or_answers_its_probes_is_answering_nobody(envoy_edge: Edge) -> None:
+    with replicas("fails", "hangs", "ill", "busy") as every:
+        made = [envoy_edge.make("■", replica, n=1) for replica in every]
+        paths, routes = [f"/{each.name}/" for each in made], [each.routes[0] for each in made]
+        for path in paths:
+            envoy_edge.wait_for(path)
+        fails, _, _, _ = every
+        fails.status = 500
+        for route in routes:
+            sick(envoy_edge, route, is_late=route is not routes[2])
+
+        def is_noted() -> bool:
+            for path in (paths[0], paths[2], paths[3]):
+                envoy_edge.ask(path)
+            return bool(of(envoy_edge, routes[3])["is_answering"])
+
+        eventually(is_noted, 30)
+        assert [of(envoy_edge, route)["is_answering"] for route in routes] == [False, False, None, True]

@@ -48,6 +48,19 @@ def test_one_sentence_says_what_is_waited_for_and_since_when_and_until_when(roll
     assert len(ended.out.splitlines()) == 1
 
 
+def test_a_sick_replica_that_answers_callers_is_said_to(rollway: Rollway, engine: Engine) -> None:
+    made = make_deployment(engine, "■▲", n=2, status=READY, status_for=100)
+    write(engine, UP, HERE)
+    query: LiteralString = "UPDATE routes SET kept_until = clock_timestamp() + interval '50 seconds' WHERE id = %s"
+    write(engine, query, made.routes[1])
+    write(engine, "UPDATE deployments SET due_at = NULL")
+    sentence = f"web waits for route {made.routes[1].hex[-8:]} on host here, unhealthy, but answering callers, for 1"
+    assert rollway("why", "web").out.startswith(sentence)
+    assert "▲ unhealthy, but answering" in rollway("status", "web").out
+    write(engine, "UPDATE routes SET kept_until = NULL")
+    assert "answering" not in rollway("status", "web").out
+
+
 def test_the_settings_that_come_with_a_rollout_are_said_with_the_moment(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine, policy=BLUE_GREEN)
     apply(engine, file("v3", traffic={"hosts": ["new.example.com"], "protocol": "http2"}))

@@ -95,7 +95,7 @@ def test_any_other_status_is_told_with_its_reason_as_it_can_be_stored() -> None:
 def test_a_health_service_that_hangs_has_its_time_and_no_more() -> None:
     over = Event()
     with grpc_server(checked_by(lambda *_: over.wait(30) and b"")) as address:
-        seen = ProbeAnswer(ok=False, detail=f"{CHECK}: no answer within 0.2 s")
+        seen = ProbeAnswer(ok=False, detail=f"{CHECK}: no answer within 0.2 s", is_late=True)
         assert answer(address, protocol="grpc", timeout_seconds=0.2) == seen
         over.set()
 

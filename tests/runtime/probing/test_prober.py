@@ -37,7 +37,8 @@ def test_a_replica_that_hangs_is_told_of_when_its_time_is_over() -> None:
         hanging = ProbeTarget(uuid4(), silent, HealthCheck(timeout_seconds=0.5))
         prober.submit([hanging])
         late = eventually(lambda: prober.answers(0))
-        assert late == {hanging.route_id: ProbeAnswer(ok=False, detail="GET /health: no answer within 0.5 s")}
+        seen = ProbeAnswer(ok=False, detail="GET /health: no answer within 0.5 s", is_late=True)
+        assert late == {hanging.route_id: seen}
         assert not prober.is_busy
 
 

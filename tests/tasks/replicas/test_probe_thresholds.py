@@ -101,3 +101,15 @@ def test_a_start_deadline_tells_what_was_seen_last(engine: Engine, service: Serv
     until(make_pass(), lambda: status(engine, route_id) == "failed")
     (row,) = read(engine, "SELECT status_reason FROM routes")
     assert row["status_reason"] == "not healthy within 1 s of its start: GET /health answered 503"
+
+
+def test_a_sick_replica_that_answers_no_probe_is_asked_for_its_answers_to_callers(
+    engine: Engine, service: Service, make_pass: Looks
+) -> None:
+    """One that says by 503 that it is sick is not, nor is one whose probes are answered again."""
+    route_id, probing = replica(engine, service.address, failure_threshold=2, timeout_seconds=0.2), make_pass()
+    for reply, becomes, is_late in ((None, "unhealthy", True), (OK, "healthy", None), (BROKEN, "unhealthy", None)):
+        service.reply = reply
+        until(probing, lambda wanted=becomes: status(engine, route_id) == wanted)  # type: ignore[misc]
+        (row,) = read(engine, "SELECT kept_until = status_changed_at AS is_late FROM routes WHERE id = %s", route_id)
+        assert row == {"is_late": is_late}, becomes

@@ -23,9 +23,14 @@ export function offerEnded(draw) {
   document.addEventListener("toggle", ({ target }) => target.id === "ended" && readEnded().then(draw), true);
 }
 
+/** Sick by its probes, which it answers no more, and not by what callers get. */
+function isAnswering({ status, kept_until, status_changed_at }) {
+  return status === "unhealthy" && Date.parse(kept_until) > Date.parse(status_changed_at);
+}
+
 function routeCard(route) {
   const symbol = symbolOf(route);
-  const word = symbol === "□" ? "healthy, no traffic" : route.status;
+  const word = symbol === "□" ? "healthy, no traffic" : `${route.status}${isAnswering(route) ? ", but answering" : ""}`;
   const reason = route.status === "healthy" ? null : h("span", { class: "reason" }, route.reason);
   return h(
     "li",
