@@ -47,7 +47,7 @@ SECOND_NAMES: dict[str, tuple[str, tuple[str, ...]]] = {
     r"endpoints?": ("a deployment, or the upstream of a proxy", (*PROXIES, *TRACES)),
     r"lost (route|replica)s?": ("failed, sick or replaceable; only hosts are lost", ()),
     r"(route|replica)s?( \w+){0,2} (is|are|was|were) lost": ("failed, sick or replaceable; only hosts are lost", ()),
-    r"sweeper|sweep for (states|rows)|findings for each sweep": ("the audit", ("bench/load/",)),
+    r"sweeper|sweep for (states|rows)|findings for each sweep": ("the audit", ()),
     r"(own|new|green|old|foreign|target)\.(own|old)": ("target and foreign", ()),
     r"wake mark|marks? in Redis": ("the key of a queued event; only due_at is a mark", ()),
     r"leaves? word|left word": ("a note beside the lock", ()),

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 from bench.environment import environment
 from bench.stage import Stage, stage
-from bench.trials.callers import Callers, calling
 from bench.trials.worlds import WORLDS, World
+from cli.demo.load.generator import Load
 from tests.support.proxies.edge import api_process, envoy_process
 from tests.support.stack.waiting import NotInTimeError, eventually
 
 RESULTS = Path("bench/results/trials.json")
-REPLICA = Path(__file__).with_name("replica.py").resolve()
+REPLICA = Path(__file__).parents[1].resolve() / "replica.py"
 REPLICAS = 3
 AFTER_SECONDS = 3.0
 """For so long it is asked on after its end."""
@@ -88,21 +88,21 @@ def tried(at: Edge, world: World, number: int) -> Trial:
     made, name = at.made, f"trial{number}"
     away = made.home / f"{name}.away"
     _deploy(made, name, world, away)
-    with calling(world.load, at.port, name) as callers:
-        eventually(lambda: any(end.is_answered for end in callers.ends), 30, f"{name} to answer")
+    with world.callers.calling(at.port, name) as load:
+        eventually(lambda: load.tally.answers[200, "v1"], 30, f"{name} to answer")
         if world.undoes:
             made.activate(name, "v2")
             made.wait_until_idle(name, within=120)
             eventually(lambda: _is_proven(made, name), 60, "an answer")
         time.sleep(AFTER_SECONDS)
-        callers.ends.clear()
         if world.beside:
-            with calling(world.beside, at.port, name):
-                return _watched(made, name, world, callers, away)
-        return _watched(made, name, world, callers, away)
+            with world.beside.calling(at.port, name):
+                return _watched(made, name, world, load, away)
+        return _watched(made, name, world, load, away)
 
 
-def _watched(made: Stage, name: str, world: World, callers: Callers, away: Path) -> Trial:
+def _watched(made: Stage, name: str, world: World, load: Load, away: Path) -> Trial:
+    during = load.begin_phase("during")
     before = len(made.rows(_ROLLOUTS, name))
     if world.undoes:
         away.touch()
@@ -121,25 +121,25 @@ def _watched(made: Stage, name: str, world: World, callers: Callers, away: Path)
     with suppress(NotInTimeError):
         eventually(has_ended, world.seconds, "its end")
     away.unlink(missing_ok=True)
-    ended_at = time.monotonic()
-    time.sleep(world.load.patience + AFTER_SECONDS)
-    ends = [end for end in callers.ends if end.sent < ended_at + AFTER_SECONDS]
+    after = load.begin_phase("after")
+    time.sleep(AFTER_SECONDS)
+    load.begin_phase("later")
+    time.sleep(world.callers.patience)
     rows = made.rows(_ROLLOUTS, name)[before:]
     ended = _end_of(rows, world) or (rows[-1]["outcome"] or "goes on")
     reasons = [row["back_reason"] or (row["reason"] if row["is_undo"] else "") for row in rows]
     took = (rows[-1]["ended"] or time.time()) - rows[0]["began"]
-    is_right = ended == world.ends if world.ends else ended in ("goes on", "completed")
     return Trial(
         world=world.name,
         ended=ended,
         seconds=took,
-        lost=sum(not end.is_answered for end in ends),
-        asked=len(ends),
-        lost_after=sum(not end.is_answered for end in ends if end.sent > ended_at),
+        lost=during.failed.total() + after.failed.total(),
+        asked=during.requests + after.requests,
+        lost_after=after.failed.total(),
         sent=rows[0]["sent"],
         weight=rows[-1]["weight"],
         said=next(filter(None, reasons), ""),
-        is_right=is_right,
+        is_right=ended == world.ends if world.ends else ended in ("goes on", "completed"),
     )
 
 

@@ -18,13 +18,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.load.mix import LONGEST_REQUEST
-from bench.load.process import LoadError
+from bench.load import LoadError
 from bench.zero_loss.phases import PHASES
 from bench.zero_loss.play import Recording, Setting, play
 from bench.zero_loss.service import ScenarioError
 from bench.zero_loss.show import Result, show, write
 from bench.zero_loss.verdict import drains_within, judge
+from cli.demo.load.mix import LONGEST_REQUEST
 from cli.demo.stage import open_stage
 from cli.terminal.exits import UnreachableError
 from cli.terminal.interrupts import interruptible

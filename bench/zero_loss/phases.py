@@ -82,7 +82,7 @@ def _canary(service: Service, _home: Home) -> Noted:
 
 
 def _failing_canary(service: Service, _home: Home) -> Noted:
-    new = service.roll_out(JUDGED, BROKEN="answers")
+    new = service.roll_out(JUDGED, FAULTS='{"share": 1, "fault": 500}')
     service.wait(lambda _: service.outcome(new), f"its judge to abort {new}")
     service.settle()
     service.expect(new, "rolled_back")

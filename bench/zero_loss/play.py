@@ -10,14 +10,14 @@ from pathlib import Path
 
 import httpx
 
-from bench.load.generator import LoadSettings
-from bench.load.process import Load, LoadError, running_load
-from bench.load.report import LoadReport
+from bench.load import LoadError, LoadProcess, running_load
 from bench.zero_loss.faults import address_of, signal_workers
 from bench.zero_loss.phases import NOTHING, Phase
 from bench.zero_loss.service import ScenarioError, Service
 from bench.zero_loss.traefik import behind_traefik
 from bench.zero_loss.verdict import Drained, Played
+from cli.demo.load.generator import LoadSettings
+from cli.demo.load.tally import LoadReport
 from stack.home.folder import Home
 from stack.home.settings import HOST, load_settings
 from tests.support.certificates.authorities import Authority, shown
@@ -75,6 +75,9 @@ def play(home: Home, phases: Sequence[Phase], setting: Setting, say: Callable[[s
             seconds=len(phases) * (setting.seconds + _LONGEST_PHASE),
             seed=setting.seed,
             longest=setting.longest,
+            connections=32,
+            most_open=8000,
+            waits=False,
             first_phase=phases[0].name,
         )
         with running_load(load) as running:
@@ -124,7 +127,7 @@ def is_shown(port: int, host: str, authority: Authority) -> bool:
 
 
 def _play_all(
-    home: Home, service: Service, load: Load, phases: Sequence[Phase], least_seconds: float
+    home: Home, service: Service, load: LoadProcess, phases: Sequence[Phase], least_seconds: float
 ) -> Iterator[Played]:
     for number, phase in enumerate(phases):
         if number:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.load.report import Failure, FailureKind, PhaseReport
-from bench.load.tally import quantile
 from bench.zero_loss.phases import NOTHING, Noted, Phase
+from cli.demo.load.tally import FailedRequest, FailureKind, PhaseReport, quantile
 
 Drained = Sequence[tuple[float, float | None]]
 """As `Service.drains` tells them."""
@@ -90,7 +89,7 @@ def _broken(played: Played, load: PhaseReport, forbidden: int, late: float | Non
         yield f"{noted.fails} was still asked {seconds:.1f} s after its first failure"
 
 
-def is_allowed(failure: Failure, noted: Noted) -> bool:
+def is_allowed(failure: FailedRequest, noted: Noted) -> bool:
     """What a failing canary answered, and what must not be sent twice and met a replica that was killed or hung.
 
     It was in flight when the replica was killed with -9, or was sent while it hung. On which replica a request was that
@@ -130,7 +129,7 @@ _DYING = 0.5
 _CANARY_SECONDS = 5.0
 
 
-def _is_of_canary(failure: Failure, noted: Noted) -> bool:
+def _is_of_canary(failure: FailedRequest, noted: Noted) -> bool:
     is_answer = failure.kind is FailureKind.STATUS and failure.detail.startswith("500 ")
     return is_answer and bool(noted.fails) and f'"revision": "{noted.fails}"' in failure.detail
 

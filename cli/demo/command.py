@@ -6,12 +6,13 @@ import time
 from dataclasses import asdict
 from typing import Any
 
+import httpx
 import typer
 from rich.console import Console
 
 from cli.demo.acts import ACTS, canary_in_words, canary_met, leave
-from cli.demo.load import Load
-from cli.demo.run import Demo
+from cli.demo.load.tally import Tally
+from cli.demo.run import Demo, demo_load
 from cli.demo.stage import DemoStage, open_stage
 from cli.options import AsJson
 from cli.servers import Reader
@@ -50,7 +51,7 @@ def demo(*, as_json: AsJson = False) -> None:
 def _perform(stage: DemoStage, name: str, console: Console) -> Demo:
     """All acts until one fails; a refusal or a wait without end is a promise that was not kept."""
     with Reader() as reader:
-        run = Demo(console, reader, name, Load(stage.envoy, name))
+        run = Demo(console, reader, name, demo_load(stage.envoy, name))
         try:
             for title, act in ACTS:
                 run.console.print(f"\n{title}", style="bold")
@@ -84,6 +85,18 @@ def _document(run: Demo, stage: DemoStage, seconds: float, *, kept: bool) -> dic
         },
         "answers": run.answers,
         "canary": {"judge": run.verdict, **canary_met(run)},
-        "load": run.load.tally.as_json(),
+        "load": load_document(run.load.tally),
         "logs": None if kept else stage.logs,
+    }
+
+
+def load_document(tally: Tally) -> dict[str, Any]:
+    """Write down what became of the requests, for programs."""
+    return {
+        "requests": tally.requests,
+        "failed": tally.failed.total(),
+        "failures": dict(tally.failed),
+        "revisions": tally.by_revision(httpx.codes.OK),
+        "faults": tally.by_revision(httpx.codes.INTERNAL_SERVER_ERROR),
+        "worst_seconds": round(max(tally.latencies, default=0.0), 3),
     }

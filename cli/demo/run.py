@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 from rich.console import Console
 
-from cli.demo.load import Load
+from cli.demo.load.generator import Load, LoadSettings
+from cli.demo.load.mix import Kind
 from cli.options import new_request_id
 from cli.reads import deployment_named
 from cli.servers import Reader, send
@@ -35,6 +36,15 @@ class Promise:
 
 REPLICAS = 3
 PATIENCE_SECONDS = 30.0
+_MIX = {Kind.GET: 0.88, Kind.GET_CLOSE: 0.1, Kind.SLOW_GET: 0.02}
+
+
+def demo_load(envoy: str, host: str) -> Load:
+    """100 requests a second to one deployment: every tenth on a new connection, a few slow. `envoy`: its URL.
+
+    A machine that is too busy for that is asked less often: that is no failure of the rollout.
+    """
+    return Load(LoadSettings(address=envoy.removeprefix("http://"), host=host, rate=100, longest=1.0, mix=_MIX))
 
 
 @dataclass(slots=True)

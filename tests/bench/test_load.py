@@ -1,17 +1,29 @@
 """The load generator tells every way in which a request can fail, and counts from the moment it was due."""
 
+import asyncio
 import socket
 import threading
 import time
 
 import pytest
 
-from bench.load.generator import LoadSettings
-from bench.load.mix import DEFAULT_MIX, Kind, plan
-from bench.load.process import LoadError, running_load
-from bench.load.report import FailureKind
-from bench.load.tally import quantile
-from tests.support.proxies.treated import Treatment, always, hang, load, reply, requests, reset, server, truncate, whole
+from bench.load import LoadError, running_load
+from cli.demo.load.generator import LoadSettings
+from cli.demo.load.mix import DEFAULT_MIX, Kind, plan
+from cli.demo.load.tally import FailureKind, quantile
+from tests.support.proxies.treated import (
+    Treatment,
+    always,
+    hang,
+    load,
+    reply,
+    requests,
+    reset,
+    run,
+    server,
+    truncate,
+    whole,
+)
 from tests.support.stack.ports import free_port
 
 
@@ -20,8 +32,8 @@ from tests.support.stack.ports import free_port
     [
         (reset, "reset"),
         (truncate, "truncated"),
-        (always(reply("503 Service Unavailable", b"no healthy upstream")), "status 503"),
-        (always(reply("404 Not Found")), "status 404"),
+        (always(reply("503 Service Unavailable", b"no healthy upstream")), "503"),
+        (always(reply("404 Not Found")), "404"),
         (always(reply(body=b"<html>")), "wrong body"),
         (always(reply(body=b'{"deployment": "web"}')), "wrong body"),
         (always(b"HTTP/1.1 200 OK\r\n\r\n"), "wrong body"),
@@ -53,8 +65,17 @@ def test_nobody_listening_is_a_failure_to_connect() -> None:
 def test_a_request_without_an_answer_fails_when_its_time_is_over() -> None:
     with server(hang) as address:
         phase = load(address, seconds=0.1, timeout=0.3)
-    assert phase.failed == {"timeout": 5}
+    assert phase.failed == {"no answer": 5}
     assert all(0.3 <= failure.failed_at - failure.due_at < 2 for failure in phase.failures)
+
+
+def test_a_request_that_is_due_while_too_many_are_open_fails_unsent() -> None:
+    with server(hang) as address:
+        settings = LoadSettings(
+            address=address, host="web", rate=50, seconds=0.4, timeout=0.6, most_open=5, waits=False, mix={Kind.GET: 1}
+        )
+        phase = asyncio.run(run(settings))
+    assert phase.failed == {"no answer": 5, "not sent": 15}
 
 
 def test_an_upload_of_which_the_service_got_less_is_a_failure() -> None:
@@ -84,7 +105,10 @@ def test_a_stall_is_felt_by_every_request_that_was_due_in_it() -> None:
                 connection.sendall(reply())
 
     with server(stall) as address:
-        settings = LoadSettings(address=address, host="web", rate=200, seconds=1.5, connections=4, mix={Kind.GET: 1})
+        mix = {Kind.GET: 1.0}
+        settings = LoadSettings(
+            address=address, host="web", rate=200, seconds=1.5, connections=4, most_open=1000, waits=False, mix=mix
+        )
         with running_load(settings) as running:
             time.sleep(0.3)
             with stalled:

@@ -1,22 +1,26 @@
 """The replica of the measurements does what it is told, and ends as it is told."""
 
 import asyncio
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import httpx
+import pytest
 
-from bench.load.generator import LoadSettings
-from bench.load.mix import Kind
-from bench.load.process import running_load
+from bench.load import running_load
+from cli.demo.load.generator import LoadSettings
+from cli.demo.load.mix import Kind
 from stack.home.folder import project_root
 from tests.support.proxies import plain_http
-from tests.support.proxies.treated import run, whole
+from tests.support.proxies.treated import load, run, whole
 from tests.support.stack.ports import free_port
 
 
@@ -82,10 +86,33 @@ def test_a_replica_closes_idle_connections_when_it_is_told_to_end() -> None:
         assert process.wait(timeout=5) == 0
 
 
+@pytest.mark.parametrize(
+    ("fault", "failed"), [({"fault": "reset"}, "reset"), ({"fault": "hang"}, "no answer"), ({"fault": 404}, "404")]
+)
+def test_a_fault_befalls_the_requests_of_its_method(fault: dict[str, object], failed: str) -> None:
+    with replica(FAULTS=json.dumps({"share": 1, "of": "POST", **fault})) as (address, _):
+        posts = load(address, Kind.POST_CLOSE, rate=20, timeout=3)
+        gets = load(address, Kind.GET_CLOSE, rate=20)
+    assert (posts.failed, gets.failed) == ({failed: 8}, {})
+
+
+def test_a_replica_answers_late_or_not_while_something_is_away_and_closes_what_is_idle(tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    with replica(FAULTS=json.dumps({"takes": 0.2, "idle": 0.1, "away": str(away)})) as (address, _):
+        with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=5) as connection:
+            began = time.monotonic()
+            connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert connection.recv(10_000).startswith(b"HTTP/1.1 200 OK")
+            assert time.monotonic() - began >= 0.2
+            assert connection.recv(10_000) == b"", "it was closed"
+        away.touch()
+        assert [plain_http.get(f"http://{address}{path}").status_code for path in ("/health", "/")] == [200, 503]
+
+
 def test_a_replica_can_be_broken() -> None:
     with replica(BROKEN="health") as (address, _):
         assert plain_http.get(f"http://{address}/health").status_code == 503
-    with replica(BROKEN="answers") as (address, _):
+    with replica(FAULTS='{"share": 1, "fault": 500}') as (address, _):
         assert [plain_http.get(f"http://{address}{path}").status_code for path in ("/health", "/")] == [200, 500]
     with replica(BROKEN="start") as (_, process):
         assert process.wait(timeout=5) == 1

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from bench.load.report import Failure, FailureKind, PhaseReport, Seen
 from bench.zero_loss.phases import PHASES, Noted
 from bench.zero_loss.verdict import Played, drains_within, judge
+from cli.demo.load.tally import FailedRequest, FailureKind, PhaseReport, Seen
 
 KILLED_AT = 1010.0
 SEEN = Seen(answers=10, first_started=1000.0, last_started=1005.0, first_answered=1000.0, last_answered=1005.1)
@@ -26,7 +26,7 @@ CALM = PhaseReport(
     lag_p99=0.0,
     lag_worst=0.0,
 )
-IN_FLIGHT = Failure(
+IN_FLIGHT = FailedRequest(
     kind=FailureKind.STATUS,
     request="slow post",
     idempotent=False,
@@ -37,8 +37,8 @@ IN_FLIGHT = Failure(
 )
 
 
-def with_failures(*failures: Failure) -> PhaseReport:
-    return replace(CALM, failures=failures, failed={"status 503": len(failures)}, answered=100 - len(failures))
+def with_failures(*failures: FailedRequest) -> PhaseReport:
+    return replace(CALM, failures=failures, failed={"503": len(failures)}, answered=100 - len(failures))
 
 
 def played(noted: Noted = Noted(), error: str = "") -> Played:  # noqa: B008  (frozen)
@@ -65,7 +65,7 @@ def test_a_request_in_flight_on_the_killed_replica_is_allowed_when_it_is_not_ide
     ],
     ids=["nothing was killed", "idempotent", "sent after the kill", "over before the kill", "never sent"],
 )
-def test_any_other_failure_is_forbidden(failure: Failure, killed_at: float | None) -> None:
+def test_any_other_failure_is_forbidden(failure: FailedRequest, killed_at: float | None) -> None:
     verdict = judge(played(Noted(killed_at=killed_at)), with_failures(failure), [])
     assert (verdict.allowed, verdict.forbidden) == (0, 1)
     assert verdict.broken == ("1 of 100 requests failed",)
@@ -83,7 +83,7 @@ def test_any_other_failure_is_forbidden(failure: Failure, killed_at: float | Non
     ids=["when it froze", "before it was noticed", "idempotent", "over before it froze", "after it was noticed"],
 )
 def test_what_was_sent_while_a_replica_hung_unnoticed_is_allowed_when_it_is_not_idempotent(
-    failure: Failure, allowed: int
+    failure: FailedRequest, allowed: int
 ) -> None:
     assert judge(played(Noted(frozen=(KILLED_AT, KILLED_AT + 3))), with_failures(failure), []).allowed == allowed
 
@@ -99,13 +99,13 @@ def test_what_was_sent_while_a_replica_hung_unnoticed_is_allowed_when_it_is_not_
     ids=["under way", "nobody listened", "somebody listened again", "over before the kill"],
 )
 def test_what_met_an_envoy_that_was_killed_is_allowed_until_somebody_listens_in_its_place(
-    failure: Failure, allowed: int
+    failure: FailedRequest, allowed: int
 ) -> None:
     assert judge(played(Noted(away=(KILLED_AT, KILLED_AT + 1))), with_failures(failure), []).allowed == allowed
 
 
 def test_failures_that_were_counted_but_not_kept_are_forbidden() -> None:
-    many = replace(with_failures(IN_FLIGHT), failed={"status 503": 3})
+    many = replace(with_failures(IN_FLIGHT), failed={"503": 3})
     assert judge(played(Noted(killed_at=KILLED_AT)), many, []).forbidden == 2
 
 

@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from cli.demo import load as demo_load
-from cli.demo.load import Load, Tally
+from cli.demo.command import load_document
+from cli.demo.run import demo_load
 from cli.terminal.exits import WaitTimedOutError
 from tests.support.proxies.own_servers import own_server
 from tests.support.stack.ports import free_port
@@ -52,74 +52,74 @@ def replica() -> Iterator[tuple[str, type[Replica]]]:
 
 
 def test_good_answers_are_counted_by_revision_and_none_is_lost_at_the_end(replica: tuple[str, type[Replica]]) -> None:
-    load = Load(replica[0], "demo")
+    load = demo_load(replica[0], "demo")
     load.start()
     eventually(lambda: load.tally.requests > 150)
     load.stop()
-    assert load.tally.failed == 0
-    assert load.tally.revisions == {"v1": load.tally.requests}
+    assert load.tally.failed == {}
+    assert load.tally.answers == {(200, "v1"): load.tally.requests}
     assert str(load.tally) == f"0 of {load.tally.requests} requests failed"
     assert 10 < len(replica[1].connections) < load.tally.requests
 
 
-@pytest.mark.parametrize(
-    ("mode", "kind"), [("broken", "503"), ("cut", "RemoteProtocolError"), ("nonsense", "JSONDecodeError")]
-)
+@pytest.mark.parametrize(("mode", "kind"), [("broken", "503"), ("cut", "reset"), ("nonsense", "wrong body")])
 def test_a_refusal_a_cut_and_a_wrong_answer_are_failures(
     replica: tuple[str, type[Replica]], mode: str, kind: str
 ) -> None:
-    load = Load(replica[0], "demo")
+    load = demo_load(replica[0], "demo")
     load.start()
-    eventually(lambda: load.tally.revisions.total() > 10)
+    eventually(lambda: load.tally.answers[200, "v1"] > 10)
     replica[1].mode = mode
-    eventually(lambda: load.tally.failures[kind] > 10)
+    eventually(lambda: load.tally.failed[kind] > 10)
     load.stop()
-    assert load.tally.failed + load.tally.revisions.total() == load.tally.requests
-    assert f"{load.tally.failures[kind]} {kind}" in str(load.tally)
-    told = json.loads(json.dumps(load.tally.as_json()))
-    assert (told["failed"], told["failures"][kind]) == (load.tally.failed, load.tally.failures[kind])
+    failed, document = load.tally.failed, json.loads(json.dumps(load_document(load.tally)))
+    assert failed.total() + load.tally.answers[200, "v1"] == load.tally.requests
+    assert f"{failed[kind]} {kind}" in str(load.tally)
+    assert (document["failed"], document["failures"][kind]) == (failed.total(), failed[kind])
+    assert document["revisions"] == {"v1": load.tally.answers[200, "v1"]}
 
 
 def test_what_a_revision_fails_is_counted_as_a_failure_and_as_its_own(replica: tuple[str, type[Replica]]) -> None:
-    load = Load(replica[0], "demo")
+    load = demo_load(replica[0], "demo")
     load.start()
     replica[1].mode = "faulty"
-    eventually(lambda: load.tally.faults["v2"] > 10)
+    eventually(lambda: load.tally.answers[500, "v2"] > 10)
     load.stop()
-    assert load.tally.failures == {"500": load.tally.faults["v2"]}
-    assert (load.tally.met("v2"), load.tally.met("v1")) == (load.tally.faults["v2"], load.tally.revisions["v1"])
+    answers = load.tally.answers
+    assert load.tally.failed == {"500": answers[500, "v2"]}
+    assert (load.tally.met("v2"), load.tally.met("v1")) == (answers[500, "v2"], answers[200, "v1"])
+    assert load_document(load.tally)["faults"] == {"v2": answers[500, "v2"]}
 
 
 def test_what_has_no_answer_at_the_end_failed(replica: tuple[str, type[Replica]]) -> None:
     replica[1].mode = "hangs"
-    load = Load(replica[0], "demo")
+    load = demo_load(replica[0], "demo")
     load.start()
-    eventually(lambda: load.tally.requests > 60)
+    eventually(lambda: load.tally.kinds["slow get"] > 0)
     began = time.monotonic()
-    load.stop(patience=0)
+    load.stop(waits=False)
     assert time.monotonic() - began < 10, "it was told to wait for none of them"
-    assert load.tally.failures["no answer"] >= 1
-    assert load.tally.failed + load.tally.revisions.total() == load.tally.requests
+    assert load.tally.failed["no answer"] >= 1
+    assert load.tally.failed.total() + load.tally.answers[200, "v1"] == load.tally.requests
 
 
 def test_no_more_than_fifty_requests_wait_for_their_answers(replica: tuple[str, type[Replica]]) -> None:
-    load = Load(replica[0], "demo")
+    load = demo_load(replica[0], "demo")
     load.start()
     replica[1].mode = "stuck"
 
     def unanswered() -> int:
-        return load.tally.requests - load.tally.failed - load.tally.revisions.total()
+        return load.tally.requests - load.tally.answers.total()
 
     eventually(lambda: unanswered() == 50)
     with pytest.raises(AssertionError):
         eventually(lambda: unanswered() > 50, within=0.5)
-    load.stop(patience=0)
+    load.stop(waits=False)
 
 
-def test_a_load_that_reaches_nobody_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_load, "_PATIENCE_SECONDS", 0.3)
-    load = Load(f"http://127.0.0.1:{free_port()}", "demo")
+def test_a_load_that_reaches_nobody_does_not_begin() -> None:
+    load = demo_load(f"http://127.0.0.1:{free_port()}", "demo")
     with pytest.raises(WaitTimedOutError, match="Envoy does not pass requests on to demo: ConnectError"):
-        load.start()
+        load.start(patience=0.3)
     load.stop()
-    assert load.tally == Tally()
+    assert load.tally.requests == 0

@@ -14,13 +14,14 @@ from typing import Any
 import httpx
 import pytest
 
+from cli.demo.load.generator import Load
 from tests.support.certificates.authorities import Authority
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import edge_before
 from tests.support.stack.stack import ROOT, Fleet
 from tests.support.stack.waiting import eventually
-from tests.support.workers.callers import PAUSE_SECONDS, Callers, asked
-from tests.support.workers.runtimes import ASGI_SERVICE
+from tests.support.workers.callers import POSTS, asked
+from tests.support.workers.runtimes import LEAN_SERVICE
 
 pytestmark = pytest.mark.e2e
 
@@ -29,6 +30,7 @@ BY_HALF = {"strategy": "canary", "spec": {"steps": ["50%"]}}
 """Which waits there until somebody decides."""
 BEFORE, AFTER = ("old.example.com", "/old/"), ("new.example.com", "/new/")
 """By a host name alone, and by a path alone."""
+_PAUSE_SECONDS = 0.08
 CHECK = {"path": "/", "interval_seconds": 0.3}
 HTTP2_SERVICE = ROOT / "tests" / "support" / "proxies" / "http2_service.py"
 
@@ -40,10 +42,8 @@ def url(fleet: Fleet, tmp_path: Path) -> Iterator[str]:
         yield envoy
 
 
-def plain(folder: Path) -> dict[str, Any]:
-    (folder / "plain.py").write_text(ASGI_SERVICE)
-    command = [sys.executable, "-m", "uvicorn", "plain:app", "--app-dir", str(folder), "--port", "{port}"]
-    return {"command": command, "health_check": CHECK}
+def http1(**env: str) -> dict[str, Any]:
+    return {"command": LEAN_SERVICE, "env": env, "health_check": CHECK}
 
 
 def http2() -> dict[str, Any]:
@@ -58,11 +58,11 @@ def apply(
     fleet.ask("apply", documents=[{**document, "traffic": traffic}])
 
 
-def answers(fleet: Fleet, callers: Callers, revision: str) -> None:
+def answers(fleet: Fleet, load: Load, revision: str) -> None:
     """The rollout is over, and callers are answered by this revision."""
     eventually(lambda: fleet.state("web")["lifecycle"] == "ready", what=f"{revision} runs")
-    before = callers.answers[200, revision]
-    eventually(lambda: callers.answers[200, revision] > before + 30, what=f"{revision} answers")
+    before = load.tally.answers[200, revision]
+    eventually(lambda: load.tally.answers[200, revision] > before + 30, what=f"{revision} answers")
 
 
 def test_no_request_is_lost_from_http1_to_http2_to_tls_and_back(fleet: Fleet, url: str, tmp_path: Path) -> None:
@@ -71,27 +71,25 @@ def test_no_request_is_lost_from_http1_to_http2_to_tls_and_back(fleet: Fleet, ur
     chain, key = authority.certify("inside.example.com").written(folder)
     ca = folder / "ca.pem"
     ca.write_text(authority.pem)
-    secure = plain(folder)
-    secure["command"] += ["--ssl-certfile", str(chain), "--ssl-keyfile", str(key)]
     by_tls = {"ca": f"file:{ca}", "server_name": "inside.example.com"}
     fleet.start_workers("worker1", ROLLWAY_SECRETS_ALLOW=f"file:{folder}")
     fleet.start_beat()
-    apply(fleet, "v1", plain(folder))
-    with asked(url, "web", "POST") as callers:  # which no proxy sends twice
-        answers(fleet, callers, "v1")
+    apply(fleet, "v1", http1())
+    with asked(url, "web", POSTS) as load:
+        answers(fleet, load, "v1")
         apply(fleet, "v2", http2(), protocol="http2")
-        answers(fleet, callers, "v2")
+        answers(fleet, load, "v2")
         fleet.ask("undo", deployment="web")
-        answers(fleet, callers, "v1")
-        apply(fleet, "v3", secure, upstream_tls=by_tls)
-        answers(fleet, callers, "v3")
+        answers(fleet, load, "v1")
+        apply(fleet, "v3", http1(CERTIFICATE=str(chain), KEY=str(key)), upstream_tls=by_tls)
+        answers(fleet, load, "v3")
         fleet.ask("undo", deployment="web", revision="v2")
-        answers(fleet, callers, "v2")
+        answers(fleet, load, "v2")
         fleet.ask("activate_revision", deployment="web", revision="v3")
         eventually(lambda: fleet.state("web")["lifecycle"] == "deploying")
         fleet.ask("abort", deployment="web")
-        answers(fleet, callers, "v2")
-    assert callers.failed == 0, callers.answers
+        answers(fleet, load, "v2")
+    assert load.tally.failed == {}, load.tally.answers
 
 
 @dataclass
@@ -108,7 +106,7 @@ class Moving:
 
     def ask(self) -> None:
         cookies = httpx.Cookies()  # of who stays with a replica
-        while not self.over.wait(PAUSE_SECONDS):
+        while not self.over.wait(_PAUSE_SECONDS):
             answers = (self.once(name, cookies) for name in self.names)
             answer = next((each for each in answers if each.status_code != 404), None)
             self.answers[(answer.status_code, _revision(answer)) if answer else (404, "")] += 1
@@ -159,31 +157,28 @@ def moved(fleet: Fleet, every: Iterable[Moving], revision: str) -> None:
         callers.names = callers.names[::-1]
 
 
-def test_no_request_is_lost_while_names_paths_and_stickiness_change(fleet: Fleet, url: str, tmp_path: Path) -> None:
-    def program(version: str) -> dict[str, Any]:
-        return {**plain(tmp_path), "env": {"VERSION": version}}
-
+def test_no_request_is_lost_while_names_paths_and_stickiness_change(fleet: Fleet, url: str) -> None:
     fleet.start_workers("worker1")
     fleet.start_beat()
     (host, prefix), (new_host, new_prefix) = BEFORE, AFTER
     old: dict[str, Any] = {"hosts": [host], "path_prefix": prefix}
     new: dict[str, Any] = {"hosts": [new_host], "path_prefix": new_prefix, "sticky": {"cookie": "my-replica"}}
-    apply(fleet, "v1", program("v1"), **old)
+    apply(fleet, "v1", http1(VERSION="v1"), **old)
     eventually(lambda: plain_http.get(f"{url}{prefix}").is_success, what="a route")
     with moving(url) as every:
         answered(every, "v1")
-        apply(fleet, "v2", program("v2"), **new)
+        apply(fleet, "v2", http1(VERSION="v2"), **new)
         moved(fleet, every, "v2")
         fleet.ask("undo", deployment="web")  # names, paths and stickiness go back
         moved(fleet, every, "v1")
-        apply(fleet, "v3", program("v3"), BY_HALF, **new)
+        apply(fleet, "v3", http1(VERSION="v3"), BY_HALF, **new)
         eventually(lambda: _revision(plain_http.post(f"{url}{new_prefix}")) == "v3", what="v3 answers")
         fleet.ask("abort", deployment="web")  # in the middle, where names of before and of after lead there
         eventually(lambda: fleet.state("web")["lifecycle"] == "ready", what="v1 runs alone")
         answered(every, "v1")
-        apply(fleet, "v4", program("v4"), **new)
+        apply(fleet, "v4", http1(VERSION="v4"), **new)
         moved(fleet, every, "v4")
-        apply(fleet, "v5", program("v5"), **old)  # forward, from sticky to none
+        apply(fleet, "v5", http1(VERSION="v5"), **old)  # forward, from sticky to none
         moved(fleet, every, "v5")
     lost = [count for callers in every for (status, _), count in callers.answers.items() if status != 200]
     assert sum(lost) == 0, [callers.answers for callers in every]

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import redis
 
-from cli.demo.load import Load
+from cli.demo.run import demo_load
 from db.audit.impossible import impossible_combinations
 from tasks.redis.aside import last_aside
 from tests.support.people.asking import KEY
@@ -154,11 +154,9 @@ def _go_back(fleet: Fleet, version_before: Path) -> None:
 
 @contextmanager
 def _no_request_lost(envoy: HandedOver) -> Iterator[None]:
-    load = Load(envoy.url, "web")
-    load.start()
-    yield
-    load.stop()
-    assert load.tally.failed == 0, str(load.tally)
+    with demo_load(envoy.url, "web") as load:
+        yield
+    assert load.tally.failed == {}
 
 
 @contextmanager

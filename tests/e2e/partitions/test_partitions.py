@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from cli.demo.load.generator import Load
 from tasks.wire.queues import host_queue
 from tests.support.partitions.laws import faults
-from tests.support.partitions.load import Load
 from tests.support.partitions.network import networks
 from tests.support.partitions.several_hosts import FAR, NEAR, SeveralHosts
 from tests.support.partitions.up import several_hosts
@@ -43,20 +43,24 @@ def healthy_hosts(hosts: SeveralHosts) -> SeveralHosts:
     return hosts
 
 
-def unanswered(load: Load, cut: tuple[str, ...]) -> list[str]:
+def unanswered(loads: dict[str, Load], cut: tuple[str, ...]) -> list[str]:
     """The requests that callers lost, though both the proxy and the replica could be reached.
 
     Where other hosts are cut off too, that leaves the proxies of these, and requests that may be sent twice: nobody
     may ask anew what was on its way to a replica that vanished, and the far proxy does not reach most replicas.
     """
-    lost = [m for m in load.missed if not set(NEAR) <= set(cut) or (m.proxy in NEAR and m.method == "GET")]
-    return [f"{m.method} by {m.proxy}: {m.why} after {m.known - m.sent:.1f} s" for m in lost]
+    return [
+        f"{proxy}: {failure}"
+        for proxy, load in loads.items()
+        for failure in load.tally.failures
+        if not set(NEAR) <= set(cut) or (proxy in NEAR and failure.idempotent)
+    ]
 
 
 @each_cut
 def test_at_rest_nobody_notices_and_others_go_on(healthy_hosts: SeveralHosts, cut: tuple[str, ...]) -> None:
     before, rests = healthy_hosts.running(FAR), healthy_hosts.rests()
-    with healthy_hosts.under_load() as load:
+    with healthy_hosts.under_load() as loads:
         with healthy_hosts.cut(cut):
             if "postgres" in cut:
                 eventually(lambda: healthy_hosts.rests() > rests, within=14, what="the far worker to rest")
@@ -70,7 +74,7 @@ def test_at_rest_nobody_notices_and_others_go_on(healthy_hosts: SeveralHosts, cu
                 healthy_hosts.network.heal("postgres")
                 eventually(lambda: healthy_hosts.is_seen(FAR), what="a sign of life while Redis is away")
         healthy_hosts.wait_until_whole()
-    assert unanswered(load, cut) == []
+    assert unanswered(loads, cut) == []
     assert faults(healthy_hosts) == []
 
 
@@ -78,7 +82,7 @@ def test_at_rest_nobody_notices_and_others_go_on(healthy_hosts: SeveralHosts, cu
 def test_in_the_middle_of_a_rollout_it_completes_without_blame(
     healthy_hosts: SeveralHosts, cut: tuple[str, ...]
 ) -> None:
-    with healthy_hosts.under_load() as load:
+    with healthy_hosts.under_load() as loads:
         revision = healthy_hosts.roll("web")
         eventually(lambda: healthy_hosts.placed(revision)[FAR], what="a new replica on the host that is cut off")
         before = healthy_hosts.running(FAR)
@@ -89,7 +93,7 @@ def test_in_the_middle_of_a_rollout_it_completes_without_blame(
                 assert set(before) <= set(healthy_hosts.running(FAR)), "nobody can ask it to stop them"
         healthy_hosts.wait_until_whole()
     assert {route["revision"] for route in healthy_hosts.fleet.routes("web")} == {revision}
-    assert unanswered(load, cut) == []
+    assert unanswered(loads, cut) == []
     assert faults(healthy_hosts) == []
 
 

@@ -53,13 +53,13 @@ def test_a_canary_that_fails_everything_costs_few_requests_and_the_history_says_
     fleet, name = running_fleet, "fails"
     fleet.deploy_first(name, 2, canary("5%", chance_of_false_abort="1%"))
     fleet.add_revision(name, "v2", FAIL_EVERY="1")
-    with asked(envoy_url, name) as callers:
+    with asked(envoy_url, name) as load:
         fleet.activate(name, "v2")
         eventually(lambda: last_ended(fleet, name, "rolled_back"), what="the way back")
-        before = callers.answers.total()
-        eventually(lambda: callers.answers.total() > before + 50)
-    assert 3 <= callers.failed <= MOST_FAILED
-    assert {key for key, count in callers.answers.items() if count} == {(200, "v1"), (500, "v2")}
+        before = load.tally.answers.total()
+        eventually(lambda: load.tally.answers.total() > before + 50)
+    assert 3 <= load.tally.failed.total() <= MOST_FAILED
+    assert {key for key, count in load.tally.answers.items() if count} == {(200, "v1"), (500, "v2")}
     assert re.search(SENTENCE, history(fleet, name))
     fleet.wait_until_ready(name, "v1", 2)
 
@@ -74,10 +74,10 @@ def test_a_canary_that_is_as_good_is_promoted_by_its_judge_without_a_lost_reques
     policy = canary("20%", "50%", baseline="fresh", **quickly)
     fleet.deploy_first(name, 2, {**policy, "spec": {**policy["spec"], "max_surge": 2}})
     fleet.add_revision(name, "v2")
-    with asked(envoy_url, name) as callers:
+    with asked(envoy_url, name) as load:
         fleet.activate(name, "v2")
         fleet.wait_until_ready(name, "v2", 2)
-    assert set(callers.answers) == {(200, "v1"), (200, "v2")}
+    assert set(load.tally.answers) == {(200, "v1"), (200, "v2")}
     assert last_ended(fleet, name, "completed")
     went_on = [reason for reason in reasons(fleet, name) if "canary 0 of" in reason]
     assert all(re.search(r"canary 0 of \d+ failed, baseline 0 of \d+", reason) for reason in went_on)
@@ -116,10 +116,10 @@ def test_a_canary_that_fails_copies_goes_back_before_any_caller_met_it_and_one_t
         assert plain_http.request("POST", f"{envoy_url}/mend", headers={"Host": name}).is_success
         return last_ended(fleet, name, "rolled_back")
 
-    with asked(envoy_url, name) as callers:
+    with asked(envoy_url, name) as load:
         fleet.activate(name, "v2")
         eventually(posted_until_it_went_back)
-        assert set(callers.answers) == {(200, "v1")}
+        assert set(load.tally.answers) == {(200, "v1")}
         harm = r"rolling_back: \d+ of \d+ answered copies failed, and 0 of all requests; if it were no worse, the "
         assert re.search(harm, history(fleet, name))
         assert "mended" in printed(fleet, name, "v1")
@@ -134,7 +134,7 @@ def test_a_canary_that_fails_copies_goes_back_before_any_caller_met_it_and_one_t
         fleet.ask("set_policy", deployment=name, policy=mirrored(1, **quickly))
         fleet.activate(name, "v3")
         fleet.wait_until_ready(name, "v3", 1)
-    assert set(callers.answers) == {(200, "v1"), (200, "v3")}
+    assert set(load.tally.answers) == {(200, "v1"), (200, "v3")}
     stages = [reason.partition(" of the requests")[0] for reason in reasons(fleet, name)]
     assert [stage for stage in stages if stage.startswith("the canary gets")] == [
         *["the canary gets copies of 100 %"] * 2,
@@ -147,9 +147,9 @@ def test_more_requests_than_a_replica_should_get_bring_a_further_one(running_fle
     fleet.deploy_first(name, 2)
     rule = {"metric": "requests_per_second", "source": "proxy", "comparator": ">", "threshold": 2.0, "step": 1}
     fleet.ask("set_autoscaling_rules", deployment=name, rules=[{**rule, "max_replicas": 3}])
-    with asked(envoy_url, name) as callers:
+    with asked(envoy_url, name) as load:
         fleet.wait_until_ready(name, "v1", 3)
-    assert set(callers.answers) == {(200, "v1")}
+    assert set(load.tally.answers) == {(200, "v1")}
     assert re.search(
         r"requests_per_second is [\d.]+ > 2, as the one proxy told: from 2 to 3 replicas \(at most 3\)",
         history(fleet, name),

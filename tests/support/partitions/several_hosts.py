@@ -4,16 +4,17 @@ import itertools
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cli.demo.load.generator import Load, LoadSettings
+from cli.demo.load.mix import Kind
 from db.connection.engine import in_transaction
 from db.proxies.acks import list_proxies
 from tasks.wire.queues import SHARED_QUEUES, host_queue
-from tests.support.partitions.load import Load, under_load
 from tests.support.partitions.network import HOSTS, Network
 from tests.support.stack.server_process import Process
 from tests.support.stack.stack import ROOT, Fleet
@@ -27,6 +28,8 @@ WEB, SIDE = 6, 2
 """Replicas of the deployment that is everywhere, and of the one that only the near hosts can run."""
 POLICY = {"strategy": "rolling_update", "spec": {"max_surge": 2, "max_unavailable": 1}}
 SILENCE_SECONDS = "8"
+_MIX = {Kind.GET_CLOSE: 2.0, Kind.POST_CLOSE: 1.0}
+"""A POST is sent once, whatever becomes of it: no proxy may ask another replica."""
 
 
 @dataclass
@@ -116,11 +119,15 @@ class SeveralHosts:
             self.network.heal()
 
     @contextmanager
-    def under_load(self) -> Iterator[Load]:
-        """Requests to `web` through each proxy."""
-        at = {name: f"{self.network.address(name)}:{proxy.port}" for name, proxy in self.proxies.items()}
-        with under_load(at, "web") as load:
-            yield load
+    def under_load(self) -> Iterator[dict[str, Load]]:
+        """15 requests a second to `web` through each proxy, each on a connection of its own."""
+        addresses = {name: f"{self.network.address(name)}:{proxy.port}" for name, proxy in self.proxies.items()}
+        settings = LoadSettings(address="", host="web", rate=15, timeout=30, mix=_MIX)
+        with ExitStack() as stack:
+            yield {
+                name: stack.enter_context(Load(replace(settings, address=address)))
+                for name, address in addresses.items()
+            }
 
     def wait_until_whole(self) -> None:
         """Every host is heard and works, every proxy is told, and of each route runs one process, and no other."""
@@ -149,7 +156,7 @@ class SeveralHosts:
 
 
 _SPEC = {
-    "command": [sys.executable, str(ROOT / "examples" / "http_service.py")],
+    "command": [sys.executable, str(ROOT / "bench" / "replica.py")],
     "health_check": {"interval_seconds": 0.5, "start_deadline_seconds": 20},
     "drain_seconds": 0.2,
 }

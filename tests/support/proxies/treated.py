@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from bench.load.generator import Generator, LoadSettings
-from bench.load.mix import Kind
-from bench.load.report import LoadReport, PhaseReport
+from cli.demo.load.generator import Generator, LoadSettings
+from cli.demo.load.mix import Kind
+from cli.demo.load.tally import LoadReport, PhaseReport
 
 GOOD = b'{"revision": "v1"}'
 Treatment = Callable[[socket.socket], None]

@@ -17,18 +17,9 @@ from runtime.process.table import KEEPER, keeper_of
 from tests.support.stack.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
-ASGI_SERVICE = """
-import os
-
-async def app(scope, receive, send):
-    if scope["type"] == "http":
-        name = os.environ["ROLLWAY_REVISION"].encode()
-        head = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": 200, "headers": head})
-        await send({"type": "http.response.body", "body": b'{"revision": "' + name + b'"}'})
-"""
-"""An app for uvicorn, which answers with the name of its revision."""
 HTTP_SERVICE = (sys.executable, str(ROOT / "examples" / "http_service.py"))
+LEAN_SERVICE = (sys.executable, str(ROOT / "bench" / "replica.py"))
+"""A service that ends TLS itself too, if it is given a CERTIFICATE and its KEY."""
 SLEEPER = ("sleep", "60")
 
 

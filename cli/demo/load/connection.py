@@ -3,19 +3,20 @@
 import asyncio
 import json
 from collections.abc import Callable
+from typing import cast
 
-from bench.load.mix import Planned
-from bench.load.report import FailureKind
-from bench.load.tally import Exchange
+from cli.demo.load.mix import PlannedRequest
+from cli.demo.load.tally import Exchange, FailureKind
 
-_DETAIL = 200
+_OK = 200
+_LONGEST_DETAIL = 200
 
-Answered = Callable[["Connection", Exchange, str], None]
-Failed = Callable[["Connection", Exchange, FailureKind, str], None]
+Answered = Callable[["Connection", Exchange], None]
+Failed = Callable[[Exchange, FailureKind, str], None]
 
 
 class Connection(asyncio.Protocol):
-    """Sends what it is given by `send` and tells `answered` (with the revision) or `failed` of it, once."""
+    """Sends one request after the other, and calls `answered` or `failed` once for each."""
 
     def __init__(self, answered: Answered, failed: Failed) -> None:
         self._answered = answered
@@ -29,9 +30,8 @@ class Connection(asyncio.Protocol):
         self.usable = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Asyncio's."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        """Take the connection that asyncio made."""
+        self._transport = cast("asyncio.Transport", transport)
         self.usable = True
 
     def send(self, exchange: Exchange, now: float) -> None:
@@ -49,7 +49,7 @@ class Connection(asyncio.Protocol):
             self._end_with(kind, detail)
 
     def close(self) -> None:
-        """Close it; what is under way is told to nobody."""
+        """Close it, without a word about the request that is under way."""
         self._exchange = None
         self.usable = False
         if self._unsent is not None:
@@ -57,10 +57,10 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Asyncio's."""
+        """Take the next bytes of an answer."""
         self._received = self._received + data if self._received else data
         if self._exchange is None:
-            self.close()  # nobody asked
+            self.close()  # an answer to no request
             return
         if self._needed is None:
             self._read_head()
@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
             self._judge(self._exchange)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Asyncio's."""
+        """Note that the other side has closed it."""
         self.usable = False
         if self._exchange is None:
             return
@@ -90,11 +90,11 @@ class Connection(asyncio.Protocol):
         self._needed = int(self._head[at + 17 :].partition(b"\r")[0])
 
     def _judge(self, exchange: Exchange) -> None:
-        status = self._head[9:12]
-        if status != b"200":
-            self._end_with(FailureKind.STATUS, f"{status.decode()} {self._received.decode(errors='replace')}")
+        exchange.status = int(self._head[9:12])
+        exchange.revision, wrong = _read(self._received, exchange.planned)
+        if exchange.status != _OK:
+            self._end_with(FailureKind.STATUS, f"{exchange.status} {self._received.decode(errors='replace')}")
             return
-        revision, wrong = _read(self._received, exchange.planned)
         if wrong:
             self._end_with(FailureKind.WRONG_BODY, wrong)
             return
@@ -103,15 +103,15 @@ class Connection(asyncio.Protocol):
         self._exchange = None
         if exchange.planned.closes or not self.usable:
             self.close()
-        self._answered(self, exchange, revision)
+        self._answered(self, exchange)
 
     def _end_with(self, kind: FailureKind, detail: str) -> None:
         exchange = self._exchange
         self.close()
         if exchange is not None:
-            self._failed(self, exchange, kind, " ".join(detail.split())[:_DETAIL])
+            self._failed(exchange, kind, " ".join(detail.split())[:_LONGEST_DETAIL])
 
-    def _send_piece(self, planned: Planned, number: int) -> None:
+    def _send_piece(self, planned: PlannedRequest, number: int) -> None:
         self._unsent = None
         size = -(-len(planned.body) // planned.pieces)
         self._transport.write(planned.body[number * size : (number + 1) * size])
@@ -121,13 +121,14 @@ class Connection(asyncio.Protocol):
             self._unsent = loop.call_later(pause, self._send_piece, planned, number + 1)
 
 
-def _read(body: bytes, planned: Planned) -> tuple[str, str]:
-    """The revision that answered, and what is wrong with the answer, if anything."""
+def _read(body: bytes, planned: PlannedRequest) -> tuple[str, str]:
+    """Read the revision that answered, and say what is wrong with the answer, if anything."""
     try:
-        said = json.loads(body)
-        revision = said["revision"]
+        document = json.loads(body)
+        revision = str(document["revision"])
     except (ValueError, KeyError, TypeError):
         return "", f"no JSON that names a revision: {body[:80]!r}"
-    if planned.sha256 and (said.get("bytes"), said.get("sha256")) != (len(planned.body), planned.sha256):
-        return "", f"{said.get('bytes')} of {len(planned.body)} bytes arrived, sha256 {said.get('sha256')}"
-    return str(revision), ""
+    if planned.sha256 and (document.get("bytes"), document.get("sha256")) != (len(planned.body), planned.sha256):
+        size, sha256 = document.get("bytes"), document.get("sha256")
+        return "", f"{size} of {len(planned.body)} bytes arrived, sha256 {sha256}"
+    return revision, ""

@@ -1,4 +1,4 @@
-"""What is asked for: kinds of requests, and a seeded plan of which comes when."""
+"""The requests that are sent: their kinds, and a seeded plan of which comes when."""
 
 import hashlib
 import random
@@ -13,6 +13,7 @@ class Kind(StrEnum):
 
     GET = "get"
     GET_CLOSE = "get, new connection"
+    POST_CLOSE = "post, new connection"
     UPLOAD = "upload, 100 KB"
     UPLOAD_LARGE = "upload, 1 MB"
     SLOW_GET = "slow get"
@@ -27,7 +28,7 @@ DEFAULT_MIX: Mapping[Kind, float] = {
     Kind.SLOW_GET: 0.01,
     Kind.SLOW_POST: 0.008,
 }
-"""Shares of the requests."""
+"""The share of each kind, of a service that takes uploads."""
 
 LONGEST_REQUEST = 3.0
 """Seconds that a slow request takes, by default."""
@@ -37,8 +38,8 @@ _VARIANTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """A request as bytes. `takes`: the seconds it lasts by its own wish, the service's or the sender's.
+class PlannedRequest:
+    """A request as bytes. `takes`: the seconds for which it lasts however fast it is answered.
 
     A body goes in `pieces` of about one size, spread over `takes`. `sha256` is the body's, empty when nobody checks it.
     """
@@ -58,14 +59,14 @@ class Planned:
     @property
     def closes(self) -> bool:
         """Whether it has a connection of its own."""
-        return self.kind is Kind.GET_CLOSE
+        return self.kind in {Kind.GET_CLOSE, Kind.POST_CLOSE}
 
 
 def plan(
     seed: int, host: str, mix: Mapping[Kind, float] = DEFAULT_MIX, longest: float = LONGEST_REQUEST
-) -> Iterator[Planned]:
-    """Requests without end; the same ones for the same seed. None takes more than `longest` seconds by its own wish."""
-    chance = random.Random(seed)
+) -> Iterator[PlannedRequest]:
+    """Plan requests without end; the same ones for the same seed. None of them takes more than `longest` seconds."""
+    chance = random.Random(seed)  # noqa: S311  (no secret: the same seed makes the same plan)
     kinds, shares = list(mix), list(mix.values())
     variants = {kind: cycle([_variant(kind, host, chance, longest) for _ in range(_VARIANTS)]) for kind in kinds}
     while True:
@@ -73,12 +74,14 @@ def plan(
             yield next(variants[kind])
 
 
-def _variant(kind: Kind, host: str, chance: random.Random, longest: float) -> Planned:
+def _variant(kind: Kind, host: str, chance: random.Random, longest: float) -> PlannedRequest:
     match kind:
         case Kind.GET:
-            return Planned(kind, _head("GET", "/", host))
+            return PlannedRequest(kind, _head("GET", "/", host))
         case Kind.GET_CLOSE:
-            return Planned(kind, _head("GET", "/", host, "Connection: close"))
+            return PlannedRequest(kind, _head("GET", "/", host, "Connection: close"))
+        case Kind.POST_CLOSE:
+            return PlannedRequest(kind, _head("POST", "/", host, "Connection: close", "Content-Length: 0"))
         case Kind.UPLOAD:
             return _upload(kind, host, chance.randbytes(_SMALL), 4, longest * chance.uniform(0.02, 0.2))
         case Kind.UPLOAD_LARGE:
@@ -87,12 +90,12 @@ def _variant(kind: Kind, host: str, chance: random.Random, longest: float) -> Pl
             seconds = round(longest * chance.uniform(0.3, 1), 2)
             method = "GET" if kind is Kind.SLOW_GET else "POST"
             more = () if kind is Kind.SLOW_GET else ("Content-Length: 0",)
-            return Planned(kind, _head(method, f"/slow?seconds={seconds}", host, *more), takes=seconds)
+            return PlannedRequest(kind, _head(method, f"/slow?seconds={seconds}", host, *more), takes=seconds)
 
 
-def _upload(kind: Kind, host: str, body: bytes, pieces: int, seconds: float) -> Planned:
+def _upload(kind: Kind, host: str, body: bytes, pieces: int, seconds: float) -> PlannedRequest:
     head = _head("POST", "/upload", host, f"Content-Length: {len(body)}")
-    return Planned(kind, head, seconds, body, pieces, hashlib.sha256(body).hexdigest())
+    return PlannedRequest(kind, head, seconds, body, pieces, hashlib.sha256(body).hexdigest())
 
 
 def _head(method: str, target: str, host: str, *more: str) -> bytes:
