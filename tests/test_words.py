@@ -28,6 +28,7 @@ PROXIES = (
     "api/proxies/protobuf/messages.py",
     "api/proxies/protobuf/envoy_api.py",
     "requirements/envoy_api.py",
+    "docs/proxies.md",
     "docs/traffic.md",
     "docs/decisions/0040-one-stream-for-each-envoy.md",
 )
