@@ -29,7 +29,7 @@ SECTIONS: dict[str, type] = {
     "policy.limits": RolloutLimits,
 }
 
-HEADS = ("key", "default", "what may stand there", "meaning")
+HEADS = ("key", "default", "values", "meaning")
 _EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -37,23 +37,24 @@ def file_page() -> str:
     """What docs/reference/file.md holds."""
     return page(
         "The file of `rollway apply`",
-        "YAML; several documents may stand in one file, separated by `---`.\n"
-        "A section that is left out stays as it is, and so do `replicas` and `revision` where they are null.\n"
-        "A section that stands there is all that holds from then on: what it leaves out is as at first, and so is\n"
-        "what is null, unless null has a meaning of its own below. So `traffic: null` is all of it as at first;\n"
-        "`policy: null` takes the policy away. Seconds may be fractions.\n"
-        "[web.yaml](../../examples/web.yaml) is a file to begin with, [docker.yaml](../../examples/docker.yaml)\n"
-        "and [external.yaml](../../examples/external.yaml) have the other runtimes,\n"
-        "[grpc.yaml](../../examples/grpc.yaml) is a gRPC service,\n"
-        "[sticky.yaml](../../examples/sticky.yaml) keeps callers with a replica.",
+        "A file is YAML, with one or several documents, separated by `---`. A section that is left out\n"
+        "changes nothing, and neither do `replicas` and `revision` that are null. A section in the file\n"
+        "replaces the whole section before: a key that is left out, or is null without a meaning below, gets\n"
+        "its default. So `traffic: null` brings back all defaults of the section; `policy: null` removes the\n"
+        "policy. Seconds may be fractions.\n\n"
+        "Begin with [web.yaml](../../examples/web.yaml). [docker.yaml](../../examples/docker.yaml) and\n"
+        "[external.yaml](../../examples/external.yaml) have the other runtimes,\n"
+        "[grpc.yaml](../../examples/grpc.yaml) is a gRPC service, and\n"
+        "[sticky.yaml](../../examples/sticky.yaml) keeps callers with a replica.\n\n"
+        "Next: [operations](../operations.md) explains how to run Rollway.",
         *(_section(f"`{name}`" if "." in name or " " not in name else name, model) for name, model in SECTIONS.items()),
         "## `policy`\n\n"
         + table(
             HEADS[:1] + HEADS[2:],
             [
-                ["`strategy`", " or ".join(f"`{name}`" for name in STRATEGIES), "How replicas are replaced."],
+                ["`strategy`", " or ".join(f"`{name}`" for name in STRATEGIES), "The way replicas are replaced."],
                 ["`spec`", "fields of its own, below", "Settings of the strategy."],
-                ["`limits`", "fields of its own, above", "When a rollout has taken too long or failed too often."],
+                ["`limits`", "fields of its own, above", "The time and the failures that a rollout may take."],
             ],
         ),
         *(_strategy(name) for name in STRATEGIES),

@@ -16,7 +16,7 @@ from reference.markdown import page, prose, table
 from reference.models import rows_of
 
 MESSAGES: dict[str, type[BaseModel]] = {**COMMANDS, **QUERIES}
-HEADS = ("field", "default", "what may stand there", "meaning")
+HEADS = ("field", "default", "values", "meaning")
 
 
 def tasks_page() -> str:

@@ -31,7 +31,7 @@ class TrafficSet(Changed):
     hedge_after_seconds: float | None
     """After how long a request is sent to a second replica; null: never."""
     preview: bool
-    """Whether a new revision can be looked at before it gets traffic."""
+    """Whether preview requests reach a new revision before it gets traffic."""
     protocol: Protocol
     """What replicas are asked in."""
     tls: TlsSettings | None

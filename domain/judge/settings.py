@@ -67,7 +67,7 @@ class Errors(_Settings):
     """Requests that failed: 5xx, resets, time-outs, no connection, and callers that left before an answer began."""
 
     worse_than: Times = "1.2x"
-    """The canary may fail so many times as often as the control; it is aborted when it fails more often than that."""
+    """The canary may fail this many times as often as the control; it is aborted if it fails more often."""
     allowed: Percent = "1%"
     """A rate of failures that is good enough, whatever the control's is."""
 
@@ -79,16 +79,18 @@ class Refused(_Settings):
     """
 
     worse_than: Times = "1.5x"
-    """The canary may refuse so many times as often as the control refuses or fails; it is aborted for more."""
+    """The canary may refuse this many times as often as the control refuses or fails; it is aborted if it refuses more
+    often.
+    """
     allowed: Percent = "1%"
     """A rate of refusals that is good enough, whatever the control's is."""
 
 
 class Redirected(_Settings):
-    """Requests that were sent elsewhere: 3xx other than 304, such as a login page for what was an answer."""
+    """Requests that were redirected: 3xx other than 304, such as to a login page in place of an answer."""
 
     worse_than: Times = "1.5x"
-    """The canary may redirect so many times as often as the control; it is aborted when it redirects more often."""
+    """The canary may redirect this many times as often as the control; it is aborted if it redirects more often."""
     allowed: Percent = "1%"
     """A rate of redirections that is good enough, whatever the control's is."""
 
@@ -100,9 +102,9 @@ class Slow(_Settings):
     """How much later than the control's the canary's may come, in percent or in ms. It is aborted for more alone: times
     are counted in buckets, so 20% is 30 % at 100 ms and 35 % at 20 ms."""
     of: Percentile = "p95"
-    """What is compared: the time in which so many percent of the control's first bytes came before."""
+    """The percentile of the control's times to the first byte that is compared."""
     worse_than: Times = "1x"
-    """The canary may be later than that so many times as often as the control is later than its percentile."""
+    """The canary may exceed that time this many times as often as the control exceeds it."""
     allowed: Percent = "10%"
     """A rate of slow answers that is good enough, whatever the control's is."""
     warm_up: Seconds = "30s"
@@ -142,7 +144,7 @@ class AtMost(_Settings):
 
 
 class Judge(_Settings):
-    """Says at each step when it is over, from what proxies count: abort, go on, or undecided."""
+    """The judge decides each step from the counts of proxies: abort, continue, or undecided."""
 
     errors: Errors | None = Errors()
     """Null: errors are not judged."""
@@ -153,20 +155,21 @@ class Judge(_Settings):
     slow: Slow | None = None
     """Left out: slow answers are not judged. `slow: {}` has the defaults."""
     baseline: Literal["old", "fresh"] = "old"
-    """What the canary is compared with. old: the replicas of the old revision, as long as they may have run; fresh: as
-    many new replicas of it as the canary has, which start with the canary and get as many requests."""
+    """The replicas with which the canary is compared. old: the running ones of the old revision; fresh: new ones of the
+    old revision, the same number as the canary has, which start with the canary and get the same number of requests.
+    """
     chance_of_false_abort: Percent = "1%"
-    """That a canary which is no worse is ever aborted, at any of its weights, however often is looked."""
+    """The chance that a canary which is no worse is ever aborted, at any weight, however often the judge looks."""
     chance_of_false_promotion: Percent = "5%"
-    """That a canary which is worse than allowed is found good enough at one weight."""
+    """The chance that a canary which is worse than allowed is found good enough at one weight."""
     at_least: AtLeast = AtLeast()
-    """Before it goes on."""
+    """The least that the judge must see before a step ends well."""
     at_most: AtMost = AtMost()
-    """Before it is undecided."""
+    """The most that the judge waits for before it is undecided."""
     if_undecided: Literal["hold", "promote", "abort"] = "hold"
-    """hold: wait for a person. No requests are no evidence: a canary without traffic is undecided, and never failed."""
+    """hold: wait for a person. A canary without traffic is undecided, and never failed."""
     dry_run: bool = False
-    """The judge judges and says so, and decides nothing: the steps' seconds and people do."""
+    """The judge only shows its verdict: the steps' seconds and people decide."""
 
     @model_validator(mode="after")
     def _has_a_measure(self) -> Self:

@@ -13,7 +13,7 @@ class StrategySpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     count_stopping: bool = False
-    """A replica that is stopping takes up room until it is gone, as it does where each needs a GPU."""
+    """A stopping replica takes up room until it is gone. Set this if each replica needs a GPU of its own."""
 
     @property
     def may_surge(self) -> bool:
@@ -40,14 +40,14 @@ class RolloutLimits(BaseModel):
     timeout_seconds: float = Field(default=1800, gt=0, le=30 * 86400)
     """How long a rollout may take; waiting for a person stops this clock."""
     progress_timeout_seconds: float | None = Field(default=None, gt=0, le=30 * 86400)
-    """How long no new replica may become healthy and no old one leave. Left out: as long as the timeout allows."""
+    """The longest time in which no new replica becomes healthy and no old one leaves. Left out: the timeout."""
     failure_budget: int | None = Field(default=None, ge=1, le=10_000)
     """How many new replicas may fail before the rollout goes back. Left out: min(200, max(3, ceil(n / 2)))."""
 
     unanswered: int | None = Field(default=20, ge=1, le=1_000_000)
-    """How many requests a new revision may leave unanswered, before it has answered one. null: any number."""
+    """The number of requests that a new revision may leave unanswered before its first answer. null: any number."""
     unanswered_within_seconds: float = Field(default=60, ge=0, le=3600)
-    """For so long after its end a rollout that answers nobody is still undone."""
+    """How long after its end Rollway still undoes a rollout whose revision answers nobody."""
 
     def failures_allowed(self, desired: int) -> int:
         """Failed routes at which the rollout is given up, for `desired` replicas."""

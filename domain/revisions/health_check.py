@@ -8,25 +8,25 @@ _USUAL_PATH = "/health"
 
 
 class HealthCheck(BaseModel):
-    """A probe: any 2xx or 3xx answer to GET `path` within `timeout_seconds` is a success; of gRPC it is SERVING."""
+    """A probe: any 2xx or 3xx answer to GET `path` within `timeout_seconds` is a success; for gRPC it is SERVING."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str = Field(default=_USUAL_PATH, pattern=r"^/")
-    """What is asked, on the replica's PORT."""
+    """The path of the request, on the replica's PORT."""
     protocol: Literal["http1", "http2", "grpc"] = Field(
         default="http1", exclude_if=lambda protocol: protocol == "http1"
     )
-    """How it is asked: GET in HTTP/1.1 or HTTP/2, without TLS, or the standard `grpc.health.v1.Health/Check`."""
+    """The request: GET in HTTP/1.1 or HTTP/2, without TLS, or the standard `grpc.health.v1.Health/Check`."""
     service: str | None = Field(default=None, max_length=127, pattern=r"^[!-~]+$", exclude_if=lambda name: name is None)
-    """With protocol grpc: which service is asked about, such as shop.Cart; left out: the whole server."""
+    """With protocol grpc: the service, such as shop.Cart; left out: the whole server."""
     host: str | None = Field(
         default=None,
         max_length=260,
         pattern=r"^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?$",
         exclude_if=lambda host: host is None,
     )
-    """As which host name it is asked, such as shop.example.com; left out: by its own address and port."""
+    """The host name of the request, such as shop.example.com; left out: the replica's address and port."""
     interval_seconds: float = Field(default=5.0, ge=0.1, le=3600)
     """From one probe to the next."""
     timeout_seconds: float = Field(default=2.0, gt=0, le=300)
@@ -38,7 +38,7 @@ class HealthCheck(BaseModel):
     initial_delay_seconds: float = Field(default=0.0, ge=0, le=86400)
     """From the start of the replica to its first probe."""
     start_deadline_seconds: float = Field(default=60.0, gt=0, le=86400)
-    """A replica that has not become healthy so long after its start has failed. More than `initial_delay_seconds`."""
+    """A replica that is not healthy this long after its start has failed. More than `initial_delay_seconds`."""
 
     @field_validator("protocol")
     @classmethod

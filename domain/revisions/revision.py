@@ -71,23 +71,20 @@ class RevisionSpec(BaseModel):
         BeforeValidator(_split_command),
         Field(validate_default=True, description="text, split as a shell does it, or a list of text"),
     ] = None
-    """The program with its arguments. process: required; docker: the image's own, if left out; external: none.
-
-    {port}, {host} and {route} in it are where the replica listens, and the id of its route.
+    """The program with its arguments. process: required; docker: the image's own by default; external: none. Rollway
+    fills in {port} and {host}, where the replica listens, and {route}, the id of its route.
     """
     env: dict[VariableName, EnvValue] = Field(default_factory=dict, repr=False)
-    """Variables of the replica's environment; the deployment's name, PORT and others are added by Rollway.
-
-    Each is a text, in which {port}, {host} and {route} are filled in, or a secret that is read where the replica
-    starts: {secret: 'file:/run/secrets/db'}.
+    """Variables of the replica's environment; Rollway adds the deployment's name, PORT and others. Each is a text, in
+    which Rollway fills in {port}, {host} and {route}, or a secret that the replica's host reads: {secret:
+    'file:/run/secrets/db'}.
     """
     working_directory: str | None = None
-    """Where it runs. In a file it is meant from the file's folder, where a process runs if it is left out.
-
-    null, and left out of a command: where the worker runs.
+    """The folder in which it runs. In a file, a relative path starts at the file's folder, which is also the default of
+    a process. null, and the default of a command by message: the worker's folder.
     """
     user: str | None = Field(default=None, pattern=r"^[a-z_][a-z0-9_.-]{0,31}$")
-    """As whom a process runs: one of ROLLWAY_REPLICA_USERS; left out, the host's ROLLWAY_REPLICA_USER."""
+    """The user of a process: one of ROLLWAY_REPLICA_USERS; left out, the host's ROLLWAY_REPLICA_USER."""
     docker: DockerSpec | None = Field(default=None, validate_default=True)
     """With runtime docker."""
     external: ExternalSpec | None = Field(default=None, validate_default=True)
@@ -95,9 +92,13 @@ class RevisionSpec(BaseModel):
     health_check: HealthCheck | None = None
     """Left out: a replica counts as healthy once it has run for 3 s."""
     drain: Literal["until_idle", "fixed"] = "until_idle"
-    """How long answers under way are waited for: until the last has ended, where every live proxy tells, or fixed."""
+    """How long a leaving replica waits for its answers: until the last has ended, if every live proxy reports them, or
+    a fixed time.
+    """
     drain_seconds: float = Field(default=2.0, ge=0, le=MOST_SECONDS)
-    """For requests in flight where proxies do not tell: from when none sends a replica any more to its SIGTERM."""
+    """For requests in flight if proxies do not report: from the moment at which no proxy sends more requests to
+    SIGTERM.
+    """
     drain_max_seconds: float = Field(default=3600.0, ge=0, le=MOST_SECONDS)
     """With `drain: until_idle`: answers that take longer are cut."""
     stop_grace_seconds: float = Field(default=10.0, ge=0, le=MOST_SECONDS)

@@ -45,7 +45,7 @@ def _http_url(value: str) -> str:
 
 
 class DockerResources(BaseModel):
-    """The most that one container may use; memory and cpus that are left out are not limited."""
+    """The most that one container may use; memory and cpus have no limit if they are left out."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -58,13 +58,13 @@ class DockerResources(BaseModel):
         ]
         | None
     ) = None
-    """The memory of the machine that it may take, 6 MiB at least."""
+    """The most memory, 6 MiB at least."""
     cpus: float | None = Field(default=None, ge=0.01, le=1024)
     """Processors; 0.5 is half of one."""
     pids: int | None = Field(default=None, ge=16, le=4_194_304)
     """Processes and threads; 4,096 if left out."""
     gpus: Literal["all"] | Annotated[int, Field(ge=1, le=64)] | None = None
-    """Needs an engine that knows them."""
+    """The number of GPUs; the engine must support them."""
 
 
 class DockerSpec(BaseModel):
@@ -75,19 +75,19 @@ class DockerSpec(BaseModel):
     image: str = Field(pattern=r"^[^\s-]\S*$", max_length=500)
     """An image of a registry, or of the engine itself."""
     port: int | None = Field(default=None, ge=1, le=65535)
-    """Where the service listens; it is told as PORT. 8080 if left out; with `network: host` Rollway chooses it."""
+    """The port of the service, in its variable PORT. 8080 if left out; with `network: host` Rollway chooses it."""
     labels: dict[str, str] = Field(default_factory=dict)
-    """For the container, besides Rollway's own."""
+    """Labels of the container, besides Rollway's own."""
     resources: DockerResources = DockerResources()
-    """What it may use at most."""
+    """The most that it may use."""
     pull: Literal["missing", "always", "never"] = "missing"
     """When the image is fetched: when it is missing, before every start, or never."""
     stop_signal: str = Field(default="SIGTERM", pattern=r"^SIG[A-Z0-9+]+$")
-    """What asks the service to end."""
+    """The signal that ends the service."""
     network: str | None = Field(default=None, min_length=1)
     """A network of the engine; its default bridge if left out. host: the network of the engine's host."""
     volumes: dict[str, str] = Field(default_factory=dict)
-    """A folder of the engine's host, or the name of a volume, to its folder in the container; read-only."""
+    """Each key is a folder of the engine's host, or a volume; its value is the folder in the container. Read-only."""
 
     @model_validator(mode="before")
     @classmethod
@@ -131,7 +131,7 @@ _OWN_BEGINNINGS = ("rollway.", "host.")
 
 
 class ExternalSpec(BaseModel):
-    """The system that Rollway asks to start and stop a replica: by one of a webhook and a Celery task."""
+    """The system that starts and stops a replica for Rollway: by a webhook or by a Celery task."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

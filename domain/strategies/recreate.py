@@ -23,10 +23,10 @@ from domain.strategies.waiting import for_replicas
 
 
 class RecreateSpec(StrategySpec):
-    """Nothing to choose: what cannot run twice counts until it has stopped."""
+    """There are no settings: a replica that cannot run twice counts until it has stopped."""
 
     count_stopping: Literal[True] = True
-    """A replica that is stopping takes up room until it is gone; not to be turned off here."""
+    """A stopping replica takes up room until it is gone; this cannot be turned off."""
 
     @property
     def may_surge(self) -> bool:

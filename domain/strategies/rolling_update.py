@@ -49,7 +49,7 @@ class RollingUpdateSpec(StrategySpec):
     max_surge: Amount = 1
     """How many replicas above desired may be live; a percent rounds up."""
     max_unavailable: Amount = 0
-    """How many below desired Rollway may leave serving; a percent rounds down. Not both may be 0."""
+    """How many replicas fewer than desired may serve; a percent rounds down. Not both may be 0."""
     pacing: Literal["wave", "continuous"] = "wave"
     """wave: a step waits until all new replicas are ready; continuous: starting ones use up surge."""
     min_ready_seconds: float = Field(default=0, ge=0, le=86400)

@@ -30,12 +30,12 @@ _Header = Annotated[str, AfterValidator(_checked_name), AfterValidator(str.lower
 
 
 class Chosen(BaseModel):
-    """Requests with this header, or with this cookie: of whichever value, or of this one."""
+    """Requests with this header, or with this cookie, with any value or with this one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     header: _Header | None = None
-    """The name of the header, in large or small letters, such as x-beta."""
+    """The name of the header, such as x-beta; case does not matter."""
     cookie: _Cookie | None = None
     """The name of the cookie, such as beta."""
     value: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"^[A-Za-z0-9 ._~/+:@%=-]*$")
@@ -63,14 +63,14 @@ def known_chosen(stored: Mapping[str, Any] | None) -> Chosen | None:
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class Sticky:
-    """Says by what proxies know a caller: either a cookie or a header."""
+    """The way proxies recognise a caller: either a cookie or a header."""
 
     cookie: _Cookie | None = None
-    """A cookie that proxies give to who has none, for a week; its name is no name of a cookie that replicas set."""
+    """A cookie that proxies give to callers without it, for a week; replicas must not set a cookie of this name."""
     header: _Header | None = None
-    """A header of requests, such as x-user; who sends none is sent anywhere."""
+    """A header of requests, such as x-user; a request without it goes to any replica."""
     max_load: float | None = Field(default=None, ge=1, le=100)
-    """With so many times the requests under way of the others on average a replica gets no more; left out: it does."""
+    """A replica gets no more requests at this multiple of the others' average under way; left out: no limit."""
 
     @model_validator(mode="after")
     def _has_either(self) -> Self:

@@ -80,15 +80,15 @@ PathPrefix = Annotated[str, AfterValidator(_checked_prefix)]
 
 
 class TrafficSettings(BaseModel):
-    """The way a deployment is reached, and what proxies do with its requests, as `RequestRules` says.
+    """The way callers reach a deployment, and what proxies do with its requests, as `RequestRules` says.
 
-    With neither hosts nor a prefix it is reached where a new deployment is.
+    With neither hosts nor a prefix it has those of a new deployment.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     hosts: tuple[Host, ...] | None = Field(default=None, max_length=MAX_HOSTS)
-    """Host names; `*.example.com` stands for every name below it. Each belongs to one deployment."""
+    """Host names; `*.example.com` is every name below example.com. Each belongs to one deployment."""
     path_prefix: PathPrefix | None = None
     """The beginning of paths, with `/` at both ends. It belongs to one deployment."""
     strip_prefix: bool = True
@@ -96,29 +96,33 @@ class TrafficSettings(BaseModel):
     request_timeout_seconds: float | None = Field(default=None, ge=_SHORTEST_TIMEOUT, le=86400)
     """How long a request may take; left out: no limit."""
     hedge_after_seconds: float | None = Field(default=5.0, ge=0.01, le=3600)
-    """A request that may be sent twice goes to a second replica too when it waits so long; null: never."""
+    """After this wait an idempotent request goes to a second replica too; null: never."""
     preview: bool = True
-    """Whether a new revision can be looked at before it gets traffic."""
+    """Whether preview requests reach a new revision before it gets traffic."""
     idle_timeout_seconds: float | None = Field(default=3600.0, ge=_SHORTEST_TIMEOUT, le=86400)
-    """A request on which nothing is sent for so long, in either direction, is cut; null: never."""
+    """A request is cut after this silence in both directions; null: never."""
     protocol: Protocol = Protocol.HTTP1
-    """What replicas are asked in; http2 for gRPC. Clients may speak either."""
+    """The protocol to replicas; http2 for gRPC. Clients may speak either."""
     tls: Tls | None = None
-    """The certificate by which it is reached over HTTPS; `auto`: one from an authority for each of its hosts."""
+    """The certificate for HTTPS; `auto`: one from an authority for each of its hosts."""
     hold_seconds: float | None = Field(default=None, ge=1, le=600)
-    """While no replica serves, as during `recreate`, a request waits for one for so long; left out: it gets 503."""
+    """How long a request waits while no replica serves, as during `recreate`; left out: it gets 503 at once."""
     hold_callers: int = Field(default=1000, ge=1, le=100_000)
-    """So many requests wait at a proxy at most; one more gets 503 at once."""
+    """The most requests that wait at one proxy; the next one gets 503 at once."""
     max_body_bytes: int | None = Field(default=None, ge=1, le=_LARGEST_BODY)
-    """How large the body of a request may be; a larger one gets 413; left out: as large as it likes."""
+    """The largest body of a request; a larger one gets 413; left out: no limit."""
     max_requests_per_second: int | None = Field(default=None, ge=1, le=1_000_000)
-    """So many requests a second each proxy takes for its host names; one more gets 429; left out: as many as come."""
+    """The most requests a second that each proxy takes for its host names; the next one gets 429; left out: no
+    limit.
+    """
     upstream_tls: Upstream = None
-    """What proxies and probes expect of replicas that speak TLS; `true`: a certificate that systems believe."""
+    """TLS to replicas; `true`: their certificates must be from an authority of the system."""
     sticky: Sticky | None = None
-    """By what a caller is known whose requests all go to one replica; left out: they go to whoever has least to do."""
+    """The cookie or header that keeps a caller on one replica; left out: each request goes to the replica with least to
+    do.
+    """
     pages: FailurePages | None = None
-    """HTML of one's own by status, 502, 503 or 504, for callers whom no replica answers; what one answers stays."""
+    """HTML pages by status, 502, 503 or 504, for callers whom no replica answers; a replica's answer stays."""
 
     @model_validator(mode="after")
     def _can_be_limited(self) -> Self:

@@ -29,7 +29,7 @@ class CertificateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class TlsSettings:
-    """The certificate that callers see, and what else holds for those who come by TLS.
+    """The certificate that callers see, and other settings of HTTPS.
 
     Without a certificate an authority gives one for each host name (`tls: auto`).
     """
@@ -39,13 +39,13 @@ class TlsSettings:
     key: Reference | None = None
     """Where it finds the certificate's private key in PEM."""
     redirect: bool = True
-    """Whether who comes in clear text is sent to where it is encrypted."""
+    """Whether plain HTTP is redirected to HTTPS."""
     hsts_seconds: int | None = Field(default=None, ge=0, le=_TWO_YEARS)
-    """For how long browsers shall come by TLS alone; left out: they are not told so."""
+    """How long browsers must use HTTPS alone (HSTS); left out: the header is not sent."""
     http3: bool = False
-    """Whether callers may come by HTTP/3 too, by UDP at the same port, of which browsers are told."""
+    """Whether callers may use HTTP/3 too, by UDP at the same port; a header announces it to browsers."""
     callers_ca: Reference | None = None
-    """Where it finds the authorities, in PEM, of which callers must show a certificate; left out: they need none."""
+    """Where it finds the authorities, in PEM, that certify callers; left out: callers need no certificate."""
 
     @model_validator(mode="after")
     def _has_both(self) -> Self:
@@ -98,12 +98,12 @@ def why_no_certificate(host: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class UpstreamTls:
-    """TLS to replicas: what proxies and probes expect of the certificates that they show. `true`: the usual."""
+    """TLS to replicas: the certificates that proxies and probes accept. `true`: the defaults."""
 
     ca: Reference | None = None
-    """Where a worker finds the authorities, in PEM, that certify replicas; left out: those that systems believe."""
+    """Where a worker finds the authorities, in PEM, that certify replicas; left out: the authorities of the system."""
     server_name: str | None = Field(default=None, max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
-    """The name that is asked for, and that the certificates must be for; left out: the deployment's."""
+    """The name in the request that the certificates must have; left out: the deployment's name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,20 +65,20 @@ class RevisionSection(RevisionSpec):
 
 
 class Document(BaseModel):
-    """One deployment as it shall be. What is left out stays as it is."""
+    """One deployment as you want it. A key that is left out changes nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     deployment: DeploymentName
     """The name of the deployment."""
     replicas: Replicas | None = None
-    """How many; 1 at first."""
+    """The number of replicas; a new deployment has 1."""
     revision: RevisionSection | None = None
     """What to run."""
     policy: dict[str, Any] | None = None
-    """How it is rolled out: `strategy`, `spec` and `limits`; null: no rollouts, replicas are replaced one by one."""
+    """How rollouts go: `strategy`, `spec` and `limits`; null: no rollouts, replicas are replaced one by one."""
     traffic: TrafficSettings | None = None
-    """Where it is reached; null: by what a new deployment gets, hosts NAME and NAME.localhost and path /NAME/."""
+    """Where callers reach it; null: the settings of a new deployment, hosts NAME and NAME.localhost and path /NAME/."""
     activate: bool = True
     """false: the revision is only registered."""
 

@@ -42,14 +42,14 @@ def _check_mirror(value: object) -> object:
 
 
 class CanaryStep(BaseModel):
-    """One weight, and how long it is looked at."""
+    """One weight, and how long it lasts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     weight: Annotated[str, BeforeValidator(_check_percent), Field(description='"0.01%" to "99.99%"')]
     """The share of the requests that the new revision gets."""
     seconds: float | None = Field(default=None, gt=0, le=30 * 86400)
-    """How long it has that share before the next step. Left out: until a person promotes it."""
+    """How long the step lasts. Left out: until a person promotes it."""
 
 
 class Mirror(BaseModel):
@@ -58,13 +58,13 @@ class Mirror(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     share: Annotated[str, BeforeValidator(_check_share), Field(description='"0.01%" to "100%"')]
-    """How many of the requests that only read are copied: GET, HEAD and OPTIONS."""
+    """The share of reading requests that are copied: GET, HEAD and OPTIONS."""
     seconds: float = Field(default=60, gt=0, le=30 * 86400)
-    """How long before the first step."""
+    """How long copies are sent before the first step."""
 
 
 class CanarySpec(RollingUpdateSpec):
-    """Settings of a canary. The budget holds at every step; pacing and min_ready_seconds are for the rest, too."""
+    """Settings of a canary. The budget holds at every step; pacing and min_ready_seconds also hold for the rest."""
 
     steps: tuple[Annotated[CanaryStep, BeforeValidator(_check_step)], ...] = Field(
         default=(CanaryStep(weight="5%"), CanaryStep(weight="25%"), CanaryStep(weight="50%")),
@@ -73,22 +73,26 @@ class CanarySpec(RollingUpdateSpec):
     )
     """Each `{weight: 5%, seconds: 60}`, or just `5%`. After the last one the rest is rolled."""
     replicas: Literal["auto"] | Annotated[int, Field(ge=1, le=10_000)] = "auto"
-    """How many replicas the new revision has at a step. auto: as many as its weight needs, ceil(n x weight). A number:
-    as many more as the budget leaves beside old ones that carry the rest, and never fewer than its weight needs."""
+    """The number of replicas of the new revision at a step. auto: the number that its weight needs, ceil(n x weight). A
+    number: more, up to the room that the budget leaves next to the old ones that carry the rest, and never fewer than
+    its weight needs.
+    """
 
     sticky: bool = False
-    """Whether a cookie keeps each caller on one side. Who has been sent to the canary stays there. Its judge looks at
-    refusals and redirections only where `refused` and `redirected` are given: one caller could decide by them."""
+    """Whether a cookie keeps each caller on one side. A caller of the canary stays there. The judge then uses refusals
+    and redirections only if `refused` and `redirected` are given, because one caller could decide by them.
+    """
 
     match: Chosen | None = None
-    """`{header: x-beta}` or `{cookie: beta, value: early}`: callers who get to the canary from its first weight on,
-    beside those of the weight. Not beside a judge that decides: they are no sample."""
+    """`{header: x-beta}` or `{cookie: beta, value: early}`: callers who reach the canary from its first weight on,
+    besides those of the weight. Not with a judge that decides: they are no sample.
+    """
 
     mirror: Annotated[Mirror | None, BeforeValidator(_check_mirror)] = None
     """`{share: 10%, seconds: 60}`, or just `10%`: before the first step the canary gets copies of requests."""
 
     judge: Judge | None = None
-    """What says from the answers of both revisions when a step is over. Left out: its seconds, or a person."""
+    """The judge that ends a step by the answers of both revisions. Left out: its seconds end a step, or a person."""
 
     @model_validator(mode="before")
     @classmethod
