@@ -95,7 +95,7 @@ def _connection() -> "Iterator[Connection[Any]]":
     import psycopg  # noqa: PLC0415
 
     from domain.installation.database_url import libpq_url  # noqa: PLC0415
-    from stack.connect import export_urls  # noqa: PLC0415
+    from stack.status import export_urls  # noqa: PLC0415
 
     export_urls(os.environ)
     patience = f"-c statement_timeout={_PATIENCE_SECONDS}s"

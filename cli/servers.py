@@ -22,8 +22,8 @@ from domain.installation.database_url import libpq_url
 from domain.installation.tokens import Role, Token
 from domain.words.errors import InvalidInputError
 from domain.words.names import named_in
-from stack.connect import export_urls
 from stack.errors import StackError
+from stack.status import export_urls
 
 if TYPE_CHECKING:
     from domain.commands.base import Command  # what only reads needs no commands, which take a tenth of a second

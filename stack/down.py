@@ -15,8 +15,8 @@ from stack.home.sockets import forget_link
 from stack.home.state import PartState, StackState, read_state, write_state
 from stack.parts.envoy import forget_handover
 from stack.prepare import Notice, Say
-from stack.supervisor.lock import one_at_a_time
 from stack.supervisor.stop import end_process, stop_in_order, stop_replicas
+from stack.supervisor.supervise import one_at_a_time
 
 AT_WORK = Notice(part="stack", text="another 'rollway up', 'restart' or 'down' is at work, waiting")
 

@@ -1,28 +1,28 @@
 """Makes the plan for a start: checks servers of others, prepares the embedded ones."""
 
 import socket
-from collections.abc import Callable, Collection, Mapping
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from domain.installation.in_front import InFront
 from domain.installation.log_limits import LogLimits
 from stack.errors import StackError
-from stack.home.folder import Home
-from stack.home.settings import Ports, ServerSettings, choose_settings, load_settings
-from stack.home.sockets import sockets_folder
+from stack.home.folder import Home, project_root
+from stack.home.settings import HOST, Ports, ServerSettings, choose_settings, load_settings
+from stack.home.sockets import POSTGRES_SOCKET, sockets_folder
 from stack.home.state import StackState
 from stack.parts.account import ServerAccount, choose_account, installed_tree
 from stack.parts.envoy import envoy_handover, envoy_host, envoys_wanted
 from stack.parts.external import check_database, check_redis
-from stack.parts.forwarding import forwarding_parts
-from stack.parts.postgres import admit_by_socket, postgres_part, postgres_url, prepare_data
-from stack.parts.postgres_role import reset_password
+from stack.parts.postgres import admit_by_socket, postgres_part, postgres_url, prepare_data, reset_password
 from stack.parts.processes import ProcessList, ProcessSetting, default_workers, measured_processes
 from stack.parts.valkey import redis_url, valkey_part
 from stack.parts.wall import choose_replica_user, refuse_replica_users
-from stack.plan import External, StackPart, StackPlan
+from stack.plan import External, Ready, StackPart, StackPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,3 +204,27 @@ def _prepare_postgres(
     )
     if existed and lost_password:
         reset_password(data, account, settings.postgres_password)
+
+
+def forwarding_parts(settings: ServerSettings, external: Sequence[External]) -> tuple[StackPart, ...]:
+    """A part for each port that is asked for; servers of somebody else have ports of their own."""
+    sockets = settings.named_sockets
+    targets = {"postgres": sockets.postgres / POSTGRES_SOCKET, "redis": sockets.valkey, "discovery": sockets.discovery}
+    theirs = {server.name for server in external}
+    return tuple(
+        _forwarding(name, port, targets[name])
+        for name, port in sorted(settings.ports.forwarded.items())
+        if name not in theirs
+    )
+
+
+def _forwarding(name: str, port: int, target: Path) -> StackPart:
+    return StackPart(
+        name=f"{name}-port",
+        command=(sys.executable, "-m", "stack.forward", str(target)),
+        cwd=str(project_root()),
+        ready=Ready("port", str(port)),
+        address=f"{HOST}:{port}",
+        listens=(HOST, port),
+        grace=2.0,
+    )

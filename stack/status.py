@@ -1,12 +1,14 @@
-"""The status of the stack, for people and scripts."""
+"""The status of the stack, and the servers that commands reach through it."""
 
 import time
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from runtime.machine.identity import is_alive
-from stack.home.folder import Home
+from stack.errors import StackError
+from stack.home.folder import Home, find_home
 from stack.home.state import PartCondition, PartState, StackState, read_state
 
 
@@ -97,3 +99,29 @@ def _condition(part: PartState, *, alive: bool, supervised: bool) -> PartConditi
     if not supervised:
         return "running" if alive else "stopped"
     return "restarting" if part.condition == "running" and not alive else part.condition
+
+
+_SERVING = "Only Envoy and replicas run, as 'rollway down --keep-replicas' left them: 'rollway up' starts the rest."
+
+
+def export_urls(environ: MutableMapping[str, str]) -> None:
+    """Set DATABASE_URL, REDIS_URL and ROLLWAY_HOME in `environ` where they are missing.
+
+    Read from the state file of ROLLWAY_HOME (default ./.rollway). Raises StackError when no stack runs there.
+    """
+    home = find_home(environ)
+    environ.setdefault("ROLLWAY_HOME", str(home.root))
+    if environ.get("DATABASE_URL") and environ.get("REDIS_URL"):
+        return
+    state = read_state(home)
+    if state is None or state.phase in {"stopping", "stopped", "serving"}:
+        raise StackError(_SERVING if state and state.phase == "serving" and state.alive else _not_running(home))
+    environ["DATABASE_URL"] = environ.get("DATABASE_URL") or state.database_url
+    environ["REDIS_URL"] = environ.get("REDIS_URL") or state.redis_url
+
+
+def _not_running(home: Home) -> str:
+    return (
+        f"No stack of Rollway runs in {home.root}: 'rollway up' starts one there, "
+        "ROLLWAY_HOME names the folder of another, and DATABASE_URL and REDIS_URL name other servers."
+    )

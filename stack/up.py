@@ -6,13 +6,12 @@ import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from runtime.machine.identity import Identity, identify, is_alive
 from runtime.machine.watchdog import tell
 from stack.down import AT_WORK, end_parts, let_go, stop_stack
 from stack.errors import StackError, folder_errors
-from stack.follow import ended_at_once, follow
 from stack.home.folder import Home, open_log, project_root
 from stack.home.settings import load_settings
 from stack.home.state import PartState, StackState, read_state, write_state
@@ -21,11 +20,9 @@ from stack.parts.wall import advice
 from stack.plan import PLAN, StackPart, StackPlan
 from stack.prepare import Notice, Say, UpRequest, decides, make_plan
 from stack.status import StackStatus, stack_status
-from stack.supervisor.child.ready import is_ready
-from stack.supervisor.leaving import leaving
-from stack.supervisor.lock import one_at_a_time
+from stack.supervisor.child.supervised import is_ready
 from stack.supervisor.stop import stop_replicas
-from stack.supervisor.takeover import take_over
+from stack.supervisor.supervise import leaving, one_at_a_time
 
 # Kept, since a Popen that is forgotten before its process has ended warns.
 _LAUNCHED: list[subprocess.Popen[bytes]] = []
@@ -225,3 +222,85 @@ def _launch(home: Home, plan: StackPlan) -> Identity:
     except BrokenPipeError:
         raise ended_at_once(home) from None
     return supervisor
+
+
+_POLL = 0.05
+
+
+def follow(home: Home, supervisor: Identity, say: Say, plan: StackPlan | None = None) -> None:
+    """Give a notice of each part that comes up, until all have. Raises StackError when one does not.
+
+    `plan` tells which parts were found running, and which of them are restarted.
+    """
+    seen: set[str] = set()
+    while True:
+        alive = is_alive(supervisor)  # asked before the file is read: what a supervisor writes last is not missed
+        state = read_state(home)
+        for part in state.parts if state else ():
+            if part.name not in seen and (text := _news(part, plan)):
+                seen.add(part.name)
+                say(Notice(part=part.name, text=text, address=part.address))
+        if state is not None and state.failure:
+            raise StackError(state.failure)
+        if state is not None and state.phase == "running":
+            return
+        if not alive or state is None or state.phase != "starting":
+            raise ended_at_once(home)
+        time.sleep(_POLL)
+
+
+def ended_at_once(home: Home) -> StackError:
+    """Say so when the supervisor is gone before all was up."""
+    return StackError(f"The stack was stopped before it was up; {home.log('supervisor')} says more.")
+
+
+def _news(part: PartState, plan: StackPlan | None) -> str:
+    """Say what is new of a part; nothing while it is on its way."""
+    if part.condition not in {"running", "done", "external"}:
+        return ""
+    before = next((found.process for found in plan.found if found.name == part.name), None) if plan else None
+    if plan is None or before is None:
+        return part.condition
+    if part.name not in plan.restart:
+        return "kept"
+    return "restarted" if part.process != before else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Takeover:
+    """`kept` and `restarted` serve on; of `restarted` each ends when its turn comes. `ended` are ended at once."""
+
+    kept: tuple[PartState, ...]
+    restarted: tuple[PartState, ...]
+    ended: tuple[PartState, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The plan in words, for people, before it happens."""
+        told = (
+            ("kept", self.kept),
+            ("restarted one after the other", self.restarted),
+            ("ended, since they did not run well or are not wanted", self.ended),
+        )
+        return "; ".join(f"{words}: {', '.join(part.name for part in parts)}" for words, parts in told if parts)
+
+
+def take_over(wanted: Sequence[StackPart], found: Sequence[PartState], restart: Collection[str]) -> Takeover:
+    """Sort the parts that run by what becomes of them. `restart` are the names that somebody asked to restart.
+
+    it is leaving its place to another -> kept, until it ends by itself
+    no part of that name is wanted     -> ended
+    it was not up when last seen       -> ended, and started anew with what is missing
+    it is to be restarted              -> restarted
+    it was started from another plan   -> restarted
+    else                               -> kept
+    """
+    parts = {part.name: part for part in wanted}
+    leaving = [part for part in found if part.is_leaving]
+    running = [part for part in found if part.name in parts and part.condition == "running"]
+    restarted = [part for part in running if part.name in restart or part.digest != parts[part.name].digest]
+    return Takeover(
+        kept=tuple(part for part in found if part in leaving or (part in running and part not in restarted)),
+        restarted=tuple(restarted),
+        ended=tuple(part for part in found if part not in running and part not in leaving),
+    )

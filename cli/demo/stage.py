@@ -16,12 +16,11 @@ from cli.remote import URL
 from cli.terminal.exits import UnreachableError
 from cli.terminal.interrupts import ignore_signals
 from runtime.process.table import KEEPER, keeper_of
-from stack.connect import export_urls
 from stack.down import down
 from stack.errors import StackError
 from stack.home.folder import Home
 from stack.prepare import Notice, UpRequest
-from stack.status import stack_status
+from stack.status import export_urls, stack_status
 from stack.up import up
 
 _WORKERS = 2

@@ -1,23 +1,28 @@
-"""The supervisor: starts the parts, takes over those that run, restarts what ends."""
+"""The supervisor: starts the parts, takes over those that run, restarts the ones that end."""
 
 import logging
 import os
 import select
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
+from domain.installation.log_limits import LogLimits
+from runtime.machine.file_lock import file_lock
 from runtime.machine.identity import Identity, identify
+from runtime.machine.log_files import rotate
+from stack.errors import StackError, folder_errors
 from stack.home.folder import Home
 from stack.home.state import PartState, StackState, write_state
 from stack.plan import StackPlan
+from stack.supervisor.child.spawn import AdoptedProcess, Process
 from stack.supervisor.child.supervised import Child
 from stack.supervisor.child.watch import LOOK_SECONDS
-from stack.supervisor.leaving import Leaving
-from stack.supervisor.logs import Logs
-from stack.supervisor.seen import part_states, without_secrets
-from stack.supervisor.signals import wakeup_on_signals
 from stack.supervisor.stop import stop_in_order, stop_together
 
 _LOG = logging.getLogger("stack.supervisor")
@@ -212,3 +217,114 @@ class Supervisor:
             self._written = state
         except OSError:  # a full disk must not end the stack; the next change tries again
             _LOG.exception("the state file could not be written")
+
+
+_PATIENCE_SECONDS = 120.0
+
+
+@contextmanager
+def one_at_a_time(home: Home, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock of `home`; Calls `waiting` once when another process has it. StackError after 120 s."""
+    with ExitStack() as held:
+        with folder_errors(home.lock_file):
+            try:
+                held.enter_context(file_lock(home.lock_file, _PATIENCE_SECONDS, waiting))
+            except TimeoutError:
+                raise StackError(
+                    f"Another 'rollway up' or 'rollway down' has been at work in {home.root} for two minutes."
+                ) from None
+        yield
+
+
+_LOOK_SECONDS = 10.0
+
+
+class Logs:
+    """The logs of the parts, and the supervisor's own."""
+
+    def __init__(self, own: Path) -> None:
+        self._own = own
+        self._limits = LogLimits.from_environment(os.environ)
+        self._looked_at = 0.0
+
+    def keep_small(self, children: Iterable[Child]) -> None:
+        """Begin those anew that are too big, if the last look was some time ago."""
+        if time.monotonic() - self._looked_at < _LOOK_SECONDS:
+            return
+        self._looked_at = time.monotonic()
+        with suppress(OSError):  # a log that cannot be cut must not end the stack; the next look tries again
+            rotate(self._own, self._limits)
+            for child in children:
+                child.keep_log_small(self._limits)
+
+
+def part_states(plan: StackPlan, children: Sequence[Child], *, over: bool) -> tuple[PartState, ...]:
+    """Servers of others, then our parts. `over`: all is being stopped, so what does not run has been stopped."""
+    external = [PartState(name=server.name, condition="external", address=server.address) for server in plan.external]
+    return (*external, *(_seen(plan, child, over=over) for child in children))
+
+
+def without_secrets(plan: StackPlan, words: str) -> str:
+    """The words of a part's log without the passwords of the servers."""
+    for url in (plan.database_url, plan.redis_url):
+        if password := urlsplit(url).password:
+            words = words.replace(password, "***")
+    return words
+
+
+def _seen(plan: StackPlan, child: Child, *, over: bool) -> PartState:
+    state = child.state()
+    stopped = over and state.process is None and not child.finished
+    return replace(state, condition="stopped" if stopped else state.condition, error=without_secrets(plan, state.error))
+
+
+def wakeup_on_signals(stop: Callable[[], None]) -> int:
+    """A descriptor that becomes readable when a child ends or a signal comes; SIGTERM also calls `stop`."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGTERM, lambda *_: stop())
+    # handlers and not SIG_IGN: children would inherit that
+    for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    return reader
+
+
+_SUFFIX = "-leaving"
+
+
+def leaving(name: str) -> str:
+    """Name the process that leaves the place of this part."""
+    return name + _SUFFIX
+
+
+@dataclass(slots=True)
+class Leaving:
+    """Knows them by their part. None of them may be ended while its successor lives, which would end with it."""
+
+    _processes: dict[str, tuple[PartState, Process]] = field(default_factory=dict)
+
+    def add(self, state: PartState, process: Process | None) -> None:
+        """Know this process of a part as one that leaves; without one there is nothing to wait for."""
+        if process is not None:
+            self._processes[state.name] = replace(state, name=leaving(state.name), condition="draining"), process
+
+    def adopt(self, found: Iterable[PartState]) -> None:
+        """Take over those that an earlier supervisor left."""
+        for state in found:
+            if state.is_leaving and state.process is not None:
+                self._processes[state.name.removesuffix(_SUFFIX)] = state, AdoptedProcess(state.process)
+
+    def states(self) -> tuple[PartState, ...]:
+        """Return those that have not ended."""
+        self._processes = {name: its for name, its in self._processes.items() if its[1].poll() is None}
+        return tuple(state for state, _ in self._processes.values())
+
+    def has(self, name: str) -> bool:
+        """Whether one of this part has not ended."""
+        return any(state.name == leaving(name) for state in self.states())
+
+    def end(self, name: str) -> None:
+        """End the one of this part, whose successor has ended: it holds what the next process needs to start."""
+        if found := self._processes.pop(name, None):
+            stop_together([found[0]], lambda _: None)

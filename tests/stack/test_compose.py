@@ -22,8 +22,7 @@ from stack.parts.account import installed_tree
 from stack.parts.envoy import envoy_parts
 from stack.parts.valkey import valkey_part
 from stack.plan import Ready
-from stack.supervisor.child.ready import is_ready
-from stack.supervisor.child.supervised import Child
+from stack.supervisor.child.supervised import Child, is_ready
 from tests.support.stack.ports import free_port
 from tests.support.stack.small_stack import made_home
 from tests.support.stack.waiting import eventually

@@ -20,8 +20,7 @@ from stack.parts.processes import ProcessSetting, rollway_processes
 from stack.plan import Ready, StackPart
 from stack.prepare import Notice, UpRequest
 from stack.status import stack_status
-from stack.supervisor.child.ready import is_ready
-from stack.supervisor.child.supervised import Child
+from stack.supervisor.child.supervised import Child, is_ready
 from stack.supervisor.stop import _ask, stop_in_order
 from stack.up import up
 from tests.support.proxies import plain_http

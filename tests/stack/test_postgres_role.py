@@ -5,8 +5,7 @@ import psycopg
 import pytest
 
 from stack.parts.account import choose_account, installed_tree
-from stack.parts.postgres import postgres_part, postgres_url, prepare_data
-from stack.parts.postgres_role import run_program, single_user
+from stack.parts.postgres import postgres_part, postgres_url, prepare_data, run_program, single_user
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres
 
 

@@ -10,8 +10,7 @@ from stack.errors import StackError
 from stack.home.state import PartState
 from stack.plan import Ready, StackPart
 from stack.status import StackStatus, stack_status
-from stack.supervisor.takeover import take_over
-from stack.up import _needed, stay
+from stack.up import _needed, stay, take_over
 from tests.support.stack.small_stack import SmallStack, alive, kill
 from tests.support.stack.waiting import eventually
 

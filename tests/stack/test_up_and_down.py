@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stack.connect import export_urls
 from stack.errors import StackError
 from stack.home.settings import Ports, load_settings
-from stack.status import stack_status
+from stack.status import export_urls, stack_status
 from tests.support.stack.environment import NO_ACCOUNT
 from tests.support.stack.small_stack import SmallStack, alive
 

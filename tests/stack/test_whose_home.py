@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from stack.connect import export_urls
 from stack.errors import StackError
 from stack.home.folder import Home, find_home
+from stack.status import export_urls
 
 SOMEBODY_ELSE = 65534
 

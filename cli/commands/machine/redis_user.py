@@ -9,7 +9,7 @@ from cli.options import AsJson
 from cli.terminal.output import print_json, printer
 from stack.home.folder import find_home
 from stack.parts.redis_user import add_user, remove_user
-from stack.supervisor.lock import one_at_a_time
+from stack.supervisor.supervise import one_at_a_time
 
 
 def redis_user(

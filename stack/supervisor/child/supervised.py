@@ -1,24 +1,27 @@
 """One supervised process: started, checked for its end and for being ready, started again after a crash."""
 
+import errno
 import logging
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from domain.installation.log_limits import LogLimits
 from runtime.machine.identity import Identity
 from runtime.machine.log_files import rotate
-from stack.home.folder import open_log
+from runtime.machine.ports import Address, joined
+from stack.home.folder import connected, open_log
+from stack.home.settings import HOST
 from stack.home.state import PartCondition, PartState
 from stack.parts.postgres import remove_stale_pid_file
-from stack.plan import StackPart
-from stack.supervisor.child.kept_ports import KeptPorts
-from stack.supervisor.child.last_words import last_words
-from stack.supervisor.child.ready import is_ready
+from stack.plan import Ready, StackPart
 from stack.supervisor.child.spawn import AdoptedProcess, Process, open_gate, spawn
 from stack.supervisor.child.watch import STUCK, Watch
 
@@ -222,3 +225,129 @@ class Child:
             return spawn(self.part, self._epoch, output, self.ports.descriptor)
         finally:
             os.close(output)
+
+
+Connect = Callable[[], socket.socket]
+
+
+def is_ready(ready: Ready, log: Path, log_start: int) -> bool:
+    """Whether the condition holds now; `log_start` is where in the log this run of the part began."""
+    match ready.kind:
+        case "redis":
+            return _redis(ready.target)
+        case "port":
+            return _port(int(ready.target))
+        case "http":
+            return _http(ready.target)
+        case "unix":
+            path, _, page = ready.target.rpartition(":")
+            return _http(f"http://{HOST}{page}", lambda: connected(Path(path), timeout=1))
+        case "log":
+            return _log_contains(log, log_start, ready.target.encode())
+        case "exit":
+            return False
+
+
+def _redis(url: str) -> bool:
+    server = urlsplit(url)
+    connect = _to(server) if server.hostname else partial(connected, Path(unquote(server.path)), timeout=1)
+    return b"PONG" in _answer(connect, f"AUTH {server.password}\r\nPING\r\n", until=b"PONG")
+
+
+def _http(url: str, connect: Connect | None = None) -> bool:
+    server = urlsplit(url)
+    request = f"GET {server.path} HTTP/1.1\r\nHost: {server.netloc}\r\nConnection: close\r\n\r\n"
+    return _answer(connect or _to(server), request, until=b"\r\n").split(b" ")[1:2] == [b"200"]
+
+
+def _to(server: SplitResult) -> Connect:
+    return partial(socket.create_connection, (server.hostname, server.port), timeout=1)
+
+
+def _answer(connect: Connect, request: str, until: bytes) -> bytes:
+    """Return what the server answers, read up to these bytes; empty when it does not answer.
+
+    A client library would cost the supervisor, which every start waits for, half a second.
+    """
+    answer = b""
+    try:
+        with connect() as connection:
+            connection.sendall(request.encode())
+            while until not in answer and (more := connection.recv(512)):
+                answer += more
+    except OSError:
+        return b""
+    return answer
+
+
+def _port(port: int) -> bool:
+    try:
+        socket.create_connection((HOST, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _log_contains(log: Path, start: int, text: bytes) -> bool:
+    try:
+        with log.open("rb") as file:
+            file.seek(start)
+            return text in file.read()
+    except OSError:
+        return False
+
+
+_MOST_BYTES = 65_536
+_LONGEST = 300
+
+
+def last_words(log: Path, start: int) -> str:
+    """The last line from `start` on that names an error, else the last line; empty when there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(start, log.stat().st_size - _MOST_BYTES))
+            lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    except OSError:
+        return ""
+    full = [line for line in lines if "No space left" in line]
+    telling = [line for line in lines if "FATAL" in line or "Error" in line]
+    return (full or telling or lines or [""])[-1][:_LONGEST]
+
+
+_WAITING = 256
+"""Connections that wait while nobody serves them."""
+
+
+class KeptPorts:
+    """Sockets that share the addresses of a part. Each is bound once, and closed when the whole stack stops."""
+
+    def __init__(self, part: StackPart) -> None:
+        self._handed = part.listens
+        self._addresses = (*([part.listens] if part.listens else []), *part.shares)
+        self._sockets: dict[Address, socket.socket] = {}
+
+    def keep(self) -> None:
+        """Keep the addresses that are not kept yet. Raises OSError with a sentence where another user has one."""
+        for host, port in (address for address in self._addresses if address not in self._sockets):
+            try:
+                self._sockets[host, port] = joined((host, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                raise OSError(f"port {port} on {host} is in use by another program") from error
+
+    @property
+    def descriptor(self) -> int | None:
+        """The descriptor that the process is handed; None where it listens by itself."""
+        return self._sockets[self._handed].fileno() if self._handed else None
+
+    def let_wait(self) -> None:
+        """Let callers wait for the next process instead of being refused."""
+        if self._handed in self._sockets:
+            self._sockets[self._handed].listen(_WAITING)
+
+    def close(self) -> None:
+        """Refuse callers: the part will not come back."""
+        for kept in self._sockets.values():
+            kept.close()
+        self._sockets.clear()

@@ -14,8 +14,7 @@ from runtime.machine.identity import identify, send
 from stack.errors import StackError
 from stack.home.settings import HOST
 from stack.parts.account import choose_account, installed_tree
-from stack.parts.postgres import postgres_part, prepare_data
-from stack.parts.postgres_role import DATABASE, ROLE, single_user
+from stack.parts.postgres import DATABASE, ROLE, postgres_part, prepare_data, single_user
 from stack.parts.valkey import valkey_part
 from stack.plan import StackPart
 from stack.supervisor.child.supervised import Child

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stack.plan import Ready, StackPart
-from stack.supervisor.child.kept_ports import KeptPorts
+from stack.supervisor.child.supervised import KeptPorts
 from tests.support.certificates.authorities import Authority
 from tests.support.certificates.secured import GIVEN, KEY, secure, show
 from tests.support.proxies.edge import Edge, EdgeRoutes, api_process, envoy_process
