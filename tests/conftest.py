@@ -5,6 +5,7 @@ A fixture imports what it needs when a test first asks for it, so that the pure 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import closing
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import Phase, settings
 
-from tests.support.stack.environment import empty_environment, hear_ctrl_c
+from tests.support.stack.environment import empty_environment, hear_ctrl_c, keep_files_in_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tests.support.stack.servers import EmbeddedServer
 
 empty_environment()
+keep_files_in_memory()
 hear_ctrl_c()
 os.environ["ROLLWAY_TRACEBACKS"] = "1"  # a fault of Rollway's own is never just a sentence here
 
@@ -61,6 +63,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     waiting = [files[path] for room in WAITING for path in files if rooms[path] == room]
     computing = [tests for path, tests in files.items() if rooms[path] is None]
     items[:] = chain.from_iterable(chain.from_iterable(zip_longest(waiting, computing, fillvalue=())))
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests stay until the end: no collection of garbage looks at them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish() -> None:
