@@ -14,7 +14,7 @@ from db.views.deployment_view import DeploymentView
 from db.views.fleet.signs import SignsOfLife
 from domain.replicas.silence import BEAT_MISSED_AFTER, MISSED_AFTER
 from domain.words.numbers import duration
-from runtime.machine.file_lock import named, stuck_holder_of
+from runtime.machine.files import named, stuck_holder_of
 from stack.errors import StackError
 from stack.home.folder import find_home
 

@@ -1,16 +1,85 @@
-"""A replica as a container: the configuration that a request becomes, and the replica that a container is."""
+"""A replica as a container: what a revision may ask for, its configuration, and what the engine refuses."""
 
 import ipaddress
+import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from domain.revisions.revision import filled_in
 from domain.revisions.runtime_spec import DEFAULT_CONTAINER_PORT, DEFAULT_PIDS, DockerSpec
-from runtime.base import Replica, ReplicaRequest
-from runtime.docker.refusal import docker_spec
+from runtime.base import Replica, ReplicaRequest, ReplicaStartError
+
+
+class EngineRefusalError(Exception):
+    """The engine answered that it will not do this; the message is its own, in one line."""
+
+
+def docker_spec(request: ReplicaRequest) -> DockerSpec:
+    """The section `docker` of its spec."""
+    if request.spec.docker is None:
+        raise ValueError(f"revision {request.revision!r} is not for the runtime 'docker'")
+    return request.spec.docker
+
+
+def refusal_in_words(request: ReplicaRequest, refused: str) -> str:
+    """One sentence for a person, out of the engine's own words about a container that it did not start."""
+    docker, text = docker_spec(request), refused.lower()
+    if "port is already allocated" in text or "address already in use" in text:
+        return f"a port for revision {request.revision!r} is taken on the engine's host: {refused}"
+    if "network" in text and "not found" in text:
+        return f"the network {docker.network!r} of revision {request.revision!r} is not on the Docker engine: create it"
+    if "capabilities: [[gpu]]" in text:
+        return f"revision {request.revision!r} asks for GPUs, and the Docker engine offers none to containers"
+    if "range of cpus" in text or "memory" in text:
+        return f"the Docker engine cannot give revision {request.revision!r} its docker.resources: {refused}"
+    if "no command specified" in text:
+        return f"the image {docker.image!r} of revision {request.revision!r} names no command: set one"
+    if request.spec.command and "exec" in text and ("not found" in text or "no such file" in text or "denied" in text):
+        command = request.spec.command[0]
+        return f"the command {command!r} of revision {request.revision!r} cannot be run in its image: {refused}"
+    return f"the Docker engine refuses to start revision {request.revision!r}: {refused}"
+
+
+@dataclass(frozen=True, slots=True)
+class DockerPolicy:
+    """`volumes`: folders of the engine's host, with all that is in them, and names of volumes, that may be mounted.
+
+    `host_network`: whether a container may share the network of the engine's host, or of another container.
+    """
+
+    volumes: Collection[str] = ()
+    host_network: bool = False
+
+    def check(self, request: ReplicaRequest) -> None:
+        """Raises ReplicaStartError with what the revision may not, and which setting would allow it."""
+        docker = docker_spec(request)
+        shares = docker.network is not None and (docker.network == "host" or docker.network.startswith("container:"))
+        if shares and not self.host_network:
+            raise ReplicaStartError(
+                f"revision {request.revision!r} wants the network {docker.network!r}, "
+                "which takes ROLLWAY_DOCKER_HOST_NETWORK=on in the environment of this host's workers"
+            )
+        refused = next((source for source in docker.volumes if not self._may_mount(source)), None)
+        if refused is not None:
+            raise ReplicaStartError(
+                f"revision {request.revision!r} mounts {refused!r}, "
+                "which ROLLWAY_DOCKER_VOLUMES in the environment of this host's workers does not name"
+            )
+
+    def _may_mount(self, source: str) -> bool:
+        if not source.startswith("/"):
+            return source in self.volumes
+        path = posixpath.normpath(source)
+        allowed = [posixpath.normpath(folder) for folder in self.volumes if folder.startswith("/")]
+        return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in allowed)
+
+
+NOTHING_OF_THE_HOST = DockerPolicy()
+
 
 ROUTE_LABEL = "rollway.route"
 OWNER_LABEL = "rollway.owner"

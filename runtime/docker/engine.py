@@ -14,7 +14,7 @@ from urllib3.exceptions import HTTPError
 
 from domain.words.text import storable
 from runtime.base import RuntimeUnavailableError
-from runtime.docker.refusal import EngineRefusalError
+from runtime.docker.container import EngineRefusalError
 
 Json = Mapping[str, Any]
 _QUIET_SECONDS = 2.0

@@ -13,9 +13,8 @@ from domain.replicas.examined import PATIENCE_SECONDS, USUAL_PATHS, Examination,
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.heads import MOST_HEADER_KIB, refusal_of
 from domain.traffic.tls import ReplicaTls
+from runtime.probing.http1 import AGENT, context_of, host_and_port, target_of, why_no_tls
 from runtime.probing.probes import probe
-from runtime.probing.question import AGENT, host_and_port, target_of
-from runtime.probing.secure import context_of, why_no_tls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,11 +1,92 @@
-"""GET over HTTP/1.1: the status of the answer. The body is not read."""
+"""Questions in HTTP/1.1: the request as bytes, what the answer comes to, and TLS to a replica."""
 
+import ssl
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
+from urllib.parse import quote, urlsplit
 
 import h11
 
 from domain.revisions.health_check import HealthCheck
-from runtime.probing.question import AGENT, ProbeAnswer, of_status, target_of
+from domain.traffic.tls import ReplicaTls
+
+AGENT = "rollway-probe"
+_SUCCESS = range(200, 400)
+_OF_A_HOST = (400, 421)
+_KEPT_IN_URLS = "/?[]@!$&'()*+,;=:%~"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeAnswer:
+    """Whether it was a success, and what was seen in a few words ("GET /health answered 503").
+
+    `is_late`: nothing was heard in time.
+    """
+
+    ok: bool
+    detail: str
+    is_late: bool = False
+
+
+class Question(Protocol):
+    """One question and its answer. It does no I/O: who holds the connection sends and hears for it."""
+
+    def to_send(self) -> bytes:
+        """Return what is to be sent now: at first the question."""
+
+    def hear(self, data: bytes) -> ProbeAnswer | None:
+        """Take in what came; the answer once it is there."""
+
+    def unanswered(self) -> ProbeAnswer:
+        """Return what it comes to when the connection ends before the answer."""
+
+
+def of_status(check: HealthCheck, address: str, status: int) -> ProbeAnswer:
+    """Judge a status of HTTP. Servers that know host names answer so to one that they do not know."""
+    doubt = f" to Host: {address}; health_check.host names another" if status in _OF_A_HOST and not check.host else ""
+    return ProbeAnswer(status in _SUCCESS, f"{check.asked} answered {status}{doubt}")
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Split "host:port". Raises ValueError for what is no such thing."""
+    parts = urlsplit(f"//{address}")
+    if not parts.hostname or parts.netloc != address:
+        raise ValueError(f"{address!r} is not host:port")
+    return parts.hostname, parts.port or 80
+
+
+def target_of(path: str) -> str:
+    """A path as requests carry it."""
+    return quote(path.partition("#")[0], safe=_KEPT_IN_URLS)
+
+
+class UnknownAuthoritiesError(OSError):
+    """Nobody has read yet whom to believe."""
+
+
+@lru_cache(256)
+def context_of(tls: ReplicaTls, protocol: str) -> ssl.SSLContext:
+    """Make the context of a connection. Raises UnknownAuthoritiesError, and what OpenSSL says of authorities."""
+    if tls.ca == "":
+        raise UnknownAuthoritiesError
+    context = ssl.create_default_context(cadata=tls.ca)
+    context.set_alpn_protocols(["http/1.1"] if protocol == "http1" else ["h2"])
+    return context
+
+
+def why_no_tls(tls: ReplicaTls, error: OSError) -> str:
+    """Say why there is no TLS to a replica; nothing where that is not what failed."""
+    match error:
+        case UnknownAuthoritiesError():
+            return "is not asked: nobody has read the file of upstream_tls.ca yet"
+        case ssl.SSLCertVerificationError():
+            why = error.verify_message.rstrip(".")
+            return f"shows a certificate that is not believed for {tls.name}, as traffic.upstream_tls wants it: {why}"
+        case ssl.SSLError() | ConnectionResetError():
+            return "answers no TLS, which traffic.upstream_tls says that it speaks"
+    return ""
+
 
 _MOST_HEADER_BYTES = 100 * 1024
 

@@ -21,7 +21,7 @@ from h2.exceptions import H2Error
 
 from domain.revisions.health_check import HealthCheck
 from domain.words.text import storable
-from runtime.probing.question import AGENT, ProbeAnswer, of_status, target_of
+from runtime.probing.http1 import AGENT, ProbeAnswer, of_status, target_of
 
 _CONFIG = H2Configuration(client_side=True)
 _STREAM = 1

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from domain.autoscaling.judging import MetricSample
 from domain.traffic.tls import ReplicaTls
-from runtime.probing.secure import context_of
+from runtime.probing.http1 import context_of
 
 TIMEOUT_SECONDS = 2.0
 MAX_BYTES = 4 * 1024 * 1024

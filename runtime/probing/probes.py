@@ -15,10 +15,8 @@ from h2.exceptions import H2Error
 
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.tls import ReplicaTls
-from runtime.probing.http1 import Http1Question
+from runtime.probing.http1 import Http1Question, ProbeAnswer, Question, context_of, host_and_port, why_no_tls
 from runtime.probing.http2 import GrpcQuestion, Http2Question
-from runtime.probing.question import ProbeAnswer, Question, host_and_port
-from runtime.probing.secure import context_of, why_no_tls
 
 _MOST_NAME_LOOKUPS = 64
 _BURST = 25

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from runtime.machine.closed import Visitor, closed_folders, way_in
+from runtime.machine.files import Visitor, closed_folders, way_in
 
 _MOST_FILES = 8
 _HEAD = 256

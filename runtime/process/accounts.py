@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.base import ReplicaRequest, ReplicaStartError
-from runtime.process.family import kill_account
 from runtime.process.pool import AccountPool, NoAccountError
+from runtime.process.table import kill_account
 
 EACH = "@deployment"
 """In place of a user's name: each deployment runs as an account of its own, which no other deployment or home has."""

@@ -18,8 +18,7 @@ from pathlib import Path
 from domain.installation.log_limits import LogLimits
 from runtime.machine.identity import Identity, wait_for_end
 from runtime.process.accounts import Account
-from runtime.process.family import kill_group
-from runtime.process.table import adopt_child
+from runtime.process.table import adopt_child, kill_group
 
 # The first byte of what comes next is read before a full file is set aside: at the end there is none. What cannot be
 # written, as on a full disk, is read on and dropped: a replica must not wait for its log for ever.

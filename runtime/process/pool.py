@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 from pydantic import TypeAdapter, ValidationError
 
-from runtime.machine.file_lock import file_lock
+from runtime.machine.files import file_lock
 
 REGISTRY = Path("/var/lib/rollway-accounts")
 _PATIENCE_SECONDS = 15.0

@@ -11,11 +11,10 @@ import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from runtime.base import Replica
-from runtime.machine.file_lock import file_lock, holder_of
+from runtime.machine.files import file_lock, holder_of
 from runtime.machine.identity import Identity, is_alive, kill_if_stopped
 from runtime.process.access import ReplicaAccess
-from runtime.process.family import group_is_alive
-from runtime.process.table import Sighting, exit_code
+from runtime.process.table import Sighting, exit_code, group_is_alive
 
 LOCK_PATIENCE_SECONDS = 30.0
 LOOPBACK = "127.0.0.1"

@@ -10,24 +10,22 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
+import psutil
 import structlog
 
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
-from runtime.machine.identity import identify, is_alive, send_to_group, wait_for_end
+from runtime.machine.identity import IsOwner, identify, is_alive, send_to_group, wait_for_end
 from runtime.machine.ports import REPLICA_PORTS
 from runtime.process.accounts import Accounts, Owners, account_of
 from runtime.process.begin.limits import ProcessLimits
 from runtime.process.begin.spawn import BEGIN_SECONDS, Confines, HeldProcess, access_of, hold
 from runtime.process.begin.surroundings import Surroundings
-from runtime.process.cause import cause_of_end
-from runtime.process.family import kill_family, kill_group
-from runtime.process.holder import PortHolders
 from runtime.process.keeper import end_keeper, keep_again, kept_log
 from runtime.process.logs import ProcessLogs
 from runtime.process.pool import AccountPool
-from runtime.process.ports import given_port
+from runtime.process.ports import PortHolders, given_port
 from runtime.process.record import LOOPBACK, RecordFolder, ReplicaRecord, pids_of
-from runtime.process.table import adopt_child, drop_children_except, sightings
+from runtime.process.table import adopt_child, drop_children_except, kill_family, kill_group, left_of, sightings
 
 _log = structlog.get_logger(__name__)
 _LOG_PATIENCE_SECONDS = 1.0
@@ -284,3 +282,46 @@ def _was_last(record: ReplicaRecord, among: Iterable[ReplicaRecord]) -> bool:
     """Whether no other replica of its deployment runs here: whoever still runs as its account has left them."""
     others = (other for other in among if other.route_id != record.route_id)
     return all(other.deployment != record.deployment or other.ended for other in others)
+
+
+_IN_FRONT = {
+    "nginx": "nginx -g 'daemon off;'",
+    "apache2": "-D FOREGROUND",
+    "httpd": "-D FOREGROUND",
+    "redis-server": "--daemonize no",
+    "valkey-server": "--daemonize no",
+    "php-fpm": "--nodaemonize",
+    "sshd": "-D",
+}
+"""By which option a program stays that is known to go."""
+
+
+def cause_of_end(record: ReplicaRecord, log_tail: str, home: Path, is_owner: IsOwner) -> str:
+    """Half a sentence, or an empty one where nothing is seen.
+
+    it ended well, and what it has left runs on      -> it went into the background
+    its user may not enter or run what it needs      -> what is closed
+    the script of a shell has lines with CR LF       -> the script
+    """
+    if record.process is None or record.exit_code is None or record.exit_code < 0 or record.asked_to_end:
+        return ""
+    if record.exit_code == 0:
+        left = left_of(record.route_id, record.process, is_owner)
+        return _in_the_background(left[0]) if left else ""
+    if record.access is None:
+        return ""
+    if barrier := record.access.barrier_after(record.exit_code, log_tail, home):
+        return f"the user {record.access.user!r}, as whom it ran, {barrier}"
+    script = record.access.with_crlf(log_tail)
+    return (
+        f"the lines of {script} end as on Windows, by CR LF: a shell, and the system, take LF alone" if script else ""
+    )
+
+
+def _in_the_background(process: psutil.Process) -> str:
+    name = ""
+    with suppress(psutil.Error):
+        name = process.name()
+    how = _IN_FRONT.get(name, "by its option for that, or without the one to be a daemon")
+    who = f" as {name}" if name else ""
+    return f"it went into the background{who} (process {process.pid}): a replica stays in the foreground, {how}"

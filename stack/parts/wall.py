@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.machine.closed import closed_folder
+from runtime.machine.files import closed_folder
 from runtime.process.accounts import EACH, REPLICA_USER, why_no_wall
 from runtime.process.pool import AccountPool, NoAccountError
 from stack.errors import StackError

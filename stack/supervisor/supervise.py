@@ -13,7 +13,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from domain.installation.log_limits import LogLimits
-from runtime.machine.file_lock import file_lock
+from runtime.machine.files import file_lock
 from runtime.machine.identity import Identity, identify
 from runtime.machine.log_files import rotate
 from stack.errors import StackError, folder_errors

@@ -23,7 +23,7 @@ from domain.revisions.secrets import SecretReference
 from domain.traffic.shown import why_unfit
 from domain.traffic.tls import CertificateKind
 from domain.words.errors import RollwayError
-from runtime.secrets.host_secrets import HostSecrets, SecretFaultError
+from runtime.secrets import HostSecrets, SecretFaultError
 from tasks.hosts.looking import keep_looking
 from tasks.hosts.ordering import LEASE, Ordering
 

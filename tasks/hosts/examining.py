@@ -14,7 +14,7 @@ from domain.revisions.health_check import HealthCheck
 from domain.traffic.tls import ReplicaTls
 from runtime.base import Runtime
 from runtime.probing.examine import examine
-from runtime.process.family import listening_of
+from runtime.process.table import listening_of
 from tasks.hosts.asking import HostQuestion, Reply, ask
 
 EXAMINATIONS = "examinations"

@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from domain.installation.log_limits import LogLimits
-from runtime.machine.file_lock import file_lock
+from runtime.machine.files import file_lock
 from runtime.process.logs import ProcessLogs
 
 _AFTER_TROUBLE_SECONDS = 1.0

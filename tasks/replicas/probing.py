@@ -20,8 +20,8 @@ from domain.replicas.health import ProbeResult, judge_health, why_not_yet
 from domain.replicas.silence import is_lost
 from domain.words.text import storable
 from runtime.base import Replica, Runtime
+from runtime.probing.http1 import ProbeAnswer
 from runtime.probing.probes import Prober
-from runtime.probing.question import ProbeAnswer
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Liveness, Silences
 from tasks.replicas.probed import check_of, end_of, probed_route, report_of_unread, runs

@@ -11,7 +11,7 @@ from db.connection.engine import in_transaction
 from db.replicas.routes import expected_on
 from runtime.base import Runtime
 from runtime.process.ending import end
-from runtime.secrets.host_secrets import NO_SECRETS, HostSecrets
+from runtime.secrets import NO_SECRETS, HostSecrets
 from tasks.redis.wake import Waker
 from tasks.replicas.starts import Starts
 from tasks.replicas.stops import Stops

@@ -17,7 +17,7 @@ from domain.replicas.trying import pause_after
 from domain.revisions.secrets import references_of
 from domain.words.text import storable
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, Runtime
-from runtime.secrets.host_secrets import NO_SECRETS, HostSecrets, UnreadSecretError
+from runtime.secrets import NO_SECRETS, HostSecrets, UnreadSecretError
 from tasks.redis.wake import Waker
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.turns import Turns

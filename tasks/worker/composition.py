@@ -13,16 +13,15 @@ from certificates.settings import CertificateSettings
 from db.connection.engine import engine
 from domain.handlers import HANDLERS
 from runtime.base import Runtime
-from runtime.docker.container import owner_of
-from runtime.docker.policy import DockerPolicy
+from runtime.docker.container import DockerPolicy, owner_of
 from runtime.docker.runtime import DockerRuntime
-from runtime.external.runtime import ExternalRuntime
+from runtime.external import ExternalRuntime
 from runtime.probing.probes import Prober
 from runtime.process.accounts import Accounts
 from runtime.process.begin.limits import ProcessLimits
 from runtime.process.begin.surroundings import inherited
 from runtime.process.runtime import ProcessRuntime
-from runtime.secrets.host_secrets import HostSecrets
+from runtime.secrets import HostSecrets
 from tasks.app import app
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.hosts.asking import Answer, HostAnswers, answer_for_host

@@ -9,7 +9,7 @@ from uuid import UUID
 from redis import Redis
 
 from domain.installation.contract import HOME_FILE, REDIS_KEY, WRONG_INSTALLATION, WrongInstallationError
-from runtime.machine.ownership import why_not_trusted
+from runtime.machine.files import why_not_trusted
 from tasks.settings import KEY_PREFIX
 
 _KEY = f"{KEY_PREFIX}{REDIS_KEY}"

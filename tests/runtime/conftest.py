@@ -5,7 +5,7 @@ from uuid import uuid4
 import docker
 import pytest
 
-from runtime.docker.policy import DockerPolicy
+from runtime.docker.container import DockerPolicy
 from runtime.docker.runtime import DockerRuntime
 from runtime.process.runtime import ProcessRuntime
 

@@ -11,7 +11,7 @@ import tasks.worker.connections
 from db.connection.engine import engine as engine_of_this_process
 from runtime.probing.probes import Prober
 from runtime.process.runtime import ProcessRuntime
-from runtime.secrets.host_secrets import HostSecrets
+from runtime.secrets import HostSecrets
 from tasks.app import TASK_MODULES, app
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Silences

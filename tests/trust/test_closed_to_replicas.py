@@ -16,7 +16,7 @@ import pytest
 from domain.replicas.failing import failure_in_short
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaStartError
-from runtime.machine.closed import Visitor, closed_folders
+from runtime.machine.files import Visitor, closed_folders
 from runtime.process.accounts import EACH, Accounts
 from runtime.process.runtime import ProcessRuntime
 from tasks.replicas.probed import end_of

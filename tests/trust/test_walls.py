@@ -14,7 +14,7 @@ import pytest
 
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaStartError
-from runtime.machine.closed import way_in
+from runtime.machine.files import way_in
 from runtime.process.accounts import EACH, POSTGRES_USER, Accounts
 from runtime.process.runtime import ProcessRuntime
 from stack.parts.account import choose_account, installed_tree
@@ -189,7 +189,7 @@ def test_nobody_is_told_to_open_the_home_or_roots_own_folder(replica_home: Path)
 
 @needs_root
 def test_a_link_that_may_not_be_followed_leads_to_no_folder() -> None:
-    code = "import os; from pathlib import Path; from runtime.machine.closed import closed_folder\nos.setuid(65534)\n"
+    code = "import os; from pathlib import Path; from runtime.machine.files import closed_folder\nos.setuid(65534)\n"
     code += "print(closed_folder(Path('/proc/1/root/root')))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
     assert output.stdout == "None\n", output.stderr

@@ -9,8 +9,7 @@ import pytest
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.secrets import SecretReference
 from runtime.base import ReplicaRequest, ReplicaStartError
-from runtime.docker.container import container_config
-from runtime.docker.policy import DockerPolicy
+from runtime.docker.container import DockerPolicy, container_config
 
 
 def asked(**docker: Any) -> ReplicaRequest:

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from runtime.base import Replica, ReplicaStartError, RuntimeUnavailableError
-from runtime.docker.policy import DockerPolicy
+from runtime.docker.container import DockerPolicy
 from runtime.docker.runtime import DockerRuntime
 from tests.support.docker.busybox import import_busybox
 from tests.support.docker.docker_engine import Dockerd, NoEngineError, own_dockerd

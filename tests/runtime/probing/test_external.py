@@ -14,8 +14,7 @@ from cli.apply.file import read_file
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.runtime_spec import ExternalSpec
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
-from runtime.external.runtime import ExternalRuntime
-from runtime.external.webhook import post, why_not_reached
+from runtime.external import ExternalRuntime, post, why_not_reached
 from tests.support.people.webhooks import Webhook, asked_at, document, serving
 from tests.support.workers.runtimes import ROOT
 

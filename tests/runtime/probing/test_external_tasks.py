@@ -10,7 +10,7 @@ import redis
 from kombu.entity import Queue
 
 from runtime.base import RuntimeUnavailableError
-from runtime.external.runtime import ExternalRuntime
+from runtime.external import ExternalRuntime
 from tests.support.people.webhooks import asked_at, document
 
 

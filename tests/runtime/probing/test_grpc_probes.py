@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.revisions.health_check import HealthCheck
+from runtime.probing.http1 import ProbeAnswer
 from runtime.probing.http2 import GrpcQuestion, Http2Question
-from runtime.probing.question import ProbeAnswer
 from tests.support.proxies.http2_replica import http2_replica
 from tests.support.workers.probed import OK, answer, says
 

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from domain.revisions.health_check import HealthCheck
+from runtime.probing.http1 import ProbeAnswer
 from runtime.probing.probes import Prober, ProbeTarget
-from runtime.probing.question import ProbeAnswer
 from runtime.process.runtime import ProcessRuntime
 from tests.support.stack.waiting import eventually
 from tests.support.workers.probed import OK, counting, post, says, service

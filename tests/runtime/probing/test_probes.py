@@ -8,9 +8,9 @@ from h2.connection import H2Connection
 from h2.events import RequestReceived
 
 from domain.revisions.health_check import HealthCheck
+from runtime.probing.http1 import ProbeAnswer
 from runtime.probing.http2 import GrpcQuestion, Http2Question
 from runtime.probing.probes import Prober, ProbeTarget
-from runtime.probing.question import ProbeAnswer
 from runtime.process.runtime import ProcessRuntime
 from tests.support.stack.waiting import eventually
 from tests.support.workers.probed import OK, answer, post, replying, says, service

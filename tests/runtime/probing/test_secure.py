@@ -12,8 +12,8 @@ import pytest
 
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.tls import ReplicaTls
+from runtime.probing.http1 import ProbeAnswer
 from runtime.probing.probes import Prober, ProbeTarget
-from runtime.probing.question import ProbeAnswer
 from tests.support.certificates.authorities import Authority
 from tests.support.workers.probed import OK, says
 

@@ -11,7 +11,7 @@ from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.docker.runtime import DockerRuntime
 from runtime.process.runtime import ProcessRuntime
-from runtime.secrets.host_secrets import MOST_BYTES, HostSecrets, SecretFaultError, UnreadSecretError
+from runtime.secrets import MOST_BYTES, HostSecrets, SecretFaultError, UnreadSecretError
 from tests.support.docker.docker_images import asked, body
 from tests.support.workers.runtimes import ended, python
 from tests.support.workers.secrets import VALUE, fault, read

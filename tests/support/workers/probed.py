@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from domain.revisions.health_check import HealthCheck
 from runtime.base import Replica
+from runtime.probing.http1 import ProbeAnswer
 from runtime.probing.probes import Prober, ProbeTarget
-from runtime.probing.question import ProbeAnswer
 from runtime.process.runtime import ProcessRuntime
 from tests.support.workers.runtimes import HTTP_SERVICE, log_of, request
 

@@ -14,7 +14,7 @@ from db.certificates.wanted import certificate_troubles
 from db.connection.engine import in_transaction
 from domain.traffic.shown import some_of, why_unfit
 from domain.traffic.tls import TlsSettings
-from runtime.secrets.host_secrets import HostSecrets
+from runtime.secrets import HostSecrets
 from tasks.hosts.certificates import CertificateWork
 from tests.support.certificates.authorities import Authority, Certified
 from tests.support.rows.deployments import HERE, make_deployment, read, write

@@ -20,7 +20,7 @@ from db.replicas.secrets import (
 )
 from domain.commands.messages import parse_command
 from domain.revisions.secrets import MissingSecretError, SecretCheck
-from runtime.secrets.host_secrets import HostSecrets
+from runtime.secrets import HostSecrets
 from tasks.hosts.secret_checks import SecretAnswers, ask_hosts
 from tasks.hosts.signs_of_life import SignsGiver
 from tests.support.pictures.pictures import SCALING

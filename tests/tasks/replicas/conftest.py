@@ -7,7 +7,7 @@ import redis
 from sqlalchemy import Engine
 
 from runtime.base import Runtime
-from runtime.external.runtime import ExternalRuntime
+from runtime.external import ExternalRuntime
 from runtime.probing.probes import Prober
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Silences

@@ -12,7 +12,7 @@ from db.connection.engine import transaction
 from db.replicas.hosts import hosts_with_work
 from domain.replicas.events import RouteLifecycleType
 from runtime.docker.runtime import DockerRuntime
-from runtime.external.runtime import ExternalRuntime
+from runtime.external import ExternalRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.people.webhooks import Webhook, serving

@@ -1,9 +1,14 @@
 """Replicas that another system starts and stops: Rollway asks it, and is told by `rollway.report_route`."""
 
+import asyncio
+import socket
+import ssl
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Literal
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -18,7 +23,6 @@ from domain.revisions.runtime_spec import ExternalSpec
 from domain.words.errors import InvalidInputError
 from domain.words.text import storable
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
-from runtime.external.webhook import post, why_not_reached
 
 Action = Literal["start", "stop", "kill"]
 Payload = Mapping[str, object]
@@ -211,3 +215,66 @@ def _first_line(text: str) -> str:
 def _trim(remembered: OrderedDict[UUID, float] | OrderedDict[UUID, None]) -> None:
     while len(remembered) > _REMEMBERED:
         remembered.popitem(last=False)
+
+
+_MOST_BYTES = 2**16
+"""The longest answer; the rest of a longer one is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookAnswer:
+    """The answer: its status, and the text as far as it was read."""
+
+    status: int
+    text: str
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], seconds: float) -> WebhookAnswer:
+    """Send the body, which is JSON, and read the answer. Raises what `post_within` raises."""
+    return asyncio.run(post_within(url, body, {"content-type": "application/json", **headers}, seconds))
+
+
+async def post_within(url: str, body: bytes, headers: Mapping[str, str], seconds: float) -> WebhookAnswer:
+    """Send the body and read the answer.
+
+    Raises TimeoutError when the whole answer was not there after `seconds`, and what httpx raises.
+    """
+    # httpx bounds each read, and a total is what a byte every two seconds needs
+    async with (
+        asyncio.timeout(seconds),
+        httpx.AsyncClient(timeout=seconds, verify=_trusted()) as client,
+        client.stream("POST", url, content=body, headers=headers) as answer,
+    ):
+        read = bytearray()
+        async for part in answer.aiter_bytes():
+            read += part
+            if len(read) >= _MOST_BYTES:
+                break
+        return WebhookAnswer(answer.status_code, bytes(read).decode(answer.encoding or "utf-8", "replace"))
+
+
+def why_not_reached(error: BaseException) -> str:
+    """Say why a webhook could not be asked, without its address, which may hold what nobody else shall see."""
+    for cause in _causes(error):
+        match cause:
+            case socket.gaierror():
+                return "no machine of its name is known"
+            case ConnectionRefusedError():
+                return "nothing listens there"
+            case ssl.SSLCertVerificationError():
+                return "its certificate is not trusted here"
+            case ssl.SSLError():
+                return "it does not speak TLS as it should"
+    return type(error).__name__
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Made once: to read the certificates of the machine costs more than all else of a request."""
+    return httpx.create_ssl_context()

@@ -1,1 +1,0 @@
-"""Replicas that another system starts and stops."""

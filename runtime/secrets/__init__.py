@@ -1,1 +1,0 @@
-"""The secrets of this host."""
