@@ -75,5 +75,15 @@ def together(by_kind: Mapping[ResourceKind, Named]) -> Resources:
     return Resources(_short_hash("\n".join(parts).encode()), by_kind)
 
 
+def made_anew(before: Resources, after: Resources) -> set[str]:
+    """Name the clusters of before that a proxy drops, or makes again: of what is under way there it tells no more."""
+    old, new = (each.by_kind[ResourceKind.CLUSTERS] for each in (before, after))
+    if old is new:
+        return set()
+    return {
+        name for name, was in old.items() if (now := new.get(name)) is not was and was.content != (now and now.content)
+    }
+
+
 def _short_hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]

@@ -20,7 +20,7 @@ from db.proxies.table import TrafficReader
 from domain.traffic.published import TrafficSnapshot
 from traffic.derived import derive_table
 from traffic.envoy.told import envoy_resources
-from traffic.resources import Resources, Watermark
+from traffic.resources import Resources, Watermark, made_anew
 from traffic.table import TrafficTable
 
 READ_SECONDS = 0.5
@@ -67,6 +67,8 @@ class Publisher:
         self, engine: Engine, names: Names, opener: Opener, observed: Observed, on_table: Callable[[], None]
     ) -> None:
         self.current: Published | None = None
+        self.forgetful: set[str] = set()
+        """Deployments of which a cluster was dropped or made anew: proxies do not tell all that is under way there."""
         self.fault: str | None = "not read yet"
         self.stopping = False
         self._engine = engine
@@ -166,6 +168,9 @@ class Publisher:
         self.current = Published(loaded.table, resources, loaded.messages, mark, is_news=notified or not same)
         if not same:
             self._note_faults(loaded.table, before)
+            if before is not None:
+                self.forgetful |= {name.partition("/")[0] for name in made_anew(before.resources, resources)}
+                self.forgetful &= {service.name for service in loaded.table.services}
             self._observed.tables.inc()
         self._wake()
         if self.current.is_news:

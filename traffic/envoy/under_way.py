@@ -7,11 +7,14 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel
 
+from traffic.envoy.names import mirror_cluster, side_of
+
 ALONE_PAGE = "/stats?usedonly&type=Gauges&format=json&filter=^server%5C.(uptime|parent_connections)$"
 """What `is_alone` reads. With 5,000 deployments it costs an Envoy six times what a page of few clusters does."""
 
 _MOST_NAMED = 500
 """Names in a path, of which Envoy takes 60 KiB."""
+_CONNECTIONS = "upstream_cx_active"
 _UNDER_WAY = frozenset({"rq_active", "rq_pending_active"})
 _ANSWERED = frozenset({"rq_success"})
 Places = Mapping[tuple[str, str, int], int]
@@ -95,6 +98,33 @@ def _each(page: bytes, counted: Collection[str]) -> Iterator[tuple[str, _Socket,
         for host in cluster.host_statuses:
             if (where := host.address.socket_address) is not None:
                 yield cluster.name, where, sum(stat.value for stat in host.stats if stat.name in counted)
+
+
+def connections_page(deployments: Iterable[str]) -> str:
+    """The page that says how many connections there are to replicas of these deployments, in dropped clusters too."""
+    names = "|".join(map(re.escape, sorted(deployments)[:_MOST_NAMED]))
+    named = rf"^cluster\.({names})(/.*)?\.{_CONNECTIONS}$"
+    return f"/stats?usedonly&{urlencode({'type': 'Gauges', 'format': 'json', 'filter': named})}"
+
+
+def connections(page: bytes) -> dict[str, int]:
+    """The connections to replicas by deployment. Raises ValueError for what is no page of gauges."""
+    found: Counter[str] = Counter()
+    for stat in _GaugesPage.model_validate_json(page).stats:
+        found[stat.name.removeprefix("cluster.").removesuffix(f".{_CONNECTIONS}").partition("/")[0]] += stat.value
+    return found
+
+
+def known_connections(page: bytes) -> dict[str, int]:
+    """The connections in clusters that there are, by deployment. Raises ValueError for what is no page of clusters."""
+    found: Counter[str] = Counter()
+    for cluster in _Clusters.model_validate_json(page).cluster_statuses:
+        name = cluster.name.partition("/")[0]
+        if side_of(cluster.name) != mirror_cluster(name):  # its statistics have another name
+            found[name] += sum(
+                stat.value for host in cluster.host_statuses for stat in host.stats if stat.name == "cx_active"
+            )
+    return found
 
 
 def is_alone(page: bytes) -> bool:

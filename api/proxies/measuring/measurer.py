@@ -23,7 +23,18 @@ from db.proxies.measured import DueRollout, LiveProxy, due_rollouts, live_proxie
 from domain.model.answers import Counters
 from traffic.envoy.counted import COUNTERS_PAGE, Counted, counted
 from traffic.envoy.names import baseline_cluster, canary_cluster, side_of
-from traffic.envoy.under_way import ALONE_PAGE, Places, answered, by_cluster, clusters_page, is_alone, under_way
+from traffic.envoy.under_way import (
+    ALONE_PAGE,
+    Places,
+    answered,
+    by_cluster,
+    clusters_page,
+    connections,
+    connections_page,
+    is_alone,
+    known_connections,
+    under_way,
+)
 
 EVERY_SECONDS = 0.9
 """Between two intervals of a rollout, at least."""
@@ -117,8 +128,36 @@ class Measurer:
         busy = {route: sum(its.get(where, 0) for its in found.values()) for route, where in drains.items()}
         if 0 in busy.values() and not await self._is_all(proxies, work):
             busy = {route: answers for route, answers in busy.items() if answers}
+        idle = {drains[route][0] for route, answers in busy.items() if not answers}
+        forgotten = await self._forgotten(proxies, work, idle & self._publisher.forgetful)
+        busy = {route: answers or forgotten.get(drains[route][0], 0) for route, answers in busy.items()}
         if await asyncio.to_thread(in_transaction, self._engine, partial(note_drain_looks, under_way=busy)):
             await asyncio.to_thread(self._on_release)
+
+    async def _forgotten(self, proxies: ProxyPages, work: _Work, names: Collection[str]) -> Mapping[str, int]:
+        """Count the connections to replicas of these deployments in clusters that proxies have dropped.
+
+        Each carries what is under way at one of its replicas, and is closed when that has ended. Connections come and
+        go between two pages, so the clusters that there are tell before and after the sum of all.
+        """
+        if not names:
+            return {}
+        pages = (
+            (clusters_page(names), known_connections),
+            (connections_page(names), connections),
+            (clusters_page(names), known_connections),
+        )
+        before, of_all, after = [await self._ask(proxies, work, page, read) for page, read in pages]
+        told = before.keys() & of_all.keys() & after.keys()
+        if len(told) < len(work.proxies):
+            return dict.fromkeys(names, 1)
+        return {
+            name: sum(
+                max(0, of_all[node].get(name, 0) - max(before[node].get(name, 0), after[node].get(name, 0)))
+                for node in told
+            )
+            for name in names
+        }
 
     async def _is_all(self, proxies: ProxyPages, work: _Work) -> bool:
         """Whether no proxy hands over: asked after what is under way, so that none began to before it told that."""

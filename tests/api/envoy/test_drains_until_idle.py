@@ -7,16 +7,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from socketserver import StreamRequestHandler
+from typing import Any, LiteralString
 from uuid import UUID
 
 import httpx
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge, envoy_process
 from tests.support.proxies.own_servers import own_server
 from tests.support.proxies.web_replicas import Replica, replicas
-from tests.support.rows.deployments import read
+from tests.support.rows.deployments import read, write
 from tests.support.stack.server_process import running
 from tests.support.stack.waiting import eventually
 
@@ -65,6 +67,34 @@ def test_an_answer_under_way_is_told_until_it_ends_and_no_new_request_comes(
         assert answer.result().json()["replica"] == "leaves"
         eventually(lambda: is_idle(envoy_edge, made.routes[0]))
         assert leaves.served["GET"] == asked
+
+
+RULES: LiteralString = "UPDATE deployments SET rules = %s WHERE id = %s"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{"sticky": {"cookie": "mine"}}, {"hold_seconds": 20, "hold_callers": 7}],
+    ids=lambda rules: next(iter(rules)),
+)
+def test_an_answer_that_began_before_a_cluster_was_made_anew_is_waited_for(
+    envoy_edge: Edge, clients: ThreadPoolExecutor, rules: dict[str, Any]
+) -> None:
+    """Envoy forgets it, and tells of that replica that nothing is under way."""
+    with replicas("leaves", "stays") as (leaves, stays):
+        made = envoy_edge.make("■", leaves, n=0)
+        url = f"{envoy_edge.envoy.url}/{made.name}/"
+        envoy_edge.wait_for(f"/{made.name}/")
+        leaves.may_end.clear()
+        answer = stream(clients, url, leaves)
+        write(envoy_edge.routes.engine, RULES, Jsonb(rules), made.id)
+        other = envoy_edge.make("■", stays, n=1)
+        envoy_edge.wait_for(f"/{other.name}/")  # told of after the rules
+        envoy_edge.routes.drain(*made.routes)
+        eventually(lambda: told(envoy_edge, made.routes[0]) == (1, 0))
+        leaves.may_end.set()
+        assert answer.result().json()["replica"] == "leaves"
+        eventually(lambda: is_idle(envoy_edge, made.routes[0]))
 
 
 _HEAD = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
