@@ -39,7 +39,7 @@ _ROLLOUTS = f"""
      WHERE deployment_id = ANY(%(ids)s) AND outcome IS NULL AND started_at <= %(before)s
 """
 _ROUTES = f"""
-    UPDATE routes SET {_later(OF_ROUTES, ("parked_until",))}
+    UPDATE routes SET {_later(OF_ROUTES, ("parked_until", "kept_until"))}
      WHERE deployment_id = ANY(%(ids)s) AND stopped_at IS NULL AND created_at <= %(before)s
 """
 _DEPLOYMENTS = f"UPDATE deployments SET {_later(OF_DEPLOYMENTS, ('retry_at',))} WHERE id = ANY(%(ids)s)"

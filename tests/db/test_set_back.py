@@ -16,7 +16,7 @@ from tests.support.rows.deployments import make_deployment
 
 REPAIRED = ("routes", "deployments", "rollouts")
 MAY_LIE_AHEAD = {
-    "routes": {"parked_until", "next_start_at"},
+    "routes": {"parked_until", "kept_until", "next_start_at"},
     "deployments": {"due_at", "retry_at"},
     "rollouts": {"deadline"},
 }
