@@ -125,8 +125,8 @@ class Tally:
     failures: list[FailedRequest] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
     revisions: dict[str, Seen] = field(default_factory=dict)
-    latencies: "array[float]" = field(default_factory=lambda: array("d"))
-    lags: "array[float]" = field(default_factory=lambda: array("d"))
+    latencies: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
+    lags: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
 
     def sent(self, exchange: Exchange, now: float) -> None:
         """Count a request that is sent now."""
