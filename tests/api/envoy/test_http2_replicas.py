@@ -1,7 +1,5 @@
 """Replicas that speak HTTP/2 alone, as gRPC servers do."""
 
-from pathlib import Path
-
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.http2_replica import http2_replica
@@ -16,9 +14,9 @@ def failed(edge: Edge, cluster: str) -> int:
 
 
 def test_a_replica_that_speaks_http2_alone_is_reached_and_what_grpc_calls_a_failure_is_counted(
-    envoy_edge: Edge, tmp_path: Path
+    envoy_edge: Edge,
 ) -> None:
-    with http2_replica(tmp_path) as replica:
+    with http2_replica() as replica:
         web = envoy_edge.make("■", replica)
         eventually(lambda: envoy_edge.ask(f"/{web.name}/").status_code in {502, 503}, what="HTTP/1.1 is refused")
         write(envoy_edge.routes.engine, "UPDATE deployments SET protocol = 'http2' WHERE id = %s", web.id)

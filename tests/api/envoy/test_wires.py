@@ -47,7 +47,7 @@ def speak(edge: Edge, made: Made, wire: Wire, authority: Authority | None = None
 def replica_on(wire: Wire, folder: Path) -> Iterator[tuple[str, Authority | None]]:
     """The address of one that is spoken to in this way alone."""
     if wire == HTTP2:
-        with http2_replica(folder) as address:
+        with http2_replica() as address:
             yield address, None
         return
     authority = Authority.make()
@@ -84,8 +84,8 @@ def test_no_request_is_lost_where_replicas_take_over_that_are_spoken_to_otherwis
         assert old.served["GET"] < statuses.total()
 
 
-def test_each_gets_as_many_requests_as_it_has_replicas_that_are_well(envoy_edge: Edge, tmp_path: Path) -> None:
-    with replicas("first", "second") as (first, second), http2_replica(tmp_path) as new:
+def test_each_gets_as_many_requests_as_it_has_replicas_that_are_well(envoy_edge: Edge) -> None:
+    with replicas("first", "second") as (first, second), http2_replica() as new:
         web = envoy_edge.make("■■|■", first, second, new, n=2, status=PROVISIONING)
         speak(envoy_edge, web, HTTP2)
         path = f"/{web.name}/"
@@ -99,10 +99,8 @@ def test_each_gets_as_many_requests_as_it_has_replicas_that_are_well(envoy_edge:
         )
 
 
-def test_who_waits_while_nothing_serves_is_answered_by_one_that_is_spoken_to_otherwise(
-    envoy_edge: Edge, tmp_path: Path
-) -> None:
-    with replicas("old") as (old,), http2_replica(tmp_path) as new:
+def test_who_waits_while_nothing_serves_is_answered_by_one_that_is_spoken_to_otherwise(envoy_edge: Edge) -> None:
+    with replicas("old") as (old,), http2_replica() as new:
         web = envoy_edge.make("■|□", old, new, status=PROVISIONING, policy=RECREATE)
         held = RequestRules(hold_seconds=20)
         bring = "UPDATE rollouts SET traffic = %s, traffic_before = %s WHERE id = %s"

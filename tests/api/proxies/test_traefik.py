@@ -88,8 +88,8 @@ def test_a_replica_that_left_is_asked_no_more_and_no_request_is_lost_when_it_end
         assert set(statuses) == {200}
 
 
-def test_replicas_that_speak_http2_alone_are_asked_in_it(traefik_edge: Edge, tmp_path: Path) -> None:
-    with http2_replica(tmp_path) as replica:
+def test_replicas_that_speak_http2_alone_are_asked_in_it(traefik_edge: Edge) -> None:
+    with http2_replica() as replica:
         web = traefik_edge.make("■", replica)
         write(traefik_edge.routes.engine, "UPDATE deployments SET protocol = 'http2' WHERE id = %s", web.id)
         traefik_edge.routes.tell()

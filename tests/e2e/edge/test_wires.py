@@ -32,7 +32,7 @@ BEFORE, AFTER = ("old.example.com", "/old/"), ("new.example.com", "/new/")
 """By a host name alone, and by a path alone."""
 _PAUSE_SECONDS = 0.08
 CHECK = {"path": "/", "interval_seconds": 0.3}
-HTTP2_SERVICE = ROOT / "tests" / "support" / "proxies" / "http2_service.py"
+HTTP2_REPLICA = ROOT / "tests" / "support" / "proxies" / "http2_replica.py"
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def http1(**env: str) -> dict[str, Any]:
 
 def http2() -> dict[str, Any]:
     check = {**CHECK, "protocol": "http2"}
-    return {"command": [sys.executable, str(HTTP2_SERVICE), "{port}"], "health_check": check}
+    return {"command": [sys.executable, str(HTTP2_REPLICA), "{port}"], "health_check": check}
 
 
 def apply(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -100,8 +99,8 @@ def test_a_health_service_that_hangs_has_its_time_and_no_more() -> None:
         over.set()
 
 
-def test_a_path_is_asked_for_in_http2(tmp_path: Path) -> None:
-    with http2_replica(tmp_path) as address:
+def test_a_path_is_asked_for_in_http2() -> None:
+    with http2_replica() as address:
         assert answer(address, protocol="http2") == ProbeAnswer(ok=True, detail="GET /health answered 200")
         broken = answer(address, protocol="http2", path="/broken")
         assert broken == ProbeAnswer(ok=False, detail="GET /broken answered 503")

@@ -1,56 +1,82 @@
-"""A replica that speaks HTTP/2 alone, as gRPC servers do: another Envoy is one, and refuses HTTP/1.1."""
+"""A replica that speaks HTTP/2 alone, as gRPC servers do: in a thread of a test, or as a program given its port.
 
+It says which revision it is, and x-spoken: HTTP/2; /broken gets 503. A call of gRPC is answered UNAVAILABLE.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
-from pathlib import Path
 
-import yaml
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import RequestReceived
+from h2.exceptions import ProtocolError
 
-from stack.parts.envoy import envoy_program
-from tests.support.stack.ports import free_port
-from tests.support.stack.server_process import Process
-
-_TYPES = "type.googleapis.com/envoy.extensions.filters"
-_UNAVAILABLE = {"content-type": "application/grpc", "grpc-status": "14", "x-spoken": "%PROTOCOL%"}
+BODY = b'{"revision": "%s"}' % os.environ.get("ROLLWAY_REVISION", "").encode()
 
 
-def _address(port: int) -> dict[str, object]:
-    return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    connection = H2Connection(H2Configuration(client_side=False))
+    connection.initiate_connection()
+    try:
+        writer.write(connection.data_to_send())
+        while data := await reader.read(65_536):
+            for event in connection.receive_data(data):
+                if isinstance(event, RequestReceived):
+                    answer(connection, event)
+            writer.write(connection.data_to_send())
+            await writer.drain()
+    except (ProtocolError, ConnectionError):
+        pass  # who speaks otherwise is hung up on
+    finally:
+        writer.close()
 
 
-def _speaks_http2(port: int, admin: int) -> str:
-    """A server whose every answer is gRPC's UNAVAILABLE, and says what it was asked in; that of /broken is a 503."""
-    action = "OVERWRITE_IF_EXISTS_OR_ADD"
-    headers = [
-        {"header": {"key": name, "value": value}, "append_action": action} for name, value in _UNAVAILABLE.items()
-    ]
-    answer = {"match": {"prefix": "/"}, "direct_response": {"status": 200}, "response_headers_to_add": headers}
-    broken = {"match": {"path": "/broken"}, "direct_response": {"status": 503}}
-    router = {"name": "envoy.filters.http.router", "typed_config": {"@type": f"{_TYPES}.http.router.v3.Router"}}
-    connections = {
-        "@type": f"{_TYPES}.network.http_connection_manager.v3.HttpConnectionManager",
-        "stat_prefix": "replica",
-        "codec_type": "HTTP2",
-        "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [broken, answer]}]},
-        "http_filters": [router],
-    }
-    chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": connections}]}
-    listeners = [{"address": _address(port), "filter_chains": [chain]}]
-    return yaml.safe_dump({"admin": {"address": _address(admin)}, "static_resources": {"listeners": listeners}})
+def answer(connection: H2Connection, request: RequestReceived) -> None:
+    headers = dict(request.headers or ())
+    spoken = ("x-spoken", "HTTP/2")
+    if headers.get(b"content-type") == b"application/grpc":
+        head = [(":status", "200"), ("content-type", "application/grpc"), ("grpc-status", "14"), spoken]
+        connection.send_headers(request.stream_id, head, end_stream=True)
+        return
+    status = "503" if headers[b":path"] == b"/broken" else "200"
+    kind, length = ("content-type", "application/json"), ("content-length", str(len(BODY)))
+    connection.send_headers(request.stream_id, [(":status", status), kind, length, spoken])
+    connection.send_data(request.stream_id, BODY, end_stream=True)
 
 
 @contextmanager
-def http2_replica(folder: Path) -> Iterator[str]:
+def http2_replica() -> Iterator[str]:
     """Its address."""
-    port, admin = free_port(), free_port()
-    config = folder / "replica.yaml"
-    config.write_text(_speaks_http2(port, admin))
-    options = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "warn"]
-    command = [str(envoy_program()), "--config-path", str(config), *options]
-    replica = Process(command, port, folder / "replica.log", f"http://127.0.0.1:{admin}/ready")
+    address, over = Future[str](), threading.Event()
+
+    async def run() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        address.set_result("{}:{}".format(*server.sockets[0].getsockname()))
+        await asyncio.to_thread(over.wait)
+        server.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
     try:
-        replica.start()
-        yield f"127.0.0.1:{port}"
+        yield address.result(10)
     finally:
-        if replica.process is not None:
-            replica.end(kill=True)
+        over.set()
+        thread.join()
+
+
+async def main() -> None:
+    server = await asyncio.start_server(serve, os.environ.get("HOST", "127.0.0.1"), int(sys.argv[1]))
+    over = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
+    await over.wait()
+    server.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
