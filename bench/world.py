@@ -31,7 +31,7 @@ from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop
 from domain.model.states import RouteStatus
 from domain.replicas.events import RouteLifecycleType
-from tasks.hosts.signs_of_life import SignsGiver, keep_showing_signs_of_life
+from tasks.hosts.heartbeat import SignsGiver, keep_showing_signs_of_life
 from tasks.redis.wake import Waker, route_key
 from tasks.settings import KEY_PREFIX
 from tasks.wire.queues import host_queue

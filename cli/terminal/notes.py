@@ -19,8 +19,8 @@ def show_notes() -> None:
 
 def look_at_redis() -> None:
     """Say what is doubtful about the server of REDIS_URL. Raises UnfitServerError for one too old, and RedisError."""
-    from tasks.redis.server import doubt_about  # noqa: PLC0415
     from tasks.worker.connections import redis_client  # noqa: PLC0415
+    from tasks.worker.owners import doubt_about  # noqa: PLC0415
 
     if doubt := doubt_about(redis_client()):
         printer(stderr=True).print(f"note: {doubt}", style="yellow")

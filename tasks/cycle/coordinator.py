@@ -30,8 +30,7 @@ from domain.replicas.events import RouteLifecycleType
 from domain.words.errors import InvalidInputError
 from tasks.cycle.decision_log import count_chunk, log_chunk
 from tasks.cycle.written import ChunkResult, in_halves, write_decisions
-from tasks.redis.locks import Slots
-from tasks.redis.slot import Slot
+from tasks.redis.locks import Slot, Slots
 from tasks.redis.wake import Waker, events_of, route_key
 from tasks.seen.observed import CHUNKS_FAILED
 

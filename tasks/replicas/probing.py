@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from time import monotonic
 from uuid import UUID
 
@@ -16,19 +16,144 @@ from db.replicas.reports import RouteReport
 from db.replicas.routes import RouteRow, running_routes
 from db.replicas.signs import back_at
 from domain.model.states import RouteStatus
-from domain.replicas.health import ProbeResult, judge_health, why_not_yet
+from domain.replicas.health import (
+    ProbedRoute,
+    ProbeResult,
+    end_in_words,
+    judge_health,
+    pause_while_starting,
+    probe_is_due,
+    unread_status,
+    why_not_yet,
+)
 from domain.replicas.silence import is_lost
+from domain.revisions.health_check import HealthCheck
 from domain.words.text import storable
 from runtime.base import Replica, Runtime
 from runtime.probing.http1 import ProbeAnswer
-from runtime.probing.probes import Prober
+from runtime.probing.probes import Prober, ProbeTarget
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Liveness, Silences
-from tasks.replicas.probed import check_of, end_of, probed_route, report_of_unread, runs
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.strangers import Strangers, held_in_words, is_to_be_verified, verified
-from tasks.replicas.timetable import MOST_PAUSE, Timetable
 from tasks.settings import KEY_PREFIX
+
+_REPORT_IN_TIME = HealthCheck()
+
+
+def probed_route(route: RouteRow) -> ProbedRoute:
+    """Return what is known of a route before a probe. Raises ValueError for one that was not started."""
+    if route.started_at is None:
+        raise ValueError(f"route {route.id} is probed before it was started")
+    return ProbedRoute(route.status, route.started_at, route.probe_streak)
+
+
+def check_of(route: RouteRow) -> HealthCheck | None:
+    """An external replica without a check is as it was reported; it is waited for as long as one with a check."""
+    waits_for_report = route.spec.external is not None and route.status is RouteStatus.PROVISIONING
+    return route.spec.health_check or (_REPORT_IN_TIME if waits_for_report else None)
+
+
+def report_of_unread(route: RouteRow) -> RouteReport | None:
+    """Return what a route becomes whose revision this release cannot read."""
+    status = route.status if route.unreadable is None else unread_status(route.status)
+    if status is route.status:
+        return None
+    return RouteReport(route.id, route.deployment_id, route.status, status, reason=route.unreadable)
+
+
+def runs(replica: Replica | None) -> bool:
+    """Whether it is there, and has not ended."""
+    return replica is not None and replica.running
+
+
+def end_of(replica: Replica | None) -> ProbeResult:
+    """Return what a probe finds of one that has ended."""
+    if replica is None:
+        return ProbeResult(running=False, answered=None, detail="its process is gone")
+    why = f"; {replica.cause}" if replica.cause else ""
+    return ProbeResult(running=False, answered=None, detail=end_in_words(replica.exit_code) + why)
+
+
+MOST_PAUSE = timedelta(seconds=0.1)
+"""From one look to the next: how late a pass may see that another replica starts."""
+_STARTING_AT_ONCE = 50
+_A_STARTING = MOST_PAUSE / _STARTING_AT_ONCE
+"""Replicas that start must not starve those that serve, so a look that asked many of them is followed later."""
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+class Timetable:
+    """Plans the probes of the routes that a pass read last. `routes` has them by id."""
+
+    def __init__(self) -> None:
+        self.routes: dict[UUID, RouteRow] = {}
+        self._starting: Sequence[RouteRow] = ()
+        self._running: Sequence[tuple[RouteRow, float, float]] = ()
+        self._asked: dict[UUID, datetime] = {}
+        self.pause = MOST_PAUSE
+        """Until the look after the one for which `due` was called last."""
+
+    @property
+    def starting(self) -> set[UUID]:
+        """The routes that were never healthy yet."""
+        return {route.id for route in self._starting}
+
+    @property
+    def per_second(self) -> float:
+        """Probes a second of those that run."""
+        return sum(1 / interval for _, _, interval in self._running)
+
+    def cover(self, routes: Sequence[RouteRow]) -> None:
+        """Plan for these routes, and no others."""
+        self.routes = {}
+        self._running = [
+            (route, route.started_at.timestamp(), route.spec.health_check.interval_seconds)
+            for route in routes
+            if route.spec.health_check and route.started_at and route.status is not RouteStatus.PROVISIONING
+        ]
+        self.renew_starting(routes)
+
+    def renew_starting(self, routes: Sequence[RouteRow]) -> None:
+        """Plan anew for the routes that start, which are among these; the others stay as they were."""
+        self.routes.update((route.id, route) for route in routes)
+        self._starting = [route for route in routes if route.status is RouteStatus.PROVISIONING]
+
+    def due(self, since: datetime, now: datetime) -> list[ProbeTarget]:
+        """Replicas that run and have a multiple of their interval between the two times; then some that start.
+
+        Each counts from its own start, so that a thousand are not probed in the same instant.
+        """
+        a, b = since.timestamp(), now.timestamp()
+        passed = [route for route, start, every in self._running if (b - start) // every > (a - start) // every]
+        return [target for route in [*passed, *self._some_starting(now)] if (target := _target(route, now))]
+
+    def _some_starting(self, now: datetime) -> list[RouteRow]:
+        """Replicas for which this look is nearer to the time of their next probe than the next look will be.
+
+        Who was not asked for longest comes first.
+        """
+        pauses = {
+            route.id: pause_while_starting(probed_route(route), now) for route in self._starting if _target(route, now)
+        }
+        shortest = min([MOST_PAUSE, *pauses.values()])
+        self._asked = {route_id: self._asked.get(route_id, _NEVER) for route_id in pauses}
+        due = [route_id for route_id, pause in pauses.items() if self._asked[route_id] + pause <= now + shortest / 2]
+        asked = sorted(due, key=self._asked.__getitem__)[:_STARTING_AT_ONCE]
+        self._asked.update(dict.fromkeys(asked, now))
+        self.pause = max(shortest, len(asked) * _A_STARTING)
+        return [self.routes[route_id] for route_id in asked]
+
+
+def _target(route: RouteRow, now: datetime) -> ProbeTarget | None:
+    """None for what has no check, or no address yet, or whose initial delay is not over."""
+    check = route.spec.health_check
+    if check is None or route.address is None or route.started_at is None:
+        return None
+    return (
+        ProbeTarget(route.id, route.address, check, route.tls) if probe_is_due(check, route.started_at, now) else None
+    )
+
 
 LOG_TAIL_LINES = 20
 _LAST_LOOK = f"{KEY_PREFIX}probe:last"

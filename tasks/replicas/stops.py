@@ -22,8 +22,7 @@ from runtime.base import Runtime
 from tasks.cycle.change import change_and_wake
 from tasks.redis.wake import Waker
 from tasks.replicas.reporting import log_gone, log_killed
-from tasks.replicas.starts import request_of
-from tasks.replicas.turns import Turns
+from tasks.replicas.starts import Turns, request_of
 from tasks.seen.observed import DRAINS_CUT
 
 _log = structlog.get_logger(__name__)

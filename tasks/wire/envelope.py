@@ -190,3 +190,33 @@ def _plain(fields: dict[str, Any]) -> dict[str, Any]:
     if "__type__" in fields:
         raise ValueError("a field is called __type__, by which Kombu means an object and not JSON")
     return fields
+
+
+class Broadcast(BaseModel):
+    """A message to all workers, as Kombu writes it."""
+
+    model_config = _STRICT
+
+    properties: Properties
+    body: str
+
+
+class CeleryQuestion(BaseModel):
+    """The questions of `celery inspect`, and of Flower every five seconds. Celery knows more, such as `shutdown`."""
+
+    model_config = _STRICT
+
+    method: Literal[
+        "ping", "stats", "active", "reserved", "scheduled", "revoked", "registered", "active_queues", "conf", "report",
+        "query_task", "clock", "enable_events"
+    ]  # fmt: skip
+
+
+def checked_broadcast(given: object) -> dict[str, Any]:
+    """A question to all workers, made anew from what was checked. Raises UnfitMessageError."""
+    try:
+        broadcast = Broadcast.model_validate(given)
+        CeleryQuestion.model_validate(decoded(broadcast.body))
+    except ValidationError as error:
+        raise UnfitMessageError(reason_of(error)) from None
+    return made_anew(broadcast.body, {}, queue="")

@@ -13,7 +13,6 @@ from redis.exceptions import RedisError
 from domain.installation.contract import WrongInstallationError, check_redis
 from domain.installation.servers import UnfitServerError
 from runtime.machine.watchdog import tell
-from tasks.redis.server import doubt_about
 from tasks.seen.exposition import show_metrics
 from tasks.seen.observed import TICKS_SKIPPED
 from tasks.settings import settings
@@ -21,7 +20,7 @@ from tasks.wire.queues import DO_IF_NEEDED_TASK
 from tasks.wire.schedule import beat_schedule
 from tasks.worker.connections import redis_client, waker
 from tasks.worker.garbage import collect_seldom
-from tasks.worker.owners import owner_of_home, owner_of_redis, refuse_to_begin
+from tasks.worker.owners import doubt_about, owner_of_home, owner_of_redis, refuse_to_begin
 
 _log = structlog.get_logger(__name__)
 _BEGAN = datetime.now(UTC) - timedelta(seconds=time.monotonic())

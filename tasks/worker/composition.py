@@ -3,14 +3,18 @@
 import os
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 
+import psycopg
+import structlog
 from celery.signals import worker_ready, worker_shutting_down
 from celery.worker.consumer import Consumer
 
 from certificates.settings import CertificateSettings
 from db.connection.engine import engine
+from db.silence import is_unreachable
 from domain.handlers import HANDLERS
 from runtime.base import Runtime
 from runtime.docker.container import DockerPolicy, owner_of
@@ -27,11 +31,10 @@ from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.hosts.asking import Answer, HostAnswers, answer_for_host
 from tasks.hosts.certificates import keep_certificates
 from tasks.hosts.examining import EXAMINATIONS, ExaminationAnswers
-from tasks.hosts.hearing import Hearing
+from tasks.hosts.heartbeat import Hearing, SignsGiver, keep_showing_signs_of_life
 from tasks.hosts.log_asking import LOGS, LogAnswers
 from tasks.hosts.looking import keep_logs_small
 from tasks.hosts.secret_checks import keep_answering
-from tasks.hosts.signs_of_life import SignsGiver, keep_showing_signs_of_life
 from tasks.outbox.courier import Courier
 from tasks.redis.locks import Slots
 from tasks.replicas.liveness import Silences
@@ -41,10 +44,49 @@ from tasks.replicas.strangers import Strangers
 from tasks.seen.exposition import show_metrics
 from tasks.settings import KEY_PREFIX, log_limits, settings
 from tasks.wire.keys import webhook_targets
-from tasks.wire.queues import queue
+from tasks.wire.queues import SHARED_QUEUES, queue
 from tasks.worker.connections import redis_client, waker
 from tasks.worker.garbage import collect_seldom
-from tasks.worker.rest import Rest
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Rest:
+    """Whether this worker rests. It could only hold the slots that others wait for; its host's queue is its own."""
+
+    consumer: Consumer
+    slots: Slots
+    _is_resting: bool = False
+
+    def heed(self, error: psycopg.Error | None) -> None:
+        """Rest, or take up work again, by what the last try to reach Postgres raised; None when it went through.
+
+        To be called from any thread: the worker's own loop changes what it reads.
+        """
+        is_reached = error is None or not is_unreachable(error)
+        if is_reached != self._is_resting:
+            return
+        self._is_resting = not is_reached
+        _log.warning("Postgres is reached again" if is_reached else "rests until it reaches Postgres")
+        if not is_reached:
+            self.slots.let_go()
+        self.consumer.call_soon(self._follow)
+
+    def _follow(self) -> None:
+        """Read what is to be read now. Calls that piled up while Redis was away come in no order, and all do the same.
+
+        First it is chosen, which needs no Redis: where that breaks off, the next connection reads what is chosen.
+        """
+        queues = self.consumer.app.amqp.queues
+        if self._is_resting:
+            choose, change = queues.deselect, self.consumer.cancel_task_queue
+        else:
+            choose, change = (lambda name: queues.select_add(queues[name])), self.consumer.add_task_queue
+        for follow in (choose, change):
+            for name in SHARED_QUEUES:
+                follow(name)
+
 
 stopping = threading.Event()
 """Set when the worker was asked to end: its tasks finish the chunk in hand and claim no other."""

@@ -15,10 +15,16 @@ from db.connection.engine import engine, in_transaction
 from db.connection.server import read_installation
 from domain.installation.contract import WrongInstallationError, check
 from domain.installation.servers import UnfitServerError
-from tasks.redis.server import doubt_about
 from tasks.settings import settings
 from tasks.worker.connections import redis_client
-from tasks.worker.owners import owner_of_home, owner_of_redis, refuse_to_begin, take_over_home, take_over_redis
+from tasks.worker.owners import (
+    doubt_about,
+    owner_of_home,
+    owner_of_redis,
+    refuse_to_begin,
+    take_over_home,
+    take_over_redis,
+)
 
 _AWAY = (psycopg.Error, RedisError)
 _PAUSE_SECONDS = 1.0

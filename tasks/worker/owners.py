@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import NoReturn
 from uuid import UUID
 
+import redis
 from redis import Redis
+from redis.exceptions import ResponseError
 
 from domain.installation.contract import HOME_FILE, REDIS_KEY, WRONG_INSTALLATION, WrongInstallationError
+from domain.installation.servers import doubt_about_memory, refuse_old_redis
 from runtime.machine.files import why_not_trusted
 from tasks.settings import KEY_PREFIX
 
@@ -67,3 +70,19 @@ def _uuid(text: str, where: str) -> UUID:
         return UUID(text.strip())
     except ValueError:
         raise WrongInstallationError(f"{where} holds no id of an installation: remove it") from None
+
+
+def doubt_about(client: redis.Redis) -> str | None:
+    """A warning about this server, or None. Raises UnfitServerError where it is too old, and RedisError."""
+    address = address_of(client)
+    try:
+        refuse_old_redis(str(client.info("server")["redis_version"]), address)
+        return doubt_about_memory(str(client.info("memory")["maxmemory_policy"]), address)
+    except (ResponseError, KeyError):  # it does not tell everybody
+        return None
+
+
+def address_of(client: redis.Redis) -> str:
+    """host:port/database, for people."""
+    known = client.connection_pool.connection_kwargs
+    return f"{known.get('host')}:{known.get('port')}/{known.get('db') or 0}"

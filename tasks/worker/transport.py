@@ -23,8 +23,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 from tasks.redis.aside import put_aside
-from tasks.wire.broadcast import checked_broadcast
-from tasks.wire.envelope import UnfitMessageError, checked, refusal
+from tasks.wire.envelope import UnfitMessageError, checked, checked_broadcast, refusal
 from tasks.wire.queues import takes_tasks
 
 _EVENTS = "celeryev"

@@ -19,7 +19,7 @@ from runtime.base import ReplicaStartError
 from runtime.machine.files import Visitor, closed_folders
 from runtime.process.accounts import EACH, Accounts
 from runtime.process.runtime import ProcessRuntime
-from tasks.replicas.probed import end_of
+from tasks.replicas.probing import end_of
 from tests.runtime.process.test_process_users import NOBODY, as_user, needs_root
 from tests.support.workers.runtimes import ROOT, ended, given_back
 

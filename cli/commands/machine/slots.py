@@ -25,7 +25,7 @@ def slots(
     """
     from redis.exceptions import RedisError  # noqa: PLC0415  (Celery's imports take a second, which --help can save)
 
-    from tasks.redis.slot_count import ask_for_slots, slots_asked_for  # noqa: PLC0415
+    from tasks.redis.locks import ask_for_slots, slots_asked_for  # noqa: PLC0415
     from tasks.worker.connections import redis_client  # noqa: PLC0415
 
     if reset and count is not None:

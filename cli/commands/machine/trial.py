@@ -25,7 +25,7 @@ from runtime.process.pool import AccountPool, NoAccountError
 from runtime.process.runtime import ProcessRuntime
 from stack.home.folder import Home
 from stack.parts.wall import oneself, replica_user_here
-from tasks.replicas.probed import end_of
+from tasks.replicas.probing import end_of
 from tasks.settings import TaskSettings
 
 _LOOK_SECONDS = 0.1

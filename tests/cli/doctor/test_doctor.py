@@ -14,7 +14,7 @@ from cli.terminal.exits import ExitCode
 from domain.installation.retention import Retention
 from runtime.process.record import RecordFolder
 from stack.home.folder import find_home
-from tasks.hosts.signs_of_life import SignsGiver
+from tasks.hosts.heartbeat import SignsGiver
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import HERE, ask, make_deployment, write
 from tests.support.rows.past import cut, gone_routes, how_many, records

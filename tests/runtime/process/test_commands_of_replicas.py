@@ -9,7 +9,7 @@ import pytest
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaStartError
 from runtime.process.runtime import ProcessRuntime
-from tasks.replicas.probed import end_of
+from tasks.replicas.probing import end_of
 from tests.support.workers.runtimes import ended, python, request
 
 

@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 
 from domain.revisions.secrets import SecretReference
 from runtime.secrets import HostSecrets
+from tasks.hosts.heartbeat import SignsGiver, keep_showing_signs_of_life
 from tasks.hosts.secret_checks import keep_answering
-from tasks.hosts.signs_of_life import SignsGiver, keep_showing_signs_of_life
 from tests.support.rows.deployments import read as rows_of
 from tests.support.workers.replicas import SERVICE
 

@@ -21,8 +21,8 @@ from db.replicas.secrets import (
 from domain.commands.messages import parse_command
 from domain.revisions.secrets import MissingSecretError, SecretCheck
 from runtime.secrets import HostSecrets
+from tasks.hosts.heartbeat import SignsGiver
 from tasks.hosts.secret_checks import SecretAnswers, ask_hosts
-from tasks.hosts.signs_of_life import SignsGiver
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, ask, make_deployment, read, write
 from tests.support.rows.hosts import go_down, up

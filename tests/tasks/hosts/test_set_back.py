@@ -14,7 +14,7 @@ from db.connection.engine import in_transaction, transaction
 from db.proxies.acks import SeenProxy, begin_publishing, list_proxies, note_proxies, note_publisher
 from db.set_back import _OWNERS
 from domain.revisions.revision import RevisionSpec
-from tasks.hosts.signs_of_life import SignsGiver
+from tasks.hosts.heartbeat import SignsGiver
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.faults.shifted_clock import ShiftedClock, shifted_clock

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 from structlog.testing import capture_logs
 
-from tasks.hosts.signs_of_life import SignsGiver
+from tasks.hosts.heartbeat import SignsGiver
 from tests.support.faults.shifted_clock import ShiftedClock
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import ROLLING, Made, make_deployment, mark, read, write

@@ -9,8 +9,7 @@ import redis
 from redis.lock import Lock
 
 from domain.words.errors import InvalidInputError
-from tasks.redis.locks import Slots
-from tasks.redis.slot_count import ask_for_slots, slots_asked_for
+from tasks.redis.locks import Slots, ask_for_slots, slots_asked_for
 from tests.support.stack.slots import KEY, Sent, slots
 from tests.support.stack.waiting import eventually
 

@@ -14,8 +14,7 @@ from db.replicas.signs import show_sign_of_life
 from runtime.docker.runtime import DockerRuntime
 from runtime.probing.probes import Prober
 from runtime.process.runtime import ProcessRuntime
-from tasks.replicas.probing import ProbePass
-from tasks.replicas.timetable import Timetable
+from tasks.replicas.probing import ProbePass, Timetable
 from tasks.settings import KEY_PREFIX
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, NOBODY, make_deployment, read, write

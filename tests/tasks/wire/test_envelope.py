@@ -19,8 +19,7 @@ from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
 from tasks.app import TASK_MODULES, app
 from tasks.settings import TaskSettings
-from tasks.wire.broadcast import checked_broadcast
-from tasks.wire.envelope import MOST_MESSAGE_BYTES, UnfitMessageError, checked, refusal
+from tasks.wire.envelope import MOST_MESSAGE_BYTES, UnfitMessageError, checked, checked_broadcast, refusal
 from tasks.wire.known import TASKS
 from tasks.wire.queues import celery_settings, takes_tasks
 from tests.support.rows.deployments import NOBODY

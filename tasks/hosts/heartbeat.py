@@ -1,12 +1,13 @@
-"""The signs of life of this host, once a second from a thread of their own; with each the clocks are compared."""
+"""The heartbeat of this host, once a second from a thread of its own; with each the clocks are compared."""
 
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from time import monotonic
 from typing import NamedTuple
 
 import psycopg
@@ -25,6 +26,25 @@ from domain.replicas.silence import SIGN_OF_LIFE_SECONDS
 from domain.words.errors import InvalidInputError
 from tasks.hosts.looking import keep_looking
 from tasks.hosts.secret_checks import AGAIN_AFTER
+
+_DEAF_AFTER_SECONDS = 5.0
+"""Longer than a server takes that is started anew, and than an answer that comes late."""
+
+
+@dataclass(slots=True)
+class Hearing:
+    """One worker's hearing: who asks Redis something every other second notes here that an answer came."""
+
+    _last: float = field(default_factory=monotonic)
+
+    def note(self) -> None:
+        """Redis has answered."""
+        self._last = monotonic()
+
+    def is_deaf(self) -> bool:
+        """Whether Redis has not answered for some seconds."""
+        return monotonic() - self._last > _DEAF_AFTER_SECONDS
+
 
 _PATIENCE_SECONDS = 3.0
 """Shorter than for other work: who is cut off should find out before it has taken much that others could do."""
