@@ -14,8 +14,17 @@ from typer.exceptions import TyperException
 from cli.habits import hint_for_missing, hint_for_option, hint_for_value, hint_for_words
 from cli.listed import COMMANDS, GROUPS
 from cli.listed.listed import Listed
-from cli.terminal.exits import WAITING, WRITING, ExitCode, FaultError, UsageError, exit_code, exits, tell
-from cli.terminal.streams import write_ascii_where_needed
+from cli.terminal.exits import (
+    WAITING,
+    WRITING,
+    ExitCode,
+    FaultError,
+    UsageError,
+    exit_code,
+    exits,
+    tell,
+    write_ascii_where_needed,
+)
 from domain.words.errors import InvalidInputError, RollwayError
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import quote
@@ -13,20 +13,91 @@ from pydantic import TypeAdapter
 
 from api.people.asking.asked import Asked, PageParameters, parameters_of
 from api.people.reads.table import BY_PATH
-from cli.database_errors import database_address, database_errors
 from cli.remote import needs_database, remote
 from cli.terminal.exits import UnreachableError
 from db.connection.server import refuse_unfit
+from db.silence import AWAY
+from db.views.deployment_view import DeploymentView
 from db.views.documents import plain
+from db.views.fleet.signs import SignsOfLife
+from db.views.routes import RouteView
+from db.views.timeline import RevisionView
+from domain.commands.base import DEPLOYMENT
+from domain.installation import database_url
 from domain.installation.database_url import libpq_url
 from domain.installation.tokens import Role, Token
-from domain.words.errors import InvalidInputError
+from domain.words.errors import InvalidInputError, RevisionNotFoundError
 from domain.words.names import named_in
 from stack.errors import StackError
-from stack.status import export_urls
+from stack.home.folder import find_home
+from stack.home.state import read_state
+from stack.status import export_urls, stack_status
 
 if TYPE_CHECKING:
     from domain.commands.base import Command  # what only reads needs no commands, which take a tenth of a second
+
+
+@contextmanager
+def database_errors() -> Iterator[None]:
+    """Turn what the driver raises into one sentence with host and port, never the password."""
+    try:
+        yield
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+        message = f"the database at {database_address()} lacks tables of this version of Rollway; run 'rollway migrate'"
+        raise UnreachableError(message) from None
+    except AWAY as error:
+        message = f"PostgreSQL at {database_address()} {_why_not(error)}"
+        raise UnreachableError(message, address=database_address()) from None
+
+
+def database_address() -> str:
+    """host:port/database of DATABASE_URL."""
+    return database_url.database_address(os.environ.get("DATABASE_URL", ""))
+
+
+def _why_not(error: psycopg.Error) -> str:
+    words = str(error)
+    if "authentication failed" in words or "no password supplied" in words:
+        return "refuses the user or the password of DATABASE_URL"
+    if "root certificate file" in words:
+        return "shows a certificate that cannot be checked: name the file of its authority with ?sslrootcert="
+    if "certificate verify failed" in words:
+        return "shows a certificate that ?sslrootcert= of DATABASE_URL does not vouch for"
+    if "does not match host name" in words:
+        return "shows a certificate for another name than that in DATABASE_URL"
+    if "does not support SSL" in words:
+        return "speaks no TLS, and the sslmode of DATABASE_URL asks for it"
+    if "does not exist" in words:
+        return "does not know the user or the database of DATABASE_URL"
+    if isinstance(error, (psycopg.errors.QueryCanceled, psycopg.errors.TransactionTimeout)):
+        return "did not answer in time"
+    if isinstance(error, psycopg.errors.DiskFull):
+        return "has no space left on its disk"
+    if error.sqlstate is not None:  # it answered
+        return f"ended what was asked: {words.partition(chr(10))[0]}; ask again"
+    return _unreached()
+
+
+_AWAY = "cannot be reached: it does not run, or DATABASE_URL does not say where"
+
+
+def _unreached() -> str:
+    """With what the stack of this folder says about its PostgreSQL, where DATABASE_URL is its; no 'rollway status'."""
+    home = find_home(os.environ)
+    state = read_state(home)
+    if state is None or state.database_url != os.environ.get("DATABASE_URL"):
+        return _AWAY
+    stack = stack_status(home)
+    if stack.phase == "stopped":
+        return f"cannot be reached: nothing of the stack in {home.root} runs any more; 'rollway up' starts it"
+    postgres = next((part for part in stack.parts if part.name == "postgres"), None)
+    if postgres is None:
+        return _AWAY
+    advice = stack.advice or f"its log is {home.log('postgres')}"
+    if postgres.state == "running":
+        return f"does not answer, though it runs in the stack in {home.root}; {advice}"
+    said = f", {postgres.error}" if postgres.error else ""
+    return f"cannot be reached: in the stack in {home.root} it is {postgres.state}{said}; {advice}"
 
 
 T = TypeVar("T")
@@ -177,3 +248,43 @@ def _server_errors() -> Iterator[None]:
         if str(error.detail.get("field")).startswith(("DATABASE_URL", "REDIS_URL", "ROLLWAY_")):
             raise UnreachableError(error.message) from None
         raise
+
+
+_RECENTLY = timedelta(hours=1)
+
+
+def deployment_named(reader: Reader, name: str) -> DeploymentView:
+    """The deployment of that name. Raises DeploymentNotFoundError."""
+    return reader.view(DeploymentView, DEPLOYMENT, name)
+
+
+def existing_deployments(reader: Reader, most: int | None = None) -> list[DeploymentView]:
+    """All that are not destroyed, or all that the token is for; the first `most` by name."""
+    return reader.views(DeploymentView, "/v1/deployments", most=most)
+
+
+def signs_of_life(reader: Reader) -> SignsOfLife:
+    """When workers, beat and the server for proxies were heard of last."""
+    return reader.view(SignsOfLife, "/v1/signs-of-life")
+
+
+def revision_shown(reader: Reader, deployment: str, name: str) -> RevisionView | None:
+    """The revision of that name, masked; None where there is none."""
+    try:
+        return reader.view(RevisionView, f"{DEPLOYMENT}/revisions/{{revision}}", deployment, name)
+    except RevisionNotFoundError:
+        return None
+
+
+def failure_to_show(reader: Reader, view: DeploymentView) -> RouteView | None:
+    """The replica that failed last, where starts fail, a rollout had failures, or it ended within the last hour."""
+    failed = last_failed_route(reader, view.name)
+    is_failing = view.failed_starts or view.degraded_reason or (view.rollout and view.rollout.failed_routes)
+    is_shown = failed is not None and (is_failing or view.now - failed.status_changed_at < _RECENTLY)
+    return failed if is_shown else None
+
+
+def last_failed_route(reader: Reader, deployment: str) -> RouteView | None:
+    """The replica that failed last."""
+    found = reader.ask(f"{DEPLOYMENT}/routes", deployment)["last_failed"]
+    return made(RouteView, found) if found else None

@@ -11,7 +11,7 @@ import pytest
 import typer
 import yaml
 
-from cli.apply.file import read_file
+from cli.apply import read_file
 from cli.main import app
 from domain.commands.deployment import SetAutoscalingRules
 from tests.test_pages import PAGES, ROOT

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.apply.file import read_file
+from cli.apply import read_file
 from domain.cycle.after import routes_after
 from domain.cycle.evaluator import EVALUATOR, DeploymentStrategyEvaluator
 from domain.model.policy import DeploymentPolicy

@@ -24,7 +24,7 @@ from bench.years.picture import draw
 from bench.years.sizes import Sources
 from bench.years.verdict import growths
 from cli.demo.stage import DemoStage, open_stage
-from cli.terminal.interrupts import interruptible
+from cli.terminal.exits import interruptible
 
 _SAMPLE_SECONDS = 10.0
 _DAY_MINUTES = 24 * 60

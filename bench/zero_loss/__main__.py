@@ -26,8 +26,7 @@ from bench.zero_loss.show import Result, show, write
 from bench.zero_loss.verdict import drains_within, judge
 from cli.demo.load.mix import LONGEST_REQUEST
 from cli.demo.stage import open_stage
-from cli.terminal.exits import UnreachableError
-from cli.terminal.interrupts import interruptible
+from cli.terminal.exits import UnreachableError, interruptible
 from tests.support.stack.waiting import NotInTimeError
 
 RESULT = Path("bench/results/zero_loss.json")

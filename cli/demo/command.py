@@ -16,7 +16,7 @@ from cli.demo.run import Demo, demo_load
 from cli.demo.stage import DemoStage, open_stage
 from cli.options import AsJson
 from cli.servers import Reader
-from cli.terminal.interrupts import interruptible
+from cli.terminal.exits import interruptible
 from cli.terminal.output import print_json, printer
 from domain.words.errors import RollwayError
 

@@ -10,10 +10,8 @@ from rich.console import Console
 from cli.demo.load.generator import Load, LoadSettings
 from cli.demo.load.mix import Kind
 from cli.options import new_request_id
-from cli.reads import deployment_named
-from cli.servers import Reader, send
-from cli.show.film import Film
-from cli.show.waiting import Goal, settled, wait_until
+from cli.servers import Reader, deployment_named, send
+from cli.show.film import Film, Goal, settled, wait_until
 from db.views.ahead.cycles import Cycle
 from db.views.deployment_view import DeploymentView
 from db.views.rollouts import RolloutView

@@ -13,8 +13,7 @@ import psutil
 from rich.console import Console
 
 from cli.remote import URL
-from cli.terminal.exits import UnreachableError
-from cli.terminal.interrupts import ignore_signals
+from cli.terminal.exits import UnreachableError, ignore_signals
 from runtime.process.table import KEEPER, keeper_of
 from stack.down import down
 from stack.errors import StackError

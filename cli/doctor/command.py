@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.database_errors import database_errors
 from cli.options import AsJson
-from cli.servers import find_servers
+from cli.servers import database_errors, find_servers
 from cli.terminal.exits import ExitCode
 from cli.terminal.output import print_json, printer
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from cli.doctor.question import DoctorQuestion, Findings
-    from cli.doctor.tables import Tables
+    from cli.doctor.looks import DoctorQuestion, Findings, Tables
 
 
 def doctor(*, as_json: AsJson = False) -> None:
@@ -45,8 +43,8 @@ def doctor(*, as_json: AsJson = False) -> None:
 
 
 def _examine() -> "tuple[list[tuple[DoctorQuestion, Findings]], Tables]":
+    from cli.doctor.looks import measured_tables  # noqa: PLC0415
     from cli.doctor.questions import QUESTIONS  # noqa: PLC0415  (what looks takes seconds to load, which --help can save)
-    from cli.doctor.tables import measured_tables  # noqa: PLC0415
     from db.connection.engine import make_engine  # noqa: PLC0415
     from db.connection.settings import DatabaseSettings  # noqa: PLC0415
 
@@ -61,7 +59,7 @@ def _looked(question: "DoctorQuestion", engine: "Engine") -> "Findings":
     """Where somebody dropped what a question reads, the others are still asked. Raises where migrations are missing."""
     from psycopg.errors import UndefinedColumn, UndefinedTable  # noqa: PLC0415
 
-    from cli.doctor.question import Findings  # noqa: PLC0415
+    from cli.doctor.looks import Findings  # noqa: PLC0415
     from migrations.schema import newest, number  # noqa: PLC0415
 
     try:

@@ -2,31 +2,68 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from redis.exceptions import RedisError
+from rich.table import Table
 from sqlalchemy import Engine
 
-from cli.doctor.question import Findings
-from cli.show import signs
+from cli.show import status
+from cli.terminal.exits import ExitCode
 from cli.terminal.notes import look_at_redis
-from cli.terminal.output import printer
+from cli.terminal.output import columns, printer
 from db.audit.drift import drift, renamed_revisions
 from db.audit.impossible import Finding, all_chains, impossible_combinations
 from db.audit.replay import ReplayReport, replay_pages
+from db.audit.schema import SchemaFault, schema_faults, schema_parts, triggers_rest
 from db.certificates.wanted import certificate_troubles
 from db.connection.engine import in_transaction
+from db.connection.server import read_installation
+from db.retention.cut import commands_to_cut, page_of_past, rows_to_cut
 from db.retention.late import late_cuts
+from db.retention.rules import TableSize, table_sizes
 from db.views.fleet.settings import SubscriptionView, all_subscriptions
 from db.views.fleet.signs import all_hosts, secrets_for_all, signs_of_life
+from domain.installation.contract import CONTRACT
 from domain.installation.retention import Retention
 from domain.replicas.clocks import is_too_far
 from domain.words.numbers import duration
+from migrations.schema import expected, is_known, newest, number
 from tasks.redis.aside import how_many_aside, last_aside
 from tasks.worker.connections import redis_client
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The findings, a sentence each: none where all is well. `counts`: of what was looked at; `document`: for --json.
+
+    Lists that several questions have under the same name are one in the document.
+    """
+
+    sentences: Sequence[str] = ()
+    counts: str = ""
+    document: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorQuestion:
+    """What is asked, who looks, and what a person does about what is found.
+
+    `mends`: the command that mends it, or says more. `exit`: how doctor ends when something is found; `DONE` is for
+    what is no fault here. `metric`: where Prometheus has the same; empty: nowhere.
+    """
+
+    asks: str
+    look: Callable[[Engine], Findings]
+    mends: str
+    exit: ExitCode = ExitCode.DONE
+    metric: str = ""
+
 
 _COMES_BACK_WITHIN = timedelta(days=1)
 _CUT_WITHIN_DAYS = 1.0
@@ -156,14 +193,14 @@ def wrong_clocks(engine: Engine) -> Findings:
 
 def missing_walls(engine: Engine) -> Findings:
     """The hosts where replicas run as the workers' own user, and what stands in the way of another."""
-    sentences = signs.missing_walls(in_transaction(engine, signs_of_life))
+    sentences = status.missing_walls(in_transaction(engine, signs_of_life))
     found = [f"{sentence}. {_WITHOUT_A_WALL}" for sentence in sentences]
     return Findings(found, document={"unwalled": found})
 
 
 def held_replicas(_: Engine) -> Findings:
     """The process that has held the lock on the replicas of this machine for too long."""
-    return Findings(list(signs.held_up()))
+    return Findings(list(status.held_up()))
 
 
 def secrets_of_others(engine: Engine) -> Findings:
@@ -173,3 +210,99 @@ def secrets_of_others(engine: Engine) -> Findings:
         [f"host {host} gives every deployment what is in {', '.join(given)}" for host, given in by_host.items()],
         document={"secrets_for_all": by_host},
     )
+
+
+RESTING = SchemaFault(
+    "setting session_replication_role",
+    "session_replication_role is not 'origin' for this role in this database: no trigger and no foreign key holds",
+    "ALTER ROLE CURRENT_USER RESET session_replication_role;"
+    " DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET session_replication_role', current_database()); END $$;",
+)
+
+_SET_NUMBER = "\"DELETE FROM alembic_version; INSERT INTO alembic_version VALUES ('{}')\""
+_SET_CONTRACT = '"UPDATE installation SET contract = {}"'
+
+
+def schema(engine: Engine) -> Findings:
+    """Triggers, constraints, indexes, functions and columns against those that all migrations leave.
+
+    A database that has not seen all of them, or more than there are here, is another question's.
+    """
+    if _stage(engine):
+        return Findings(document={"schema": []})
+    faults = list(_faults(engine))
+    return Findings([fault.sentence for fault in faults], document={"schema": [asdict(fault) for fault in faults]})
+
+
+def _faults(engine: Engine) -> Iterator[SchemaFault]:
+    if in_transaction(engine, triggers_rest):
+        yield RESTING
+    yield from schema_faults(expected(), in_transaction(engine, schema_parts))
+
+
+def migrated(engine: Engine) -> Findings:
+    """The number of the last migration, and the contract, which one of them writes."""
+    if stage := _stage(engine):
+        return Findings([stage])
+    return Findings(list(_misnumbered(engine)))
+
+
+def _stage(engine: Engine) -> str:
+    """Say which migrations are missing, here or there; empty where the number alone is wrong, or nothing is."""
+    seen = number(engine)
+    if seen == newest():
+        return ""
+    wanted, found = expected(), in_transaction(engine, schema_parts)
+    if not is_known(seen):
+        newer = f"the database has seen migration {seen}, which this release does not know: it knows {newest()}"
+        return newer if any(schema_faults(wanted, found)) else ""
+    lacks = any(part.startswith(("table ", "column ")) for part in wanted.keys() - found.keys())
+    return f"the database has seen migration {seen}, and {newest()} is the newest" if lacks else ""
+
+
+def _misnumbered(engine: Engine) -> Iterator[str]:
+    if (seen := number(engine)) != newest():
+        yield (
+            f"alembic_version says {seen}, but the schema is that of {newest()}, so no migration could run: "
+            f"{_SET_NUMBER.format(newest())} in psql puts it right"
+        )
+    contract = in_transaction(engine, read_installation).contract
+    if contract != CONTRACT:
+        yield (
+            f"the database's contract is {contract}, but the schema is of contract {CONTRACT}, and workers may refuse "
+            f"it: {_SET_CONTRACT.format(CONTRACT)} in psql puts it right"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables. `past`: by table, how many rows may be cut."""
+
+    sizes: Sequence[TableSize]
+    past: Mapping[str, int]
+
+    @property
+    def document(self) -> list[dict[str, Any]]:
+        """The tables as values of JSON."""
+        return [{**asdict(size), "to_cut": self.past.get(size.name, 0)} for size in self.sizes]
+
+    @property
+    def shown(self) -> Table:
+        """The tables for a terminal."""
+        table = columns("TABLE", "ROWS", "BYTES", "TO CUT")
+        for size in self.sizes:
+            table.add_row(size.name, f"{size.rows:,}", f"{size.bytes:,}", f"{self.past.get(size.name, 0):,}")
+        return table
+
+
+def measured_tables(engine: Engine) -> Tables:
+    """Measure all, and count what will be cut next by the settings of this shell."""
+    retention = Retention.from_environment(os.environ)
+    past = Counter(commands=in_transaction(engine, partial(commands_to_cut, retention=retention)))
+    page = in_transaction(engine, partial(page_of_past, retention=retention, after=None))
+    while page.ids or page.last:
+        past += in_transaction(engine, partial(rows_to_cut, retention=retention, ids=page.ids))
+        if page.last is None:
+            break
+        page = in_transaction(engine, partial(page_of_past, retention=retention, after=page.last))
+    return Tables(in_transaction(engine, table_sizes), past)

@@ -3,24 +3,25 @@
 from collections.abc import Sequence
 
 from cli.doctor.looks import (
+    DoctorQuestion,
     certificates_that_fail,
     drifted,
     held_replicas,
     impossible_states,
     lost_hosts,
     messages_aside,
+    migrated,
     missing_walls,
     receipts,
     renamed,
     replayed,
     retention_behind,
+    schema,
     secrets_of_others,
     silent_redis,
     untold_events,
     wrong_clocks,
 )
-from cli.doctor.question import DoctorQuestion
-from cli.doctor.schema import migrated, schema
 from cli.terminal.exits import ExitCode
 from db.audit.drift import EVENTS, LOOKS, OPEN_ROLLOUTS, PLACES, UNSEALED
 

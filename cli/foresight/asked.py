@@ -8,10 +8,8 @@ from typing import Annotated, Any, Self
 import typer
 import yaml
 
-from cli.apply.diff import documents_asked
-from cli.apply.file import to_apply
-from cli.reads import deployment_named, revision_shown
-from cli.servers import Reader, made
+from cli.apply import documents_asked, to_apply
+from cli.servers import Reader, deployment_named, made, revision_shown
 from cli.terminal.exits import UsageError
 from db.views.ahead.foresight import Foreseeable, LearnedView, planned_activation, planned_rest
 from domain.commands.base import DEPLOYMENT

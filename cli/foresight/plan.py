@@ -11,8 +11,7 @@ from rich.text import Text
 from cli.completing import deployments_offered, revisions_offered
 from cli.foresight.asked import AskedAhead, Otherwise, asked_for
 from cli.options import AsJson
-from cli.reads import signs_of_life
-from cli.servers import Reader
+from cli.servers import Reader, signs_of_life
 from cli.terminal.output import columns, print_json, printer
 from domain.foresight.plan.foreseen import Plan, PlannedWave
 from domain.foresight.plan.foreseen import plan as foresee

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from cli.options import AsJson, DeploymentName
 from cli.servers import Reader
-from cli.show.signs import warn_of_missing_worker
+from cli.show.status import warn_of_missing_worker
 from cli.terminal.output import print_json, printer
 from db.audit.shown import WhyView
 from domain.commands.base import DEPLOYMENT

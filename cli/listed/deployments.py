@@ -9,7 +9,7 @@ _CHANGE = "cli.commands.deployments.change"
 
 RELEASE: Mapping[str, Listed] = {
     "apply": Listed(
-        "cli.apply.command",
+        "cli.apply",
         "Make deployments what a YAML file says",
         (*WAITING, ExitCode.DIFFERENT),
         "rollway apply -f examples/web.yaml --wait\n"
@@ -17,7 +17,7 @@ RELEASE: Mapping[str, Listed] = {
         "rollway apply -f web.yaml --dry-run",
     ),
     "diff": Listed(
-        "cli.apply.diff",
+        "cli.apply",
         "Show what a file would change",
         (*READING, ExitCode.DIFFERENT),
         "rollway diff -f examples/web.yaml\nrollway diff -f web.yaml --json",
@@ -36,7 +36,7 @@ RELEASE: Mapping[str, Listed] = {
     ),
     "activate": Listed(_CHANGE, "Make a revision the running one"),
     "rolling-update": Listed(
-        "cli.commands.deployments.rolling_update",
+        "cli.commands.deployments.change",
         "Roll out what runs with another image or command",
         WAITING,
         "rollway rolling-update web --image web:2\n"
@@ -80,7 +80,7 @@ STEER: Mapping[str, Listed] = {
     "retry": Listed(_CHANGE, "Begin again what was rolled back, or try failed starts now"),
     "scale": Listed(_CHANGE, "Change how many replicas are wanted"),
     "maintenance": Listed(
-        "cli.commands.deployments.maintenance",
+        "cli.commands.deployments.change",
         "Answer callers by 503, or no longer",
         WRITING,
         "rollway maintenance web on --reason 'the database moves'\n"
@@ -99,7 +99,7 @@ WATCH: Mapping[str, Listed] = {
         "cli.foresight.receipt", "Show what a rollout promised, and what it did", READING, "rollway receipt web"
     ),
     "replay": Listed(
-        "cli.foresight.replay", "Decide every step of a rollout once more", READING, "rollway replay web --at 3"
+        "cli.foresight.receipt", "Decide every step of a rollout once more", READING, "rollway replay web --at 3"
     ),
     "history": Listed(
         "cli.commands.deployments.history",
@@ -108,7 +108,7 @@ WATCH: Mapping[str, Listed] = {
         "rollway history web -n 50\nrollway history",
     ),
     "events": Listed(
-        "cli.events.command",
+        "cli.events",
         "Show what changes as it changes",
         READING,
         "rollway events --follow\nrollway events web shop --follow --json",
@@ -123,7 +123,7 @@ WATCH: Mapping[str, Listed] = {
         "rollway revisions list web\nrollway revisions show web v2 > web.yaml\nrollway revisions diff web v1 v2",
     ),
     "probe": Listed(
-        "cli.commands.deployments.probe",
+        "cli.commands.deployments.history",
         "Examine how replicas answer, and say what mends them",
         READING,
         "rollway probe web\nrollway probe web --revision v2 --json",

@@ -88,14 +88,14 @@ UPKEEP: Mapping[str, Listed] = {
         "rollway scrape-config > prometheus.yml",
     ),
     "redis-user": Listed(
-        "cli.commands.machine.redis_user",
+        "cli.commands.machine.upkeep",
         "Print the REDIS_URL of a service that sends commands",
         (ExitCode.REFUSED, ExitCode.USAGE),
         "rollway redis-user shop\nrollway redis-user shop --remove",
     ),
     "token": Listed("cli.commands.fleet.token", "Make, list and revoke tokens of the HTTP API"),
     "slots": Listed(
-        "cli.commands.machine.slots",
+        "cli.commands.machine.upkeep",
         "Show or set how many workers may share a handler",
         (ExitCode.UNREACHABLE, ExitCode.USAGE),
         "rollway slots\nrollway slots 4\nrollway slots --reset",

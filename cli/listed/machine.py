@@ -32,18 +32,18 @@ MACHINE: Mapping[str, Listed] = {
         "rollway down\nrollway down --keep-replicas",
     ),
     "restart": Listed(
-        "cli.commands.deployments.restart",
+        "cli.commands.deployments.change",
         "Restart a deployment, or the servers and workers here",
         WAITING,
         "rollway restart web --wait\nrollway restart\nrollway restart --part worker1 --part worker2",
     ),
     "units": Listed(
-        "cli.commands.machine.units",
+        "cli.commands.machine.upkeep",
         "Write systemd units",
         (ExitCode.USAGE,),
         "rollway units\nrollway units --to /etc/systemd/system --user rollway",
     ),
     "migrate": Listed(
-        "cli.commands.machine.migrate", "Bring the database to the newest schema", READING, "rollway migrate"
+        "cli.commands.machine.upkeep", "Bring the database to the newest schema", READING, "rollway migrate"
     ),
 }

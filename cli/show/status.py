@@ -1,24 +1,184 @@
-"""A deployment as `status` shows it: words, tables, and why it waits."""
+"""A deployment as `status` shows it: words, tables, why it waits, and where it is reached."""
 
+import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cli.terminal.output import ago, columns, roughly
+from cli.servers import Reader, deployment_named, signs_of_life
+from cli.terminal.output import ago, columns, printer, roughly
+from db.certificates.wanted import hosts_without
+from db.views.callers import AnsweringView, LosingView
 from db.views.deployment_view import DeploymentView
+from db.views.fleet.entrances import ReachedView
+from db.views.fleet.signs import SignsOfLife
 from db.views.routes import RouteView
 from db.views.timeline import RevisionView
 from domain.model.picture import symbol
 from domain.model.policy import RolloutLimits, StrategySpec
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.replicas.answering import is_answering
+from domain.replicas.silence import BEAT_MISSED_AFTER, MISSED_AFTER
+from domain.traffic.published import EntranceKind
+from domain.traffic.worded import entrances_in_words, rules_in_words
 from domain.words.numbers import duration, number_of
+from runtime.machine.files import named, stuck_holder_of
+from stack.errors import StackError
+from stack.home.folder import find_home
+
+
+def callers_words(now: Sequence[AnsweringView]) -> Text | None:
+    """A line for each revision that answers; red where requests fail; None where nobody asked, or no proxy told."""
+    lines = [
+        Text(_of_revision(each, is_alone=len(now) == 1), "red" if each.failed_per_second else "")
+        for each in now
+        if each.per_second
+    ]
+    return Text("\n").join(lines) if lines else None
+
+
+def losing_words(found: Sequence[LosingView]) -> Iterator[Text]:
+    """A sentence for each deployment whose callers get failures now."""
+    for each in found:
+        by = ", ".join(revision or "no replica was there" for revision in each.revisions)
+        share = each.failed_per_second / each.per_second
+        rates = f"{_rate(each.failed_per_second)} of {_rate(each.per_second)} requests/s"
+        words = f"{rates} failed in the last 2 minutes ({share:.2%}): {by}"
+        yield Text(f"! {each.deployment} loses requests: {words}", "red")
+
+
+def _of_revision(each: AnsweringView, *, is_alone: bool) -> str:
+    if not each.revision:
+        return f"{_rate(each.failed_per_second)} requests/s found no replica"
+    said = [f"{_rate(each.per_second)} requests/s"]
+    for what, per_second in (("failed", each.failed_per_second), ("refused (4xx)", each.refused_per_second)):
+        if per_second:
+            said.append(f"{_rate(per_second)} {what} ({per_second / each.per_second:.2%})")
+    if each.half_ms is not None:
+        said.append(f"first byte: half within {each.half_ms} ms")
+    if each.most_ms is not None:
+        said.append(f"95 % within {each.most_ms} ms")
+    words = ", ".join(said)
+    return words if is_alone else f"{each.revision}: {words}"
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second:.0f}" if per_second >= 10 else f"{per_second:.2g}"  # noqa: PLR2004
+
+
+_LOOPBACK = ".localhost"
+
+
+def urls_of(reached: ReachedView, envoy: str) -> list[str]:
+    """URLs that work without a name server: *.localhost, which is every machine itself, and path prefixes."""
+    if not envoy:
+        return []
+    prefixes = [entrance.value for entrance in reached.entrances if entrance.kind is EntranceKind.PREFIX]
+    local = [host for host in reached.hosts if host.endswith(_LOOPBACK) and not host.startswith("*.")]
+    named = [f"http://{host}:{urlsplit(envoy).port}/" for host in local]
+    return [*named, *(f"{envoy}{prefix}" for prefix in prefixes)]
+
+
+def certificates_in_words(reached: ReachedView) -> Iterator[str]:
+    """Say of each certificate how long it is good, or why there is none."""
+    for found in reached.certificates:
+        until = f"until {found.not_after:%Y-%m-%d %H:%M} UTC" if found.not_after else ""
+        coming = "is ordered" if found.is_ordered else ""
+        fault = f"not renewed: {found.fault}" if found.fault and until else found.fault or ""
+        refused = f"a proxy does not show it: {found.refused}" if found.refused else ""
+        known = "known" if found.is_of_authorities and not fault else ""
+        said = "; ".join(filter(None, (until, coming, fault, refused, found.doubt, known)))
+        yield f"{found.title}: {said or 'nobody has looked yet'}"
+    yield from hosts_without(reached.certificates, reached.hosts)
+
+
+def reached_in_words(reached: ReachedView, envoy: str) -> str:
+    """http://web.localhost:8080/, http://127.0.0.1:8080/web/; hosts web, web.localhost."""
+    urls = urls_of(reached, envoy)
+    hosts = [entrance for entrance in reached.entrances if entrance.kind is EntranceKind.HOST]
+    if not urls:
+        return entrances_in_words(reached.entrances, reached.rules)
+    named = f" (or with the host {entrances_in_words(hosts)})" if hosts else ""
+    return f"{', '.join(urls)}{named}{rules_in_words(reached.rules)}"
+
+
+def silent_parts(signs: SignsOfLife) -> Iterator[str]:
+    """A sentence for each part that was heard of before and is silent, and for workers also when none ever was.
+
+    And one for replicas that are not kept apart from the workers.
+    """
+    if sentence := signs.missing_worker:
+        yield sentence
+    elif signs.beat is not None and signs.now - signs.beat > BEAT_MISSED_AFTER:
+        since = duration(signs.now - signs.beat)
+        yield f"no tick of beat has reached a worker for {since}: what waits for a time waits; do beat and Redis run?"
+    if signs.api is not None and signs.now - signs.api > MISSED_AFTER:
+        since = duration(signs.now - signs.api)
+        yield f"the server for proxies (api) has not been heard of for {since}: proxies go on with what they know"
+    yield from missing_walls(signs)
+
+
+def missing_walls(signs: SignsOfLife) -> Iterator[str]:
+    """A sentence when replicas are not kept apart from the workers, with what stands in the way on this machine."""
+    if sentence := signs.missing_wall:
+        from stack.parts.wall import advice  # noqa: PLC0415 -- only where it is missing, and others shall start fast
+
+        way = ""
+        with suppress(StackError):  # its files are somebody else's
+            way = advice(find_home(os.environ))
+        yield f"{sentence}; here {way}" if way else sentence
+
+
+def held_up() -> Iterator[str]:
+    """A sentence where one process of this machine holds up all starts and stops of replicas here."""
+    with suppress(StackError):  # its files are somebody else's
+        lock = find_home(os.environ).replicas_lock
+        if pid := stuck_holder_of(lock):
+            yield f"{named(pid)} holds {lock}: no replica of this host is started or stopped until it lets go or ends"
+
+
+def waits_for_person(view: DeploymentView) -> str:
+    """Say what a person must type before it goes on; empty when it waits for nobody."""
+    return f"waits for you: rollway {view.waits_for} {view.name}" if view.waits_for else ""
+
+
+def warn_of_missing_worker(reader: Reader, console: Console) -> None:
+    """After a command: what was asked for is stored, and waits. Nothing is said where `console` is quiet."""
+    if sentence := signs_of_life(reader).missing_worker:
+        printer(stderr=True, quiet=console.quiet).print(f"note: {sentence}", style="yellow")
+
+
+def warn_of_doubts(reader: Reader, names: Iterable[str], console: Console) -> None:
+    """After activations: whose new rollout has a judge that proxies do not tell enough, or that may err more often."""
+    from domain.cycle.evaluator import EVALUATOR  # noqa: PLC0415 -- after activations only, and status shall start fast
+
+    for name in names:
+        view = deployment_named(reader, name)
+        rollout = view.rollout
+        if rollout is None or not rollout.spec.get("judge"):
+            continue
+        missing = signs_of_life(reader).missing_evidence
+        policy = rollout.snapshot.policy
+        sentences = EVALUATOR.strategy_of(policy).cautions(policy.spec, view.desired_replicas, ahead=False)
+        for sentence in filter(None, (missing, *sentences)):
+            printer(stderr=True, quiet=console.quiet).print(f"note: {name}: {sentence}", style="yellow")
+
+
+def warn_of_hosts_passed_over(results: Iterable[Mapping[str, Any]], console: Console) -> None:
+    """After an activation: who gets no replicas of the revision, since a secret is missing there."""
+    for result in results:
+        for host, lacks in result.get("passed_over", {}).items():
+            note = f"note: host {host} gets no replicas of {result['revision']}: it lacks {lacks}"
+            printer(stderr=True, quiet=console.quiet).print(note, style="yellow")
+
 
 _SHOWN_REVISIONS = 5
 _COLOURS = {

@@ -1,9 +1,16 @@
-"""The ends of a command: the exit codes, and refusals as people and scripts see them."""
+"""How a command ends: exit codes, refusals, Ctrl-C, and streams that nobody reads any more."""
 
+import codecs
 import json
-from collections.abc import Sequence
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
-from typing import Self
+from io import TextIOWrapper
+from types import FrameType
+from typing import NoReturn, Self
 
 import typer
 
@@ -118,3 +125,79 @@ STARTING: Sequence[ExitCode] = (ExitCode.REFUSED, ExitCode.USAGE, ExitCode.INTER
 READING: Sequence[ExitCode] = (ExitCode.REFUSED, ExitCode.USAGE, ExitCode.UNREACHABLE)
 WRITING: Sequence[ExitCode] = (*READING, ExitCode.INTERRUPTED)
 WAITING: Sequence[ExitCode] = (*WRITING, ExitCode.TIMED_OUT, ExitCode.WAITS_FOR_YOU)
+
+
+STOPPED = "Interrupted; everything that was started is stopped."
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def interruptible(said: str = STOPPED) -> Iterator[None]:
+    """The first signal raises KeyboardInterrupt; later ones are ignored, so that nothing cuts the clean-up short.
+
+    A signal that is ignored already stays so: `nohup` and a script's background job want to outlive it. After an
+    interrupted block, `said` tells that its clean-up is done.
+    """
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+        ignore_signals()
+        raise KeyboardInterrupt
+
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heard}
+    try:
+        yield
+    except KeyboardInterrupt:
+        from cli.terminal.output import printer  # noqa: PLC0415 -- see `tell`
+
+        printer(stderr=True).print(said)
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def ignore_signals() -> None:
+    """From now on nothing interrupts what is left to do."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+_HANDLER = "rollway.ascii"
+
+_ASCII = {
+    "■": "#",
+    "□": "o",
+    "△": "^",
+    "▲": "!",
+    "◇": "+",
+    "✗": "x",
+    "✓": "v",
+    "✔": "v",
+    "→": "->",
+    "≤": "<=",
+    "…": "...",
+}
+"""So that pictures still differ where a replica does."""
+
+
+def write_ascii_where_needed() -> None:
+    """From now on; a stream of UTF-8 stays as it is."""
+    codecs.register_error(_HANDLER, _in_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            stream.reconfigure(errors=_HANDLER)
+
+
+def close_quietly() -> None:
+    """Nobody reads any more, as behind `| head`: what is left is written to nobody, and not complained of."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    unfit = error.object[error.start : error.end]
+    return "".join(_ASCII.get(character, "?") for character in unfit), error.end

@@ -12,7 +12,7 @@ from stack.home.folder import project_root
 
 ECHO = """
 import signal, sys
-from cli.terminal.interrupts import interruptible
+from cli.terminal.exits import interruptible
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, int(sys.argv[1]))
 try:

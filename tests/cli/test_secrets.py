@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from cli.apply.file import read_file
+from cli.apply import read_file
 from domain.revisions.secrets import references_of
 from runtime.secrets import HostSecrets
 from stack.home.folder import project_root

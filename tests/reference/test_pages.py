@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from cli.apply.file import read_file
+from cli.apply import read_file
 from domain.commands.registry import COMMANDS
 from domain.strategies import STRATEGIES
 from domain.words.faults import meanings

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.show.signs import missing_walls
+from cli.show.status import missing_walls
 from db.views.fleet.signs import SignsOfLife
 from runtime.process.accounts import EACH, POSTGRES_USER, REPLICA_USER
 from runtime.process.pool import REGISTRY, AccountPool

@@ -13,14 +13,21 @@ from rich.text import Text
 
 from cli.completing import deployments_offered
 from cli.options import AsJson, DeploymentName
-from cli.reads import deployment_named, existing_deployments, failure_to_show, signs_of_life
 from cli.remote import remote
-from cli.servers import Reader, made
+from cli.servers import Reader, deployment_named, existing_deployments, failure_to_show, made, signs_of_life
 from cli.show.addresses import envoy_address, page_address
-from cli.show.callers import callers_words, losing_words
-from cli.show.reached import certificates_in_words, reached_in_words, urls_of
-from cli.show.signs import held_up, silent_parts
-from cli.show.status import deployment_page, deployments_table, routes_table
+from cli.show.status import (
+    callers_words,
+    certificates_in_words,
+    deployment_page,
+    deployments_table,
+    held_up,
+    losing_words,
+    reached_in_words,
+    routes_table,
+    silent_parts,
+    urls_of,
+)
 from cli.terminal.exits import UsageError
 from cli.terminal.output import ago, print_json, printer
 from db.views.callers import CallersView, LosingView
@@ -192,8 +199,7 @@ def _watch(reader: Reader, name: str | None, lines: int) -> None:
 
 
 def _print_changes(reader: Reader, name: str | None) -> None:
-    from cli.show.film import Film  # noqa: PLC0415 -- a look without --watch is made without it
-    from cli.show.waiting import followed  # noqa: PLC0415
+    from cli.show.film import Film, followed  # noqa: PLC0415 -- a look without --watch is made without it
 
     films: dict[str, Film] = {}
     while True:

@@ -12,8 +12,7 @@ from rich.text import Text
 
 from cli.completing import revisions_offered
 from cli.options import AsJson, DeploymentName
-from cli.reads import deployment_named, revision_shown
-from cli.servers import Reader
+from cli.servers import Reader, deployment_named, revision_shown
 from cli.terminal.exits import ExitCode, UsageError
 from cli.terminal.output import ago, columns, print_diff, print_json, printer
 from db.views.deployment_view import DeploymentView

@@ -6,7 +6,7 @@ import typer
 import yaml
 
 from api.people.asking.strict_yaml import documents_of
-from cli.apply.file import text_of
+from cli.apply import text_of
 from cli.options import DeploymentName
 from cli.sending import Asker, Result, Verb, asking, carry_out
 from cli.servers import Reader

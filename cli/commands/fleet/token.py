@@ -9,10 +9,8 @@ import typer
 from psycopg import Connection
 from pydantic import ValidationError
 
-from cli.database_errors import database_errors
 from cli.options import Actor, AsJson
-from cli.reads import signs_of_life
-from cli.servers import Reader, find_servers
+from cli.servers import Reader, database_errors, find_servers, signs_of_life
 from cli.terminal.exits import READING, WRITING, UsageError, exits
 from cli.terminal.output import ago, columns, print_json, printer
 from db.tokens import all_tokens, create_token, end_sessions, revoke_token, sessions_of

@@ -11,7 +11,7 @@ import typer
 import yaml
 from pydantic import ValidationError
 
-from cli.apply.file import documents_in
+from cli.apply import documents_in
 from cli.commands.machine.trial import Ground, NotHealthyError, Tried, try_replica
 from cli.options import AsJson
 from cli.terminal.exits import UsageError

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from cli.options import Yes
 from cli.show.addresses import page_address
-from cli.terminal.interrupts import STOPPED, ignore_signals, interruptible
+from cli.terminal.exits import STOPPED, ignore_signals, interruptible
 from cli.terminal.output import print_json, printer, program
 from stack.down import down as stack_down
 from stack.home.folder import Home, find_home

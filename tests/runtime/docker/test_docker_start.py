@@ -10,7 +10,7 @@ from uuid import uuid4
 import docker
 import pytest
 
-from cli.apply.file import read_file
+from cli.apply import read_file
 from runtime.base import ReplicaRequest
 from runtime.docker.runtime import DockerRuntime
 from tests.support.docker.busybox import IMAGE, REPOSITORY, busybox_layer

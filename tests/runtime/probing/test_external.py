@@ -10,7 +10,7 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from cli.apply.file import read_file
+from cli.apply import read_file
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.runtime_spec import ExternalSpec
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from cli.show.reached import reached_in_words, urls_of
+from cli.show.status import reached_in_words, urls_of
 from db.connection.engine import transaction
 from db.proxies.acks import Ack, SeenProxy, begin_publishing, note_acks, note_proxies
 from db.replicas.signs import show_sign_of_life

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.apply.file import read_file
+from cli.apply import read_file
 from tests.cli.conftest import Rollway
 from tests.support.stack.environment import NO_ACCOUNT
 from tests.support.stack.ports import free_port

@@ -1,0 +1,303 @@
+"""`rollway apply` and `rollway diff`: a file of deployments becomes commands."""
+
+import difflib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, cast
+from uuid import UUID, uuid4
+
+import typer
+import yaml
+from pydantic import ValidationError
+from rich.console import Console
+
+from api.people.asking.strict_yaml import MOST_YAML_BYTES, TOO_LONG, documents_of
+from cli.options import WAIT_SECONDS, AsJson, Supersede, ThroughFreeze, Timeout, Wait
+from cli.sending import Asker, asking
+from cli.servers import Reader, deployment_named
+from cli.show.film import Film, rollout_completed, wait_until
+from cli.show.status import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
+from cli.terminal.exits import ExitCode
+from cli.terminal.output import print_diff, print_json, printer
+from db.commands.apply.difference import DocumentDifference
+from db.views.deployment_view import DeploymentView
+from domain.commands.apply.document import MOST_DOCUMENTS, Apply, Document, disagreement
+from domain.words.errors import InvalidInputError
+from domain.words.text import unstorable
+
+
+def read_file(name: str) -> list[Document]:
+    """The documents of a YAML file, `-` for standard input. Raises InvalidInputError naming file and field."""
+    shown = "standard input" if name == "-" else name
+    return documents_in(_text(name, shown), shown, Path.cwd() if name == "-" else Path(name).resolve().parent)
+
+
+def to_apply(name: str, *, activate: bool = True, supersede: bool = False) -> Apply:
+    """The command that applies a YAML file, for who asks what it would do. Raises InvalidInputError naming the file."""
+    documents = read_file(name)
+    try:
+        return Apply(documents=documents, request_id=str(uuid4()), activate=activate, supersede=supersede)
+    except ValidationError as error:
+        raise _fault(name, InvalidInputError.of(error, model=Apply).message) from None
+
+
+def documents_in(text: str, shown: str, folder: Path) -> list[Document]:
+    """The documents of a text that is meant for the folder. Raises InvalidInputError naming the field."""
+    parts = _yaml(shown, text)
+    labels = [shown] if len(parts) == 1 else [f"{shown} (document {number})" for number in range(1, len(parts) + 1)]
+    documents = [_document(part, label, folder) for part, label in zip(parts, labels, strict=True)]
+    if fault := disagreement(documents):
+        raise _fault(shown, fault)
+    return documents
+
+
+def _yaml(shown: str, text: str) -> list[object]:
+    try:
+        parts = [part for part in documents_of(text) if part is not None]
+    except ValueError as error:
+        raise _fault(shown, str(error)) from None
+    if not parts:
+        raise _fault(shown, "holds no deployment; 'rollway apply --help' shows what belongs in it")
+    if len(parts) > MOST_DOCUMENTS:
+        why = (
+            f"holds {len(parts):,} deployments, and {MOST_DOCUMENTS} are the most at once; divide it into several files"
+        )
+        raise _fault(shown, why)
+    return parts
+
+
+def text_of(name: str) -> str:
+    """The text of a file, `-` for standard input, of which no more is read than it may have.
+
+    Raises OSError, and ValueError saying what is wrong with it.
+    """
+    if name == "-":
+        content = sys.stdin.buffer.read(MOST_YAML_BYTES + 1)
+    else:
+        with Path(name).open("rb") as file:
+            content = file.read(MOST_YAML_BYTES + 1)
+    if len(content) > MOST_YAML_BYTES:
+        raise ValueError(TOO_LONG)
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise ValueError("is no UTF-8 text") from None
+
+
+def _text(name: str, shown: str) -> str:
+    try:
+        return text_of(name)
+    except OSError as error:
+        raise _fault(shown, f"cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise _fault(shown, str(error)) from None
+
+
+def _document(raw: object, label: str, folder: Path) -> Document:
+    if not isinstance(raw, dict):
+        raise _fault(label, "must be fields such as 'deployment: web'; 'rollway apply --help' shows them")
+    if {"apiVersion", "kind"} <= raw.keys():
+        raise _fault(label, "is a manifest of Kubernetes; 'rollway apply --help' shows what a file has here")
+    if "services" in raw and "deployment" not in raw:
+        raise _fault(label, "is a file of Docker Compose; 'rollway apply --help' shows what a file has here")
+    if fault := unstorable(raw):
+        raise _fault(label, ": ".join(fault))
+    try:
+        parsed = Document.model_validate(raw)
+    except ValidationError as error:
+        raise _fault(label, InvalidInputError.of(error, model=Document).message) from None
+    return _in_folder_of_file(parsed, folder)
+
+
+def _in_folder_of_file(parsed: Document, folder: Path) -> Document:
+    """A process runs in the folder of the file, or in one that is meant from there; null: where the worker runs."""
+    revision = parsed.revision
+    if revision is None or revision.runtime != "process":
+        return parsed
+    given = revision.working_directory
+    if given is None and "working_directory" in revision.model_fields_set:
+        return parsed
+    absolute = str(folder / (given or ""))
+    return parsed.model_copy(update={"revision": revision.model_copy(update={"working_directory": absolute})})
+
+
+def _fault(where: str, message: str) -> InvalidInputError:
+    return InvalidInputError(f"{where}: {message}", file=where)
+
+
+def diff(
+    *,
+    file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="YAML file; - reads standard input.")],
+    activate: Annotated[bool, typer.Option("--activate/--no-activate", help="Activate the revision.")] = True,
+    supersede: Supersede = False,
+    values: Annotated[
+        bool, typer.Option("--values", help="Show values of variables that differ. Not for a log that others read.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a file would change. Touches nothing.
+
+    The fields that the file mentions are held against what is stored: - is stored, + stands in the file. Values of
+    variables are masked, unless --values asks for those that differ; secrets are references, and are shown as such.
+    Exit code 5 when there is a difference, 0 when there is none.
+    """
+    asked = to_apply(file, activate=activate, supersede=supersede)
+    tell_differences(asked, as_json=as_json, in_words=False, values=values)
+
+
+def tell_differences(asked: Apply, *, as_json: bool, in_words: bool, values: bool = False) -> None:
+    """Print what would change, and end with code 5 if anything would. `in_words`: what applying would do, too."""
+    with Reader() as reader:
+        found = reader.views(DocumentDifference, "/v1/apply/difference", **documents_asked(asked), values=values)
+    if as_json:
+        print_json([_as_json(difference) for difference in found])
+    else:
+        for difference in found:
+            _print(difference, in_words=in_words)
+    if any(difference.would for difference in found):
+        raise typer.Exit(ExitCode.DIFFERENT)
+
+
+def documents_asked(asked: Apply) -> dict[str, Any]:
+    """The documents and what is to be done with them, as the reads of what is not applied yet take it."""
+    return asked.model_dump(mode="json", include={"documents", "activate", "supersede"})
+
+
+def _as_json(found: DocumentDifference) -> dict[str, Any]:
+    diff = "".join(f"{line}\n" for line in _lines(found))
+    return {"deployment": found.deployment, "differs": bool(found.would), "would": list(found.would), "diff": diff}
+
+
+def _print(found: DocumentDifference, *, in_words: bool) -> None:
+    print_diff(_lines(found))
+    if in_words:
+        for sentence in found.would or ["nothing to do"]:
+            printer().print(f"{found.deployment}: {'would be: ' if found.would else ''}{sentence}")
+    for note in found.notes:
+        printer(stderr=True).print(f"note: {found.deployment}: {note}", style="yellow")
+
+
+def _lines(found: DocumentDifference) -> tuple[str, ...]:
+    """The lines as `diff -u` has them; none where applying would do nothing."""
+    names = (f"stored/{found.deployment}", f"file/{found.deployment}")
+    lines = difflib.unified_diff(_diff_yaml(found.stored), _diff_yaml(found.wanted), *names, lineterm="")
+    return tuple(lines) if found.would else ()
+
+
+def _diff_yaml(document: Mapping[str, Any]) -> list[str]:
+    if not document:
+        return []
+    return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=1000).splitlines()
+
+
+AppliedTo = dict[str, Any]
+"""What became of one document, as `domain.commands.answers.AppliedDocument` has it."""
+
+
+@asking
+def apply(
+    *,
+    file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="YAML file; - reads standard input.")],
+    activate: Annotated[bool, typer.Option("--activate/--no-activate", help="Activate the revision.")] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change; exit code 5 if anything.")
+    ] = False,
+    supersede: Supersede = False,
+    through_freeze: ThroughFreeze = False,
+    wait: Wait = False,
+    timeout: Timeout = WAIT_SECONDS,
+    asker: Asker,
+) -> None:
+    """Make deployments what a YAML file says. Applied again, it says that there is nothing to do.
+
+    What has failed to start is then tried again at once: what it lacked may be there now.
+
+    \b
+        deployment: web
+        replicas: 3                  # left out: stays as it is, 1 at first; with autoscaling rules: at first alone
+        revision:
+          name: v1                   # left out: made from the content
+          command: python serve.py
+          env: {VERSION: "1"}
+          health_check: {path: /health, interval_seconds: 1}
+        policy:                      # left out: stays; null: no rollouts
+          strategy: rolling_update
+          spec: {max_surge: 1, max_unavailable: 1}
+          limits: {timeout_seconds: 300}
+        traffic:                     # left out: stays, at first hosts web and web.localhost, and path /web/
+          hosts: [web.example.com]
+          path_prefix: /api/
+          strip_prefix: true         # false: replicas see the prefix
+          request_timeout_seconds: 30
+          idle_timeout_seconds: 600  # left out: 3600; null: a silent request is never cut
+          hedge_after_seconds: 5     # null: a request that waits is never sent to a second replica too
+          protocol: http2            # what replicas speak, as gRPC needs it; left out: http1
+          tls: auto                  # by HTTPS, with certificates from Let's Encrypt: docs/certificates.md
+          hold_seconds: 20           # while nothing serves, as in recreate, a request waits so long, else 503
+          preview: false             # nobody sees a new revision before it gets traffic
+        activate: true               # false: only register the revision
+
+    Several deployments may stand in one file, separated by ---. All of it is written, or nothing.
+
+    A command runs in the folder of its file, or in a working_directory that is meant from there; with
+    'working_directory: null' it runs where the workers run.
+    """  # noqa: D301  (\b must be the character)
+    console = printer(quiet=asker.as_json)
+    settings = {"supersede": supersede, "activate": activate, "through_freeze": through_freeze}
+    given = read_file(file)
+    payload = {"documents": [document.model_dump(mode="json") for document in given], **settings}
+    if dry_run:
+        command = cast("Apply", asker.command(Apply, **payload))
+        return tell_differences(command, as_json=asker.as_json, in_words=True)
+    applied = asker.send(Apply, **payload)["documents"]
+    with Reader() as reader:
+        for document in applied:
+            for sentence in document["done"] or ["nothing to do"]:
+                console.print(f"{document['deployment']}: {sentence}")
+            for note in document.get("notes", ()):  # the server may be older
+                printer(stderr=True, quiet=console.quiet).print(
+                    f"note: {document['deployment']}: {note}", style="yellow"
+                )
+            warn_of_hosts_passed_over(document["results"], console)
+        _say_what_is_not_compared(given, applied, console)
+        warn_of_doubts(reader, [each["deployment"] for each in applied if each["rollout_id"]], console)
+        warn_of_missing_worker(reader, console)
+        views = [_wait(reader, document, timeout, console) for document in applied] if wait else []
+    if asker.as_json:
+        print_json(_documents(applied, views))
+    return None
+
+
+def _say_what_is_not_compared(given: list[Document], applied: list[AppliedTo], console: Console) -> None:
+    """A program may have changed while its file says the same: name the command that rolls it out."""
+    for document, became in zip(given, applied, strict=True):
+        revision, is_unchanged = document.revision, not became["done"] and not became["rollout_id"]
+        if is_unchanged and document.activate and revision is not None and revision.runtime == "process":
+            note = f"note: a program that has changed is rolled out by 'rollway restart {document.deployment}'"
+            printer(stderr=True, quiet=console.quiet).print(note, style="yellow")
+
+
+def _wait(reader: Reader, applied: AppliedTo, timeout: float, console: Console) -> DeploymentView:
+    deployment = deployment_named(reader, applied["deployment"])
+    rollout_id = UUID(applied["rollout_id"]) if applied["rollout_id"] else None
+    film = Film(console, rollout_id=rollout_id or deployment.rollout_id)
+    if rollout_id is None and deployment.rollout is not None:
+        film.last_step = deployment.rollout.steps
+    return wait_until(rollout_completed, reader, deployment.name, timeout, film).deployment
+
+
+def _documents(applied: list[AppliedTo], views: list[DeploymentView]) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = [
+        {
+            "deployment": document["deployment"],
+            "changed": bool(document["done"]),
+            "done": document["done"],
+            "results": document["results"],
+            "notes": list(document.get("notes", ())),
+        }
+        for document in applied
+    ]
+    for document, view in zip(told, views, strict=False):
+        document["state"] = str(view.lifecycle)
+    return told

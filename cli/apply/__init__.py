@@ -1,1 +1,0 @@
-"""`rollway apply`: a file of deployments becomes commands."""
