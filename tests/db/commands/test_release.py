@@ -8,15 +8,16 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
-from db.replicas.routes import running_routes
+from db.replicas.routes import record_stopped, running_routes
 from db.views.fleet.entrances import reached_at
+from domain.model.states import RouteStatus
 from domain.steering.past import AlreadyUndoneError, NoPreviousRevisionError
 from domain.traffic.entrances import EntranceTakenError, TrafficSettings
 from domain.traffic.published import RequestRules
 from domain.traffic.wire import Wire, replica_wire
 from domain.words.errors import WrongStateError
 from tests.support.pictures.policies import BLUE_GREEN
-from tests.support.rows.deployments import Made, ask, make_deployment, read, snapshot, write
+from tests.support.rows.deployments import Made, ask, become, make_deployment, read, snapshot, write
 from tests.support.rows.releases import STRATEGIES, apply, file, go_on, look, settle, snapshot_size, stage_of, table
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
@@ -310,12 +311,81 @@ def test_a_revision_that_is_only_registered_brings_nothing_yet(engine: Engine) -
     assert list(applied["notes"]) == ["replicas and traffic come with v3: apply the file when that is to run"]
 
 
-def test_where_rules_set_the_size_that_of_a_file_is_for_a_new_deployment_alone(engine: Engine) -> None:
+@pytest.mark.parametrize("replicas", [1, 2, 3, 4, 6, 9])
+def test_where_rules_set_the_size_that_of_a_file_is_for_a_new_deployment_alone(engine: Engine, replicas: int) -> None:
     make_deployment(engine, "■■■■■", n=5)
     rule = {"metric": "load", "source": "pushed", "comparator": ">", "threshold": 1, "step": 1, "max_replicas": 5}
     ask(engine, "set_autoscaling_rules", deployment="web", rules=[{**rule, "min_replicas": 3}])
-    (applied,) = ask(engine, "apply", documents=[file("v3", replicas=1)]).result["documents"]
-    assert applied["done"][1:] == ["rollout from v1 to v3 begun"]
-    assert list(applied["notes"]) == ["replicas: 1 is for a new deployment; rules set the size, 5 now"]
-    assert snapshot_size(engine) == 5
+    for done in (["revision v3 added", "rollout from v1 to v3 begun"], []):  # the same file once more, with nothing new
+        (applied,) = ask(engine, "apply", documents=[file("v3", replicas=replicas)]).result["documents"]
+        assert applied["done"] == done
+        assert list(applied["notes"]) == [f"replicas: {replicas} is for a new deployment; rules set the size, 5 now"]
+        assert snapshot_size(engine) == 5
     assert ask(engine, "scale", deployment="web", desired_replicas=4).result["rules"] == ["load > 1: +1 (3 to 5)"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "before", "brings"),
+    [
+        ("rolling_update", 6, 4),
+        ("rolling_update", 2, 5),
+        ("blue_green", 4, 2),
+        ("blue_green", 1, 3),
+        ("recreate", 3, 1),
+        ("canary", 5, 2),
+    ],
+)
+def test_a_revision_that_never_comes_up_leaves_the_size_of_before(
+    engine: Engine, strategy: str, before: int, brings: int
+) -> None:
+    spec = {"max_surge": 1, "max_unavailable": 0} if strategy == "rolling_update" else STRATEGIES[strategy]["spec"]
+    policy = {"strategy": strategy, "spec": spec, "limits": {"failure_budget": 1}}
+    made = make_deployment(engine, "■" * before, n=before, policy=policy)
+    apply(engine, file("v3", replicas=brings, policy=policy))
+    for _ in range(20):
+        run_until_quiet(coordinator_without_redis(engine))
+        if not snapshot(engine, made.id).status.goes_forward:
+            break
+        if strategy != "recreate":
+            assert sum(route.is_serving for route in snapshot(engine, made.id).routes) >= min(before, brings)
+        let_starts_fail(engine)
+    go_on(engine, made, "ended")
+    settle(engine, made)
+    assert read(engine, "SELECT outcome FROM rollouts ORDER BY started_at DESC LIMIT 1") == [{"outcome": "rolled_back"}]
+    assert [snapshot_size(engine), len(snapshot(engine, made.id).active_routes)] == [before, before]
+
+
+def let_starts_fail(engine: Engine) -> None:
+    """All that start do, without the pause before the next try; what was asked to end is gone."""
+    starting = read(engine, "SELECT id FROM routes WHERE status = 'provisioning'")
+    become(engine, RouteStatus.FAILED, *(row["id"] for row in starting))
+    stopping = read(engine, "SELECT id FROM routes WHERE status IN ('terminating', 'failed') AND stopped_at IS NULL")
+    with transaction(engine) as connection:
+        record_stopped(connection, [row["id"] for row in stopping])
+    write(
+        engine, "UPDATE deployments SET last_failed_at = last_failed_at - interval '1 hour', due_at = clock_timestamp()"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "surge", "unavailable", "pacing", "scaled"),
+    [
+        (6, 2, 2, "continuous", 2),
+        (6, 2, 2, "wave", 2),
+        (6, 2, 2, "continuous", 1),
+        (4, 1, 3, "continuous", 2),
+        (5, 0, 5, "continuous", 3),
+        (3, 1, 2, "wave", 1),
+    ],
+)
+def test_a_scale_while_new_ones_never_come_up_leaves_somebody_who_serves(
+    engine: Engine, wanted: int, surge: int, unavailable: int, pacing: str, scaled: int
+) -> None:
+    spec = {"max_surge": surge, "max_unavailable": unavailable, "pacing": pacing}
+    policy = {"strategy": "rolling_update", "spec": spec}
+    made = make_deployment(engine, "■" * wanted, n=wanted, policy=policy)
+    apply(engine, file("v3", policy=policy))
+    for size in (wanted, scaled):
+        ask(engine, "scale", deployment="web", desired_replicas=size)
+        run_until_quiet(coordinator_without_redis(engine))
+        assert any(route.is_serving for route in snapshot(engine, made.id).routes)

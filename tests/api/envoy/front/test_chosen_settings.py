@@ -86,6 +86,32 @@ def test_an_answer_may_have_256_lines_and_96_kib(envoy_edge: Edge, lines: int, s
         assert plain_http.get(f"{envoy_edge.envoy.url}/{made.name}/", headers=headers, timeout=10).status_code == status
 
 
+class Hasty(StreamRequestHandler):
+    """Answers as the path says before it has read the body, reads that to its end, and closes."""
+
+    def handle(self) -> None:
+        status = self.rfile.readline().split()[1].rpartition(b"/")[2]
+        while self.rfile.readline() not in {b"", b"\r\n"}:
+            pass
+        self.wfile.write(b"HTTP/1.1 %s Early\r\ncontent-length: 0\r\nconnection: close\r\n\r\n" % (status or b"200"))
+        while self.rfile.read1(65_536):
+            pass
+
+
+@pytest.mark.parametrize("status", [401, 403, 413, 415, 417, 429])
+@pytest.mark.parametrize("is_chunked", [False, True], ids=["length", "chunked"])
+def test_an_answer_before_the_end_of_its_request_reaches_the_caller(
+    envoy_edge: Edge, status: int, *, is_chunked: bool
+) -> None:
+    body = b"x" * 5_000_000
+    with own_server(Hasty) as server:
+        made = envoy_edge.make("■", server.address)
+        envoy_edge.wait_for(f"/{made.name}/")
+        content = (body[at : at + 50_000] for at in range(0, len(body), 50_000)) if is_chunked else body
+        answer = plain_http.post(f"{envoy_edge.envoy.url}/{made.name}/{status}", content=content)
+        assert answer.status_code == status
+
+
 def test_a_replica_that_closes_connections_without_an_answer_gets_no_more_requests(envoy_edge: Edge) -> None:
     with replicas("good", "worse", "other") as all_three:
         made = envoy_edge.make("■■■", *all_three)
