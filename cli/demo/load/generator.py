@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Self
 
 import httpx
 
@@ -200,7 +199,7 @@ class Generator:
 
 
 class Load:
-    """A generator in a thread of this process, from `start` to `stop`, or for a `with` block."""
+    """A generator in a thread of this process, from `start` to `stop`."""
 
     def __init__(self, settings: LoadSettings) -> None:
         self._settings = settings
@@ -238,15 +237,6 @@ class Load:
         """Wait for the end, and tell of all phases."""
         self._thread.join()
         return self._report.result()
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop it."""
-        self.stop()
 
     def _run(self) -> None:
         try:

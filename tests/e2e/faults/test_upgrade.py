@@ -25,6 +25,7 @@ from tests.support.stack.servers import EmbeddedServer
 from tests.support.stack.stack import ROOT, Fleet
 from tests.support.stack.version_before import apply_with, run_with
 from tests.support.stack.waiting import eventually
+from tests.support.workers.callers import running
 from tests.support.workers.queues import answer_of
 
 pytestmark = pytest.mark.e2e
@@ -154,7 +155,7 @@ def _go_back(fleet: Fleet, version_before: Path) -> None:
 
 @contextmanager
 def _no_request_lost(envoy: HandedOver) -> Iterator[None]:
-    with demo_load(envoy.url, "web") as load:
+    with running(demo_load(envoy.url, "web")) as load:
         yield
     assert load.tally.failed == {}
 

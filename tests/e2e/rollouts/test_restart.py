@@ -23,6 +23,7 @@ from stack.home.state import StackState, read_state
 from stack.supervisor.stop import _active
 from tests.support.proxies import plain_http
 from tests.support.stack.waiting import eventually
+from tests.support.workers.callers import running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -92,7 +93,7 @@ def machine(module_machine: Machine) -> Machine:
 @pytest.fixture
 def load(machine: Machine) -> Iterator[Load]:
     """A hundred requests a second, until the test ends."""
-    with demo_load(machine.envoy, "web") as load:
+    with running(demo_load(machine.envoy, "web")) as load:
         yield load
 
 

@@ -19,6 +19,7 @@ from tests.support.partitions.network import HOSTS, Network
 from tests.support.stack.server_process import Process
 from tests.support.stack.stack import ROOT, Fleet
 from tests.support.stack.waiting import eventually
+from tests.support.workers.callers import running
 from tests.support.workers.runtimes import environments_of
 
 FAR = "west"
@@ -125,7 +126,7 @@ class SeveralHosts:
         settings = LoadSettings(address="", host="web", rate=15, timeout=30, mix=_MIX)
         with ExitStack() as stack:
             yield {
-                name: stack.enter_context(Load(replace(settings, address=address)))
+                name: stack.enter_context(running(Load(replace(settings, address=address))))
                 for name, address in addresses.items()
             }
 

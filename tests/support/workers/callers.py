@@ -12,8 +12,19 @@ POSTS: Mapping[Kind, float] = {Kind.POST_CLOSE: 1.0}
 
 
 @contextmanager
+def running(load: Load) -> Iterator[Load]:
+    """A load, from its first answer, for which a busy machine may need long, until the block ends."""
+    load.start(patience=120)
+    try:
+        yield load
+    finally:
+        load.stop()
+
+
+@contextmanager
 def asked(url: str, host: str, mix: Mapping[Kind, float] = GETS) -> Iterator[Load]:
     """50 requests a second, each on a connection of its own. At the end each was answered, well or not."""
-    with Load(LoadSettings(address=url.removeprefix("http://"), host=host, rate=50, timeout=20, mix=mix)) as load:
+    settings = LoadSettings(address=url.removeprefix("http://"), host=host, rate=50, timeout=20, mix=mix)
+    with running(Load(settings)) as load:
         yield load
     assert not load.tally.answers[0, ""], load.tally
