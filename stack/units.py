@@ -123,6 +123,11 @@ ROLLWAY_DISCOVERY_PORT=7073
 #ROLLWAY_TLS_PORT=443
 #ROLLWAY_CERTIFICATE_KEY=
 
+# What is in front of Envoys: how many proxies are believed, and whether they send the PROXY protocol. The environment
+# of `rollway envoy-bootstrap` needs the same: docs/proxies.md.
+#ROLLWAY_TRUSTED_HOPS=1
+#ROLLWAY_PROXY_PROTOCOL=on
+
 # Where the server for people listens: docs/http-api.md. Every request to it shows a token.
 ROLLWAY_PEOPLE_HOST=127.0.0.1
 ROLLWAY_PEOPLE_PORT=7072

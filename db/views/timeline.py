@@ -1,7 +1,7 @@
 """The reads for people: what has happened to a deployment, as frozen values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from db.locking.upstream import OF_DEPLOYMENT, WIRE
 from db.views.deployment_view import DeploymentView
 from db.views.deployments import deployment_by_id
 from db.views.fleet.signs import SignsOfLife, signs_of_life
@@ -17,7 +18,11 @@ from db.views.routes import ONLY_FAILED, FailingStart, failing_start
 from domain.cycle.chain import Chain
 from domain.revisions.secrets import differ_unseen, masked
 
-REVISIONS = f"SELECT v.id, v.name, v.spec, v.created_at, {ONLY_FAILED} AS only_failed FROM revisions v"
+REVISIONS = f"""
+    SELECT v.id, v.name, v.spec, v.created_at, {ONLY_FAILED} AS only_failed, {WIRE} AS wire,
+           {WIRE} <> {OF_DEPLOYMENT} AS speaks_otherwise
+      FROM revisions v JOIN deployments d ON d.id = v.deployment_id
+"""
 _NEWEST = f"{REVISIONS} WHERE v.deployment_id = %s ORDER BY v.id DESC LIMIT %s"
 _OF_NAME = f"{REVISIONS} WHERE v.deployment_id = %s AND v.name = %s"
 
@@ -35,13 +40,18 @@ _STEPS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionView:
-    """A revision and what it runs, as JSON. `only_failed`: replicas of it have failed, and none has ever come up."""
+    """A revision and what it runs, as JSON. `only_failed`: replicas of it have failed, and none has ever come up.
+
+    `wire`: the `protocol` and `upstream_tls` by which its replicas are asked; `speaks_otherwise`: than those that run.
+    """
 
     id: UUID
     name: str
     spec: dict[str, Any]
     created_at: datetime
     only_failed: bool = False
+    wire: dict[str, Any] = field(default_factory=dict)
+    speaks_otherwise: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

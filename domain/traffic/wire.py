@@ -32,6 +32,14 @@ class Wire:
     protocol: Protocol = Protocol.HTTP1
     upstream_tls: UpstreamTls | None = None
 
+    def __str__(self) -> str:
+        protocol = "HTTP/2" if self.protocol is Protocol.HTTP2 else "HTTP/1.1"
+        if self.upstream_tls is None:
+            return f"{protocol} in clear text"
+        given = {"ca": self.ca, "server_name": self.upstream_tls.server_name}
+        details = ", ".join(f"{name} {value}" for name, value in given.items() if value)
+        return f"{protocol} by TLS{f' ({details})' if details else ''}"
+
     @property
     def ca(self) -> str | None:
         """Where a worker finds the authorities that certify the replicas; None: no own ones do."""

@@ -16,6 +16,7 @@ import redis
 import yaml
 
 from cli.main import main
+from domain.installation.in_front import InFront
 from stack.home.folder import project_root
 from stack.home.settings import Ports, ServerSettings
 from stack.parts.account import installed_tree
@@ -184,6 +185,15 @@ def test_envoy_flower_and_the_http_api_are_published_and_all_to_this_machine_onl
         "flower": ["127.0.0.1:${FLOWER_PORT:-5555}:5555"],
         "people": ["${PEOPLE_BIND:-127.0.0.1}:${PEOPLE_PORT:-7072}:7072"],
     }
+
+
+def test_the_bootstrap_and_the_server_for_proxies_are_told_alike_what_is_in_front(compose: Any) -> None:
+    names = {str(field.validation_alias) for field in InFront.model_fields.values()}
+    told = [compose["services"][name]["environment"] for name in ("envoy-bootstrap", "api")]
+    of_bootstrap, of_server = ({name: its.get(name) for name in names} for its in told)
+    assert of_bootstrap == of_server
+    assert all(str(of_server[name]).startswith(f"${{{name}:-") for name in names)
+    assert all(f"#{name}=" in (project_root() / ".env.example").read_text() for name in names)
 
 
 def test_what_is_secret_is_ignored_by_git() -> None:

@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -127,13 +127,16 @@ def _diff(
     old, new = _content(before), _content(after)
     for name in hidden:  # two values that are both shown as *** would hide that they differ
         new["env"][name] = f"{MASK} (another value)"
-    left, right = (_yaml(view, *shown).splitlines() for shown in ((before, old), (after, new)))
-    lines = list(difflib.unified_diff(left, right, before.name, after.name, lineterm="", n=1)) if old != new else []
+    wires = [revision.wire if before.wire != after.wire else {} for revision in (before, after)]
+    sides = zip((before, after), (old, new), wires, strict=True)
+    left, right = (_yaml(view, *side).splitlines() for side in sides)
+    differs = old != new or before.wire != after.wire
+    lines = list(difflib.unified_diff(left, right, before.name, after.name, lineterm="", n=1)) if differs else []
     if as_json:
-        print_json({"differs": old != new, "diff": "".join(f"{line}\n" for line in lines)})
+        print_json({"differs": differs, "diff": "".join(f"{line}\n" for line in lines)})
     else:
         print_diff(lines)
-    if old != new:
+    if differs:
         raise typer.Exit(ExitCode.DIFFERENT)
 
 
@@ -147,6 +150,10 @@ def _content(revision: RevisionView) -> dict[str, Any]:
     return {"working_directory": None, **content} if stored.spec.runtime == "process" else content
 
 
-def _yaml(view: DeploymentView, revision: RevisionView, content: dict[str, Any]) -> str:
-    document = {"deployment": view.name, "revision": {"name": revision.name, **content}}
+def _yaml(
+    view: DeploymentView, revision: RevisionView, content: dict[str, Any], wire: Mapping[str, Any] | None = None
+) -> str:
+    """As a file has it. `wire`: what of its `traffic` belongs to the revision, where that is to be shown."""
+    traffic = {"traffic": dict(wire)} if wire else {}
+    document = {"deployment": view.name, "revision": {"name": revision.name, **content}, **traffic}
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)

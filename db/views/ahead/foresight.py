@@ -21,6 +21,7 @@ from domain.model.canary import Sums
 from domain.model.deployment import Deployment, Route, StartFailures
 from domain.steering.activation import ActivationRequest
 from domain.strategies import stored_policy
+from domain.traffic.wire import known_wire
 from domain.words.errors import RevisionNotFoundError, RolloutNotFoundError
 
 _REMEMBERED = 300
@@ -135,7 +136,9 @@ def planned_activation(view: DeploymentView, known: Foreseeable, found: Revision
         raise RevisionNotFoundError(message, deployment=view.name, revision=name)
     policy = stored_policy(view.policy) if view.policy else None
     request = ActivationRequest(found.id, name, view.deploying_revision, policy)
-    subject = Subject(after_activation(known.deployment, request, known.now), _is_checked(found))
+    speaks = str(known_wire(found.wire)) if found.speaks_otherwise else ""
+    activated = after_activation(known.deployment, request, known.now)
+    subject = Subject(activated, _is_checked(found), speaks=speaks)
     return Planned(subject, known.learned, known.now)
 
 

@@ -18,12 +18,14 @@ _NO_ROLLOUT_YET = UUID(int=0)
 class Subject:
     """The beginning: the snapshot that is foreseen, and whether the new revision says when it is healthy.
 
+    `speaks`: how its replicas are asked, where those that run are asked otherwise.
     `missing_evidence`: a sentence when proxies do not tell a judge what it needs.
     """
 
     deployment: Deployment
     has_health_check: bool = True
     missing_evidence: str = ""
+    speaks: str = ""
 
 
 @dataclass(frozen=True, slots=True)

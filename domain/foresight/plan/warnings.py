@@ -24,6 +24,7 @@ def warnings_of(
         *_about_size(typical),
         *_about_serving(subject.deployment, budget, typical),
         *_about_health(subject),
+        *_about_speaking(subject),
         *_about_people(subject, typical),
         *_about_times(subject.deployment, learned, others),
         *_about_failures(subject.deployment, learned, typical),
@@ -48,6 +49,11 @@ def _about_serving(deployment: Deployment, budget: Budget, typical: Course) -> I
 def _about_health(subject: Subject) -> Iterator[str]:
     if not subject.has_health_check:
         yield f"the revision has no health check: a replica counts as healthy once it has run for {RUNS_WELL.seconds} s"
+
+
+def _about_speaking(subject: Subject) -> Iterator[str]:
+    if subject.speaks:
+        yield f"its replicas are asked otherwise than those that run: in {subject.speaks}, each as its revision has it"
 
 
 def _about_people(subject: Subject, typical: Course) -> Iterator[str]:

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment
+from tests.support.rows.releases import go_on
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -75,3 +76,22 @@ def test_a_line_that_makes_no_sense_is_one_sentence(rollway: Rollway, line: str,
     ended = rollway("revisions", *line.split())
     assert (ended.code, ended.err.count("\n")) == (code, 1)
     assert ended.err.startswith(sentence)
+
+
+def test_how_replicas_are_asked_is_compared_and_planned(rollway: Rollway, engine: Engine) -> None:
+    made = make_deployment(engine, "■■■")
+    tls = {"ca": "file:/etc/ca.pem", "server_name": "inside"}
+    documents = [
+        {"deployment": "web", "revision": {"name": f"r{number}", "command": f"sleep {number}"}, "traffic": traffic}
+        for number, traffic in enumerate(({"protocol": "http2"}, {"upstream_tls": tls}), start=1)
+    ]
+    for document in documents:
+        ask(engine, "apply", documents=[document])
+        go_on(engine, made, "ended")
+    ended = rollway("revisions", "diff", "web", "r1", "r2")
+    assert "-  protocol: http2\n" in ended.out
+    assert "+  upstream_tls:\n+    ca: file:/etc/ca.pem\n+    server_name: inside\n" in ended.out
+    assert "traffic" not in rollway("revisions", "diff", "web", "r2", "r2").out
+    asked = "its replicas are asked otherwise than those that run: in HTTP/2 in clear text, each as its revision has it"
+    assert asked in " ".join(rollway("plan", "web", "r1").out.split())
+    assert "asked otherwise" not in rollway("plan", "web", "r2").out

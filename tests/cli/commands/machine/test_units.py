@@ -15,6 +15,7 @@ from api.people.settings import PEOPLE_PORT, PeopleSettings
 from api.settings import API_PORT, ApiSettings
 from db.connection.settings import DatabaseSettings
 from domain.installation.contract import WRONG_INSTALLATION
+from domain.installation.in_front import InFront
 from stack.home.folder import project_root
 from stack.parts.processes import API, BEAT, FLOWER_OPTIONS, PEOPLE, worker
 from tasks.settings import TaskSettings
@@ -127,7 +128,8 @@ def test_the_environment_file_is_for_its_owner_alone_and_names_variables_that_th
     models = (DatabaseSettings, TaskSettings, ApiSettings, PeopleSettings)
     fields = [field for model in models for field in model.model_fields.values()]
     of_flower = {"FLOWER_BASIC_AUTH"}
-    assert {"DATABASE_URL", "REDIS_URL"} < named <= {field.validation_alias for field in fields} | of_flower
+    in_front = {field.validation_alias for field in InFront.model_fields.values()}
+    assert {"DATABASE_URL", "REDIS_URL"} | in_front < named <= {field.validation_alias for field in fields} | of_flower
 
 
 def test_systemd_finds_no_fault_with_them(folder: Path) -> None:
