@@ -31,6 +31,8 @@ BY_HALF = {"strategy": "canary", "spec": {"steps": ["50%"]}}
 BEFORE, AFTER = ("old.example.com", "/old/"), ("new.example.com", "/new/")
 """By a host name alone, and by a path alone."""
 _PAUSE_SECONDS = 0.08
+MANY = 4
+"""Callers by each of them: about 100 requests a second in all."""
 CHECK = {"path": "/", "interval_seconds": 0.3}
 HTTP2_REPLICA = ROOT / "tests" / "support" / "proxies" / "http2_replica.py"
 
@@ -94,11 +96,13 @@ def test_no_request_is_lost_from_http1_to_http2_to_tls_and_back(fleet: Fleet, ur
 
 @dataclass
 class Moving:
-    """Two callers, by a name that releases change. `names`: the one that serves now, then the one that comes.
+    """Callers by a name that releases change. `names`: the one that serves now, then the one that comes.
 
-    The first is asked until it leads nowhere any more. A request is lost where the second does not lead anywhere then.
+    The first is asked as long as it leads anywhere. A request is lost where it does not before the rollout is over, and
+    where the second does not lead anywhere then.
     """
 
+    fleet: Fleet
     envoy: str
     names: tuple[str, str]
     answers: Counter[tuple[int, str]] = field(default_factory=Counter)
@@ -107,9 +111,13 @@ class Moving:
     def ask(self) -> None:
         cookies = httpx.Cookies()  # of who stays with a replica
         while not self.over.wait(_PAUSE_SECONDS):
-            answers = (self.once(name, cookies) for name in self.names)
-            answer = next((each for each in answers if each.status_code != 404), None)
-            self.answers[(answer.status_code, _revision(answer)) if answer else (404, "")] += 1
+            now, comes = names = self.names
+            answer = self.once(now, cookies)
+            if answer.status_code == 404:
+                is_over = self.fleet.state("web")["lifecycle"] == "ready"
+                if is_over or names is not self.names:  # else the next rollout may have begun before the look
+                    answer = self.once(comes, cookies)
+            self.answers[answer.status_code, _revision(answer)] += 1
 
     def once(self, name: str, cookies: httpx.Cookies) -> httpx.Response:
         """By a path, or by a host name."""
@@ -126,11 +134,11 @@ def _revision(answer: httpx.Response) -> str:
 
 
 @contextmanager
-def moving(envoy: str) -> Iterator[tuple[Moving, ...]]:
+def moving(fleet: Fleet, envoy: str) -> Iterator[tuple[Moving, ...]]:
     """Callers by host name, and callers by path."""
-    every = tuple(Moving(envoy, names) for names in zip(BEFORE, AFTER, strict=True))
-    with ThreadPoolExecutor(2 * len(every)) as pool:
-        running = [pool.submit(callers.ask) for callers in every for _ in range(2)]
+    every = tuple(Moving(fleet, envoy, names) for names in zip(BEFORE, AFTER, strict=True))
+    with ThreadPoolExecutor(MANY * len(every)) as pool:
+        running = [pool.submit(callers.ask) for callers in every for _ in range(MANY)]
         try:
             yield every
         finally:
@@ -165,7 +173,7 @@ def test_no_request_is_lost_while_names_paths_and_stickiness_change(fleet: Fleet
     new: dict[str, Any] = {"hosts": [new_host], "path_prefix": new_prefix, "sticky": {"cookie": "my-replica"}}
     apply(fleet, "v1", http1(VERSION="v1"), **old)
     eventually(lambda: plain_http.get(f"{url}{prefix}").is_success, what="a route")
-    with moving(url) as every:
+    with moving(fleet, url) as every:
         answered(every, "v1")
         apply(fleet, "v2", http1(VERSION="v2"), **new)
         moved(fleet, every, "v2")
