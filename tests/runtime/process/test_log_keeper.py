@@ -17,6 +17,7 @@ from runtime.process.accounts import EACH, Accounts
 from runtime.process.begin.limits import ProcessLimits
 from runtime.process.logs import ProcessLogs
 from runtime.process.runtime import ProcessRuntime
+from tests.support.proxies import plain_http
 from tests.support.stack.waiting import eventually
 from tests.support.trust.thief import shared_folder
 from tests.support.workers.runtimes import ended, is_running, log_of, pid_of, python, request
@@ -133,6 +134,47 @@ def test_a_replica_whose_keeper_is_killed_goes_on_and_gets_another_one(replica_h
         assert keeper_of(replica_home, asked) != killed
     assert runtime.find(asked.route_id) == replica
     eventually(lambda: [path.name for path in ProcessLogs(replica_home).folder.iterdir()] == [f"{asked.route_id}.log"])
+
+
+PRINTS = """
+import http.server, logging, os, sys
+class Service(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        {printing}
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+http.server.HTTPServer((os.environ["HOST"], int(os.environ["PORT"])), Service).serve_forever()
+"""
+
+
+@pytest.mark.parametrize(
+    "printing",
+    [
+        "print('asked', flush=True)",
+        "print('asked')",
+        "print('asked', file=sys.stderr)",
+        "logging.warning('asked')",
+        "os.write(1, bytes(range(256)) * 40)",
+        "print('x' * 200_000, flush=True)",
+        "os.system('echo asked; echo asked >&2')",
+    ],
+)
+def test_a_service_that_prints_at_each_request_loses_none_when_its_keeper_is_killed(
+    replica_home: Path, printing: str
+) -> None:
+    runtime, asked = ProcessRuntime(replica_home), request(python(PRINTS.replace("{printing}", printing)))
+    replica = runtime.start(asked)
+    url = f"http://{replica.address}/"
+    eventually(lambda: plain_http.post(url).is_success, what="it listens")
+    killed = keeper_of(replica_home, asked)
+    os.killpg(killed, signal.SIGKILL)
+    eventually(lambda: not is_running(killed))
+    statuses = []
+    for _ in range(10):
+        runtime.find(asked.route_id)  # as a worker looks, who gives it another keeper
+        statuses.append(plain_http.post(url).status_code)
+    assert statuses == [200] * 10
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE")
