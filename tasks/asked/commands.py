@@ -23,7 +23,7 @@ from domain.commands.replicas import PushMetric
 from domain.installation.signature import SIGNED_FIELDS, payload_of, proven_payload
 from domain.words.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError
 from tasks.app import app
-from tasks.hosts.secret_checks import ask_hosts
+from tasks.hosts.secret_checks import check_secrets
 from tasks.seen.tracing import traceparent_of
 from tasks.wire.keys import command_keys
 from tasks.wire.shown import plain_fields
@@ -45,7 +45,7 @@ def run_command(task: str, payload: object, patience_seconds: float = 0, sent: O
         try:
             done = carry_out(replace(sent, asked=asked))
         except UnaskedSecretsError as unasked:  # each of an apply's deployments may need others
-            ask_hosts(engine(), unasked.deployment, unasked.references)
+            check_secrets(engine(), unasked.deployment, unasked.references)
             asked |= frozenset(unasked.references)
         else:
             waker().after_change(done.statuses)

@@ -1,4 +1,8 @@
-"""Certificates are read, ordered and renewed by one of the workers, from a thread of its own."""
+"""Certificates are read, ordered and renewed by one of the workers, from a thread of its own.
+
+account ─► order ─► challenge ─► every live proxy answers it ─► the authority looks ─► certificate
+noted      noted    noted                                                              noted
+"""
 
 import subprocess
 import threading

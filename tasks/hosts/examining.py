@@ -54,7 +54,9 @@ class Examined:
 _FOUND = TypeAdapter(list[Examined])
 
 
-def ask_hosts(client: redis.Redis, asked: Mapping[str, tuple[ExaminedReplica, ...]]) -> dict[str, list[Examined]]:
+def examine_replicas(
+    client: redis.Redis, asked: Mapping[str, tuple[ExaminedReplica, ...]]
+) -> dict[str, list[Examined]]:
     """By host what it found; a host that does not answer, or is busy with others, is missing. Raises RedisError."""
     questions = {host: ExaminationQuestion(replicas=replicas) for host, replicas in asked.items()}
     found = {host: _found(raw) for host, raw in ask(client, EXAMINATIONS, questions, _PATIENCE_SECONDS).items()}

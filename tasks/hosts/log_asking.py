@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from runtime.process.logs import LogPiece, ProcessLogs
 from tasks.hosts.asking import HostQuestion, Reply, ask
 
-PATIENCE_SECONDS = 3.0
+LOG_PATIENCE_SECONDS = 3.0
 LOGS = "logs"
 Places = Mapping[UUID, int | None]
 """By route, where to read on; None: the last lines."""
@@ -32,8 +32,8 @@ class LogQuestion(HostQuestion):
 _PIECES = TypeAdapter(Pieces)
 
 
-def ask_hosts(
-    client: redis.Redis, asked: Mapping[str, Places], lines: int, patience_seconds: float = PATIENCE_SECONDS
+def read_logs(
+    client: redis.Redis, asked: Mapping[str, Places], lines: int, patience_seconds: float = LOG_PATIENCE_SECONDS
 ) -> dict[str, Pieces]:
     """By host what its replicas have printed; a host that does not answer in time is missing. Raises RedisError."""
     questions = {host: LogQuestion(lines=lines, places=dict(places)) for host, places in asked.items()}

@@ -32,7 +32,7 @@ _FILES = Share(are_commands=False, limit=16, most=16, lease=_LEASE)
 """Files and variables never wait for a program."""
 
 
-def ask_hosts(
+def check_secrets(
     engine: Engine, deployment: str, references: Sequence[str], patience_seconds: float = PATIENCE_SECONDS
 ) -> list[SecretCheck]:
     """Return what the hosts that may get replicas say, once all have answered or the patience is over.

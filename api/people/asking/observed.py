@@ -1,6 +1,7 @@
 """Measurements that the server for people makes of itself."""
 
-from prometheus_client import CollectorRegistry, Counter, ProcessCollector, disable_created_metrics
+import prometheus_client
+from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # as everywhere: nobody asks when a counter began
 
@@ -11,7 +12,7 @@ class ObservedAsking:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self.wrong_tokens = Counter(
+        self.wrong_tokens = prometheus_client.Counter(
             "rollway_wrong_tokens",
             "Requests with a token, or a session, that is unknown, revoked or expired",
             registry=self.registry,

@@ -17,7 +17,7 @@ from db.views.timeline import revision_named
 from domain.replicas.placement import EXTERNAL
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.published import EntranceKind
-from tasks.hosts.examining import MOST_REPLICAS, ExaminedReplica, ask_hosts
+from tasks.hosts.examining import MOST_REPLICAS, ExaminedReplica, examine_replicas
 from tasks.worker.connections import redis_client
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def as_hosts_find(_asked: Asked[RevisionParameters], found: Document) -> Documen
     """Ask the hosts, for 40 s at most. While Redis is away all of them are silent."""
     hosts = found["hosts"]
     try:
-        answers = ask_hosts(redis_client(), {host: tuple(each for _, each in some) for host, some in hosts.items()})
+        answers = examine_replicas(
+            redis_client(), {host: tuple(each for _, each in some) for host, some in hosts.items()}
+        )
     except RedisError as error:
         _log.warning("hosts cannot be asked for examinations", error=str(error).partition("\n")[0])
         answers = {}

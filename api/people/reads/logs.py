@@ -13,7 +13,7 @@ from api.people.reads.deployments import Document, named
 from api.people.reads.table import Shape
 from db.views.routes import routes_of
 from domain.replicas.placement import EXTERNAL
-from tasks.hosts.log_asking import ask_hosts
+from tasks.hosts.log_asking import read_logs
 from tasks.worker.connections import redis_client
 
 _log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ def as_hosts_say(asked: Asked[LogParameters], found: Document) -> Document:
     """Ask the hosts, for 3 s at most. While Redis is away all of them are silent."""
     hosts = found["hosts"]
     try:
-        answers = ask_hosts(redis_client(), hosts, asked.parameters.lines)
+        answers = read_logs(redis_client(), hosts, asked.parameters.lines)
     except RedisError as error:
         _log.warning("hosts cannot be asked for logs", error=str(error).partition("\n")[0])
         answers = {}

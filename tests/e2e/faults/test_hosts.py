@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from runtime.process.ending import stop_all
-from tasks.hosts.log_asking import ask_hosts
+from tasks.hosts.log_asking import read_logs
 from tests.support.proxies.edge import edge_before
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
@@ -72,7 +72,7 @@ def test_replicas_are_spread_and_reached_where_their_host_is(two_hosts: Fleet, h
         assert route["address"].startswith(f"{ADDRESSES[route['host']]}:")
         assert route["id"] in running_routes(homes[route["host"]])
     asked = {host: dict.fromkeys(running_routes(home)) for host, home in homes.items()}
-    logs = ask_hosts(two_hosts.waker.client, asked, 10, patience_seconds=20)
+    logs = read_logs(two_hosts.waker.client, asked, 10, patience_seconds=20)
     assert {host: pieces.keys() for host, pieces in logs.items()} == {
         host: places.keys() for host, places in asked.items()
     }

@@ -11,7 +11,7 @@ import redis
 
 from runtime.process.logs import LogPiece
 from tasks.hosts.asking import HostAnswers, answer_for_host
-from tasks.hosts.log_asking import LOGS, MOST_BYTES, LogAnswers, LogQuestion, ask_hosts
+from tasks.hosts.log_asking import LOGS, MOST_BYTES, LogAnswers, LogQuestion, read_logs
 from tests.support.stack.waiting import eventually
 
 SOON = 0.3
@@ -50,10 +50,10 @@ def test_each_host_answers_for_its_replicas_and_is_read_on_from_where_it_was(
     east, west = tmp_path / "east", tmp_path / "west"
     here, there = printed(east, "one\ntwo\n"), printed(west, "three\n")
     with answering(redis_client, "east", east), answering(redis_client, "west", west):
-        told = ask_hosts(redis_client, {"east": {here: None, uuid4(): None}, "west": {there: None}}, 1)
+        told = read_logs(redis_client, {"east": {here: None, uuid4(): None}, "west": {there: None}}, 1)
         assert told == {"east": {here: LogPiece("two\n", 8)}, "west": {there: LogPiece("three\n", 6)}}
         printed(east, "four\nhalf", here)
-        assert ask_hosts(redis_client, {"east": {here: 8}}, 1) == {"east": {here: LogPiece("four\n", 13)}}
+        assert read_logs(redis_client, {"east": {here: 8}}, 1) == {"east": {here: LogPiece("four\n", 13)}}
 
 
 def test_a_host_that_does_not_answer_is_missing_and_the_others_are_not(
@@ -62,7 +62,7 @@ def test_a_host_that_does_not_answer_is_missing_and_the_others_are_not(
     route = printed(tmp_path, "one\n")
     with answering(redis_client, "east", tmp_path):
         asked = {"gone": {uuid4(): None}, "east": {route: None}}
-        told = eventually(lambda: ask_hosts(redis_client, asked, 10, SOON), what="the one to answer in time")
+        told = eventually(lambda: read_logs(redis_client, asked, 10, SOON), what="the one to answer in time")
     assert told == {"east": {route: LogPiece("one\n", 4)}}
     assert not redis_client.exists("rollway:logs:gone"), "and what it was asked is taken back"
 
@@ -74,7 +74,7 @@ def test_a_question_that_does_not_fit_is_left_and_the_next_one_answered(
     for wrong in (b"", b"\xff", b'{"answer_to": "../x", "lines": 1, "places": {}}', b"[" * 5000):
         redis_client.rpush("rollway:logs:east", wrong)
     with answering(redis_client, "east", tmp_path):
-        assert ask_hosts(redis_client, {"east": {route: None}}, 10) == {"east": {route: LogPiece("one\n", 4)}}
+        assert read_logs(redis_client, {"east": {route: None}}, 10) == {"east": {route: LogPiece("one\n", 4)}}
 
 
 def test_an_answer_is_bounded_and_the_rest_is_asked_for_again(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from domain.commands.messages import parse_command
 from domain.revisions.secrets import MissingSecretError, SecretCheck
 from runtime.secrets import HostSecrets
 from tasks.hosts.heartbeat import SignsGiver
-from tasks.hosts.secret_checks import SecretAnswers, ask_hosts
+from tasks.hosts.secret_checks import SecretAnswers, check_secrets
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, ask, make_deployment, read, write
 from tests.support.rows.hosts import go_down, up
@@ -38,7 +38,7 @@ def test_each_host_that_is_up_is_asked_and_answers_for_itself(
     up(engine, HERE, "other")
     reference = f"file:{secrets_folder}/db"
     with answering(engine, secrets), answering(engine, HostSecrets("other")):
-        mine, others = ask_hosts(engine, "web", [reference])
+        mine, others = check_secrets(engine, "web", [reference])
     assert mine == SecretCheck(HERE, reference, is_answered=True)
     assert (others.host, others.is_answered) == ("other", True)
     assert "ROLLWAY_SECRETS_ALLOW" in str(others.fault)
@@ -91,7 +91,7 @@ def test_a_host_that_does_not_answer_is_not_waited_for_without_end(
     (secrets_folder / "db").write_text(VALUE)
     up(engine, HERE, "hangs")
     with answering(engine, secrets):
-        said = ask_hosts(engine, "web", [f"file:{secrets_folder}/db"], 2)
+        said = check_secrets(engine, "web", [f"file:{secrets_folder}/db"], 2)
     assert [(check.host, check.is_answered) for check in said] == [("hangs", False), (HERE, True)]
 
 
@@ -129,7 +129,7 @@ def ask_for_its_secrets(engine: Engine, command: str, **payload: object) -> None
     given = {"request_id": uuid4().hex, "deployment": "web", **payload}
     with pytest.raises(UnaskedSecretsError) as unasked:
         execute(engine, parse_command(f"rollway.{command}", given), sent=Origin(asked=()))
-    ask_hosts(engine, unasked.value.deployment, unasked.value.references)
+    check_secrets(engine, unasked.value.deployment, unasked.value.references)
 
 
 def test_an_activation_is_refused_where_no_host_has_the_secret_and_names_host_and_reference(

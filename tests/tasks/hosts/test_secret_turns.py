@@ -12,7 +12,7 @@ from db.connection.engine import in_transaction, transaction
 from db.replicas.hosts import place_routes
 from db.replicas.secrets import MOST_OPEN, Share, TakenSecret, TooManySecretsError, ask_for_secrets, take_secrets
 from runtime.secrets import HostSecrets
-from tasks.hosts.secret_checks import SecretAnswers, ask_hosts
+from tasks.hosts.secret_checks import SecretAnswers, check_secrets
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, make_deployment, read, write
 from tests.support.rows.hosts import up
@@ -138,7 +138,7 @@ def test_a_host_answers_each_deployment_for_itself(engine: Engine, secrets_folde
     up(engine, HERE, "other")
     divided, open_ = f"file:{secrets_folder}/{{deployment}}", f"file:{secrets_folder}"
     with answering(engine, HostSecrets(HERE, (divided,))), answering(engine, HostSecrets("other", (open_,))):
-        told = {name: ask_hosts(engine, name, [reference]) for name in ("web", "spy")}
+        told = {name: check_secrets(engine, name, [reference]) for name in ("web", "spy")}
     assert [check.fault for check in told["web"]] == [None, None]
     (fault,) = (check.fault for check in told["spy"] if check.fault is not None)
     assert fault.endswith("does not name for spy")
@@ -161,7 +161,7 @@ def test_who_asks_for_slow_programs_without_end_holds_up_nobody_else(engine: Eng
     with answering(engine, secrets), answering(engine, secrets):
         running = "SELECT 1 FROM host_secrets WHERE leased_until IS NOT NULL"
         eventually(lambda: len(read(engine, running)) >= 4, what="programs run")
-        found = ask_hosts(engine, "web", [f"command:{quick}", f"file:{secrets_folder}/db"])
+        found = check_secrets(engine, "web", [f"command:{quick}", f"file:{secrets_folder}/db"])
         assert [(check.is_answered, check.fault) for check in found] == [(True, None)] * 2
         assert len(read(engine, running)) <= 4 + 1, "two that take at once see no lease of each other"
         write(engine, "DELETE FROM host_secrets")
