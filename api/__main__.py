@@ -15,9 +15,8 @@ import uvicorn
 from starlette.applications import Starlette
 
 from api.app import Hooks, make_app
-from api.connections import most_connections, most_proxies
 from api.proxies.parts import Parts
-from api.serving import QuietServer, compare_installation, config
+from api.serving import QuietServer, compare_installation, config, most_connections, most_proxies
 from api.settings import ApiSettings
 from db.connection.engine import engine
 from domain.replicas.events import RouteLifecycleType

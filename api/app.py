@@ -1,12 +1,15 @@
 """The app: its parts and routers, and what the server says of itself."""
 
 import asyncio
+import base64
+import binascii
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
 import structlog
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import ValidationError
 from sqlalchemy import Engine
 from starlette.applications import Starlette
@@ -16,13 +19,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from api.bodies import BoundedBodies
-from api.connections import most_proxies
-from api.metrics import METRICS
 from api.proxies.envoy.discovery import Discovery, serve
 from api.proxies.forms import FORMS
 from api.proxies.parts import Parts, parts_of
-from api.serving import end
+from api.proxies.publisher import POSTGRES_ERRORS
+from api.serving import BoundedBodies, end, most_proxies
 from api.settings import ApiSettings
 from domain.words.text import storable
 from runtime.machine.watchdog import stay_alive
@@ -103,3 +104,38 @@ async def health(request: Request) -> Response:
         "failed_writes": recorder.failed_writes,
     }
     return JSONResponse(found, 200 if current else 503)
+
+
+async def of_this_server(request: Request) -> Response:
+    """Numbers of this process. They name nothing that runs here, so they need no token."""
+    parts = parts_of(request)
+    parts.observed.table_age.set(parts.publisher.age)
+    parts.observed.proxies_live.set(len(parts.recorder.presence.live))
+    return Response(generate_latest(parts.observed.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+async def of_the_fleet(request: Request) -> Response:
+    """Answer with the fleet's numbers, by deployments and hosts: for who shows a node id and its token.
+
+    503 when Postgres cannot be read: no number is shown that may be true no more.
+    """
+    parts = parts_of(request)
+    parts.access.check(*_shown(request.headers.get("authorization", "")))
+    try:
+        return Response(await parts.fleet.text(), media_type=CONTENT_TYPE_LATEST)
+    except POSTGRES_ERRORS as error:
+        why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        raise HTTPException(503, f"Postgres cannot be read: {why}") from error
+
+
+def _shown(authorization: str) -> tuple[str, str]:
+    """Name and password of HTTP Basic; empty where nothing is shown that is that."""
+    scheme, _, given = authorization.partition(" ")
+    try:
+        name, _, password = base64.b64decode(given, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return "", ""
+    return (name, password) if scheme.lower() == "basic" else ("", "")
+
+
+METRICS = [Route("/metrics", of_this_server), Route("/metrics/fleet", of_the_fleet)]

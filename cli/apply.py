@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 from rich.console import Console
 
-from api.people.asking.strict_yaml import MOST_YAML_BYTES, TOO_LONG, documents_of
+from api.people.strict_yaml import MOST_YAML_BYTES, TOO_LONG, documents_of
 from cli.options import WAIT_SECONDS, AsJson, Supersede, ThroughFreeze, Timeout, Wait
 from cli.sending import Asker, asking
 from cli.servers import Reader, deployment_named

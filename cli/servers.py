@@ -11,8 +11,8 @@ from urllib.parse import quote
 import psycopg
 from pydantic import TypeAdapter
 
-from api.people.asking.asked import Asked, PageParameters, parameters_of
 from api.people.reads.table import BY_PATH
+from api.people.requests import Asked, PageParameters, parameters_of
 from cli.remote import needs_database, remote
 from cli.terminal.exits import UnreachableError
 from db.connection.server import refuse_unfit

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics import MetricWrapperBase
 
 from api.fleet import InRedis, metrics_of
-from api.people.asking.observed import ObservedAsking
+from api.people.auth import ObservedAsking
 from api.proxies.observed import Observed
 from db.fleet.read import FleetView
 from reference.markdown import page, table

@@ -12,10 +12,9 @@ from contextlib import suppress
 import uvicorn
 from starlette.applications import Starlette
 
-from api.connections import most_connections
 from api.people.app import make_app
 from api.people.settings import PeopleSettings
-from api.serving import QuietServer, compare_installation, config
+from api.serving import QuietServer, compare_installation, config, most_connections
 from db.connection.engine import engine
 from domain.words.errors import InvalidInputError
 from tasks.seen.log import configure_logging

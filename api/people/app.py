@@ -14,10 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from api.bodies import TOO_LARGE, BoundedBodies
-from api.people.asking.access import Access
-from api.people.asking.rates import Rates
-from api.people.asking.work import Work
+from api.people.auth import Access, Rates, Work
 from api.people.page.files import page
 from api.people.page.site import Site
 from api.people.problems import NoSuchResourceError, refusal
@@ -27,7 +24,7 @@ from api.people.resources.openapi import openapi
 from api.people.streams.changes import ChangeReader
 from api.people.streams.events import Streams
 from api.proxies.notices import Notices
-from api.serving import end
+from api.serving import TOO_LARGE, BoundedBodies, end
 from db.connection.engine import database_now, in_transaction
 from domain.words.errors import TooLargeError
 from runtime.machine.watchdog import stay_alive

@@ -28,12 +28,18 @@ from runtime.process.runtime import ProcessRuntime
 from runtime.secrets import HostSecrets
 from tasks.app import app
 from tasks.cycle.coordinator import DeploymentCoordinator
-from tasks.hosts.asking import Answer, HostAnswers, answer_for_host
 from tasks.hosts.certificates import keep_certificates
-from tasks.hosts.examining import EXAMINATIONS, ExaminationAnswers
 from tasks.hosts.heartbeat import Hearing, SignsGiver, keep_showing_signs_of_life
-from tasks.hosts.log_asking import LOGS, LogAnswers
 from tasks.hosts.looking import keep_logs_small
+from tasks.hosts.questions import (
+    EXAMINATIONS,
+    LOGS,
+    Answer,
+    ExaminationAnswers,
+    HostAnswers,
+    LogAnswers,
+    answer_for_host,
+)
 from tasks.hosts.secret_checks import keep_answering
 from tasks.outbox.courier import Courier
 from tasks.redis.locks import Slots

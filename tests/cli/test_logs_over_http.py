@@ -15,8 +15,7 @@ import redis
 from sqlalchemy import Engine
 
 from domain.installation.tokens import Role
-from tasks.hosts.asking import HostAnswers, answer_for_host
-from tasks.hosts.log_asking import LOGS, LogAnswers
+from tasks.hosts.questions import LOGS, HostAnswers, LogAnswers, answer_for_host
 from tests.cli.conftest import Rollway
 from tests.support.people.people_api import People
 from tests.support.pictures.pictures import READY

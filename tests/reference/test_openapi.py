@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 
-from api.people.resources.components import Components
-from api.people.resources.openapi import openapi
+from api.people.resources.openapi import Components, openapi
 
 KEYWORDS = re.compile(
     r"type|properties|required|items|prefixItems|anyOf|oneOf|allOf|not|enum|const|default|title|description|examples?"

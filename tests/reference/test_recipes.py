@@ -27,7 +27,7 @@ import asyncio, json, os, sys
 import httpx
 from api.people.app import make_app
 from api.people.page.forms import form_token
-from api.people.resources.table import request_of
+from api.people.resources.commands import request_of
 from api.people.resources.openapi import openapi
 from db.connection.engine import in_transaction, make_engine
 from db.connection.settings import DatabaseSettings

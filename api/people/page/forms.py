@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from api.people.asking.access import is_of_this_site
-from api.people.asking.strict_yaml import documents_of
+from api.people.auth import is_of_this_site
+from api.people.strict_yaml import documents_of
 from domain.commands.base import Command
 from domain.commands.fields import CommandField, fields_of
 from domain.installation.tokens import NotAllowedError

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from psycopg import Connection
 
-from api.people.asking.asked import Asked, Parameters
+from api.people.plans.workers import AskedPlan
 from api.people.reads.deployments import Document, named
 from api.people.reads.table import Shape
-from api.people.thinking.asked_plan import AskedPlan
+from api.people.requests import Asked, Parameters
 from db.commands.apply.ahead import AppliedAhead, applied_ahead
 from db.commands.apply.difference import DocumentDifference, differences
 from db.commands.foretold import foretold

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from psycopg import Connection
 
-from api.people.asking.asked import (
+from api.people.reads.table import Shape
+from api.people.requests import (
     AbbreviatedParameters,
     Asked,
     DifferenceParameters,
@@ -16,7 +17,6 @@ from api.people.asking.asked import (
     ProgressParameters,
     RouteParameters,
 )
-from api.people.reads.table import Shape
 from db.views.deployment_view import DeploymentView
 from db.views.deployments import deployment_by_id, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document

@@ -1,24 +1,41 @@
-"""The reads of rollouts: one, its steps and cycles, its plan and its receipt; and what past ones teach."""
+"""The reads of rollouts, of the last hour, and of what PUT sets."""
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
+import structlog
 from psycopg import Connection
+from redis.exceptions import RedisError
 
-from api.people.asking.asked import Asked, Parameters, StepParameters
 from api.people.reads.deployments import Document, named
 from api.people.reads.table import Shape
+from api.people.requests import Asked, LatelyParameters, Parameters, StepParameters
 from db.audit.receipts import AgainstPlan, against_plan
 from db.audit.shown import ReceiptView, receipt_shown
+from db.cycle.rules import rules_of_one
+from db.proxies.table import read_traffic
 from db.views.ahead.cycles import Cycle
 from db.views.ahead.cycles import cycles as cycles_of_step
 from db.views.ahead.foresight import LearnedView, learned_shown
+from db.views.callers import CallersView, LosingView, callers_of
+from db.views.callers import losing as losing_ones
 from db.views.evidence import EvidenceView, evidence_shown
+from db.views.fleet.entrances import reached_at
+from db.views.fleet.lately import HappenedView
+from db.views.fleet.lately import lately as happened
+from db.views.fleet.settings import SubscriptionView
 from db.views.rollouts import RolloutView, rollout_of_id
 from db.views.timeline import StepView, steps_of
+from domain.commands.answers import PolicySet, RulesSet
+from domain.commands.reached import TrafficSet
 from domain.words.errors import InvalidInputError, RolloutNotFoundError
+from tasks.settings import KEY_PREFIX
+from tasks.worker.connections import redis_client
+from traffic.derived import derive_table
+from traffic.table import TrafficTable
 
 Drawn = Annotated[Document, Shape((Cycle,), "whole", {"step_no": int, "at": datetime, "verdict": str})]
 
@@ -85,3 +102,91 @@ def rollout_id(asked: Asked[Parameters]) -> UUID:
         return UUID(asked.path["rollout"])
     except ValueError:
         raise InvalidInputError("rollout: must be the id of a rollout", field="rollout") from None
+
+
+def requests(connection: Connection, asked: Asked[Parameters]) -> CallersView:
+    """Show what callers got in the last hour by the minute, and now by revision."""
+    return callers_of(connection, named(connection, asked).id)
+
+
+def losing(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((LosingView,), "whole")]:
+    """The deployments, of those that the token is for, whose callers get failures now."""
+    return {"items": losing_ones(connection, _names(asked))}
+
+
+def lately(
+    connection: Connection, asked: Asked[LatelyParameters]
+) -> Annotated[Document, Shape((HappenedView,), "whole")]:
+    """Show what happened within the last hour to all deployments that the token is for, the newest first."""
+    return {"items": happened(connection, _names(asked), asked.parameters.limit)}
+
+
+def _names(asked: Asked[Any]) -> Sequence[str] | None:
+    return None if asked.token.is_for_all else asked.token.deployments
+
+
+_log = structlog.get_logger(__name__)
+
+
+def with_queues(_asked: Asked[Any], found: dict[str, list[SubscriptionView]]) -> dict[str, list[SubscriptionView]]:
+    """Each subscription with its queue's length; without it while Redis is away."""
+    views = found["items"]
+    if not any(view.queue for view in views):
+        return found
+    try:
+        client = redis_client()
+        return {"items": [_with_queue(view, client.llen(f"{KEY_PREFIX}{view.queue}")) for view in views]}
+    except RedisError as error:
+        _log.warning("Redis does not say what lies in queues", error=str(error).partition("\n")[0])
+        return found
+
+
+def _with_queue(view: SubscriptionView, queued: int) -> SubscriptionView:
+    return replace(view, queued=queued) if view.queue else view
+
+
+def policy(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((PolicySet,))]:
+    """Show how a deployment is rolled out; null: its replicas are just replaced."""
+    view = named(connection, asked)
+    return {"deployment": view.name, "version": view.version, "policy": view.policy}
+
+
+def autoscaling(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((RulesSet,))]:
+    """The autoscaling rules of a deployment, the first of which that fires wins."""
+    view = named(connection, asked)
+    rules = [rule.model_dump(mode="json") for rule in rules_of_one(connection, view.id)]
+    return {"deployment": view.name, "version": view.version, "rules": rules}
+
+
+def traffic(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((TrafficSet,))]:
+    """Shows where a deployment is reached, and what proxies do with its requests."""
+    view = named(connection, asked)
+    reached = reached_at(connection, view.id)
+    return {
+        "deployment": view.name,
+        "version": view.version,
+        "entrances": reached.entrances,
+        "request_timeout_seconds": reached.rules.timeout_seconds,
+        "idle_timeout_seconds": reached.rules.idle_timeout_seconds,
+        "hedge_after_seconds": reached.rules.hedge_after_seconds,
+        "preview": reached.rules.preview,
+        "protocol": reached.rules.protocol,
+        "tls": reached.rules.tls,
+        "hold_seconds": reached.rules.hold_seconds,
+        "hold_callers": reached.rules.hold_callers,
+        "max_body_bytes": reached.rules.max_body_bytes,
+        "max_requests_per_second": reached.rules.max_requests_per_second,
+        "upstream_tls": reached.rules.upstream_tls,
+        "sticky": reached.rules.sticky,
+        "pages": dict(reached.rules.pages) or None,
+    }
+
+
+def traffic_table(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((TrafficTable,))]:
+    """The deployments that the token is for, as proxies are told of them; to who sees all, with what is left out.
+
+    What is secret is not shown: what they have for TLS, and what a header must say to get through a maintenance.
+    """
+    found = derive_table(read_traffic(connection))
+    seen = [service.shown for service in found.services if asked.token.sees(service.name)]
+    return {**asdict(found), "services": seen, "faults": found.faults if asked.token.is_for_all else ()}

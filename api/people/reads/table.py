@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from psycopg import Connection
 
-from api.people.asking.asked import Asked, Parameters
+from api.people.requests import Asked, Parameters
 from domain.commands.base import DEPLOYMENT
 from domain.installation.tokens import Role
 
@@ -81,7 +81,7 @@ def _parameters(source: Callable[..., Any]) -> type[Parameters] | None:
 _OPERATOR, _ADMIN, _VIEWER = Role.OPERATOR, Role.ADMIN, Role.VIEWER
 _REVISION, _ROLLOUT = f"{DEPLOYMENT}/revisions/{{revision}}", "/v1/rollouts/{rollout}"
 _HERE, _FLEET = "api.people.reads", "db.views.fleet"
-_LOGS, _EXAMINED = f"{_HERE}.logs", f"{_HERE}.examined"
+_REPLICAS = f"{_HERE}.replicas"
 
 ON_THE_PAGE = frozenset(
     {
@@ -118,17 +118,17 @@ READS: Sequence[Read] = (
     Read("GET", f"{DEPLOYMENT}/receipts", _VIEWER, f"{_HERE}.deployments.receipts"),
     Read("GET", f"{DEPLOYMENT}/history", _VIEWER, f"{_HERE}.deployments.history"),
     Read("GET", f"{DEPLOYMENT}/routes", _VIEWER, f"{_HERE}.deployments.routes"),
-    Read("POST", f"{DEPLOYMENT}/logs", _OPERATOR, f"{_LOGS}.logs", afterwards=f"{_LOGS}.as_hosts_say"),
-    Read("POST", f"{DEPLOYMENT}/probe", _OPERATOR, f"{_EXAMINED}.probe", afterwards=f"{_EXAMINED}.as_hosts_find"),
+    Read("POST", f"{DEPLOYMENT}/logs", _OPERATOR, f"{_REPLICAS}.logs", afterwards=f"{_REPLICAS}.as_hosts_say"),
+    Read("POST", f"{DEPLOYMENT}/probe", _OPERATOR, f"{_REPLICAS}.probe", afterwards=f"{_REPLICAS}.as_hosts_find"),
     Read("POST", "/v1/apply/difference", _OPERATOR, f"{_HERE}.decided.apply_difference"),
     Read("POST", "/v1/apply/ahead", _OPERATOR, f"{_HERE}.decided.apply_ahead"),
     Read("GET", "/v1/routes", _VIEWER, f"{_HERE}.deployments.find_routes"),
-    Read("GET", f"{DEPLOYMENT}/policy", _VIEWER, f"{_HERE}.set_up.policy", has_etag=True),
-    Read("GET", f"{DEPLOYMENT}/autoscaling", _VIEWER, f"{_HERE}.set_up.autoscaling", has_etag=True),
-    Read("GET", f"{DEPLOYMENT}/traffic", _VIEWER, f"{_HERE}.set_up.traffic", has_etag=True),
-    Read("GET", f"{DEPLOYMENT}/requests", _VIEWER, f"{_HERE}.lately.requests"),
-    Read("GET", "/v1/history", _VIEWER, f"{_HERE}.lately.lately"),
-    Read("GET", "/v1/losing", _VIEWER, f"{_HERE}.lately.losing"),
+    Read("GET", f"{DEPLOYMENT}/policy", _VIEWER, f"{_HERE}.rollouts.policy", has_etag=True),
+    Read("GET", f"{DEPLOYMENT}/autoscaling", _VIEWER, f"{_HERE}.rollouts.autoscaling", has_etag=True),
+    Read("GET", f"{DEPLOYMENT}/traffic", _VIEWER, f"{_HERE}.rollouts.traffic", has_etag=True),
+    Read("GET", f"{DEPLOYMENT}/requests", _VIEWER, f"{_HERE}.rollouts.requests"),
+    Read("GET", "/v1/history", _VIEWER, f"{_HERE}.rollouts.lately"),
+    Read("GET", "/v1/losing", _VIEWER, f"{_HERE}.rollouts.losing"),
     Read("GET", f"{DEPLOYMENT}/why", _VIEWER, "db.audit.shown.why_shown"),
     Read("GET", f"{DEPLOYMENT}/offered", _VIEWER, f"{_HERE}.decided.offered"),
     Read("GET", "/v1/offered", _VIEWER, f"{_HERE}.decided.fleet_offered"),
@@ -141,7 +141,7 @@ READS: Sequence[Read] = (
     Read("GET", f"{_ROLLOUT}/receipt", _VIEWER, f"{_HERE}.rollouts.receipt"),
     Read("GET", f"{_ROLLOUT}/plan", _VIEWER, f"{_HERE}.rollouts.rollout_plan"),
     Read("GET", f"{_ROLLOUT}/evidence", _VIEWER, f"{_HERE}.rollouts.evidence"),
-    Read("GET", "/v1/traffic", _VIEWER, f"{_HERE}.set_up.traffic_table"),
+    Read("GET", "/v1/traffic", _VIEWER, f"{_HERE}.rollouts.traffic_table"),
     Read("GET", "/v1/hosts", _VIEWER, f"{_FLEET}.signs.all_hosts", is_of_fleet=True),
     Read("GET", "/v1/proxies", _VIEWER, "db.proxies.acks.list_proxies", is_of_fleet=True),
     Read(
@@ -149,7 +149,7 @@ READS: Sequence[Read] = (
         "/v1/subscriptions",
         _ADMIN,
         f"{_FLEET}.settings.all_subscriptions",
-        afterwards=f"{_HERE}.queued.with_queues",
+        afterwards=f"{_HERE}.rollouts.with_queues",
         is_of_fleet=True,
     ),
     Read("GET", "/v1/freezes", _VIEWER, f"{_FLEET}.settings.freezes_shown", is_of_fleet=True),

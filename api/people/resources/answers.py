@@ -17,14 +17,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from api.people.asking.access import Access, names_withheld
-from api.people.asking.asked import Asked, Parameters, parameters_of
-from api.people.asking.rates import AtOnce
+from api.people.auth import Access, AtOnce, names_withheld
 from api.people.problems import InternalError, MethodNotAllowedError, refusal
 from api.people.reads.table import ON_THE_PAGE, READS, HttpResource, Read
-from api.people.resources.commands import carry_out, fields_of
+from api.people.requests import Asked, Parameters, parameters_of
+from api.people.resources.commands import PLANS, WRITES, Forecast, Write, carry_out, fields_of
 from api.people.resources.foresight import Foresight
-from api.people.resources.table import PLANS, WRITES, Forecast, Write
 from db.connection.engine import in_transaction
 from db.silence import AWAY
 from db.views.documents import begin_reading, plain

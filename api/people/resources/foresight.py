@@ -10,12 +10,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.people.asking.access import Access, names_withheld
+from api.people.auth import Access, names_withheld
+from api.people.plans.workers import AskedPlan, Thinkers
 from api.people.reads import decided
-from api.people.resources.commands import planned
-from api.people.resources.table import Forecast
-from api.people.thinking.asked_plan import AskedPlan
-from api.people.thinking.thinkers import Thinkers
+from api.people.resources.commands import Forecast, planned
 from db.connection.engine import in_transaction
 from db.views.documents import begin_reading
 from domain.commands.apply.document import Apply

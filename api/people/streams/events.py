@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from api.people.asking.access import Access
-from api.people.asking.asked import EventParameters, parameters_of
+from api.people.auth import Access
 from api.people.problems import TooManyRequestsError
+from api.people.requests import EventParameters, parameters_of
 from api.people.streams.changes import ChangeReader
 from api.people.streams.listeners import Listener
 from domain.installation.tokens import Token

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from api.people.asking.strict_yaml import documents_of
+from api.people.strict_yaml import documents_of
 from cli.apply import text_of
 from cli.options import DeploymentName
 from cli.sending import Asker, Result, Verb, asking, carry_out

@@ -13,8 +13,7 @@ import psutil
 import pytest
 from sqlalchemy import Engine
 
-from api.people.asking.rates import Rates
-from api.people.asking.work import Work
+from api.people.auth import Rates, Work
 from api.people.problems import TooManyRequestsError
 from db.connection.engine import transaction
 from domain.installation.tokens import Role, Token
@@ -146,7 +145,7 @@ def test_a_plan_ends_with_who_asked_for_it(people_server: People) -> None:
 def _thinkers(people: People) -> list[psutil.Process]:
     assert people.server.process is not None
     server = psutil.Process(people.server.process.pid)
-    return [child for child in server.children() if "api.people.thinking" in child.cmdline()]
+    return [child for child in server.children() if "api.people.plans" in child.cmdline()]
 
 
 def _thought(people: People) -> float:

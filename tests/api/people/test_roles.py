@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from api.people.reads.table import READS, HttpResource
-from api.people.resources.table import PLANS, WRITES, Forecast, Write
+from api.people.resources.commands import PLANS, WRITES, Forecast, Write
 from db.connection.engine import in_transaction
 from db.tokens import revoke_token
 from domain.commands.registry import COMMANDS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from api.people.asking.strict_yaml import documents_of
+from api.people.strict_yaml import documents_of
 from cli.apply import read_file
 from cli.commands.deployments.settings import yaml_of
 from domain.commands.apply.document import Document

@@ -10,8 +10,7 @@ import pytest
 import redis
 
 from runtime.process.logs import LogPiece
-from tasks.hosts.asking import HostAnswers, answer_for_host
-from tasks.hosts.log_asking import LOGS, MOST_BYTES, LogAnswers, LogQuestion, read_logs
+from tasks.hosts.questions import LOGS, MOST_BYTES, HostAnswers, LogAnswers, LogQuestion, answer_for_host, read_logs
 from tests.support.stack.waiting import eventually
 
 SOON = 0.3

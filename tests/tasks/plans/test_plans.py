@@ -11,8 +11,8 @@ import pytest
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from api.people.asking.asked import Asked, parameters_of
 from api.people.reads.table import READS, Read
+from api.people.requests import Asked, parameters_of
 from db.audit.receipts import seal
 from db.connection.engine import engine as engine_of_this_process
 from db.connection.engine import in_transaction, transaction

@@ -16,8 +16,7 @@ import redis
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
-from tasks.hosts.asking import HostAnswers, answer_for_host
-from tasks.hosts.log_asking import LOGS, LogAnswers
+from tasks.hosts.questions import LOGS, HostAnswers, LogAnswers, answer_for_host
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import make_deployment, write
 

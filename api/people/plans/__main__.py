@@ -1,4 +1,4 @@
-"""`python -m api.people.thinking`: makes plans for the server that has started it, until its input ends.
+"""`python -m api.people.plans`: makes plans for the server that has started it, until its input ends.
 
 Only the domain is loaded, so that a new one is soon there. Whoever asks for what nobody waits for any more ends it.
 """
@@ -12,7 +12,7 @@ import time
 from random import Random
 from typing import Any
 
-from api.people.thinking.asked_plan import ANSWER, QUESTION, AskedPlan
+from api.people.plans.workers import ANSWER, QUESTION, AskedPlan
 from domain.foresight.plan.foreseen import plan
 
 _NICE = 10

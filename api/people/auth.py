@@ -1,28 +1,143 @@
-"""Who asks, and how often: the token of a request, found in Postgres each time, so that a revoked one is refused."""
+"""The caller of a request: its token is read from Postgres each time, and may ask a bounded number of times."""
 
 import asyncio
+import math
+import time
 from asyncio import Semaphore
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from urllib.parse import urlsplit
 
+import prometheus_client
 import structlog
+from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
 from psycopg import Connection
 from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from api.people.asking.observed import ObservedAsking
-from api.people.asking.rates import Rates
-from api.people.asking.work import Work
-from api.people.problems import TwoSessionsError
+from api.people.problems import TooManyRequestsError, TwoSessionsError
 from db.connection.engine import database_now, in_transaction
 from db.tokens import hash_of, note_use, session_shown, token_shown
 from domain.installation.tokens import SESSION_COOKIE, NoTokenError, Token
 from domain.traffic.entrances import EntranceTakenError
+
+_MOST_BUCKETS = 10_000
+
+
+@dataclass(slots=True)
+class AtOnce:
+    """The most that one may have under way at once, so that nobody takes all the places there are."""
+
+    most: int
+    _under_way: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def place(self, who: str, why: str) -> Iterator[None]:
+        """Take a place until the block ends. Raises TooManyRequestsError when `who` has none left."""
+        if self._under_way[who] >= self.most:
+            raise TooManyRequestsError(f"{why}; ask again in 1 s", seconds=1)
+        self._under_way[who] += 1
+        try:
+            yield
+        finally:
+            self._under_way[who] -= 1
+            if not self._under_way[who]:
+                del self._under_way[who]
+
+
+@dataclass(slots=True)
+class Rates:
+    """`rate`: requests a second for long; `burst`: at once. Who has not asked for longest is forgotten first."""
+
+    rate: float
+    burst: float
+    _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+
+    def take(self, who: str) -> None:
+        """One request. Raises TooManyRequestsError, which says after how many seconds the next one may come."""
+        self.refuse_next(who)
+        self.spend(who, 1)
+
+    def refuse_next(self, who: str) -> None:
+        """Raises TooManyRequestsError where `take` would, and takes none."""
+        self.refuse_spent(who, f"{who} may ask {self.rate:g} times a second for long")
+
+    def refuse_spent(self, who: str, why: str) -> None:
+        """Raises TooManyRequestsError for who has none left, and takes none."""
+        if self.is_spent(who):
+            seconds = math.ceil((1 - self._left(who)) / self.rate)
+            raise TooManyRequestsError(f"{why}; ask again in {seconds} s", seconds=seconds)
+
+    def is_spent(self, who: str) -> bool:
+        """Whether there is no whole one left."""
+        return self._left(who) < 1
+
+    def spend(self, who: str, cost: float) -> None:
+        """Charge `who` for what was asked for; who has spent more than was left waits the longer."""
+        self._keep(who, self._left(who) - cost)
+
+    def _left(self, who: str) -> float:
+        left, at = self._buckets.get(who, (self.burst, 0.0))
+        return min(self.burst, left + (time.monotonic() - at) * self.rate)
+
+    def _keep(self, who: str, left: float) -> None:
+        self._buckets[who] = (left, time.monotonic())
+        self._buckets.move_to_end(who)
+        if len(self._buckets) > _MOST_BUCKETS:
+            self._buckets.popitem(last=False)
+
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # as everywhere: nobody asks when a counter began
+
+
+class ObservedAsking:
+    """The metrics, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.wrong_tokens = prometheus_client.Counter(
+            "rollway_wrong_tokens",
+            "Requests with a token, or a session, that is unknown, revoked or expired",
+            registry=self.registry,
+        )
+
+
+_MOST_SECONDS = 10.0
+"""The longest plan takes half of it on a slow machine. Who is let in pays this much, and gets back what is left."""
+
+
+@dataclass(slots=True)
+class Bill:
+    """The seconds of processor time that a plan has taken until now."""
+
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Work:
+    """`rates`: the seconds of processor time that a token may take."""
+
+    rates: Rates
+    _under_way: AtOnce = field(default_factory=lambda: AtOnce(1))
+
+    @contextmanager
+    def let_in(self, token: Token) -> Iterator[Bill]:
+        """Let in one plan of a token. Raises TooManyRequestsError for a second one, and when its time is spent."""
+        who = f"the token {token.name}"
+        with self._under_way.place(who, f"a plan of {who} is under way, and one at a time is made"):
+            self.rates.refuse_spent(who, f"the plans of {who} have taken too much time")
+            self.rates.spend(who, _MOST_SECONDS)
+            bill = Bill()
+            try:
+                yield bill
+            finally:
+                self.rates.spend(who, bill.seconds - _MOST_SECONDS)
+
 
 _SAFE = ("GET", "HEAD")
 _NOTED_EVERY = timedelta(minutes=1)

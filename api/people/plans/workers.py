@@ -1,18 +1,37 @@
-"""Processes that think for a server: a few, each with one question at a time, and ended when nobody waits for it."""
+"""Processes that make plans for a server: each has one plan at a time, and ends when nobody waits for it."""
 
 import asyncio
 import pickle
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
 
-from api.people.thinking.asked_plan import ANSWER, QUESTION, AskedPlan
+from domain.foresight.plan.subject import Planned
+
+QUESTION = Struct(">Q")
+"""How many bytes of a question follow."""
+ANSWER = Struct(">dQ")
+"""The seconds of processor time that an answer took, and how many bytes of it follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPlan:
+    """The plan of one deployment, on its way to `revision`. `beside`: what is answered beside it."""
+
+    planned: Planned
+    deployment: str
+    revision: str
+    beside: Mapping[str, Any]
+
 
 _AT_ONCE = 2
 """Each takes a processor."""
-_COMMAND = (sys.executable, "-m", "api.people.thinking")
+_COMMAND = (sys.executable, "-m", "api.people.plans")
 
 
 class Thinkers:

@@ -1,4 +1,4 @@
-"""Reads how replicas answer: Postgres says which there are, then their hosts examine them."""
+"""Reads of replicas: their output and how each answers, as their hosts tell through Redis."""
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -8,20 +8,22 @@ import structlog
 from psycopg import Connection
 from redis.exceptions import RedisError
 
-from api.people.asking.asked import Asked, RevisionParameters
 from api.people.reads.deployments import Document, named, revision_found
 from api.people.reads.table import Shape
+from api.people.requests import Asked, LogParameters, RevisionParameters
 from db.locking.upstream import tls_of_revisions
 from db.views.fleet.entrances import reached_at
+from db.views.routes import routes_of
 from db.views.timeline import revision_named
 from domain.replicas.placement import EXTERNAL
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.published import EntranceKind
-from tasks.hosts.examining import MOST_REPLICAS, ExaminedReplica, examine_replicas
+from tasks.hosts.questions import MOST_REPLICAS, ExaminedReplica, examine_replicas, read_logs
 from tasks.worker.connections import redis_client
 
 if TYPE_CHECKING:
     from db.views.routes import RouteView
+
 
 _log = structlog.get_logger(__name__)
 _WITHOUT_CHECK = HealthCheck(path="/")
@@ -105,3 +107,44 @@ def _runs(connection: Connection, deployment_id: UUID, revision: str) -> tuple[s
     spec = found.spec if found else {}
     check = spec.get("health_check")
     return spec.get("runtime", "process"), HealthCheck.model_validate(check) if check else _WITHOUT_CHECK
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """The output of a replica: whole lines, and where to read on."""
+
+    route: UUID
+    host: str
+    text: str
+    place: int
+
+
+Printed = Annotated[Document, Shape((LogView,), "whole", beside={"silent": list[str]})]
+
+
+def logs(connection: Connection, asked: Asked[LogParameters]) -> Printed:
+    """Show what replicas of a deployment have printed, as their hosts say; `silent` names the hosts that do not."""
+    view, wanted = named(connection, asked), asked.parameters.places
+    places = {each.route: each.place for each in wanted or ()}
+    routes = view.routes if wanted is None else routes_of(connection, view.name, list(places))
+    hosts: dict[str, dict[UUID, int | None]] = {}
+    for route in routes:
+        if route.host not in (None, EXTERNAL):
+            hosts.setdefault(str(route.host), {})[route.id] = places.get(route.id)
+    return {"hosts": hosts}
+
+
+def as_hosts_say(asked: Asked[LogParameters], found: Document) -> Document:
+    """Ask the hosts, for 3 s at most. While Redis is away all of them are silent."""
+    hosts = found["hosts"]
+    try:
+        answers = read_logs(redis_client(), hosts, asked.parameters.lines)
+    except RedisError as error:
+        _log.warning("hosts cannot be asked for logs", error=str(error).partition("\n")[0])
+        answers = {}
+    items = [
+        LogView(route_id, host, piece.text, piece.place)
+        for host, pieces in answers.items()
+        for route_id, piece in pieces.items()
+    ]
+    return {"items": items, "silent": sorted(set(hosts) - set(answers))}

@@ -1,0 +1,1 @@
+"""Plans are made in processes of their own, which end when nobody waits for their plan."""

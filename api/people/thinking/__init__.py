@@ -1,1 +1,0 @@
-"""Makes plans in processes of their own, which end with whoever asked."""
