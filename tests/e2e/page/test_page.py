@@ -11,6 +11,7 @@ from playwright.sync_api import BrowserContext, expect
 from domain.installation.tokens import Role
 from tests.support.people.browser import drop, fits, log_in, look_at, press, serious
 from tests.support.people.people_api import People
+from tests.support.rows.deployments import write
 from tests.support.stack.stack import ROOT, Fleet
 
 pytestmark = pytest.mark.e2e
@@ -197,3 +198,21 @@ def test_axe_finds_nothing_serious(
     page.get_by_role("link", name="Deployments").click()
     page.get_by_role("link", name=f"axe-{colours}").wait_for()
     assert fits(page)
+
+
+def test_a_sick_replica_that_answers_callers_is_told_from_one_that_does_not(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("busy", 1, CAREFUL)
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/busy")
+    (replica,) = running_fleet.replica_processes("busy")
+    replica.suspend()  # it answers no probe
+    status = page.locator(".route .status")
+    expect(status).to_have_text("unhealthy")
+    write(
+        server_beside_fleet.engine,
+        "UPDATE routes SET kept_until = clock_timestamp() + interval '1 minute' WHERE status = 'unhealthy'",
+    )
+    running_fleet.ask("scale", deployment="busy", desired_replicas=1)
+    expect(status).to_have_text("unhealthy, but answering")
+    replica.kill()
