@@ -15,7 +15,6 @@ from bench.cycles import backlog, cases, cycle, decide, quiet, records, storm
 from bench.environment import environment
 from bench.faces import commands, page, rest, streams
 from bench.plots import draw
-from bench.rollouts import foresight
 from bench.rollouts import measured as rollouts
 from bench.scale import hosts, replicas
 from bench.targets import Judgement, Verdict, judged, judgement_table
@@ -38,7 +37,6 @@ SECTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "backlog": backlog.measure,
     "discovery": discovery.measure,
     "drains": drains.measure,
-    "foresight": foresight.measure,
     "streams": streams.measure,
     "page": page.measure,
 }

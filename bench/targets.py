@@ -85,8 +85,6 @@ _CASES = tuple(
 TARGETS: tuple[Target, ...] = (
     Target("commands", "seconds, --help", "processor seconds of rollway --help", 0.15),
     Target("commands", "seconds, status", "processor seconds of rollway status", 0.35),
-    Target("foresight", "within the band, %", "rollouts within their band of nine in ten, %", 85, at_least=True),
-    Target("foresight", "beside the band, %", "rollouts beside it, %: it is no wider than it says", 5, at_least=True),
     *_DECISIONS,
     *_CYCLES,
     *_WAITING,

@@ -55,6 +55,7 @@ _OTHERWISE: Mapping[str, str] = {
     "a replica that ends or is sick is replaced by itself, and 'rollway restart DEPLOYMENT' replaces all": (
         "kill | delete pod | delete pods"
     ),
+    "'rollway plan' says what a change will do, and from when to when it is done": "rehearse",
 }
 """A sentence, with the words of elsewhere for which nothing says the same."""
 

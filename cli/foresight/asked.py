@@ -14,10 +14,10 @@ from cli.terminal.exits import UsageError
 from db.views.ahead.foresight import Foreseeable, LearnedView, planned_activation, planned_rest
 from domain.commands.base import DEPLOYMENT
 from domain.cycle.recording import inputs_from_json
+from domain.foresight.learned import Learned
 from domain.foresight.plan.drawn import Draw
 from domain.foresight.plan.subject import Subject
 from domain.foresight.plan.supposed import Supposing, supposed
-from domain.foresight.rehearsal.learned import Learned
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class AskedAhead:
         deployment = supposed(self.subject.deployment, supposing, self.now)
         return replace(self, subject=replace(self.subject, deployment=deployment))
 
-    def chance(self, seed: int = 0) -> Draw:
+    def chance(self) -> Draw:
         """Draws that are the same for the same question, so that it is answered alike each time."""
-        return random.Random(f"{self.name} {self.to_revision} {seed}").random  # noqa: S311  (nobody is to be kept out)
+        return random.Random(f"{self.name} {self.to_revision}").random  # noqa: S311  (nobody is to be kept out)
 
 
 Otherwise = Annotated[

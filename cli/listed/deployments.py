@@ -28,12 +28,6 @@ RELEASE: Mapping[str, Listed] = {
         READING,
         "rollway plan web v2\nrollway plan -f examples/web.yaml --json",
     ),
-    "rehearse": Listed(
-        "cli.foresight.rehearse",
-        "Run a change many times in a simulated world",
-        READING,
-        "rollway rehearse web v2 --by 60\nrollway rehearse -f examples/web.yaml --runs 500 --json",
-    ),
     "activate": Listed(_CHANGE, "Make a revision the running one"),
     "rolling-update": Listed(
         "cli.commands.deployments.change",

@@ -15,12 +15,12 @@ from db.proxies.answers import intervals_of
 from db.views.ahead.foresight import learned_of
 from db.views.timeline import steps_of
 from domain.foresight.answered import NOT_MEASURED, answered
+from domain.foresight.learned import Learned, Span
 from domain.foresight.plan.foreseen import Plan, PlannedWave, plan
 from domain.foresight.plan.subject import Subject
 from domain.foresight.receipts.deviation import deviations
+from domain.foresight.receipts.measured import RecordedAct, RecordedStep
 from domain.foresight.receipts.receipt import RecordedRollout, Sealed, receipt, sealed
-from domain.foresight.rehearsal.learned import Learned, Span
-from domain.foresight.rehearsal.measured import RecordedAct, RecordedStep
 from domain.words.errors import RolloutNotFoundError
 
 KEPT = 1000

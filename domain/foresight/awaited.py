@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from domain.foresight.learned import Span
 from domain.foresight.plan.around import Around
-from domain.foresight.rehearsal.learned import Span
 from domain.model.deployment import Deployment, Route
 from domain.model.states import RouteStatus
 from domain.model.waits import COMES_TO, Waits, WaitsFor

@@ -23,8 +23,8 @@ from typing import Any
 from domain.cycle.transitions import ClassifiedDecision
 from domain.foresight.awaited import Awaited, awaited
 from domain.foresight.follows import End, end_of, waits_of
+from domain.foresight.learned import Span
 from domain.foresight.plan.around import NOTHING_KNOWN, Around
-from domain.foresight.rehearsal.learned import Span
 from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment
 from domain.model.states import Lifecycle

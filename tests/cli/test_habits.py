@@ -45,6 +45,7 @@ def test_no_hint_stands_for_a_command_that_exists_and_each_leads_to_one() -> Non
         ("status -o json", "-o of 'rollway status' is --json here"),
         ("start web", "'rollway start' is 'rollway scale web N' here"),
         ("start", "'rollway start' is 'rollway up' here"),
+        ("rehearse web v2 --by 60", "there is no 'rollway rehearse'; 'rollway plan' says what a change will do"),
         ("dashboard", "there is no 'rollway dashboard'; 'rollway up' names the page"),
         ("config view", "there is no 'rollway config'; 'rollway status' says which stack is meant"),
         ("drain vm1", "'rollway drain' is 'rollway drain-host vm1' here"),

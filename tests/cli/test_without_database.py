@@ -19,7 +19,6 @@ LINES = (
     "apply -f FILE",
     "diff -f FILE",
     "plan web v2",
-    "rehearse web v2 --runs 5",
     "replay web",
     "activate web v2 --supersede",
     "rolling-update web --no-wait -- sleep 61",

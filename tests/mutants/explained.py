@@ -21,7 +21,7 @@ EXPLAINED: dict[str, str] = {
     "placement._fewest: 0 -> -1": "any number below 1 stands before those that have some",
     "foreseen._varied: 2.0 -> 3.0": "any two times that differ show whether their order matters",
     "foreseen._varied: 2.0 -> 3.0 (2)": "any two times that differ show whether their order matters",
-    "foreseen: 80000 -> 80001": "how often is rehearsed, give or take one run",
+    "foreseen: 80000 -> 80001": "how often it is run, give or take once",
     "revision.RevisionSpec.canonical_json: mode='json' -> nothing": "every value of a spec is JSON as it is",
     "settings.Settings.from_environment: 0 -> -1 (2)": "the path of a variable has one part",
     "text._unstorable: 1 -> 2": "no depth is below 0",

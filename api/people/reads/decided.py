@@ -19,9 +19,9 @@ from domain.commands.apply.document import Apply, ToApply
 from domain.commands.base import Command, DeploymentCommand, Door
 from domain.commands.registry import BUTTONS, Button, button_of
 from domain.cycle.recording import inputs_json
+from domain.foresight.learned import Learned
 from domain.foresight.offered import offered as offered_now
 from domain.foresight.plan.foreseen import Plan
-from domain.foresight.rehearsal.learned import Learned
 from domain.installation.tokens import Token
 from domain.steering.steered import Asking
 
@@ -104,7 +104,7 @@ def apply_difference(connection: Connection, asked: Asked[ApplyDifferenceParamet
 
 
 def apply_ahead(connection: Connection, asked: Asked[ApplyParameters]) -> Ahead:
-    """Each deployment as applying its document would leave it: a client makes plans and rehearsals from that."""
+    """Each deployment as applying its document would leave it: a client makes its plans from that."""
     return {"items": [_document(found) for found in applied_ahead(connection, _apply(asked))]}
 
 

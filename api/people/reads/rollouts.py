@@ -72,7 +72,7 @@ def evidence(connection: Connection, asked: Asked[Parameters]) -> Annotated[Docu
 
 
 def learned(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((LearnedView,))]:
-    """Show what past replicas teach, in seconds: with it a client makes plans and rehearsals of its own."""
+    """Show what past replicas teach, in seconds: with it a client makes plans of its own."""
     return asdict(learned_shown(connection, named(connection, asked)))
 
 

@@ -17,8 +17,8 @@ from domain.commands.apply.stored import Stored
 from domain.commands.base import Command
 from domain.commands.deployment import Scale
 from domain.commands.rollout import ActivateRevision, Retry
+from domain.foresight.learned import Learned
 from domain.foresight.plan.subject import Planned, Subject, after_activation, says_when_healthy
-from domain.foresight.rehearsal.learned import Learned
 from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle
 from domain.steering.activation import ActivationRequest

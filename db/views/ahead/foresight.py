@@ -15,8 +15,8 @@ from db.views.deployments import deployment_named
 from db.views.rollouts import RolloutView, rollouts_by_id
 from db.views.timeline import RevisionView
 from domain.cycle.rollout import is_judged, with_evidence
+from domain.foresight.learned import Learned
 from domain.foresight.plan.subject import Planned, Subject, after_activation, says_when_healthy
-from domain.foresight.rehearsal.learned import Learned
 from domain.model.canary import Sums
 from domain.model.deployment import Deployment, Route, StartFailures
 from domain.steering.activation import ActivationRequest

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from domain.foresight.rehearsal.learned import Learned
+from domain.foresight.learned import Learned
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from domain.foresight.learned import Learned
 from domain.foresight.plan.world import Fate, Fates
-from domain.foresight.rehearsal.learned import Learned
 
 Draw = Callable[[], float]
 """A number from 0 to below 1, another one each time; `random.Random(seed).random` is one."""
@@ -30,14 +30,13 @@ _ASSUMED_STOP_SECONDS = 1.0
 
 @dataclass(slots=True)
 class LearnedFates(Fates):
-    """The fates of one run. Starts fail as often as they did, but with `fails` False none does.
+    """The fates of one run, in which no start fails.
 
     `replicas`: how many the rollout has. `moment`: of the past that the run is like, from 0, the oldest, to 1.
     """
 
     learned: Learned = field(default_factory=Learned)
     draw: Draw = lambda: 0.5
-    fails: bool = False
     replicas: int = _FEWEST
     moment: float = 0.5
 
@@ -48,7 +47,6 @@ class LearnedFates(Fates):
         """Return what becomes of the next replica."""
         return Fate(
             start_seconds=self._one_of(self.learned.starts, _ASSUMED_START_SECONDS, self.replicas),
-            start_fails=self.fails and self.draw() < self.learned.failure_rate,
             stop_seconds=self._one_of(self.learned.stops, _ASSUMED_STOP_SECONDS, self.replicas),
         )
 

@@ -15,11 +15,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from domain.cycle.rollout import guard_of
+from domain.foresight.learned import Learned, Span
 from domain.foresight.plan.course import Course, Wave, course
 from domain.foresight.plan.drawn import Draw, LearnedFates
 from domain.foresight.plan.subject import Subject
 from domain.foresight.plan.warnings import about_slow_starts, warnings_of
-from domain.foresight.rehearsal.learned import Learned, Span
 from domain.handlers.check_replica import budget_at_rest
 from domain.model.deployment import Deployment
 from domain.strategies.budget import Budget

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from domain.foresight.rehearsal.learned import Learned
+from domain.foresight.learned import Learned
 from domain.model.deployment import Deployment
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.steered import Asking

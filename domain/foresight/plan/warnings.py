@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from domain.cycle.evaluator import EVALUATOR
+from domain.foresight.learned import Learned, in_words
 from domain.foresight.plan.course import Course
 from domain.foresight.plan.subject import Subject
-from domain.foresight.rehearsal.learned import Learned, in_words
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
 from domain.replicas.health import RUNS_WELL

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile, zip_longest
 
 from domain.foresight.awaited import route_name
+from domain.foresight.learned import in_words
 from domain.foresight.plan.foreseen import Plan, PlannedWave, moves_in_words
-from domain.foresight.rehearsal.learned import in_words
-from domain.foresight.rehearsal.measured import RecordedStep
+from domain.foresight.receipts.measured import RecordedStep
 from domain.model.deployment import Route
 from domain.model.states import ROLLING_BACK, RouteStatus, Verdict
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from domain.foresight.answered import answered
-from domain.foresight.rehearsal.measured import RecordedAct, RecordedStep, extremes, replayed, waits, waves
+from domain.foresight.receipts.measured import RecordedAct, RecordedStep, extremes, replayed, waits, waves
 
 FORM = 1
 """The form of the document: it counts up when a field changes its meaning."""

@@ -118,7 +118,7 @@ def test_a_malformed_file_is_refused_before_anything_is_compared(rollway: Rollwa
 
 
 @pytest.mark.parametrize(
-    "command", ["apply", "apply --dry-run", "diff", "plan", "rehearse"], ids=lambda command: command.replace(" ", "")
+    "command", ["apply", "apply --dry-run", "diff", "plan"], ids=lambda command: command.replace(" ", "")
 )
 def test_a_file_of_more_deployments_than_one_command_takes_is_refused_in_a_sentence(
     rollway: Rollway, tmp_path: Path, command: str

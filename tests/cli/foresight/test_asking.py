@@ -1,4 +1,4 @@
-"""`rollway rehearse`, `plan --with` and `replay` against a real Postgres: what they show; they touch nothing."""
+"""`rollway plan --with` and `replay` against a real Postgres: what they show; they touch nothing."""
 
 import json
 from pathlib import Path
@@ -36,20 +36,6 @@ def rolled_out(engine: Engine) -> str:
     return str(rollout["id"])
 
 
-def test_a_rehearsal_says_how_it_may_end_and_when(rollway: Rollway, engine: Engine) -> None:
-    rolled_out(engine)
-    shown = rollway("rehearse", "web", "v1", "--runs", "20", "--by", "600")
-    assert shown.code == 0
-    assert "web: v2 → v1, 3 replicas, rolling_update" in shown.out
-    assert "20 runs: 100.0% completed" in shown.out
-    assert "done within 10 min: 100.0%" in shown.out
-    assert "! times are those of only 3 past starts: it may well take longer" in shown.out
-    document = json.loads(rollway("rehearse", "web", "v1", "--runs", "20", "--by", "600", "--json").out)
-    assert (document["runs"], document["chance_to_be_done_by"], document["fewest_serving"]) == (20, 1, {"2": 20})
-    assert len(read(engine, "SELECT id FROM rollouts")) == 1
-    assert rollway("rehearse", "web").out == "web: v2, 3 replicas\n  nothing is created or drained\n"
-
-
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
@@ -80,7 +66,6 @@ def test_a_plan_supposes_other_settings_and_more_failures(rollway: Rollway, engi
     file = tmp_path / "web.yaml"
     file.write_text("deployment: new\nreplicas: 2\nrevision: {command: sleep 60}\n")
     assert rollway("plan", "-f", str(file), "--with", "replicas=4").out.startswith("new: new-")
-    assert rollway("rehearse", "web", "--runs", "20", "--with", "failures=3").code == 0
     assert read(engine, "SELECT * FROM rollouts") == before
 
 

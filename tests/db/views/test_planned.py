@@ -12,8 +12,8 @@ from db.connection.engine import in_transaction
 from db.views.ahead.foresight import foreseeable, learned_of, planned_activation, planned_rest
 from db.views.deployments import deployment_named
 from db.views.timeline import revision_named
+from domain.foresight.learned import Learned
 from domain.foresight.plan.subject import Planned
-from domain.foresight.rehearsal.learned import Learned
 from domain.words.errors import DeploymentNotFoundError, RevisionNotFoundError
 from tests.support.pictures.pictures import PENDING, PROVISIONING
 from tests.support.rows.deployments import SPEC, Made, make_deployment, write

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from domain.foresight.learned import Learned
 from domain.foresight.plan.foreseen import plan
 from domain.foresight.plan.subject import Subject
-from domain.foresight.rehearsal.learned import Learned
 from domain.model.deployment import Deployment
 from tests.support.pictures.pictures import NOW, READY, V1, blue_green, deploying, resting
 from tests.support.pictures.policies import canary

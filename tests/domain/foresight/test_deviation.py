@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from domain.foresight.learned import Learned
 from domain.foresight.plan.foreseen import Plan, plan
 from domain.foresight.plan.subject import Subject
 from domain.foresight.receipts.deviation import deviations
-from domain.foresight.rehearsal.learned import Learned
-from domain.foresight.rehearsal.measured import RecordedStep
+from domain.foresight.receipts.measured import RecordedStep
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.strategies import parse_policy

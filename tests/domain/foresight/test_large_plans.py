@@ -2,9 +2,9 @@
 
 import random
 
+from domain.foresight.learned import Learned
 from domain.foresight.plan.foreseen import plan
 from domain.foresight.plan.subject import Subject
-from domain.foresight.rehearsal.learned import Learned
 from tests.support.pictures.pictures import NOW, deploying
 
 TAUGHT = Learned(starts=(2.0, 3.0), stops=(1.0,), wakes=(0.1,))

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from domain.foresight.learned import Learned
 from domain.foresight.plan.foreseen import Plan, plan
 from domain.foresight.plan.subject import Subject
-from domain.foresight.rehearsal.learned import Learned
 from domain.model.deployment import Deployment
 from domain.model.policy import RolloutLimits
 from domain.strategies import parse_policy

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from domain.cycle.recording import changes_from_json
+from domain.foresight.receipts.measured import RecordedAct, RecordedStep, extremes, waves
 from domain.foresight.receipts.receipt import RecordedRollout, Sealed, checked, receipt, sealed
-from domain.foresight.rehearsal.measured import RecordedAct, RecordedStep, extremes, waves
 from domain.model.policy import DeploymentPolicy, RolloutLimits
 from tests.support.pictures.pictures import NOW, RECREATE, blue_green, deploying, rolling_update
 from tests.support.worlds.recorded import steps_of

@@ -9,10 +9,10 @@ import pytest
 from domain.cycle.after import turns_back
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import NoRolloutError
+from domain.foresight.learned import Learned
 from domain.foresight.plan.foreseen import plan
 from domain.foresight.plan.subject import Subject
 from domain.foresight.plan.supposed import Supposing, supposed
-from domain.foresight.rehearsal.learned import Learned
 from domain.handlers.cycle import cycle
 from domain.model.picture import picture
 from domain.strategies import parse_policy

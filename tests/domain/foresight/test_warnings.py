@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from domain.foresight.learned import Learned
 from domain.foresight.plan.foreseen import plan
 from domain.foresight.plan.subject import Subject
-from domain.foresight.rehearsal.learned import Learned
 from domain.model.deployment import Deployment
 from tests.support.pictures.pictures import NOW, READY, deploying, resting
 

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
+from domain.foresight.learned import Learned, Span
 from domain.foresight.plan.around import Around
-from domain.foresight.rehearsal.learned import Learned, Span
 from domain.foresight.why import why
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.policy import RolloutLimits

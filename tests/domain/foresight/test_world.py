@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
+from domain.foresight.learned import Learned
 from domain.foresight.plan import world as simulated
 from domain.foresight.plan.course import Stand, course
 from domain.foresight.plan.drawn import LearnedFates
 from domain.foresight.plan.foreseen import plan
 from domain.foresight.plan.subject import Subject, says_when_healthy
 from domain.foresight.plan.world import Fate, Fates, World
-from domain.foresight.rehearsal.learned import Learned
 from domain.handlers.cycle import handler_of
 from domain.model.states import RouteStatus
 from tests.support.pictures.pictures import DESTROYED, NOW, READY, deploying, resting, rolling_back
@@ -55,13 +55,6 @@ def test_a_replica_of_which_nothing_was_learned_takes_a_second_to_start_and_one_
 def test_what_is_parked_is_beside_what_is_live() -> None:
     stand = Stand.of(resting("▫▫|■■◇~").routes)
     assert (stand.live, stand.stopping, stand.serving) == (3, 1, 2)
-
-
-def test_starts_fail_as_often_as_they_did_where_failures_are_asked_for() -> None:
-    learned = Learned(starts=(1.0,), failed_starts=1)
-    assert LearnedFates(learned=learned, draw=lambda: 0.49, fails=True).of_replica().start_fails
-    assert not LearnedFates(learned=learned, draw=lambda: 0.51, fails=True).of_replica().start_fails
-    assert not LearnedFates(learned=learned, draw=lambda: 0.0).of_replica().start_fails
 
 
 def test_a_past_of_two_measurements_is_drawn_from_as_a_whole() -> None:

@@ -13,9 +13,9 @@ from psycopg.rows import dict_row
 
 from domain.cycle.chain import Chain
 from domain.cycle.recording import changes_from_json, inputs_from_json
+from domain.foresight.learned import Learned
 from domain.foresight.plan.foreseen import Plan, plan
 from domain.foresight.plan.subject import Subject
-from domain.foresight.rehearsal.learned import Learned
 from domain.model.changes import RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus

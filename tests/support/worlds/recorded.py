@@ -3,7 +3,7 @@
 import json
 
 from domain.cycle.recording import decision_json, inputs_json
-from domain.foresight.rehearsal.measured import RecordedStep
+from domain.foresight.receipts.measured import RecordedStep
 from domain.handlers.cycle import handler_of
 from domain.model.deployment import Deployment
 from tests.support.pictures.simulation import world_of

@@ -10,9 +10,9 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.views.ahead.foresight import Foreseeable, foreseeable
 from db.views.deployments import deployment_named
+from domain.foresight.learned import Learned
 from domain.foresight.plan.foreseen import Plan, plan
 from domain.foresight.plan.subject import Subject, after_activation
-from domain.foresight.rehearsal.learned import Learned
 from domain.model.states import RouteStatus
 from domain.steering.activation import ActivationRequest
 from domain.strategies import parse_policy

@@ -1,1 +1,0 @@
-"""Learns how rollouts of a service have gone, and rehearses the next one."""
