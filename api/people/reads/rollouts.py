@@ -1,6 +1,5 @@
-"""The reads of rollouts, of the last hour, and of what PUT sets."""
+"""The reads of rollouts, and of what PUT sets."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ from redis.exceptions import RedisError
 
 from api.people.reads.deployments import Document, named
 from api.people.reads.table import Shape
-from api.people.requests import Asked, LatelyParameters, Parameters, StepParameters
+from api.people.requests import Asked, Parameters, StepParameters
 from db.audit.receipts import AgainstPlan, against_plan
 from db.audit.shown import ReceiptView, receipt_shown
 from db.cycle.rules import rules_of_one
@@ -20,12 +19,8 @@ from db.proxies.table import read_traffic
 from db.views.ahead.cycles import Cycle
 from db.views.ahead.cycles import cycles as cycles_of_step
 from db.views.ahead.foresight import LearnedView, learned_shown
-from db.views.callers import CallersView, LosingView, callers_of
-from db.views.callers import losing as losing_ones
 from db.views.evidence import EvidenceView, evidence_shown
 from db.views.fleet.entrances import reached_at
-from db.views.fleet.lately import HappenedView
-from db.views.fleet.lately import lately as happened
 from db.views.fleet.settings import SubscriptionView
 from db.views.rollouts import RolloutView, rollout_of_id
 from db.views.timeline import StepView, steps_of
@@ -102,27 +97,6 @@ def rollout_id(asked: Asked[Parameters]) -> UUID:
         return UUID(asked.path["rollout"])
     except ValueError:
         raise InvalidInputError("rollout: must be the id of a rollout", field="rollout") from None
-
-
-def requests(connection: Connection, asked: Asked[Parameters]) -> CallersView:
-    """Show what callers got in the last hour by the minute, and now by revision."""
-    return callers_of(connection, named(connection, asked).id)
-
-
-def losing(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((LosingView,), "whole")]:
-    """The deployments, of those that the token is for, whose callers get failures now."""
-    return {"items": losing_ones(connection, _names(asked))}
-
-
-def lately(
-    connection: Connection, asked: Asked[LatelyParameters]
-) -> Annotated[Document, Shape((HappenedView,), "whole")]:
-    """Show what happened within the last hour to all deployments that the token is for, the newest first."""
-    return {"items": happened(connection, _names(asked), asked.parameters.limit)}
-
-
-def _names(asked: Asked[Any]) -> Sequence[str] | None:
-    return None if asked.token.is_for_all else asked.token.deployments
 
 
 _log = structlog.get_logger(__name__)
