@@ -1,8 +1,8 @@
-"""`rollway doctor`: asks every question, and tells what was found and how big the tables are."""
+"""`rollway doctor`: asks every question, and tells what was found; with --sizes also how big the tables are."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,32 +17,40 @@ if TYPE_CHECKING:
     from cli.doctor.looks import DoctorQuestion, Findings, Tables
 
 
-def doctor(*, as_json: AsJson = False) -> None:
+def doctor(
+    *,
+    with_sizes: Annotated[
+        bool,
+        typer.Option("--sizes", help="Also show how big each table is, and how many of its rows will be cut next."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Look for states that should be impossible, check the chains of receipts, and replay every recorded decision.
 
     The schema is held against the migrations too, and hosts, replicas, clocks, events and revisions are looked at.
     Changes nothing. Exit code 1 when something was found. Messages that did not fit, which workers have put aside, and
     events that were given up are shown too: they are somebody else's mistake, and no fault here. So are rollouts that
-    have been open for a month, a cut that is late, and revisions whose name may not be of their content; the sizes of
-    all tables, and how many rows of each will be cut next by the settings of this shell. What is found comes with the
-    command that mends it, or says more.
+    have been open for a month, a cut that is late, and revisions whose name may not be of their content. What is found
+    comes with the command that mends it, or says more. What --sizes says will be cut is by the settings of this shell.
     """
     find_servers()
     with database_errors():
-        answers, tables = _examine()
+        answers, tables = _examine(with_sizes=with_sizes)
     code = max((question.exit for question, found in answers if found.sentences), default=ExitCode.DONE)
     console = printer(quiet=as_json)
     for line in _lines(answers):
         console.print(line)
     console.print("; ".join(found.counts for _, found in answers if found.counts))
-    console.print(tables.shown, soft_wrap=False)
+    if tables:
+        console.print(tables.shown, soft_wrap=False)
     if as_json:
-        print_json({"ok": not code, **_documents(answers), "tables": tables.document, "asked": _asked(answers)})
+        sizes = {"tables": tables.document} if tables else {}
+        print_json({"ok": not code, **_documents(answers), **sizes, "asked": _asked(answers)})
     if code:
         raise typer.Exit(code)
 
 
-def _examine() -> "tuple[list[tuple[DoctorQuestion, Findings]], Tables]":
+def _examine(*, with_sizes: bool) -> "tuple[list[tuple[DoctorQuestion, Findings]], Tables | None]":
     from cli.doctor.looks import measured_tables  # noqa: PLC0415
     from cli.doctor.questions import QUESTIONS  # noqa: PLC0415  (what looks takes seconds to load, which --help can save)
     from db.connection.engine import make_engine  # noqa: PLC0415
@@ -50,7 +58,8 @@ def _examine() -> "tuple[list[tuple[DoctorQuestion, Findings]], Tables]":
 
     engine = make_engine(DatabaseSettings.from_environment(os.environ))
     try:
-        return [(question, _looked(question, engine)) for question in QUESTIONS], measured_tables(engine)
+        answers = [(question, _looked(question, engine)) for question in QUESTIONS]
+        return answers, measured_tables(engine) if with_sizes else None
     finally:
         engine.dispose()
 

@@ -101,6 +101,9 @@ UPKEEP: Mapping[str, Listed] = {
         "rollway slots\nrollway slots 4\nrollway slots --reset",
     ),
     "doctor": Listed(
-        "cli.doctor.command", "Look for states that should be impossible", READING, "rollway doctor --json"
+        "cli.doctor.command",
+        "Look for states that should be impossible",
+        READING,
+        "rollway doctor --sizes\nrollway doctor --json",
     ),
 }

@@ -1,4 +1,4 @@
-"""`rollway doctor` asks its questions, and tells what was found, what mends it and how big the tables are."""
+"""`rollway doctor` asks its questions, and tells what was found and what mends it; --sizes shows the tables too."""
 
 import json
 import os
@@ -97,7 +97,7 @@ def test_doctor_says_what_will_be_cut_of_each_table_as_it_then_is(rollway: Rollw
     ask(engine, "scale", deployment="web", desired_replicas=3)
     write(engine, "UPDATE commands SET created_at = now() - interval '8 days'")
     write(engine, "ANALYZE")
-    told = {table["name"]: table for table in json.loads(rollway("doctor", "--json").out)["tables"]}
+    told = {table["name"]: table for table in json.loads(rollway("doctor", "--sizes", "--json").out)["tables"]}
     assert {name: table["to_cut"] for name, table in told.items() if table["to_cut"]} == {
         "deployment_history": 60,
         "routes": 30,
@@ -105,8 +105,10 @@ def test_doctor_says_what_will_be_cut_of_each_table_as_it_then_is(rollway: Rollw
     }
     assert (told["deployment_history"]["rows"], told["routes"]["rows"]) == (260, 83)
     assert told["deployment_history"]["bytes"] > 16_384
-    shown = rollway("doctor").out
+    shown = rollway("doctor", "--sizes").out
     assert [line.split()[0] for line in shown.splitlines() if line.split()[-1] == "60"] == ["deployment_history"]
+    assert "TABLE" not in rollway("doctor").out
+    assert "tables" not in json.loads(rollway("doctor", "--json").out)
     cut(engine, Retention())
     assert (how_many(engine, "deployment_history"), how_many(engine, "routes")) == (200, 53)
 
