@@ -94,7 +94,7 @@ def _over_http(server: Remote, path: str, begun: str) -> Offered:
 def _connection() -> "Iterator[Connection[Any]]":
     import psycopg  # noqa: PLC0415
 
-    from domain.installation.database_url import libpq_url  # noqa: PLC0415
+    from domain.installation.settings import libpq_url  # noqa: PLC0415
     from stack.status import export_urls  # noqa: PLC0415
 
     export_urls(os.environ)

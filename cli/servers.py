@@ -23,8 +23,8 @@ from db.views.fleet.signs import SignsOfLife
 from db.views.routes import RouteView
 from db.views.timeline import RevisionView
 from domain.commands.base import DEPLOYMENT
-from domain.installation import database_url
-from domain.installation.database_url import libpq_url
+from domain.installation import settings
+from domain.installation.settings import libpq_url
 from domain.installation.tokens import Role, Token
 from domain.words.errors import InvalidInputError, RevisionNotFoundError
 from domain.words.names import named_in
@@ -52,7 +52,7 @@ def database_errors() -> Iterator[None]:
 
 def database_address() -> str:
     """host:port/database of DATABASE_URL."""
-    return database_url.database_address(os.environ.get("DATABASE_URL", ""))
+    return settings.database_address(os.environ.get("DATABASE_URL", ""))
 
 
 def _why_not(error: psycopg.Error) -> str:

@@ -10,7 +10,7 @@ from psycopg import Connection
 from pydantic import TypeAdapter
 
 from domain.cycle.rollout import judging_of
-from domain.judge.points import Point, is_due, point_of
+from domain.judge.judge import Point, is_due, point_of
 from domain.model.answers import Answers, Interval
 from domain.model.canary import NOTHING_SEEN, CanaryState, Evidence, Sums
 from domain.strategies import stored_policy

@@ -4,9 +4,7 @@ from api.people.settings import PeopleSettings
 from api.settings import ApiSettings
 from certificates.settings import CertificateSettings
 from db.connection.settings import DatabaseSettings
-from domain.installation.log_limits import LogLimits
-from domain.installation.retention import Retention
-from domain.installation.settings import Settings
+from domain.installation.settings import LogLimits, Retention, Settings
 from reference.markdown import page, table
 from reference.models import rows_of
 from tasks.settings import TaskSettings

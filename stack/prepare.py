@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from domain.installation.in_front import InFront
-from domain.installation.log_limits import LogLimits
+from domain.installation.settings import LogLimits
 from stack.errors import StackError
 from stack.home.folder import Home, project_root
 from stack.home.settings import HOST, Ports, ServerSettings, choose_settings, load_settings

@@ -10,9 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from domain.installation.log_limits import LogLimits
-from domain.installation.retention import Retention
-from domain.installation.settings import Settings, absolute
+from domain.installation.settings import LogLimits, Retention, Settings, absolute
 from domain.replicas.placement import EXTERNAL
 from domain.revisions.secrets import DEPLOYMENT, filled_in, reference_text
 from domain.words.errors import InvalidInputError

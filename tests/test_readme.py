@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.apply import read_file
-from domain.cycle.after import routes_after
+from domain.cycle.effects import routes_after
 from domain.cycle.evaluator import EVALUATOR, DeploymentStrategyEvaluator
 from domain.model.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, parse_policy

@@ -6,10 +6,10 @@ from typing import Any
 from starlette.responses import JSONResponse
 
 from domain.commands.base import RequestIdReusedError, StaleVersionError
-from domain.commands.messages import UnknownCommandError
-from domain.installation.servers import UnfitServerError
+from domain.commands.registry import UnknownCommandError
+from domain.installation.contract import UnfitServerError
 from domain.installation.tokens import NotAllowedError, NoTokenError, TokenNotFoundError
-from domain.outbox.subscription import SubscriptionNotFoundError
+from domain.outbox.delivery import SubscriptionNotFoundError
 from domain.replicas.silence import HostNotFoundError
 from domain.steering.freezes import FreezeNotFoundError
 from domain.steering.holds import GroupNotFoundError

@@ -12,7 +12,7 @@ from yaml.composer import ComposerError
 from yaml.constructor import ConstructorError
 from yaml.reader import ReaderError
 
-from domain.commands.messages import MOST_COMMAND_BYTES
+from domain.commands.registry import MOST_COMMAND_BYTES
 from domain.words.text import DEEPEST
 
 MOST_YAML_BYTES = 2 * MOST_COMMAND_BYTES

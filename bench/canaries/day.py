@@ -27,8 +27,8 @@ from db.proxies.measured import due_rollouts, record_look
 from db.proxies.weights import note_known_weights
 from db.views.ahead.why import waiting
 from domain.foresight.why import why
+from domain.judge.evidence import seen
 from domain.judge.settings import Judge
-from domain.judge.sums import seen
 from domain.model.answers import Answers, Counters
 from domain.model.canary import NOTHING_SEEN, Sums
 from tests.support.stack.waiting import eventually, meanwhile

@@ -14,9 +14,9 @@ from time import process_time
 import numpy as np
 from pydantic import TypeAdapter
 
-from domain.judge.judged import judge
+from domain.judge.evidence import seen
+from domain.judge.judge import judge
 from domain.judge.settings import Judge, Slow
-from domain.judge.sums import seen
 from domain.model.canary import NOTHING_SEEN, Evidence, Sums
 from tests.support.worlds.streams import BEFORE, Side, stream
 

@@ -14,7 +14,7 @@ from bench.cycles.storm import each, roll_out
 from bench.data import grow_old
 from bench.passes import in_turns, middle, passes
 from bench.stage import Stage, stage
-from domain.installation.retention import Retention
+from domain.installation.settings import Retention
 from domain.installation.tokens import Role
 from tests.support.people.event_stream import listening
 

@@ -20,7 +20,7 @@ from bench.passes import in_turns, middle, passes
 from bench.stage import migrate
 from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
+from domain.handlers.deploying import DeployingProvisioningHandler
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres
 from tests.support.workers.coordinators import coordinator_without_redis
 

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges
 from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget

@@ -19,8 +19,8 @@ from bench.stage import migrate
 from db.connection.engine import in_transaction, make_engine
 from db.connection.settings import DatabaseSettings
 from db.views.timeline import steps_of
-from domain.cycle import foretold
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
+from domain.cycle import writes
+from domain.handlers.deploying import DeployingProvisioningHandler
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres
 from tests.support.workers.coordinators import coordinator_without_redis
 
@@ -116,5 +116,5 @@ def _kept(*, whole: bool) -> Iterator[None]:
     if not whole:
         yield
         return
-    with patch.object(foretold, "SMALL", _NEVER):
+    with patch.object(writes, "SMALL", _NEVER):
         yield

@@ -19,7 +19,7 @@ from bench.stage import migrate
 from bench.watch import processors
 from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
+from domain.handlers.deploying import DeployingProvisioningHandler
 from tests.support.stack.servers import embedded_postgres
 from tests.support.workers.coordinators import coordinator_without_redis
 

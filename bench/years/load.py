@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from cli.servers import send
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.words.errors import RollwayError
 from stack.home.folder import project_root
 

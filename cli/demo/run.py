@@ -18,7 +18,7 @@ from db.views.rollouts import RolloutView
 from db.views.timeline import Progress
 from domain.commands.base import Command
 from domain.commands.deployment import AddRevision
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.commands.rollout import ActivateRevision
 from stack.home.folder import project_root
 

@@ -30,7 +30,7 @@ from db.retention.rules import TableSize, table_sizes
 from db.views.fleet.settings import SubscriptionView, all_subscriptions
 from db.views.fleet.signs import all_hosts, secrets_for_all, signs_of_life
 from domain.installation.contract import CONTRACT
-from domain.installation.retention import Retention
+from domain.installation.settings import Retention
 from domain.replicas.clocks import is_too_far
 from domain.words.numbers import duration
 from migrations.schema import expected, is_known, newest, number

@@ -8,7 +8,7 @@ from cli.show.status import warn_of_missing_worker
 from cli.terminal.output import print_json, printer
 from db.audit.shown import WhyView
 from domain.commands.base import DEPLOYMENT
-from domain.model.waits import WaitsFor
+from domain.model.decision import WaitsFor
 
 
 def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:

@@ -14,7 +14,7 @@ from typing import NoReturn, Self
 
 import typer
 
-from domain.installation.servers import UnfitServerError
+from domain.installation.contract import UnfitServerError
 from domain.words.errors import InvalidInputError, RollwayError
 
 

@@ -41,8 +41,8 @@ from domain.commands.deployment import (
     SetPolicy,
     SetTraffic,
 )
+from domain.commands.registry import RULES
 from domain.commands.replicas import PushMetric
-from domain.commands.rules import RULES
 from domain.installation.tokens import Role
 from domain.model.states import DeploymentLifecycleStatus
 from domain.words.errors import RollwayError

@@ -25,8 +25,8 @@ from db.views.past import ended_rollouts, set_alone
 from db.views.routes import why_it_only_failed
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.deployment import Scale
+from domain.commands.registry import RULES
 from domain.commands.rollout import Abort, Pause, Retry, Undo
-from domain.commands.rules import RULES
 from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command

@@ -7,7 +7,7 @@ from psycopg import Connection
 
 from domain.commands.base import Command
 from domain.commands.subscriptions import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
-from domain.outbox.subscription import SubscriptionNotFoundError
+from domain.outbox.delivery import SubscriptionNotFoundError
 from domain.words.errors import InvalidInputError
 
 _DEFAULT_QUEUE = "celery"

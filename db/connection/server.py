@@ -6,8 +6,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from domain.installation.contract import Installation
-from domain.installation.servers import UnfitServerError, refuse_encoding, refuse_old_postgres
+from domain.installation.contract import Installation, UnfitServerError, refuse_encoding, refuse_old_postgres
 
 
 def refuse_unfit(connection: psycopg.Connection[Any], address: str) -> None:

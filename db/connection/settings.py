@@ -7,8 +7,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pydantic import Field, PlainValidator
 
 from db.silence import SEEN_BY_SERVER
-from domain.installation.database_url import database_address, libpq_url
-from domain.installation.settings import Settings
+from domain.installation.settings import Settings, database_address, libpq_url
 
 
 def _database_url(raw: str) -> str:

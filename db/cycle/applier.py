@@ -15,8 +15,8 @@ from db.cycle.seats import give_seats
 from db.cycle.steps import record_steps
 from db.locking.rows import columns
 from db.outbox.delivery import write_events
-from domain.cycle.foretold import Foretold, NewRoute, StepRecord
-from domain.model.changes import RouteChanges
+from domain.cycle.writes import Foretold, NewRoute, StepRecord
+from domain.model.decision import RouteChanges
 from domain.outbox.cloud_events import CloudEvent
 
 _WAITING = columns("id uuid, version int8, due_at timestamptz, reason text, waits_for text")

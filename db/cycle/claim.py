@@ -26,8 +26,7 @@ from db.locking.rows import named_row
 from db.locking.statuses import ACTIVE, IS_MISPLACED, WELL, known_status
 from domain.autoscaling.state import NO_AUTOSCALING, AutoscalingState
 from domain.model.bounds import Glimpse
-from domain.model.deployment import Deployment, Route
-from domain.model.hold import Hold
+from domain.model.deployment import Deployment, Hold, Route
 from domain.model.states import DeploymentLifecycleStatus
 
 _CLAIM = f"""

@@ -13,8 +13,7 @@ from psycopg import Connection
 from db.cycle.snapshots import DeploymentRow
 from db.freezes import GROUP_OF, gates_of
 from db.locking.statuses import lifecycle_status
-from domain.model.deployment import Rollout
-from domain.model.hold import Hold
+from domain.model.deployment import Hold, Rollout
 from domain.steering.holds import Gate, OpenRollout
 
 _LOCK_GROUPS = f"SELECT FROM deployment_groups WHERE name IN ({GROUP_OF}) ORDER BY name FOR UPDATE"

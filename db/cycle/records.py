@@ -9,7 +9,7 @@ from psycopg import Connection
 
 from db.cycle.claim import HistoryHead
 from db.locking.rows import Columns, columns
-from domain.cycle.foretold import Foretold
+from domain.cycle.writes import Foretold
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout
 

@@ -10,8 +10,8 @@ from psycopg import Connection, Cursor
 from db.connection.arrays import UUIDS
 from db.locking.rows import columns
 from db.locking.statuses import ACTIVE
-from domain.cycle.foretold import NewRoute
-from domain.model.changes import RouteChanges
+from domain.cycle.writes import NewRoute
+from domain.model.decision import RouteChanges
 
 _CREATED = columns("""
     deployment_id uuid, revision_id uuid, rollout_id uuid, traffic_status text, created_at timestamptz,

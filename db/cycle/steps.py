@@ -8,7 +8,7 @@ from psycopg import Connection
 
 from db.locking.rows import columns, named_row
 from domain.cycle.chain import KeptStep
-from domain.cycle.foretold import StepRecord
+from domain.cycle.writes import StepRecord
 
 _STEP = columns("""
     rollout_id uuid, step_no int4, phase text, at timestamptz, verdict text, inputs jsonb, decision jsonb,

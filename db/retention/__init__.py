@@ -1,1 +1,1 @@
-"""Cuts the past: the rule of `domain.installation.retention` in SQL, and the cut in small transactions."""
+"""Cuts the past: the rule of `domain.installation.settings` in SQL, and the cut in small transactions."""

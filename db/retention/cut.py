@@ -11,7 +11,7 @@ from psycopg.rows import scalar_row
 
 from db.locking.locked import lock_unheld
 from db.retention.rules import COMMANDS, DESTROYED, HISTORY, REVISIONS, ROLLOUTS, ROUTES
-from domain.installation.retention import Retention
+from domain.installation.settings import Retention
 
 ROWS = 500
 """Rows of a table that one transaction cuts at most: some milliseconds."""

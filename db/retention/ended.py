@@ -7,7 +7,7 @@ from typing import LiteralString
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from domain.installation.retention import Retention
+from domain.installation.settings import Retention
 
 _BEFORE: LiteralString = "clock_timestamp() - make_interval(secs => %s * 86400)"
 

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.retention.cut import commands_to_cut, page_of_past
-from domain.installation.retention import Retention
+from domain.installation.settings import Retention
 
 
 def late_cuts(engine: Engine, retention: Retention, days: float) -> Iterator[str]:

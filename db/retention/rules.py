@@ -1,4 +1,4 @@
-"""Queries for the rows that may be cut: `domain.installation.retention.Retention` says the same in words.
+"""Queries for the rows that may be cut: `domain.installation.settings.Retention` says the same in words.
 
 Each gives `id` and `deployment_id` of rows of the deployments %(ids)s, the oldest first, at most %(limit)s of each.
 Its other parameters are called as the fields of `Retention` are.

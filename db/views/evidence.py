@@ -8,8 +8,7 @@ from psycopg.rows import class_row
 
 from db.views.rollouts import RolloutView
 from domain.cycle.rollout import judging_of
-from domain.judge.judged import limits_of
-from domain.judge.points import Point
+from domain.judge.judge import Point, limits_of
 
 _POINTS = """
     SELECT at, weight, canary, canary_failed, control, control_failed, harm, good

@@ -7,14 +7,15 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from domain.autoscaling.rule import MAX_RULES, AutoscalingRule
 from domain.commands.answers import (
     Created,
+    MaintenanceSet,
     PolicySet,
     RevisionAdded,
     RulesSet,
     Scaled,
     SteeredAnswer,
+    TrafficSet,
 )
 from domain.commands.base import DEPLOYMENT, POLICY, SPEC, Command, DeploymentCommand, Door, Replicas
-from domain.commands.reached import MaintenanceSet, TrafficSet
 from domain.installation.tokens import Role
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.secrets import MASK, names_masked

@@ -3,7 +3,7 @@
 from domain.commands.answers import Answer
 from domain.commands.base import Command, Door
 from domain.installation.tokens import Role
-from domain.outbox.subscription import SubscriptionSettings
+from domain.outbox.delivery import SubscriptionSettings
 from domain.words.names import Name
 
 

@@ -17,7 +17,7 @@ rolling update, surge 1:   ■|■■  →  □|■■■ done    blue-green:   
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import RouteStatus
 from domain.strategies.buckets import ids, worst_first

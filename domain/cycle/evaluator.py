@@ -8,11 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from domain.cycle.at_hand import is_unproven, with_old_at_hand
-from domain.model.changes import Decision
+from domain.model.decision import Decision, WaitsFor
 from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK
-from domain.model.waits import WaitsFor
 from domain.strategies import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
 from domain.strategies.backoff import hold_back, nowhere_to_go
 from domain.strategies.base import AbstractDeploymentStrategy

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.model.changes import RouteChanges
+from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.states import Verdict
 from domain.strategies import stored_policy

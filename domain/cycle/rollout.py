@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.judge.judging import Judging
+from domain.judge.judge import Judging
 from domain.model.canary import Sums
 from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy

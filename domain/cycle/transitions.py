@@ -5,10 +5,9 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from domain.model.bounds import Bounds, hardened
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges, Waits
 from domain.model.deployment import Deployment
 from domain.model.states import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle, Verdict
-from domain.model.waits import Waits
 from domain.strategies.backoff import held_until, unproven
 from domain.words.word import Word
 
@@ -59,7 +58,7 @@ class DeploymentStatusTransitions:
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedDecision:
-    """A decision with its final verdict and the next status. `domain.cycle.after` makes the next snapshot from it.
+    """A decision with its final verdict and the next status. `domain.cycle.effects` makes the next snapshot from it.
 
     `found`: the verdict before the limits. `due_at`: when a handler must look again; None if only a change makes that
     necessary.

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 from domain.foresight.learned import Span
 from domain.foresight.plan.around import Around
+from domain.model.decision import COMES_TO, Waits, WaitsFor
 from domain.model.deployment import Deployment, Route
 from domain.model.states import RouteStatus
-from domain.model.waits import COMES_TO, Waits, WaitsFor
 from domain.replicas.answering import is_answering
 from domain.words.numbers import duration
 

@@ -3,14 +3,13 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from domain.cycle.after import after, turns_back
-from domain.cycle.clock import with_clock_running
+from domain.cycle.effects import after, turns_back, with_clock_running
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers.cycle import cycle, handler_of
 from domain.model.bounds import passed
+from domain.model.decision import Waits, WaitsFor
 from domain.model.deployment import Deployment
 from domain.model.states import Lifecycle, Verdict
-from domain.model.waits import Waits, WaitsFor
 
 NEVER = "no clock ends this wait"
 MOST_LOOKS, MOST_AT_REST = 2000, 20

@@ -7,8 +7,7 @@ from uuid import UUID
 
 from domain.commands.base import DeploymentCommand
 from domain.commands.fields import fields_of
-from domain.commands.registry import BUTTONS
-from domain.commands.rules import RULES, Case
+from domain.commands.registry import BUTTONS, RULES, Case
 from domain.model.deployment import Deployment
 from domain.model.states import Lifecycle, RolloutOutcome
 from domain.steering.activation import RUN_ALREADY, ActivationRequest, restarted_revision

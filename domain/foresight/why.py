@@ -26,9 +26,9 @@ from domain.foresight.follows import End, end_of, waits_of
 from domain.foresight.learned import Span
 from domain.foresight.plan.around import NOTHING_KNOWN, Around
 from domain.handlers.cycle import cycle
+from domain.model.decision import WaitsFor
 from domain.model.deployment import Deployment
 from domain.model.states import Lifecycle
-from domain.model.waits import WaitsFor
 from domain.words.numbers import duration
 
 

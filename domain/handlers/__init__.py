@@ -3,13 +3,9 @@
 from collections.abc import Mapping
 
 from domain.handlers.base import DeploymentHandler
-from domain.handlers.check_pending import CheckPendingHandler
-from domain.handlers.check_replica import CheckReplicaHandler
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
-from domain.handlers.destroying import DestroyingHandler
-from domain.handlers.reconcile import ReconcileHandler
-from domain.handlers.scaling import ScalingHandler
+from domain.handlers.check_replica import CheckReplicaHandler, ReconcileHandler
+from domain.handlers.deploying import DeployingProvisioningHandler, DeployingRollingBackHandler
+from domain.handlers.scaling import CheckPendingHandler, DestroyingHandler, ScalingHandler
 from domain.model.events import DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus
 

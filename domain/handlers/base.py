@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Self
 
-from domain.cycle.clock import with_clock_running
+from domain.cycle.effects import with_clock_running
 from domain.cycle.evaluator import contained
 from domain.cycle.transitions import ClassifiedDecision, DeploymentStatusTransitions, Wait, classify
 from domain.model.bounds import Bounds, Glimpse
-from domain.model.changes import Decision
+from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus, Verdict

@@ -1,14 +1,4 @@
-"""check_replica: a ready deployment starts scaling if its replicas are not what they should be.
-
-scaling gave up, and it is too early to try again                    -> wait until then
-the count is wrong, a replica runs another revision, is out of
-traffic, misplaced, or has been sick for too long                    -> scaling
-all is well, but the deployment is still marked as degraded          -> scaling, which removes the mark; for short
-                                                                        lives once a minute is over without one
-an autoscaling rule fires                                            -> scaling, to the count of the rule
-otherwise                                                            -> wait; look again when a sick replica
-                                                                        has been sick for too long
-"""
+"""The handlers of a ready deployment: soon after an event, and every 30 s for what no event told."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -16,11 +6,10 @@ from datetime import datetime, timedelta
 from domain.autoscaling.judging import Quiet, evaluate_rules, judge_rules
 from domain.cycle.transitions import STAY, DeploymentStatusTransitions, Transition
 from domain.handlers.base import DeploymentHandler
-from domain.model.changes import Decision
+from domain.model.decision import Decision, Waits, WaitsFor
 from domain.model.deployment import Deployment
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle, Verdict
-from domain.model.waits import Waits, WaitsFor
 from domain.replicas.answering import is_answering
 from domain.strategies.backoff import proven_at, unproven
 from domain.strategies.buckets import Buckets
@@ -33,6 +22,18 @@ RULES_SHOWN_SECONDS = 30
 
 
 class CheckReplicaHandler(DeploymentHandler):
+    """check_replica: a ready deployment starts scaling if its replicas are not what they should be.
+
+    scaling gave up, and it is too early to try again                    -> wait until then
+    the count is wrong, a replica runs another revision, is out of
+    traffic, misplaced, or has been sick for too long                    -> scaling
+    all is well, but the deployment is still marked as degraded          -> scaling, which removes the mark; for short
+                                                                            lives once a minute is over without one
+    an autoscaling rule fires                                            -> scaling, to the count of the rule
+    otherwise                                                            -> wait; look again when a sick replica
+                                                                            has been sick for too long
+    """
+
     name = "check_replica"
     event = DoDeploymentLifecycleEvent(DeploymentLifecycleType.CHECK_REPLICA)
     cadence = DeploymentTaskSpec(short=5, long=30)
@@ -127,3 +128,23 @@ def is_settled(deployment: Deployment, now: datetime) -> bool:
     """Whether a deployment with a revision is ready, and nothing of it is off, sick or on its way."""
     waits = drift(deployment, now).waits if deployment.status.lifecycle is Lifecycle.READY else None
     return waits is not None and waits.kind is WaitsFor.NOTHING
+
+
+class ReconcileHandler(DeploymentHandler):
+    """reconcile: every 30 s it finds what check_replica missed because no event told it, and what scaling gave up.
+
+    replicas are wrong, and a try is allowed    -> scaling
+    otherwise                                   -> wait
+    """
+
+    name = "reconcile"
+    event = DoDeploymentLifecycleEvent(DeploymentLifecycleType.RECONCILE)
+    cadence = DeploymentTaskSpec(short=None, long=30)
+    lock_id = None
+    targets = frozenset({DeploymentLifecycleStatus(Lifecycle.READY)})
+    transitions = DeploymentStatusTransitions(
+        success=Transition(DeploymentLifecycleStatus(Lifecycle.SCALING)), expired=STAY, give_up=STAY
+    )
+
+    def decide(self, deployment: Deployment, now: datetime) -> Decision:
+        return drift(deployment, now)

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from typing import Self
+from urllib.parse import parse_qsl, unquote, urlencode
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from domain.words.errors import InvalidInputError
 
@@ -40,3 +41,159 @@ class Settings(BaseModel):
             shown = f", not {given[name]!r}" if variables[name].repr else ""
             message = f"{name} must be {right}{shown}"
         raise InvalidInputError(message, field=name)
+
+
+_MEGABYTE = 1024 * 1024
+
+
+class LogLimits(Settings):
+    """Limits of a host's logs of replicas and stack: how big they may become, and how long those of the ended stay."""
+
+    megabytes: float = Field(
+        10,
+        ge=0.01,
+        le=100_000,
+        validation_alias="ROLLWAY_LOG_MEGABYTES",
+        description="a number of megabytes from 0.01 to 100000",
+    )
+    """From which size a log of a replica or of the stack is begun anew while it is written."""
+    files: int = Field(
+        2, ge=1, le=100, validation_alias="ROLLWAY_LOG_FILES", description="a number of files from 1 to 100"
+    )
+    """How many files of each log there are at most, with the one that is written."""
+    ended_days: float = Field(
+        7,
+        ge=0,
+        le=36_500,
+        validation_alias="ROLLWAY_KEEP_LOGS_DAYS",
+        description="a number of days from 0 to 36500",
+    )
+    """How long the log of a replica that has ended stays, counted from its last line."""
+    ended_megabytes: float = Field(
+        1000,
+        ge=0,
+        le=100_000_000,
+        validation_alias="ROLLWAY_KEEP_LOGS_MEGABYTES",
+        description="a number of megabytes from 0 to 100000000",
+    )
+    """For the logs of all replicas of a host that have ended: when they are more, the oldest go."""
+
+    @property
+    def most_bytes(self) -> int:
+        """The most bytes of one file."""
+        return int(self.megabytes * _MEGABYTE)
+
+    @property
+    def most_ended_bytes(self) -> int:
+        """The most bytes of all logs of replicas that have ended."""
+        return int(self.ended_megabytes * _MEGABYTE)
+
+
+_DRIVERS_END = "://"
+
+
+def libpq_url(url: str) -> str:
+    """The URL as PostgreSQL's own library reads it, from any form that is in use; one that is none of them as it is.
+
+    postgresql+psycopg://u:p@h1:5432/db              -> postgresql://u:p@h1:5432/db
+    postgresql://u:p@/db?host=h1:5432&host=h2:5433   -> postgresql://u:p@/db?host=h1%2Ch2&port=5432%2C5433
+    postgresql://u:p@h1:5432,h2/db?target_session_attrs=read-write, libpq's own form, stays as it is
+    """
+    scheme, separator, rest = url.partition(_DRIVERS_END)
+    if not separator or scheme.partition("+")[0] not in ("postgresql", "postgres"):
+        return url
+    before, _, query = rest.partition("?")
+    given = parse_qsl(query, keep_blank_values=True)
+    hosts = [value for name, value in given if name == "host"]
+    if len(hosts) > 1 or any(_has_port(host) for host in hosts):
+        named, ports = zip(*map(_host_and_port, hosts), strict=True)
+        others = [(name, value) for name, value in given if name not in ("host", "port")]
+        query = urlencode([*others, ("host", ",".join(named)), ("port", ",".join(ports))])
+    return f"postgresql://{before}" + (f"?{query}" if query else "")
+
+
+def database_address(url: str) -> str:
+    """host:port/database, with a comma between hosts; never a user or a password.
+
+    A host is empty where the URL names none, and the folder of a Unix socket begins with a slash. Where a password is
+    written so that nobody can tell where it ends, there is no address to show.
+    """
+    before, _, query = libpq_url(url).partition(_DRIVERS_END)[2].partition("?")
+    authority, _, database = before.partition("/")
+    if "@" in database:
+        return "the address of DATABASE_URL"
+    given = dict(parse_qsl(query))
+    named = [_host_and_port(host) for host in authority.rpartition("@")[2].split(",")]
+    hosts = given["host"].split(",") if given.get("host") else [host for host, _ in named]
+    ports = given["port"].split(",") if given.get("port") else [port for _, port in named]
+    shown = (f"{host}:{ports[min(at, len(ports) - 1)]}" for at, host in enumerate(hosts))
+    return f"{','.join(shown)}/{unquote(given.get('dbname', database))}"
+
+
+def _has_port(host: str) -> bool:
+    return not host.startswith("/") and ":" in host.rpartition("]")[2]
+
+
+def _host_and_port(host: str) -> tuple[str, str]:
+    if not _has_port(host):
+        return unquote(host), "5432"
+    name, _, port = host.rpartition(":")
+    return unquote(name), port or "5432"
+
+
+_MOST_DAYS = 36_500
+_MOST_ROWS = 1_000_000
+
+
+def _days(variable: str, default: float, least: float = 0) -> float:
+    right = f"a number of days from {least:g} to {_MOST_DAYS}; 0.01 is a quarter of an hour"
+    field: float = Field(default, ge=least, le=_MOST_DAYS, validation_alias=variable, description=right)
+    return field
+
+
+def _count(variable: str, default: int) -> int:
+    right = f"a number from 1 to {_MOST_ROWS}"
+    field: int = Field(default, ge=1, le=_MOST_ROWS, validation_alias=variable, description=right)
+    return field
+
+
+class Retention(Settings):
+    """The days that something is kept, and how many of it are kept of each deployment, however old they are.
+
+    Cut is what is older than its days, is not among the newest of its deployment, and that nothing needs:
+
+        history      a record       not the last one, which the next may merge into; not of the open rollout
+        routes       a replica      terminated or failed, and stopped; not of the open rollout
+        rollouts     with its steps ended; no way back leads along it; no record and no replica names it
+        revisions                   not current, deploying or failing now; no rollout and no replica names it
+        commands     a request id   by its age alone: sent again later, it is a new request
+        destroyed    a deployment   all of it, by the days since its end alone
+        ended        a token that has expired, a freeze that is over, a host that has been down: by these days alone
+
+    A way back leads along the newest completed rollouts, along the last one that led to the current revision, and along
+    the last rollout to each revision that one of these names: so `undo` and `retry` do what they would have done.
+    The steps of a rollout that is kept are all kept: each can be decided again.
+    """
+
+    history_days: float = _days("ROLLWAY_KEEP_HISTORY_DAYS", 30)
+    """For how long a record of the timeline is kept."""
+    history_count: int = _count("ROLLWAY_KEEP_HISTORY_COUNT", 200)
+    """How many records of each deployment, however old."""
+    routes_days: float = _days("ROLLWAY_KEEP_ROUTES_DAYS", 7)
+    """For how long a replica that has stopped is kept."""
+    routes_count: int = _count("ROLLWAY_KEEP_ROUTES_COUNT", 50)
+    """How many of those of each deployment, however old."""
+    rollouts_days: float = _days("ROLLWAY_KEEP_ROLLOUTS_DAYS", 30)
+    """For how long a rollout that has ended is kept, with its steps."""
+    rollouts_count: int = _count("ROLLWAY_KEEP_ROLLOUTS_COUNT", 20)
+    """How many of those of each deployment, however old."""
+    revisions_days: float = _days("ROLLWAY_KEEP_REVISIONS_DAYS", 90)
+    """For how long a revision that nothing needs is kept."""
+    revisions_count: int = _count("ROLLWAY_KEEP_REVISIONS_COUNT", 20)
+    """How many of those of each deployment, however old."""
+    commands_days: float = _days("ROLLWAY_KEEP_COMMANDS_DAYS", 7, least=0.001)
+    """For how long a request id is known."""
+    destroyed_days: float = _days("ROLLWAY_KEEP_DESTROYED_DAYS", 30)
+    """For how long a destroyed deployment is kept."""
+    ended_days: float = _days("ROLLWAY_KEEP_ENDED_DAYS", 30)
+    """For how long a token that has expired is kept, a freeze that is over, and a host that is down."""

@@ -1,4 +1,4 @@
-"""Reads an interval: the answers of both sides, as failures, refusals or slow first bytes among what was sent."""
+"""The evidence about a canary: each interval is read, and folded into sums."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -7,11 +7,88 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import NamedTuple
 
-from domain.judge.evalues import Counts
-from domain.judge.settings import Slow
+from domain.judge.evalues import Counts, good_enough, harm, harm_at_once
+from domain.judge.settings import Errors, Judge, Redirected, Refused, Slow, part, times
 from domain.judge.under_way import surplus
-from domain.model.answers import FIRST_BYTE_MS
-from domain.model.canary import Evidence, Exposure
+from domain.model.answers import FIRST_BYTE_MS, NO_COPIES
+from domain.model.canary import BothSides, Compared, EValue, Evidence, Exposure, Sums, Waiting
+from domain.words.numbers import WHOLE
+
+_TOLD_AFTER = timedelta(seconds=3)
+"""By then the first byte of what has ended is in the counts of its proxy."""
+
+
+def never_answered(errors: Errors) -> Slow:
+    """Say which requests are taken for such that nobody answers, where slow answers are not judged.
+
+    They wait for 5 s longer than all but one of a thousand answers of the control took.
+    """
+    return Slow(of="p99.9", by_at_least="5000ms", worse_than=errors.worse_than, warm_up="0s")
+
+
+def waited(  # noqa: PLR0913  (all of one interval)
+    before: Waiting,
+    exposure: Exposure,
+    told: Evidence,
+    bucket: int | None,
+    highest_share: float,
+    slow: Slow,
+    *,
+    alike: bool = False,
+) -> Waiting:
+    """One interval on; `exposure` has it, and `bucket` is that of its percentile.
+
+    q and T are those of the first interval that is judged, and stay. `alike`: q is T, so that the control has waited as
+    long as the canary: what is a little later than before is then no matter.
+
+    Nobody counts for how long a request has waited. But of what the canary was sent until T before now, all that was
+    not too late has ended, or has been told as late; so the late ones are at least
+
+        sent until then - ended + told as late
+
+    Those of the control are at most what it had under way then, what had ended without a first byte, and what is told
+    as late. Let each request that would be late be a factor, θλ/θ0 or (1 - θλ)/(1 - θ0), in the order in which they are
+    sent, with the highest share: that is the supermartingale of `harm`. It grows with the late ones of the canary and
+    falls with those of the control, so with fewer of those and more of these it stays below, at each moment, whenever
+    they come to be known.
+    """
+    if before.bucket is None:
+        return before if bucket is None else Waiting(bucket=bucket, owed=exposure.under_way[1])
+    late = first_slow(before.bucket, slow)
+    if late > len(FIRST_BYTE_MS):
+        return before
+    new, old = told.canary, told.control
+    came_late = sum(old.first_byte[late if alike else before.bucket + 1 :])
+    asked = 0 if bucket is None else new.begun
+    open_ones = old.begun - old.done + old.failed - old.cut
+    within = max(timedelta(milliseconds=FIRST_BYTE_MS[late - 1]), _TOLD_AFTER)
+    pending = (*before.pending, (told.at, asked, open_ones, came_late))
+    now = _until(replace(before, pending=pending), told.at - within)
+    settled = before.settled + new.done - sum(new.first_byte[late:])
+    share = max(before.share, highest_share)
+    told_late = now.late + sum(its for *_, its in now.pending)
+    canary, control = now.asked - settled, max(0, now.owed) + told_late
+    shown = harm_at_once(share, times(slow.worse_than), canary, control) if share and canary > 0 else 0.0
+    now = replace(now, settled=settled, share=share)
+    return replace(now, highest=shown, canary=canary, control=control) if shown > before.highest else now
+
+
+def _until(waiting: Waiting, end: datetime) -> Waiting:
+    """With the intervals that had ended by then no longer pending."""
+    over = [each for each in waiting.pending if each[0] <= end]
+    return replace(
+        waiting,
+        asked=waiting.asked + sum(asked for _, asked, _, _ in over),
+        owed=waiting.owed + sum(owed for _, _, owed, _ in over),
+        late=waiting.late + sum(late for _, _, _, late in over),
+        pending=waiting.pending[len(over) :],
+    )
+
+
+def within_ms(waiting: Waiting, slow: Slow) -> int:
+    """For so long at least those of `waiting.canary` waited."""
+    return FIRST_BYTE_MS[first_slow(waiting.bucket or 0, slow) - 1]
+
 
 LEAST_FOR_A_PERCENTILE = 100
 """Answers of the control that must be known before any is called slow."""
@@ -133,3 +210,96 @@ def _bucket(known: Sequence[int], percentile: float) -> int | None:
         if 100 * below >= percentile * total:
             return place
     return None
+
+
+def seen(before: Sums, told: Evidence, settings: Judge | None, since: datetime | None, copied: int = 0) -> Sums:
+    """The sums with one interval more, of a canary whose present weight every live proxy has known `since`.
+
+    `copied`: so many of 10,000 requests that only read are copied to it before its first weight.
+    """
+    now = _looked(before if before.since == since else at_no_weight(before, since), told)
+    if settings is None:
+        return now
+    if settings.errors is not None and copied:
+        now = replace(now, copied=_copies(now, told, settings.errors, copied))
+    its = sent(now.exposure)
+    now = replace(
+        now,
+        failed=_compared(now.failed, failures(told, its), settings.errors, is_here=_is_here(now)),
+        refused=_compared(now.refused, refusals(told, its), settings.refused, is_here=_is_here(now)),
+        redirected=_compared(now.redirected, redirections(told, its), settings.redirected, is_here=_is_here(now)),
+    )
+    if settings.errors is not None:
+        now = replace(now, unanswered=_unanswered(before, now, told, settings.errors, its))
+    return now if settings.slow is None else _timed(before, now, told, settings.slow, its)
+
+
+def at_no_weight(sums: Sums, since: datetime | None) -> Sums:
+    """The sums without what is of the present weight: nothing has been seen at another one."""
+    failed, refused, redirected, slow = (
+        replace(its, here=BothSides(), good=EValue()) for its in (sums.failed, sums.refused, sums.redirected, sums.slow)
+    )
+    fresh = Sums(since=since, failed=failed, refused=refused, redirected=redirected, slow=slow)
+    return replace(
+        fresh,
+        at=sums.at,
+        reporting=sums.reporting,
+        live=sums.live,
+        began_at=sums.began_at,
+        exposure=sums.exposure,
+        waiting=sums.waiting,
+        unanswered=sums.unanswered,
+    )
+
+
+def _looked(before: Sums, told: Evidence) -> Sums:
+    is_here = before.since is not None and told.at > before.since
+    return replace(
+        before,
+        at=told.at,
+        reporting=told.reporting,
+        live=told.live,
+        looks=before.looks + is_here,
+        requests=before.requests + told.canary.done * is_here,
+        copies=before.copies + (told.copies if is_here else NO_COPIES),
+        old_failed=before.old_failed + told.old_failed * is_here,
+        began_at=before.began_at or (told.at if told.canary.is_any else None),
+        exposure=exposed(before.exposure, told),
+    )
+
+
+def _is_here(now: Sums) -> bool:
+    return now.since is not None and now.at is not None and now.at > now.since
+
+
+def _copies(now: Sums, told: Evidence, errors: Errors, copied: int) -> EValue:
+    if not _is_here(now):
+        return now.copied
+    return harm(now.copied, Counts(copied, told.copies.failed, WHOLE, told.old_failed), times(errors.worse_than))
+
+
+def _compared(
+    before: Compared, counts: Counts, settings: Errors | Refused | Redirected | Slow | None, *, is_here: bool
+) -> Compared:
+    if settings is None:
+        return before
+    worse_than = times(settings.worse_than)
+    now = replace(before, total=counts.added_to(before.total), harm=harm(before.harm, counts, worse_than))
+    if not is_here:
+        return now
+    here = counts.added_to(before.here)
+    return replace(now, here=here, good=good_enough(before.good, counts, here, worse_than, part(settings.allowed)))
+
+
+def _timed(before: Sums, now: Sums, told: Evidence, slow: Slow, its: Sent) -> Sums:
+    bucket = percentile_of(before.exposure, told, now.began_at, slow)
+    compared = _compared(now.slow, slow_ones(told, its, bucket, slow), slow, is_here=_is_here(now))
+    asked = bucket if now.began_at is not None else None
+    return replace(now, slow=compared, waiting=waited(now.waiting, now.exposure, told, asked, its.shares[1], slow))
+
+
+def _unanswered(before: Sums, now: Sums, told: Evidence, errors: Errors, its: Sent) -> Waiting:
+    rules = never_answered(errors)
+    bucket = percentile_of(before.exposure, told, now.began_at, rules)
+    asked = bucket if now.began_at is not None else None
+    return waited(now.unanswered, now.exposure, told, asked, its.shares[1], rules, alike=True)

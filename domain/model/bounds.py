@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from domain.model.changes import Decision
+from domain.model.decision import Decision
 from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.model.states import Verdict
 from domain.words.numbers import number_of

@@ -6,9 +6,17 @@ from uuid import UUID
 
 from domain.autoscaling.state import NO_AUTOSCALING, AutoscalingState
 from domain.model.canary import CanaryState
-from domain.model.hold import Hold
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus, TrafficStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The reason why it waits, in a sentence, and until when at least."""
+
+    reason: str
+    until: datetime
+
 
 MOST_STARTS = 3
 """Nobody waits for a fourth start that fails."""

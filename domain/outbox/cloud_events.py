@@ -6,9 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from domain.cycle.after import deployment_after
-from domain.cycle.foretold import Foretold
+from domain.cycle.effects import deployment_after
 from domain.cycle.transitions import ClassifiedDecision
+from domain.cycle.writes import Foretold
 from domain.model.deployment import Deployment
 from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome, TrafficStatus
 from domain.steering.steered import Asking, Steered

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from domain.model.hold import Hold
+from domain.model.deployment import Hold
 from domain.steering.freezes import Freeze, Frozen, frozen
 from domain.words.errors import RollwayError
 

@@ -5,7 +5,7 @@ Each gets the deployment and, where it matters, who asks, why and when. Raises t
 
 from dataclasses import replace
 
-from domain.cycle.clock import with_clock_stopped
+from domain.cycle.effects import with_clock_stopped
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import past_all_weights, rollout_of, turned_back, unpaused
 from domain.model.deployment import Deployment, Rollout

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from domain.model.changes import Decision
+from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, RolloutLimits, StrategySpec, UnreadableSpec
 from domain.strategies.base import AbstractDeploymentStrategy

@@ -9,10 +9,9 @@ One that comes up ends the wait. But the pauses begin anew only when it has been
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from domain.model.changes import Decision
+from domain.model.decision import Decision, Inequality, Waits, WaitsFor, too_short
 from domain.model.deployment import MOST_STARTS, Deployment, Route, StartFailures
 from domain.model.states import RouteStatus, Verdict
-from domain.model.waits import Inequality, Waits, WaitsFor, too_short
 from domain.words.numbers import doubling_pause, number_of
 
 LONGEST_PAUSE_SECONDS = 600

@@ -7,7 +7,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from domain.model.bounds import RouteCounts
-from domain.model.changes import Decision
+from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.budget import Budget

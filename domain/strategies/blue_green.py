@@ -28,11 +28,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor, too_short
 from domain.model.deployment import Deployment, Route
 from domain.model.policy import StrategySpec
 from domain.model.states import RouteStatus, TrafficStatus, Verdict
-from domain.model.waits import Waits, WaitsFor, too_short
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget

@@ -21,7 +21,7 @@ Misplaced ones in traffic are foreign too.
 from datetime import datetime
 from uuid import UUID
 
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route
 from domain.model.states import TrafficStatus
 from domain.strategies.backoff import hold_back

@@ -22,10 +22,9 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment, Route
 from domain.model.states import ROLLING_BACK, RouteStatus, Verdict
-from domain.model.waits import Waits, WaitsFor
 from domain.strategies.buckets import Buckets, ids, sick_too_long, well_placed, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge

@@ -12,7 +12,7 @@ n=2:   ■■|  →  ~~|  →  |◇◇  →  |■■ completed
 from datetime import datetime
 from typing import ClassVar, Literal
 
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision

@@ -31,10 +31,9 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from domain.model.bounds import RouteCounts
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment, Route
 from domain.model.policy import DeploymentPolicy, StrategySpec
-from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget

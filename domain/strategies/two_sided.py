@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from domain.judge.judging import Judging
+from domain.judge.judge import Judging
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.policy import StrategySpec

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from domain.model.decision import Inequality, Waits, WaitsFor, too_short
 from domain.model.deployment import Route
-from domain.model.waits import Inequality, Waits, WaitsFor, too_short
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 

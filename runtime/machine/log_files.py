@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.settings import LogLimits
 
 _MEGABYTE = 1024 * 1024
 _DAY_SECONDS = 86_400

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.settings import LogLimits
 from runtime.machine.identity import Identity, wait_for_end
 from runtime.process.accounts import Account
 from runtime.process.table import adopt_child, kill_group

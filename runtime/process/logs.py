@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.settings import LogLimits
 from runtime.machine.log_files import remove_ended, rotate, tail
 from runtime.process.record import RecordFolder
 

@@ -11,8 +11,8 @@ from threading import Thread
 from typing import TypeVar
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
-from domain.installation.database_url import database_address, libpq_url
-from domain.installation.servers import UnfitServerError, doubt_about_memory, refuse_old_postgres, refuse_old_redis
+from domain.installation.contract import UnfitServerError, doubt_about_memory, refuse_old_postgres, refuse_old_redis
+from domain.installation.settings import database_address, libpq_url
 from stack.errors import StackError
 
 T = TypeVar("T", int, str)

@@ -8,7 +8,7 @@ import sys
 
 import psycopg
 
-from domain.installation.database_url import libpq_url
+from domain.installation.settings import libpq_url
 from stack.home.folder import project_root
 
 _TIMEOUT = 3

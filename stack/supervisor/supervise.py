@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.settings import LogLimits
 from runtime.machine.files import file_lock
 from runtime.machine.identity import Identity, identify
 from runtime.machine.log_files import rotate

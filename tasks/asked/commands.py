@@ -17,8 +17,7 @@ from db.replicas.secrets import UnaskedSecretsError
 from db.silence import AWAY
 from db.views.documents import answer_of
 from domain.commands.base import QUERIES
-from domain.commands.messages import parse_command, parse_query
-from domain.commands.registry import COMMANDS
+from domain.commands.registry import COMMANDS, parse_command, parse_query
 from domain.commands.replicas import PushMetric
 from domain.installation.signature import SIGNED_FIELDS, payload_of, proven_payload
 from domain.words.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError

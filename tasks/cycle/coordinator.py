@@ -22,7 +22,7 @@ from domain.cycle.transitions import ClassifiedDecision, classify
 from domain.handlers import HandlerRegistry
 from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
 from domain.model.bounds import Bounds
-from domain.model.changes import Decision
+from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.model.states import Verdict

@@ -12,8 +12,8 @@ from db.cycle.routes import StrategyApplyResult
 from db.cycle.steps import kept_steps
 from db.placing import Placing, Wanted
 from db.silence import is_unreachable
-from domain.cycle.foretold import foretold, new_routes, steps_of, steps_to_build_on
 from domain.cycle.transitions import ClassifiedDecision
+from domain.cycle.writes import foretold, new_routes, steps_of, steps_to_build_on
 from domain.handlers.base import DeploymentExecutionResult
 from domain.model.states import DeploymentLifecycleStatus
 from domain.outbox.cloud_events import told_by_decisions

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.settings import LogLimits
 from runtime.machine.files import file_lock
 from runtime.process.logs import ProcessLogs
 

@@ -10,8 +10,7 @@ from celery.schedules import schedule
 from celery.signals import beat_init
 from redis.exceptions import RedisError
 
-from domain.installation.contract import WrongInstallationError, check_redis
-from domain.installation.servers import UnfitServerError
+from domain.installation.contract import UnfitServerError, WrongInstallationError, check_redis
 from runtime.machine.watchdog import tell
 from tasks.seen.exposition import show_metrics
 from tasks.seen.observed import TICKS_SKIPPED

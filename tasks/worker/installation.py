@@ -13,8 +13,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import engine, in_transaction
 from db.connection.server import read_installation
-from domain.installation.contract import WrongInstallationError, check
-from domain.installation.servers import UnfitServerError
+from domain.installation.contract import UnfitServerError, WrongInstallationError, check
 from tasks.settings import settings
 from tasks.worker.connections import redis_client
 from tasks.worker.owners import (

@@ -10,8 +10,14 @@ import redis
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from domain.installation.contract import HOME_FILE, REDIS_KEY, WRONG_INSTALLATION, WrongInstallationError
-from domain.installation.servers import doubt_about_memory, refuse_old_redis
+from domain.installation.contract import (
+    HOME_FILE,
+    REDIS_KEY,
+    WRONG_INSTALLATION,
+    WrongInstallationError,
+    doubt_about_memory,
+    refuse_old_redis,
+)
 from runtime.machine.files import why_not_trusted
 from tasks.settings import KEY_PREFIX
 

@@ -22,9 +22,9 @@ from db.retention.cut import cut_deployment
 from domain.commands.base import DeploymentCommand
 from domain.commands.deployment import Destroy, Scale
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
-from domain.cycle.after import after
+from domain.cycle.effects import after
 from domain.handlers import HANDLERS
-from domain.installation.retention import Retention
+from domain.installation.settings import Retention
 from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus
 from domain.replicas.reported import reported

@@ -18,8 +18,8 @@ from db.proxies.table import read_traffic
 from db.views.deployments import deployments_by_id
 from db.views.documents import plain
 from domain.commands.base import RequestIdReusedError
-from domain.commands.messages import parse_command
-from domain.installation.servers import UnfitServerError
+from domain.commands.registry import parse_command
+from domain.installation.contract import UnfitServerError
 from domain.words.errors import UnreadableError
 from tests.support.faults.forwarder import forwarder
 from tests.support.pictures.pictures import NOW, V1

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from domain.cycle.after import after, routes_after
+from domain.cycle.effects import after, routes_after
 from domain.cycle.rollout import is_judged
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.foresight.plan.world import with_status

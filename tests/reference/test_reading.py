@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 MINUTES, WORDS_A_MINUTE = 45, 250
 ROOMS = ("domain/model/", "domain/strategies/", "domain/cycle/", "domain/handlers/")
 EXPLAIN_THEMSELVES = (
-    *("domain.autoscaling.state", "domain.model.canary", "domain.model.events", "domain.model.hold"),
+    *("domain.autoscaling.state", "domain.model.canary", "domain.model.events", "domain.model.deployment"),
     "domain.strategies.sentences",
     "domain.cycle.at_hand",  # who is kept for a moment although nobody wants it
     "domain.strategies.two_sided",  # no strategy but the canary says anything there

@@ -9,7 +9,7 @@ import pytest
 
 from db.connection.engine import make_engine, transaction
 from db.connection.settings import DatabaseSettings
-from domain.installation.servers import UnfitServerError
+from domain.installation.contract import UnfitServerError
 from domain.installation.tokens import Role
 from domain.words.errors import InvalidInputError
 from stack.plan import Ready, StackPart

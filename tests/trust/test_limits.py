@@ -11,7 +11,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.settings import LogLimits
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.process.accounts import EACH, Accounts

@@ -12,8 +12,7 @@ from api.people.auth import names_withheld
 from api.people.reads.table import HttpResource
 from db.commands.execute import Origin
 from domain.commands.base import Command, DeploymentCommand
-from domain.commands.messages import parse_command
-from domain.commands.registry import COMMANDS
+from domain.commands.registry import COMMANDS, parse_command
 from domain.installation.tokens import NotAllowedError, Role, Token
 from domain.words.errors import InvalidInputError
 from tasks.asked.commands import run_command

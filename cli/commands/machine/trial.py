@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import psutil
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.settings import LogLimits
 from domain.replicas.failing import failure_in_short
 from domain.replicas.health import RUNS_WELL
 from domain.revisions.health_check import HealthCheck

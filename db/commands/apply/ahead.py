@@ -12,8 +12,7 @@ from db.connection.engine import database_now
 from db.views.ahead.foresight import foreseeable
 from db.views.deployments import existing_deployments
 from domain.commands.apply.document import Apply, Document
-from domain.commands.apply.parts import parts
-from domain.commands.apply.stored import Stored
+from domain.commands.apply.parts import Stored, parts
 from domain.commands.base import Command
 from domain.commands.deployment import Scale
 from domain.commands.rollout import ActivateRevision, Retry

@@ -15,8 +15,7 @@ from db.views.deployments import existing_deployments
 from db.views.fleet.entrances import owners_of, reached_at
 from db.views.timeline import revision_named
 from domain.commands.apply.document import Apply, Document
-from domain.commands.apply.parts import notes, parts
-from domain.commands.apply.stored import Stored, StoredDeployment, StoredRevision
+from domain.commands.apply.parts import Stored, StoredDeployment, StoredRevision, notes, parts
 from domain.model.policy import DeploymentPolicy
 from domain.revisions.changed import is_restart
 from domain.revisions.revision import RevisionSpec

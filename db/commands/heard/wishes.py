@@ -12,7 +12,7 @@ from db.locking.locked import SKIPPING_HELD, holder_of, lock_unheld
 from db.locking.statuses import IS_COUNTED_ON
 from domain.commands.apply.document import Apply, Document
 from domain.commands.base import Command, DeploymentCommand
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.words.errors import DeploymentNotFoundError
 
 _WISHES = "SELECT w.* FROM wishes w JOIN deployments d ON d.id = w.deployment_id"

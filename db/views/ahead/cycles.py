@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from db.views.deployment_view import DeploymentView
 from db.views.timeline import StepView
-from domain.cycle.after import routes_after
+from domain.cycle.effects import routes_after
 from domain.cycle.recording import changes_from_json, inputs_from_json
 from domain.cycle.rollout import wait_in_words
-from domain.model.changes import RouteChanges
+from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.picture import picture
 from domain.model.states import Verdict

@@ -14,8 +14,7 @@ from db.views.deployments import deployment_named
 from db.views.fleet.signs import SignsOfLife, signs_of_life
 from db.views.routes import failing_start
 from domain.foresight.plan.around import Around
-from domain.model.deployment import Deployment
-from domain.model.hold import Hold
+from domain.model.deployment import Deployment, Hold
 from domain.steering.holds import OpenRollout
 
 _HOSTS = "SELECT name, down_since IS NOT NULL AS is_down FROM hosts"

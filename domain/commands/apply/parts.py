@@ -2,28 +2,78 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from domain.autoscaling.rule import AutoscalingRule
 from domain.commands.apply.document import Apply, Document
-from domain.commands.apply.stored import Stored, StoredRevision
 from domain.commands.base import Command
 from domain.commands.deployment import AddRevision, CreateDeployment, Scale, SetPolicy, SetTraffic
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.commands.rollout import ActivateRevision, Retry
 from domain.cycle.evaluator import EVALUATOR
 from domain.installation.tokens import NotAllowedError, Role
+from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import Lifecycle
 from domain.revisions.revision import RevisionExistsError
 from domain.revisions.stored import StoredSpec, stored_spec, with_values_of
 from domain.steering.activation import Activation, ActivationRequest, decide_activation
 from domain.traffic.entrances import EntranceTakenError
+from domain.traffic.published import Entrance
 from domain.traffic.release import Reached
+from domain.traffic.wire import Wire
 from domain.traffic.worded import entrances_in_words
 from domain.words.errors import WrongStateError
 from domain.words.numbers import number_of
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRevision:
+    """A revision as it is stored: `spec` holds its values. `wire`: how its replicas are spoken to; None: as all are."""
+
+    id: UUID
+    name: str
+    spec: dict[str, Any]
+    wire: Wire | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDeployment:
+    """The stored parts of a deployment beside its snapshot.
+
+    `current` and `deploying` are the names of its revisions. `release`: where its rollout leads callers, if that brings
+    settings. `failed_starts`: so many in a row, and none has come up since. `rules`: these set its size.
+    """
+
+    snapshot: Deployment
+    policy: DeploymentPolicy | None
+    current: str | None
+    deploying: str | None
+    reached: Reached
+    failed_starts: int = 0
+    release: Reached | None = None
+    rules: tuple[AutoscalingRule, ...] = ()
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether starts are tried ever more slowly, or have been given up for a while."""
+        return bool(self.failed_starts or self.snapshot.degraded_reason or self.snapshot.retry_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The stored side of a document: its deployment, and the revision of its name.
+
+    `is_restarted`: what runs is a restart of that revision. `owners`: which other deployments have entrances that the
+    document names.
+    """
+
+    deployment: StoredDeployment | None = None
+    revision: StoredRevision | None = None
+    is_restarted: bool = False
+    owners: Mapping[Entrance, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Self
 
-from domain.cycle.after import back_reason_of
+from domain.cycle.effects import back_reason_of
 from domain.foresight.plan.load import busiest, loads
 from domain.foresight.plan.world import Fates, SimulatedLook, World
+from domain.model.decision import WaitsFor
 from domain.model.deployment import Deployment, Route
 from domain.model.picture import picture
 from domain.model.states import Lifecycle, RouteStatus
-from domain.model.waits import WaitsFor
 
 HORIZON_SECONDS = 31 * 86400.0
 """A rollout that has not ended by then is left as it stands: no timeout may be longer than 30 days."""

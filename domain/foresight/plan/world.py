@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from domain.cycle.after import after
+from domain.cycle.effects import after
 from domain.cycle.rollout import weight_known
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers import woken_by

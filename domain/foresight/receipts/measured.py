@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
-from domain.cycle.after import after, routes_after
+from domain.cycle.effects import after, routes_after
 from domain.cycle.recording import changes_from_json, inputs_from_json
 from domain.cycle.rollout import guard_of
 from domain.cycle.transitions import ClassifiedDecision
@@ -15,11 +15,10 @@ from domain.foresight.follows import waits_of
 from domain.foresight.plan.course import Stand
 from domain.handlers.cycle import cycle
 from domain.handlers.replay import as_recorded, decided_again, is_same_decision, records_a_failed_write
-from domain.model.changes import RouteChanges
+from domain.model.decision import RouteChanges, WaitsFor
 from domain.model.deployment import Deployment
 from domain.model.picture import picture
 from domain.model.states import Verdict
-from domain.model.waits import WaitsFor
 
 _HOLDING = frozenset({"pause", "resume", "promote"})
 """What a person asks for who holds a rollout, or was waited for."""

@@ -14,9 +14,8 @@ from typing import ClassVar
 from uuid import UUID
 
 from domain.model.canary import CanaryState
-from domain.model.changes import Decision, RouteChanges, Stage
+from domain.model.decision import Decision, RouteChanges, Stage, Waits, WaitsFor
 from domain.model.deployment import Deployment
-from domain.model.waits import Waits, WaitsFor
 from domain.strategies.backoff import held_until
 from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.buckets import Buckets

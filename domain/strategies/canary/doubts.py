@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from domain.judge.needed import needed
+from domain.judge.judge import needed
 from domain.strategies.budget import surge_budget
 from domain.strategies.canary.steps import CanarySpec, size_at
 from domain.words.numbers import duration, percent

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from domain.judge.judged import Found, Judged, judge, judge_copies, over_at
-from domain.judge.needed import still_needed
+from domain.judge.judge import Found, Judged, judge, judge_copies, over_at, still_needed
 from domain.judge.settings import Judge
 from domain.model.canary import CanaryState
 from domain.strategies.canary.steps import CanarySpec

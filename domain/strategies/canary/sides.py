@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from domain.model.canary import CanaryState
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route
 from domain.model.states import RouteStatus
 from domain.strategies.base import deploying_revision

@@ -44,13 +44,12 @@ from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
-from domain.judge.judging import Judging
+from domain.judge.judge import Judging
 from domain.model.canary import CanaryState
-from domain.model.changes import Decision, RouteChanges, Stage
+from domain.model.decision import Decision, RouteChanges, Stage, Waits, WaitsFor
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK
-from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, surge_budget

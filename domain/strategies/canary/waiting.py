@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from domain.model.changes import Decision
-from domain.model.waits import Waits, WaitsFor
+from domain.model.decision import Decision, Waits, WaitsFor
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 from domain.strategies.canary.judge import Judgement

@@ -4,7 +4,7 @@ import resource
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.settings import LogLimits
 
 MOST_FILES = 65_536
 _SHARE = 4

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.settings import LogLimits
 from runtime.machine.identity import Identity
 from runtime.machine.log_files import rotate
 from runtime.machine.ports import Address, joined

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from cli.doctor.questions import QUESTIONS
 from cli.listed import COMMANDS
 from cli.terminal.exits import ExitCode
-from domain.installation.retention import Retention
+from domain.installation.settings import Retention
 from runtime.process.record import RecordFolder
 from stack.home.folder import find_home
 from tasks.hosts.heartbeat import SignsGiver

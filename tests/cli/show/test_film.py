@@ -5,7 +5,7 @@ import json
 from db.views.ahead.cycles import cycles
 from db.views.timeline import StepView
 from domain.cycle.recording import decision_json, inputs_json
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
+from domain.handlers.deploying import DeployingProvisioningHandler
 from tests.support.pictures.pictures import NOW, deploying
 
 

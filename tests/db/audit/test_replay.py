@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.audit.replay import ReplayReport, replay_pages
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
 from domain.words.errors import InvalidInputError
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK

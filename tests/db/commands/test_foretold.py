@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from db.commands.foretold import foretold
 from db.connection.engine import in_transaction
 from domain.commands.base import DeploymentCommand
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.foresight.plan.foreseen import plan
 from domain.model.deployment import Deployment
 from domain.words.errors import DeploymentNotFoundError, RollwayError

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from domain.commands.base import StaleVersionError
 from domain.commands.deployment import DeploymentExistsError
-from domain.commands.messages import UnknownCommandError
+from domain.commands.registry import UnknownCommandError
 from domain.revisions.revision import RevisionExistsError
 from domain.steering.activation import DeploymentAlreadyInProgressError
 from domain.words.errors import (

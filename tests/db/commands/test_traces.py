@@ -3,7 +3,7 @@
 from sqlalchemy import Engine
 
 from db.commands.execute import Origin, execute
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from tests.support.rows.deployments import make_deployment, read
 
 ASKED, LATER = (f"00-{digit * 32}-{digit * 16}-01" for digit in "12")

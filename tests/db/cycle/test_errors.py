@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine
 
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
+from domain.handlers.deploying import DeployingProvisioningHandler
 from domain.model.bounds import Bounds
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
 from domain.words.errors import UnreadableError
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK

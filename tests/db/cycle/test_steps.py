@@ -14,7 +14,7 @@ from db.audit.receipts import seal, unsealed
 from db.audit.replay import ReplayReport, replay_pages
 from db.connection.engine import in_transaction
 from db.views.timeline import StepView, steps_of
-from domain.cycle import foretold
+from domain.cycle import writes
 from domain.cycle.recording import inputs_as_json
 from migrations.schema import configuration, upgrade
 from tests.support.pictures.pictures import PROVISIONING
@@ -74,7 +74,7 @@ def test_each_step_of_a_large_rollout_is_told_as_it_was_seen(engine: Engine) -> 
 def test_every_strategy_and_every_way_is_folded_to_the_same_decisions(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foretold, "SMALL", 0)
+    monkeypatch.setattr(writes, "SMALL", 0)
     for _ in busy_fleet(engine, 2):
         pass
     (kept,) = read(engine, "SELECT count(*) AS c, count(whole_step) AS changed FROM rollout_steps")

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 from db.commands.execute import execute
 from db.connection.engine import in_transaction
 from db.replicas.kills import Kill, record_kills
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.model.states import RouteStatus
 from tests.support.people.promoted import green_waits
 from tests.support.pictures.pictures import PROVISIONING

@@ -17,7 +17,7 @@ from db.views.rollouts import rollouts_by_id
 from domain.cycle.recording import inputs_json
 from domain.handlers.cycle import cycle
 from domain.handlers.replay import replay_step
-from domain.judge.judged import Found, judge
+from domain.judge.judge import Found, judge
 from domain.judge.settings import Judge
 from domain.model.answers import Answers, Copies, Interval
 from domain.model.canary import NOTHING_SEEN, Evidence

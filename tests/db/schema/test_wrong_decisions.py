@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
 from domain.strategies.buckets import ids
 from tests.support.pictures.pictures import PROVISIONING, READY

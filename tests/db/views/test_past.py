@@ -8,8 +8,7 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.views.deployments import deployment_named
 from db.views.past import past_of
-from domain.commands.registry import BUTTONS
-from domain.commands.rules import RULES
+from domain.commands.registry import BUTTONS, RULES
 from domain.foresight.offered import offered
 from domain.model.states import DeploymentLifecycleStatus
 from domain.steering.steered import Asking

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from domain.cycle.after import after
+from domain.cycle.effects import after
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
-from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
+from domain.handlers.deploying import DeployingRollingBackHandler
 from domain.model.deployment import StartFailures
 from domain.model.policy import RolloutLimits
 from domain.model.states import RouteStatus, Verdict

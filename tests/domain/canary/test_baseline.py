@@ -12,7 +12,7 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.foresight.plan.world import Fates, World
 from domain.model.answers import Answers
 from domain.model.canary import Evidence
-from domain.model.changes import Decision
+from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.picture import picture
 from domain.model.policy import DeploymentPolicy

@@ -11,7 +11,7 @@ from domain.foresight.plan.world import Fates, World
 from domain.foresight.why import why
 from domain.handlers.cycle import cycle
 from domain.model.canary import CanaryState
-from domain.model.changes import Stage
+from domain.model.decision import Stage
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.steering.verbs import abort, pause, promote, resume

@@ -10,8 +10,7 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.handlers.cycle import cycle
 from domain.model.answers import Answers
 from domain.model.canary import Evidence
-from domain.model.deployment import Deployment
-from domain.model.hold import Hold
+from domain.model.deployment import Deployment, Hold
 from domain.model.states import ROLLING_BACK, Verdict
 from tests.domain.canary.test_canary import FIRST, SECOND, TIMED, at_stage
 from tests.support.pictures.pictures import NOW, deploying

@@ -8,8 +8,8 @@ import pytest
 from domain.handlers.cycle import cycle
 from domain.model.answers import Answers, Copies
 from domain.model.canary import Evidence
-from domain.model.changes import Stage
-from domain.model.hold import Hold
+from domain.model.decision import Stage
+from domain.model.deployment import Hold
 from tests.domain.canary.test_baseline import beside
 from tests.support.pictures.pictures import NOW, PROVISIONING, ROLLING_BACK, deploying, drawn_changes
 from tests.support.pictures.policies import canary

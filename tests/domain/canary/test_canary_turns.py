@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from domain.cycle.after import after
+from domain.cycle.effects import after
 from domain.handlers.cycle import cycle
 from domain.model.answers import Answers
 from domain.model.canary import Evidence

@@ -8,10 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from domain.cycle.foretold import foretold
+from domain.cycle.writes import foretold
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment
-from domain.model.hold import Hold
+from domain.model.deployment import Deployment, Hold
 from domain.model.policy import DeploymentPolicy
 from domain.outbox.cloud_events import MEANINGS, CloudEvent, CloudEventType, told_by_command, told_by_decisions
 from domain.steering.activation import activate

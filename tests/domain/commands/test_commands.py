@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from domain.commands.base import QUERIES, Command
-from domain.commands.messages import MOST_COMMAND_BYTES, UnknownCommandError, parse_command, parse_query
-from domain.commands.registry import COMMANDS
+from domain.commands.registry import COMMANDS, MOST_COMMAND_BYTES, UnknownCommandError, parse_command, parse_query
 from domain.words.errors import InvalidInputError, TooLargeError
 from tests.support.workers.payloads import RULE, ask, check, docker, expect_a_limit, external, rule
 

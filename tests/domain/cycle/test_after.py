@@ -5,13 +5,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from domain.cycle.after import after, back_reason_of
-from domain.cycle.clock import with_clock_running
-from domain.cycle.foretold import outcome_of
+from domain.cycle.effects import after, back_reason_of, with_clock_running
+from domain.cycle.writes import outcome_of
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model.changes import Decision, RouteChanges, Stage
+from domain.handlers.deploying import DeployingProvisioningHandler
+from domain.model.decision import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, StartFailures
 from domain.model.states import RolloutOutcome, RouteStatus, TrafficStatus
 from domain.steering.verbs import pause, resume

@@ -10,14 +10,13 @@ from domain.cycle.transitions import ClassifiedDecision, RevisionMove, classify
 from domain.foresight.plan.world import Fates
 from domain.handlers import HANDLERS
 from domain.handlers.cycle import cycle
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
+from domain.handlers.deploying import DeployingProvisioningHandler
 from domain.handlers.scaling import ScalingHandler
 from domain.model.bounds import MAX_ATTEMPTS
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment
 from domain.model.policy import RolloutLimits
 from domain.model.states import Verdict
-from domain.model.waits import Waits, WaitsFor
 from tests.support.pictures.pictures import NOW, PROVISIONING, READY, ROLLING_BACK, V2, deploying, resting, rolling_back
 from tests.support.pictures.simulation import applied, world_of
 

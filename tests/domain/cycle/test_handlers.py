@@ -10,11 +10,9 @@ from uuid import UUID
 import pytest
 
 from domain.foresight.plan.world import with_status
-from domain.handlers.check_replica import CheckReplicaHandler
+from domain.handlers.check_replica import CheckReplicaHandler, ReconcileHandler
 from domain.handlers.cycle import cycle
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
-from domain.handlers.reconcile import ReconcileHandler
+from domain.handlers.deploying import DeployingProvisioningHandler, DeployingRollingBackHandler
 from domain.handlers.scaling import ScalingHandler
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, StrategySpec

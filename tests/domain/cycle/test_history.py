@@ -3,7 +3,7 @@
 from dataclasses import replace
 from uuid import UUID
 
-from domain.cycle.history import HistoryKey, history_key
+from domain.cycle.writes import HistoryKey, history_key
 from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment
 from domain.model.states import Verdict

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from domain.cycle.after import after
+from domain.cycle.effects import after
 from domain.cycle.evaluator import EVALUATOR
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment
-from domain.model.hold import Hold
+from domain.model.deployment import Deployment, Hold
 from domain.model.policy import DeploymentPolicy, RolloutLimits
 from tests.support.pictures.pictures import (
     NOW,

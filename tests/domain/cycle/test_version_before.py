@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.handlers.replay import is_same_decision, replay_step
 from domain.revisions.revision import RevisionSpec, revision_name
 from domain.revisions.stored import is_same, stored_spec

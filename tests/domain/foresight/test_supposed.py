@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.cycle.after import turns_back
+from domain.cycle.effects import turns_back
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import NoRolloutError
 from domain.foresight.learned import Learned

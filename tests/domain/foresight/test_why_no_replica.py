@@ -6,9 +6,8 @@ import pytest
 
 from domain.foresight.plan.around import Around
 from domain.foresight.why import why
-from domain.model.changes import Decision
-from domain.model.deployment import StartFailures
-from domain.model.hold import Hold
+from domain.model.decision import Decision
+from domain.model.deployment import Hold, StartFailures
 from domain.model.states import Verdict
 from domain.strategies import parse_policy
 from tests.support.pictures.pictures import NOW, PENDING, V2, blue_green, deploying, resting

@@ -11,9 +11,8 @@ import pytest
 from domain.autoscaling.state import NO_AUTOSCALING
 from domain.cycle.recording import inputs_from_json, inputs_json
 from domain.foresight.plan.world import with_status
-from domain.handlers.check_replica import CheckReplicaHandler, is_settled
+from domain.handlers.check_replica import CheckReplicaHandler, ReconcileHandler, is_settled
 from domain.handlers.cycle import cycle
-from domain.handlers.reconcile import ReconcileHandler
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus, Verdict
 from tests.support.pictures.autoscaling_rules import DOWN, ago, rule, seen

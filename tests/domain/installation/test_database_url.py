@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.installation.database_url import database_address, libpq_url
+from domain.installation.settings import database_address, libpq_url
 
 SECRET = "hunter2"
 

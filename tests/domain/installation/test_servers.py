@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.installation.servers import UnfitServerError, doubt_about_memory, refuse_old_postgres, refuse_old_redis
+from domain.installation.contract import UnfitServerError, doubt_about_memory, refuse_old_postgres, refuse_old_redis
 
 
 @pytest.mark.parametrize("version", [170000, 170006, 180003, 190001])

@@ -3,8 +3,7 @@
 import pytest
 from pydantic import Field
 
-from domain.installation.log_limits import LogLimits
-from domain.installation.settings import Settings
+from domain.installation.settings import LogLimits, Settings
 from domain.words.errors import InvalidInputError
 
 

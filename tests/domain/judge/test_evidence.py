@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.judge.judged import Found, judge
+from domain.judge.judge import Found, judge
 from domain.judge.settings import Judge, Slow
 from domain.model.answers import FIRST_BYTE_MS, Answers
 from domain.model.canary import Evidence

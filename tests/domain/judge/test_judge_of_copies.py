@@ -8,7 +8,7 @@ import pytest
 from domain.cycle.rollout import is_judged, judging_of
 from domain.model.answers import Answers, Copies
 from domain.model.canary import NOTHING_SEEN, CanaryState, Evidence
-from domain.model.changes import Decision
+from domain.model.decision import Decision
 from domain.model.deployment import Rollout
 from domain.model.states import Verdict
 from domain.strategies import STRATEGIES, parse_policy

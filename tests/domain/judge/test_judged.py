@@ -14,7 +14,7 @@ from domain.cycle.rollout import is_judged
 from domain.foresight.why import why
 from domain.handlers import HANDLERS
 from domain.handlers.replay import replay_step
-from domain.judge.judged import Found, Judged, judge
+from domain.judge.judge import Found, Judged, judge
 from domain.judge.settings import Errors, Judge, Slow
 from domain.model.answers import FIRST_BYTE_MS, Answers
 from domain.model.canary import Evidence

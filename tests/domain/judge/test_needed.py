@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from domain.judge.judged import Found, judge
-from domain.judge.needed import needed, still_needed
+from domain.judge.evidence import seen
+from domain.judge.judge import Found, judge, needed, still_needed
 from domain.judge.settings import Judge
-from domain.judge.sums import seen
 from domain.model.answers import Answers
 from domain.model.canary import NOTHING_SEEN, Evidence
 from domain.words.numbers import duration

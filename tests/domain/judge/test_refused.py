@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.judge.judged import Found
+from domain.judge.judge import Found
 from domain.judge.settings import Errors, Judge, Refused
 from domain.model.answers import Answers
 from domain.model.canary import Evidence

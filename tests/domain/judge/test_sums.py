@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as drawn
 from pydantic import TypeAdapter
 
-from domain.judge.judged import judge
+from domain.judge.evidence import seen
+from domain.judge.judge import judge
 from domain.judge.settings import Judge
-from domain.judge.sums import seen
 from domain.model.answers import FIRST_BYTE_MS, Answers
 from domain.model.canary import NOTHING_SEEN, Evidence, Exposure, Sums
 from tests.support.pictures.pictures import NOW

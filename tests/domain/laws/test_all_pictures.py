@@ -10,9 +10,9 @@ from hypothesis import given
 
 from domain.foresight.why import why
 from domain.handlers.cycle import cycle
+from domain.model.decision import WaitsFor
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import Lifecycle, Verdict
-from domain.model.waits import WaitsFor
 from tests.support.pictures.pictures import (
     DESTROYING,
     NOW,

@@ -14,7 +14,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.cycle.after import routes_after
+from domain.cycle.effects import routes_after
 from domain.model.deployment import Route
 from domain.model.states import RouteStatus, TrafficStatus, Verdict
 from domain.strategies import STRATEGIES

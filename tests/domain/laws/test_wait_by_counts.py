@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from hypothesis import example, given
 
-from domain.cycle.foretold import turns_clock
 from domain.cycle.transitions import Wait
+from domain.cycle.writes import turns_clock
 from domain.handlers.cycle import cycle
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
+from domain.handlers.deploying import DeployingProvisioningHandler
 from domain.model.bounds import Glimpse, RouteCounts
 from domain.model.deployment import Deployment, Route
 from domain.model.states import RouteStatus, TrafficStatus

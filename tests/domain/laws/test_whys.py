@@ -15,12 +15,10 @@ import pytest
 from domain.cycle.evaluator import DeploymentStrategyEvaluator
 from domain.foresight.why import Why, why
 from domain.handlers.cycle import cycle
-from domain.model.changes import Decision
-from domain.model.deployment import Deployment, StartFailures
-from domain.model.hold import Hold
+from domain.model.decision import Decision, Waits, WaitsFor
+from domain.model.deployment import Deployment, Hold, StartFailures
 from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.model.states import Verdict
-from domain.model.waits import Waits, WaitsFor
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.steered import Asking, Steered
 from domain.steering.verbs import abort, promote, resume

@@ -4,8 +4,7 @@ import pytest
 
 from domain.cycle.transitions import wait_of
 from domain.model.bounds import Bounds
-from domain.model.changes import Decision, RouteChanges
-from domain.model.waits import Waits, WaitsFor
+from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 from domain.strategies.waiting import for_replicas, for_stopping

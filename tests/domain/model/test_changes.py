@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.model.changes import RouteChanges, RouteCreatorSpec
+from domain.model.decision import RouteChanges, RouteCreatorSpec
 from domain.model.states import TrafficStatus
 from tests.support.pictures.pictures import NOW, V1, V2
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from domain.cycle.after import after
+from domain.cycle.effects import after
 from domain.handlers.check_replica import CheckReplicaHandler
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model.changes import Decision
+from domain.handlers.deploying import DeployingProvisioningHandler
+from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.states import RolloutOutcome, Verdict
 from domain.steering.verbs import abort

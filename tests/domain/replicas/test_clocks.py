@@ -5,15 +5,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from domain.cycle.foretold import turns_clock
 from domain.cycle.transitions import ClassifiedDecision, classify
+from domain.cycle.writes import turns_clock
 from domain.handlers.cycle import cycle
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model.changes import Decision, RouteChanges
+from domain.handlers.deploying import DeployingProvisioningHandler
+from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.policy import RolloutLimits
 from domain.model.states import Verdict
-from domain.model.waits import Waits, WaitsFor
 from tests.support.pictures.pictures import NOW, PROVISIONING, READY, ROLLING_BACK, V2, deploying, resting
 from tests.support.pictures.simulation import applied
 

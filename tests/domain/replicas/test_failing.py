@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.cycle.transitions import classify
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model.changes import Decision
-from domain.model.waits import Waits, WaitsFor
+from domain.handlers.deploying import DeployingProvisioningHandler
+from domain.model.decision import Decision, Waits, WaitsFor
 from domain.replicas.failing import failure_in_short
 from tests.support.pictures.pictures import NOW, deploying
 

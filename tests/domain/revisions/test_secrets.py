@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.model.deployment import Deployment
 from domain.replicas.placement import Unplaced, place
 from domain.revisions.revision import RevisionSpec, revision_name

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from domain.handlers.cycle import cycle
-from domain.model.hold import Hold
+from domain.model.deployment import Hold
 from domain.model.policy import DeploymentPolicy
 from tests.support.pictures.pictures import (
     NOW,

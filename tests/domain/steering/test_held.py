@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from domain.cycle.after import after
+from domain.cycle.effects import after
 from domain.handlers.cycle import cycle
-from domain.model.deployment import Deployment, StartFailures
-from domain.model.hold import Hold
+from domain.model.deployment import Deployment, Hold, StartFailures
 from domain.model.policy import DeploymentPolicy
 from domain.strategies.recreate import RecreateSpec
 from tests.support.pictures.pictures import (

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from domain.handlers.cycle import cycle
-from domain.model.changes import Decision
+from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RolloutOutcome

@@ -9,9 +9,8 @@ import pytest
 
 from domain.cycle.evaluator import EVALUATOR, DeploymentStrategyEvaluator, contained
 from domain.handlers.cycle import cycle
-from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment
-from domain.model.hold import Hold
+from domain.model.decision import Decision, RouteChanges
+from domain.model.deployment import Deployment, Hold
 from domain.model.policy import StrategySpec, UnreadableSpec
 from domain.model.states import Verdict
 from domain.steering.verbs import abort

@@ -7,7 +7,7 @@ import pytest
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.handlers.cycle import cycle
-from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
+from domain.handlers.deploying import DeployingRollingBackHandler
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus, Verdict
 from domain.strategies import parse_policy

@@ -7,7 +7,7 @@ import pytest
 
 from domain.cycle.transitions import RevisionMove
 from domain.handlers.cycle import cycle
-from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
+from domain.handlers.deploying import DeployingRollingBackHandler
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import RouteStatus, Verdict
 from domain.steering.activation import Activation, ActivationRequest, decide_activation

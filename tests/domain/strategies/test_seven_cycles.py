@@ -6,7 +6,7 @@ import pytest
 
 from domain.cycle.transitions import RevisionMove
 from domain.handlers.cycle import cycle
-from domain.model.changes import RouteChanges
+from domain.model.decision import RouteChanges
 from domain.model.picture import picture
 from domain.model.states import Verdict
 from tests.support.pictures.pictures import NOW, READY, V2, deploying

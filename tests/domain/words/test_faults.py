@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.strategies import parse_policy
 from domain.words.errors import InvalidInputError
 

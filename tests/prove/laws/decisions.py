@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from domain.cycle.after import routes_after
-from domain.cycle.foretold import outcome_of
+from domain.cycle.effects import routes_after
 from domain.cycle.rollout import guard_of, is_judged
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
+from domain.cycle.writes import outcome_of
 from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import Lifecycle, RouteStatus, Verdict

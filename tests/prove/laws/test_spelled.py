@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.cycle.after import after
+from domain.cycle.effects import after
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, StartFailures

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from domain.cycle.after import routes_after
+from domain.cycle.effects import routes_after
 from domain.cycle.transitions import ClassifiedDecision
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route

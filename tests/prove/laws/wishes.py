@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
+from domain.model.decision import WaitsFor
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import Verdict
-from domain.model.waits import WaitsFor
 from tests.prove.clocks import HARM, told
 from tests.prove.laws.requests import idled
 from tests.prove.state import State

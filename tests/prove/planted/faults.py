@@ -7,10 +7,9 @@ from typing import Any
 
 from domain.cycle.rollout import turned_back
 from domain.model.canary import CanaryState
-from domain.model.changes import Decision
+from domain.model.decision import Decision, Waits, WaitsFor
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import RolloutOutcome, RouteStatus
-from domain.model.waits import Waits, WaitsFor
 from domain.steering import trying_again
 from domain.steering.activation import ActivationRequest
 from domain.steering.steered import Asking, Steered
@@ -132,7 +131,7 @@ FAULTS = (
     Fault("converge drains before ready", ("domain.strategies.converge._foreign",), _all_foreign, rolling(2, 1, 0)),
     Fault(
         "a rollback only clears the pointer",
-        ("domain.handlers.deploying_rolling_back.DeployingRollingBackHandler.decide",),
+        ("domain.handlers.deploying.DeployingRollingBackHandler.decide",),
         lambda *_: Decision.success("the pointer is cleared"),
         rolling(1, 1, 0),
     ),
@@ -150,7 +149,7 @@ FAULTS = (
     ),
     Fault(
         "a pause counts as time",
-        ("domain.cycle.after.with_clock_running", "domain.handlers.base.with_clock_running"),
+        ("domain.cycle.effects.with_clock_running", "domain.handlers.base.with_clock_running"),
         _time_lost,
         rolling(1, 1, 0),
     ),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from domain.cycle.transitions import RevisionMove
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route, StartFailures
 from domain.model.states import ROLLING_BACK, RolloutOutcome
 from domain.steering.activation import Activation, ActivationRequest, decide_activation

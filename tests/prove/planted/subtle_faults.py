@@ -7,7 +7,7 @@ from domain.cycle.evaluator import DeploymentStrategyEvaluator
 from domain.cycle.rollout import unpaused
 from domain.model.bounds import Bounds, Deadline
 from domain.model.canary import CanaryState
-from domain.model.changes import Decision, RouteChanges, Stage
+from domain.model.decision import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.steering.sizes import with_failures_allowed
 from domain.strategies.budget import Budget, surge_budget
@@ -98,7 +98,7 @@ SUBTLE_FAULTS = (
         _moved_twice,
         canary(steps=[{"weight": "5%", "seconds": 10}, "60%"]),
     ),
-    Fault("what is replaced counts as progress", ("domain.cycle.after._is_progress",), _any_drain, rolling(1, 1, 0)),
+    Fault("what is replaced counts as progress", ("domain.cycle.effects._is_progress",), _any_drain, rolling(1, 1, 0)),
     Fault(
         "a freeze holds nothing",
         ("domain.cycle.evaluator.DeploymentStrategyEvaluator.evaluate_one",),
@@ -150,7 +150,7 @@ SUBTLE_FAULTS = (
     ),
     Fault(
         "a pause counts as time without progress",
-        ("domain.cycle.after.with_clock_running", "domain.handlers.base.with_clock_running"),
+        ("domain.cycle.effects.with_clock_running", "domain.handlers.base.with_clock_running"),
         _progress_asleep,
         _WITHIN,
     ),

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.settings import LogLimits
 from runtime.machine.log_files import remove_ended, rotate, tail
 from runtime.process.logs import ProcessLogs
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.settings import LogLimits
 from runtime.base import ReplicaRequest
 from runtime.process.accounts import EACH, Accounts
 from runtime.process.begin.limits import ProcessLimits

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from domain.model.changes import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.picture import symbol
 from domain.model.policy import DeploymentPolicy, RolloutLimits

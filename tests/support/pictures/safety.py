@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from domain.cycle.after import routes_after
+from domain.cycle.effects import routes_after
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.deployment import Deployment, Route
 from domain.model.states import DeploymentSubStep, Lifecycle, RouteStatus

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from domain.cycle.after import after
+from domain.cycle.effects import after
 from domain.cycle.rollout import weight_known
 from domain.cycle.transitions import ClassifiedDecision
 from domain.foresight.plan.world import Fate, Fates, World, with_status

@@ -9,7 +9,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from domain.handlers.cycle import handler_of
-from domain.model.changes import Decision
+from domain.model.decision import Decision
 from domain.model.deployment import Deployment, Route, StartFailures
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus, TrafficStatus

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model.changes import Decision, RouteChanges
+from domain.handlers.deploying import DeployingProvisioningHandler
+from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.states import TrafficStatus
 from domain.strategies.buckets import ids

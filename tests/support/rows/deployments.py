@@ -18,7 +18,7 @@ from db.connection.engine import in_transaction, transaction
 from db.cycle.claim import claim_these
 from db.cycle.load import load
 from db.replicas.reports import RouteReport, apply_reports
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.cycle.rollout import guard_of
 from domain.model.deployment import Deployment, Route
 from domain.model.picture import picture

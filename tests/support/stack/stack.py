@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from db.commands.execute import execute
 from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from runtime.process.ending import stop_all
 from runtime.process.table import KEEPER, keeper_of
 from stack.home.folder import project_root

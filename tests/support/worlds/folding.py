@@ -5,9 +5,8 @@ from datetime import datetime
 from itertools import accumulate, pairwise
 
 from domain.judge.evalues import Counts, good_enough, harm
-from domain.judge.evidence import exposed, failures, percentile_of, sent, slow_ones
+from domain.judge.evidence import exposed, failures, percentile_of, seen, sent, slow_ones
 from domain.judge.settings import Judge, Slow
-from domain.judge.sums import seen
 from domain.model.canary import NOTHING_SEEN, BothSides, EValue, Evidence, Exposure, Sums
 
 

@@ -16,7 +16,7 @@ from domain.cycle.recording import changes_from_json, inputs_from_json
 from domain.foresight.learned import Learned
 from domain.foresight.plan.foreseen import Plan, plan
 from domain.foresight.plan.subject import Subject
-from domain.model.changes import RouteChanges
+from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
 

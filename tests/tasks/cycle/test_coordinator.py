@@ -12,9 +12,9 @@ from sqlalchemy import Engine
 from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
 from domain.handlers import HANDLERS, HandlerRegistry
-from domain.handlers.check_pending import CheckPendingHandler
-from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model.changes import Decision
+from domain.handlers.deploying import DeployingProvisioningHandler
+from domain.handlers.scaling import CheckPendingHandler
+from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.events import DeploymentLifecycleType, DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.model.states import DeploymentSubStep

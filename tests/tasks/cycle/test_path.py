@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[3]
 HOPS = {
     "lock": ("tasks/redis/locks.py", "hold"),
     "claim": ("db/cycle/claim.py", "claim_due"),
-    "glance": ("domain/handlers/deploying_provisioning.py", "glance"),
+    "glance": ("domain/handlers/deploying.py", "glance"),
     "load": ("db/cycle/load.py", "load"),
     "decide": ("domain/handlers/", "decide"),
     "classify": ("domain/cycle/transitions.py", "classify"),

@@ -18,7 +18,7 @@ from db.replicas.secrets import (
     ask_for_secrets,
     take_secrets,
 )
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.revisions.secrets import MissingSecretError, SecretCheck
 from runtime.secrets import HostSecrets
 from tasks.hosts.heartbeat import SignsGiver

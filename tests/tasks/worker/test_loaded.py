@@ -33,4 +33,4 @@ except SystemExit:
 
 def test_beat_and_flower_load_no_commands() -> None:
     program = "import sys, tasks.app, tasks.worker.beat, tasks.worker.transport; tasks.app.app.conf.task_routes"
-    assert _loaded(program, ("domain.commands.registry", "domain.outbox.subscription")) == "loaded:"
+    assert _loaded(program, ("domain.commands.registry", "domain.outbox.delivery")) == "loaded:"

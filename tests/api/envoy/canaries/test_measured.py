@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 
 from domain.judge.evidence import LEAST_FOR_A_PERCENTILE
-from domain.judge.judged import Found, Judged, judge
+from domain.judge.judge import Found, Judged, judge
 from domain.judge.settings import Judge, Slow
 from domain.model.answers import Answers
 from domain.model.canary import Evidence

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from db.commands.entrances import take_default_entrances
 from db.commands.execute import Origin, execute
 from db.connection.engine import transaction
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.traffic.entrances import EntranceTakenError
 from domain.words.errors import RollwayError, WrongStateError
 from tests.support.pictures.pictures import DESTROYED, DESTROYING

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.steering.freezes import FreezeNotFoundError, FrozenError
 from domain.steering.holds import GroupedAlreadyError, GroupNotFoundError
 from domain.words.errors import InvalidInputError, RollwayError

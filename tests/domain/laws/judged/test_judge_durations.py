@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from domain.judge.evalues import good_enough
-from domain.judge.judged import limits_of
+from domain.judge.judge import limits_of
 from domain.judge.settings import Judge
 from domain.model.answers import FIRST_BYTE_MS, Answers
 from domain.model.canary import BothSides, EValue, Evidence

@@ -8,17 +8,155 @@ otherwise                                          -> undecided yet
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from domain.judge.hanging import never_answered, within_ms
-from domain.judge.settings import Judge, Slow, part
-from domain.judge.sums import at_no_weight
-from domain.model.canary import BothSides, Compared, Exposure, Sums, Waiting
+from domain.judge.evalues import Counts, good_enough
+from domain.judge.evidence import LEAST_FOR_A_PERCENTILE, at_no_weight, never_answered, seen, within_ms
+from domain.judge.settings import Errors, Judge, Redirected, Refused, Slow, part, times
+from domain.model.canary import BothSides, CanaryState, Compared, Evidence, Exposure, Sums, Waiting
 from domain.words.numbers import duration
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """`settings`: of its judge; None where only the failed answers to copies are counted.
+
+    `copied`: so many of 10,000 requests that only read are copied before its first weight.
+    """
+
+    settings: Judge | None
+    copied: int = 0
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether the new side is compared with fresh replicas of the old revision."""
+        return self.settings is not None and self.settings.baseline == "fresh"
+
+    def is_on(self, canary: CanaryState | None) -> bool:
+        """Whether answers are looked at now: at a weight by a judge, and before the first one those to copies."""
+        if canary is None or canary.weight is None:
+            return False
+        return self.settings is not None if canary.weight else bool(canary.stage and self.copied)
+
+    def seen(self, canary: CanaryState, told: Evidence) -> Sums:
+        """Add one interval to what has been seen of the canary."""
+        copied = 0 if canary.weight else self.copied
+        return seen(canary.evidence, told, self.settings, canary.weight_known_at, copied)
+
+
+_Rules = Errors | Refused | Redirected | Slow
+
+
+def needed(settings: Judge) -> str:
+    """Say it of all measures together, and of slow answers with what is called slow."""
+    measures = (settings.errors, settings.refused, settings.redirected, settings.slow)
+    requests = max(settings.at_least.requests, *_each(settings, *measures))
+    said = f"it needs {requests:,} answers of the canary at each weight, if none fails on either side"
+    if settings.slow is None:
+        return said
+    (slow,), its = _each(settings, settings.slow), settings.slow
+    return (
+        f"{said}; {slow:,} that are not slow, which is later by {its.by_at_least} than {its.of} of the control, "
+        f"known from {LEAST_FOR_A_PERCENTILE} of its answers on"
+    )
+
+
+def still_needed(settings: Judge, sums: Sums, since: datetime, now: datetime) -> str:
+    """Say how many answers more find it good, if all are well, and how long that takes at this rate; empty for none.
+
+    What is under way beyond its share is taken to stay so.
+
+    about 240 answers more, if all are well, some 4 min at this rate
+    """
+    limit = limits_of(settings, had_copies=False).good
+    more = max(
+        (
+            _more(its, rules, limit, sums.exposure.surplus)
+            for its, rules in (
+                (sums.failed, settings.errors),
+                (sums.refused, settings.refused),
+                (sums.redirected, settings.redirected),
+                (sums.slow, settings.slow),
+            )
+            if rules is not None and its.good.highest < limit
+        ),
+        default=0,
+    )
+    if not more or sums.since != since:
+        return ""
+    said = f"about {more:,} answers more, if all are well"
+    seconds = (now - since).total_seconds()
+    return (
+        f"{said}, some {duration(more / sums.requests * (now - since))} at this rate"
+        if sums.requests and seconds
+        else said
+    )
+
+
+def _more(its: Compared, rules: _Rules, limit: float, surplus: float = 0.0) -> int:
+    def is_good(clean: int) -> bool:
+        here = replace(its.here, canary=its.here.canary + clean, answered=its.here.answered + clean)
+        counts = Counts(clean, 0, its.here.control, 0, waiting=surplus)
+        found = good_enough(its.good, counts, here, times(rules.worse_than), part(rules.allowed))
+        return found.highest >= limit
+
+    return _fewest(is_good)
+
+
+def _each(settings: Judge, *measures: _Rules | None) -> Iterator[int]:
+    limit = limits_of(settings, had_copies=False).good
+    for measure in measures:
+        if measure is not None:
+            yield _more(Compared(), measure, limit)
+
+
+def _fewest(is_good: Callable[[int], bool]) -> int:
+    """The fewest answers, all of them clean, by which it is found good; more of them never speak against it."""
+    few, many = 0, 1
+    while not is_good(many):
+        few, many = many, 2 * many
+    while many - few > 1:
+        half = (few + many) // 2
+        few, many = (few, half) if is_good(half) else (half, many)
+    return many
+
+
+DENSE = 100
+"""A point is due once a hundredth of the time since the first has passed: some hundreds are kept of a whole day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What was sent to both sides and failed until then, and how far the log e-values had come, at this weight.
+
+    `harm`: of the measure that had come furthest, over all weights. `good`: of the one that lagged most, at this one.
+    """
+
+    at: datetime
+    weight: int
+    canary: int
+    canary_failed: int
+    control: int
+    control_failed: int
+    harm: float
+    good: float
+
+
+def point_of(settings: Judge, sums: Sums, at: datetime, weight: int) -> Point:
+    """The point that these sums come to. Failures are counted where errors are judged."""
+    sent, found = sums.failed.total, list(measures(settings, sums))
+    counts = (sent.canary, sent.canary_failed, sent.control, sent.control_failed)
+    return Point(at, weight, *counts, max(its.harm for its in found), min(its.good for its in found))
+
+
+def is_due(first: datetime | None, last: datetime | None, at: datetime) -> bool:
+    """Say whether a point is kept of this time, after those."""
+    return first is None or last is None or at - last >= (at - first) / DENSE
+
 
 _NEVER_ANSWERED = 0.1
 """The part of the chance of a false abort by errors that is for requests which nobody answers: these are many soon."""

@@ -1,4 +1,4 @@
-"""Finishes what decisions leave behind: whoever writes these values copies them, and asks nothing more."""
+"""All that is written of decisions, as finished values: snapshots, steps, and records for people."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,13 +6,53 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from domain.cycle.after import back_reason_of, deployment_after, rollout_after
 from domain.cycle.chain import SMALL, KeptStep, changes_kept, last_of_each
-from domain.cycle.history import HistoryKey, history_key
+from domain.cycle.effects import back_reason_of, deployment_after, rollout_after
 from domain.cycle.recording import decision_json, inputs_as_json, inputs_json
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import RolloutOutcome, TrafficStatus, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryKey:
+    """Records with equal keys, one after the other, are merged: attempts + 1, first time kept, last message kept.
+
+    A deployment's row remembers the key of its last record as text.
+    """
+
+    rollout_id: UUID | None
+    phase: str
+    result: Verdict
+    error_code: str | None
+    target: str
+
+    def __str__(self) -> str:
+        """Equal for equal keys, and for no others."""
+        return f"{self.rollout_id or '-'} {self.phase} {self.result} {self.error_code or '-'} {self.target}"
+
+
+def history_key(phase: str, classified: ClassifiedDecision) -> HistoryKey:
+    """Return what this decision is remembered as."""
+    rollout = classified.deployment.rollout
+    return HistoryKey(
+        rollout_id=rollout.id if rollout else None,
+        phase=phase,
+        result=classified.verdict,
+        error_code=_error_code(classified),
+        target=str(classified.to),
+    )
+
+
+def _error_code(classified: ClassifiedDecision) -> str | None:
+    """The exception's type for an error, the hardened verdict otherwise."""
+    match classified.verdict:
+        case Verdict.ERROR:
+            return classified.reason.partition(":")[0]
+        case Verdict.EXPIRED | Verdict.GIVE_UP:
+            return str(classified.verdict)
+        case _:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
