@@ -21,10 +21,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from cli.demo.load.generator import Generator, LoadSettings
-from cli.demo.load.tally import REPORT, LoadReport
+from cli.demo.load.tally import LoadReport
 from stack.home.folder import project_root
 
 _SETTINGS = TypeAdapter(LoadSettings)
+_REPORT = TypeAdapter(LoadReport)
 _LINE_LIMIT = 2**20
 
 
@@ -62,7 +63,7 @@ class LoadProcess:
 
     def wait(self) -> LoadReport:
         """Wait until its time is over and everything is answered or too late, and tell. Raises LoadError."""
-        report = REPORT.validate_python(self._read("report")["report"])
+        report = _REPORT.validate_python(self._read("report")["report"])
         self._process.wait()
         return report
 
@@ -115,7 +116,7 @@ async def main() -> None:
     _print({"ready": True})
     report = await generator.run()
     following.cancel()
-    _print({"report": REPORT.dump_python(report, mode="json")})
+    _print({"report": _REPORT.dump_python(report, mode="json")})
 
 
 async def _follow(commands: asyncio.StreamReader, generator: Generator) -> None:

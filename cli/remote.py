@@ -43,10 +43,6 @@ class Remote:
             ) from None
         self._tries = 1 if patience else _TRIES
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
-
     def send(self, command: "Command") -> dict[str, Any]:
         """Carry out a command; sent again after a lost connection, it is done once."""
         from api.people.resources.commands import request_of  # noqa: PLC0415  (as above)
@@ -155,12 +151,6 @@ def remote(patience: float | None = None) -> Remote | None:
     if asked not in _REMOTES:
         _REMOTES[asked] = Remote(url.rstrip("/"), token, patience)
     return _REMOTES[asked]
-
-
-def close() -> None:
-    """Close what is open to servers."""
-    while _REMOTES:
-        _REMOTES.popitem()[1].close()
 
 
 def needs_database() -> UnreachableError:

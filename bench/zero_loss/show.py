@@ -93,7 +93,9 @@ def show(result: Result, console: Console) -> None:
         "of a core"
     )
     for theirs in (phase for phase in result.phases if not phase.counts):
-        console.print(f"  {theirs.title}: {theirs.load.failed_in_all:,} failed of {theirs.load.requests:,} requests")
+        console.print(
+            f"  {theirs.title}: {sum(theirs.load.failed.values()):,} failed of {theirs.load.requests:,} requests"
+        )
     mark, colour = ("✓", "green") if result.kept else ("✗", "red")
     console.print(f"{mark} {verdict_line(result.ours)}, in {result.seconds:.0f} s", style=colour)
 

@@ -56,7 +56,7 @@ def judge(played: Played, load: PhaseReport, drains: Drained) -> PhaseVerdict:
     """Compare what happened with what was promised. `drains`: of all phases."""
     noted = played.noted
     allowed = sum(is_allowed(failure, noted) for failure in load.failures)
-    forbidden = load.failed_in_all - allowed
+    forbidden = sum(load.failed.values()) - allowed
     old, new = _old_and_new(load, noted.old)
     late = None if old is None or noted.promoted_at is None else old[1] - noted.promoted_at
     return PhaseVerdict(

@@ -8,7 +8,6 @@ A route's way:  provisioning -> healthy | unhealthy | degraded -> terminating ->
     WELL       provisioning, healthy                          active, and nothing that must be replaced
     PRESENT    the active ones, and terminating               is in a snapshot
     GONE       terminated, failed                             is in none
-    DRAINED    terminating, terminated                        a decision took it out of traffic
     TO_STOP    terminating, failed                            its replica must end, if it has not
 
 Each is a condition on a column `status`; write `r.{ACTIVE}` where the routes are called `r`.
@@ -32,7 +31,6 @@ def words(members: Iterable[StrEnum]) -> str:
 _INACTIVE = [status for status in RouteStatus if not status.is_active]
 _RUNNING = [status for status in RouteStatus if status.is_active and status is not RouteStatus.PROVISIONING]
 _GONE = [status for status in _INACTIVE if status is not RouteStatus.TERMINATING]
-_DRAINED = [status for status in _INACTIVE if status is not RouteStatus.FAILED]
 _TO_STOP = [status for status in _INACTIVE if status is not RouteStatus.TERMINATED]
 
 ACTIVE = f"status NOT IN ({words(_INACTIVE)})"
@@ -41,7 +39,6 @@ WELL = f"status IN ({words([RouteStatus.PROVISIONING, RouteStatus.HEALTHY])})"
 JUDGED = f"status IN ({words([RouteStatus.HEALTHY, RouteStatus.UNHEALTHY])})"
 PRESENT = f"status NOT IN ({words(_GONE)})"
 GONE = f"status IN ({words(_GONE)})"
-DRAINED = f"status IN ({words(_DRAINED)})"
 TO_STOP = f"status IN ({words(_TO_STOP)})"
 
 IS_UNPLACED = "host IS NULL AND stopped_at IS NULL"

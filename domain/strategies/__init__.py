@@ -97,10 +97,10 @@ def chosen_policy(raw: object) -> DeploymentPolicy:
     return policy
 
 
-def stored_policy(stored: Mapping[str, Any], strategies: DeploymentStrategyRegistry = STRATEGIES) -> DeploymentPolicy:
+def stored_policy(stored: Mapping[str, Any]) -> DeploymentPolicy:
     """A rollout's own copy. What this release cannot read of it is an error of that rollout alone, when it decides."""
     try:
-        return parse_policy(stored, strategies)
+        return parse_policy(stored)
     except InvalidInputError:
         spec = UnreadableSpec(stored=stored["spec"], count_stopping=stored["spec"].get("count_stopping") is True)
         return DeploymentPolicy(stored["strategy"], spec, _limits(stored["limits"]))

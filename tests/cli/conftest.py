@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from cli.main import main
-from cli.remote import close
 from db.connection.engine import engine as process_engine
 from domain.installation.tokens import Role
 from tasks.settings import settings
@@ -63,7 +62,6 @@ def servers(database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.M
 def remote_server(database: str, redis_url: str, tmp_path: Path) -> Iterator[People]:
     with serving_people(database, redis_url, tmp_path) as made:
         yield made
-        close()
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from pydantic import TypeAdapter
-
 from cli.demo.load.mix import PlannedRequest
 
 _FAILURES_KEPT = 5000
@@ -78,11 +76,6 @@ class PhaseReport:
     lag_p99: float
     lag_worst: float
 
-    @property
-    def failed_in_all(self) -> int:
-        """How many requests failed."""
-        return sum(self.failed.values())
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadReport:
@@ -90,9 +83,6 @@ class LoadReport:
 
     phases: tuple[PhaseReport, ...]
     cpu_seconds: float
-
-
-REPORT = TypeAdapter(LoadReport)
 
 
 @dataclass(slots=True, eq=False)

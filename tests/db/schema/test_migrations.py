@@ -11,7 +11,7 @@ from alembic import command
 from sqlalchemy import Connection, Engine, event
 
 from db.connection.engine import transaction
-from db.locking.statuses import ACTIVE, DRAINED, PRESENT
+from db.locking.statuses import ACTIVE, PRESENT, words
 from domain.autoscaling.rule import Aggregate, Comparator, MetricSource
 from domain.model.states import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
 from domain.traffic.published import EntranceKind
@@ -95,7 +95,8 @@ def test_columns_take_the_words_of_the_enums_and_no_others(engine: Engine) -> No
 
 def test_triggers_write_the_lists_of_statuses_as_every_other_query_does() -> None:
     triggers = FIRST.read_text(encoding="utf-8").partition("-- The budgets")[2]
-    for condition in (ACTIVE, f"r.{PRESENT}", DRAINED):
+    drained = f"status IN ({words([RouteStatus.TERMINATING, RouteStatus.TERMINATED])})"
+    for condition in (ACTIVE, f"r.{PRESENT}", drained):
         assert condition in triggers
     assert triggers.count("status NOT IN") + triggers.count("status IN") == 3
 
