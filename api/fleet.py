@@ -15,8 +15,7 @@ from redis.retry import Retry
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
-from db.fleet.measures import MEASURES
-from db.fleet.read import EndedRollouts, FleetView, read_fleet
+from db.fleet import MEASURES, EndedRollouts, FleetView, read_fleet
 from domain.model.states import RolloutOutcome
 from domain.strategies import STRATEGIES
 from domain.traffic.callers import CLASSES, MOST_NAMED, WAITED_MS, Requests

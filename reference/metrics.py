@@ -8,7 +8,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from api.fleet import InRedis, metrics_of
 from api.people.auth import ObservedAsking
 from api.proxies.observed import Observed
-from db.fleet.read import FleetView
+from db.fleet import FleetView
 from reference.markdown import page, table
 from tasks.seen.observed import REGISTRY
 

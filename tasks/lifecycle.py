@@ -3,11 +3,10 @@
 import structlog
 from psycopg import Connection
 
-from db.alarm import OpenWork, open_work
 from db.audit.impossible import impossible_combinations
-from db.beat import note_tick
 from db.commands.execute import heed
 from db.connection.engine import engine, in_transaction
+from db.lifecycle_reads import OpenWork, note_tick, open_work
 from db.locking.statuses import due_statuses
 from domain.model.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.model.states import DeploymentLifecycleStatus

@@ -15,10 +15,9 @@ from db.audit.receipts import seal, unsealed
 from db.connection.engine import engine, in_transaction
 from db.locking.locked import lock
 from db.locking.statuses import due_statuses
-from db.outbox.delivery import forget_given_up, write_events
+from db.outbox import forget_given_up, write_events
 from db.replicas.lost import forget_host
-from db.retention.cut import cut_commands, cut_deployment, page_of_past
-from db.retention.ended import cut_ended, hosts_long_down
+from db.retention import cut_commands, cut_deployment, cut_ended, hosts_long_down, page_of_past
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.replicas.silence import HostNotFoundError
 from domain.words.errors import WrongStateError

@@ -8,7 +8,7 @@ from uuid import uuid4
 import psycopg
 from sqlalchemy import Engine
 
-from db.certificates.refusals import note_refused
+from db.certificates import note_refused
 from db.connection.engine import in_transaction
 from db.proxies.acks import (
     Ack,

@@ -25,7 +25,7 @@ from bench.stage import Stage, rolling, stage
 from db.connection.engine import in_transaction
 from db.proxies.measured import due_rollouts, record_look
 from db.proxies.weights import note_known_weights
-from db.views.ahead.why import waiting
+from db.views.ahead import waiting
 from domain.foresight.why import why
 from domain.judge.evidence import seen
 from domain.judge.settings import Judge

@@ -12,7 +12,7 @@ from cli.demo.load.mix import Kind
 from cli.options import new_request_id
 from cli.servers import Reader, deployment_named, send
 from cli.show.film import Film, Goal, settled, wait_until
-from db.views.ahead.cycles import Cycle
+from db.views.ahead import Cycle
 from db.views.deployment_view import DeploymentView
 from db.views.rollouts import RolloutView
 from db.views.timeline import Progress

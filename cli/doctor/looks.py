@@ -21,12 +21,10 @@ from db.audit.drift import drift, renamed_revisions
 from db.audit.impossible import Finding, all_chains, impossible_combinations
 from db.audit.replay import ReplayReport, replay_pages
 from db.audit.schema import SchemaFault, schema_faults, schema_parts, triggers_rest
-from db.certificates.wanted import certificate_troubles
+from db.certificates import certificate_troubles
 from db.connection.engine import in_transaction
 from db.connection.server import read_installation
-from db.retention.cut import commands_to_cut, page_of_past, rows_to_cut
-from db.retention.late import late_cuts
-from db.retention.rules import TableSize, table_sizes
+from db.retention import TableSize, commands_to_cut, late_cuts, page_of_past, rows_to_cut, table_sizes
 from db.views.fleet.settings import SubscriptionView, all_subscriptions
 from db.views.fleet.signs import all_hosts, secrets_for_all, signs_of_life
 from domain.installation.contract import CONTRACT

@@ -12,7 +12,7 @@ from psycopg import Connection
 from psycopg.rows import class_row, dict_row
 
 from db.proxies.answers import intervals_of
-from db.views.ahead.foresight import learned_of
+from db.views.ahead import learned_of
 from db.views.timeline import steps_of
 from domain.foresight.answered import NOT_MEASURED, answered
 from domain.foresight.learned import Learned, Span

@@ -1,4 +1,4 @@
-"""The users' writes: each command once, in one transaction, with what it did as its answer.
+"""The writes of users: each command once, in one transaction, with what it did as its answer.
 
 Where somebody holds the deployment, what cannot wait stands beside it as a wish, for whoever comes next.
 """
@@ -6,31 +6,30 @@ Where somebody holds the deployment, what cannot wait stands beside it as a wish
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from psycopg import Connection
 from psycopg.errors import LockNotAvailable
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from db.commands import autoscaling, fleet, subscriptions
 from db.commands.apply.difference import stored_of
 from db.commands.entrances import refuse_foreign, set_traffic
-from db.commands.heard import wishes
-from db.commands.heard.wishes import CannotWaitError, Wish
-from db.commands.locked import KEEP_ANSWER, answer_again, answered
+from db.commands.locked import KEEP_ANSWER, answer_again, answered, note
 from db.commands.maintenance import set_maintenance
 from db.commands.policies import create_deployment, set_policy
 from db.commands.revisions import add_revision
-from db.commands.steering import HEARD, steer
-from db.commands.written import keep_trace
+from db.commands.steering import HEARD, keep_trace, steer
 from db.connection.engine import in_transaction
 from db.cycle.claim import Claim, claim_named
-from db.locking.locked import refusal_of_held
-from db.locking.statuses import lifecycle_status
+from db.locking.locked import SKIPPING_HELD, holder_of, lock_unheld, refusal_of_held
+from db.locking.statuses import IS_COUNTED_ON, lifecycle_status
 from db.replicas import told
 from db.silence import AWAY
-from domain.commands.apply.document import Apply
+from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.parts import notes, parts, refuse_beyond, told_of
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.deployment import (
@@ -41,11 +40,108 @@ from domain.commands.deployment import (
     SetPolicy,
     SetTraffic,
 )
-from domain.commands.registry import RULES
+from domain.commands.registry import RULES, parse_command
 from domain.commands.replicas import PushMetric
 from domain.installation.tokens import Role
 from domain.model.states import DeploymentLifecycleStatus
-from domain.words.errors import RollwayError
+from domain.words.errors import DeploymentNotFoundError, RollwayError
+
+_WISHES = "SELECT w.* FROM wishes w JOIN deployments d ON d.id = w.deployment_id"
+_IS_LAST = f"""
+    SELECT FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
+     WHERE o.id = %s AND {IS_COUNTED_ON}
+       AND NOT EXISTS (SELECT FROM rollouts n WHERE n.deployment_id = d.id AND n.started_at > o.started_at)
+"""
+_NOTE = """
+    WITH asked AS (SELECT id, version, rollout_id FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'),
+    noted AS (
+        INSERT INTO wishes (deployment_id, request_id, task, payload) SELECT id, %s, %s, %s FROM asked
+        ON CONFLICT DO NOTHING)
+    SELECT version, rollout_id FROM asked
+"""
+
+
+class CannotWaitError(Exception):
+    """Somebody holds the deployment of that name, and the command is one that is heard nevertheless."""
+
+
+class Wish(NamedTuple):
+    """One that stands; they are carried out in the order of their numbers.
+
+    `rollout_id`: Rollway's own, good as long as this rollout has ended and is the last one; None: a person's.
+    """
+
+    number: int
+    deployment_id: UUID
+    request_id: str
+    task: str
+    payload: dict[str, Any]
+    rollout_id: UUID | None
+
+    @property
+    def command(self) -> Command:
+        """The command that was asked for. Raises what `parse_command` raises of what only a newer release knows."""
+        return parse_command(self.task, {**self.payload, "request_id": self.request_id})
+
+
+def names_of(command: Command) -> list[str]:
+    """The deployments that the command is about."""
+    about = command.documents if isinstance(command, Apply) else (command,)
+    return [each.deployment for each in about if isinstance(each, (Document, DeploymentCommand))]
+
+
+def note_wish(connection: Connection, command: Command, name: str) -> dict[str, Any]:
+    """Keep the command as a wish beside the row of that name, which is held; returns what is answered."""
+    wish = (command.request_id, command.task, Jsonb(command.model_dump(mode="json", exclude={"request_id"})))
+    row = connection.execute(_NOTE, (name, *wish)).fetchone()
+    if row is None:
+        raise DeploymentNotFoundError(f"{name} has been destroyed meanwhile", deployment=name)
+    version, rollout_id = row
+    _, holder = holder_of(connection, [name])
+    return {
+        "deployment": name,
+        "rollout_id": str(rollout_id) if rollout_id else None,
+        "version": version,
+        "already": False,
+        "noted": holder.sentence(name),
+    }
+
+
+def wishes_of(connection: Connection, name: str) -> list[Wish]:
+    """List the wishes that stand beside this deployment, which the caller has locked."""
+    asked = connection.cursor(row_factory=class_row(Wish))
+    return asked.execute(f"{_WISHES} WHERE d.name = %s ORDER BY w.number", (name,)).fetchall()
+
+
+def next_wish(connection: Connection, after: int) -> Wish | None:
+    """The first of the later ones whose deployment nobody holds."""
+    asked = connection.cursor(row_factory=class_row(Wish))
+    query = f"{_WISHES} WHERE w.number > %s ORDER BY w.number LIMIT 1 {SKIPPING_HELD}"
+    return asked.execute(query, (after,)).fetchone()
+
+
+def is_good(connection: Connection, wish: Wish) -> bool:
+    """Whether what it was made for is as it was, and stays so until the transaction ends. Raises CannotWaitError."""
+    if wish.rollout_id is None:
+        return True
+    if not lock_unheld(connection, wish.deployment_id):
+        raise CannotWaitError
+    return connection.execute(_IS_LAST, (wish.rollout_id,)).fetchone() is not None
+
+
+def drop_wish(connection: Connection, wish: Wish) -> bool:
+    """Whether it stood, and nobody else has carried it out."""
+    return connection.execute("DELETE FROM wishes WHERE number = %s", (wish.number,)).rowcount == 1
+
+
+def give_up(connection: Connection, wish: Wish, why: str) -> None:
+    """Drop one that cannot be carried out, and say so in the history, since nobody waits for the answer any more."""
+    drop_wish(connection, wish)
+    asked = Command.model_construct(
+        request_id=wish.request_id, actor=wish.payload["actor"], reason=wish.payload["reason"]
+    )
+    note(connection, wish.deployment_id, asked, wish.task.rpartition(".")[2], f"refused: {why}")
+
 
 Result = dict[str, Any]
 ClaimBy = Callable[[Connection, str], Claim]
@@ -90,35 +186,35 @@ def execute(engine: Engine, command: Command, patience_seconds: float = 0, sent:
     try:
         return in_transaction(engine, partial(_execute_once, command=command, sent=sent), patience_seconds)
     except CannotWaitError as held:
-        return CommandResult(in_transaction(engine, partial(wishes.note_wish, command=command, name=str(held))))
+        return CommandResult(in_transaction(engine, partial(note_wish, command=command, name=str(held))))
     except LockNotAvailable:
-        raise in_transaction(engine, partial(refusal_of_held, names=wishes.names_of(command))) from None
+        raise in_transaction(engine, partial(refusal_of_held, names=names_of(command))) from None
 
 
 def heed(engine: Engine) -> frozenset[DeploymentLifecycleStatus]:
     """Carry out the wishes of deployments that nobody holds any more; returns the statuses they are in from now on."""
     statuses, number = frozenset[DeploymentLifecycleStatus](), 0
-    while (wish := in_transaction(engine, partial(wishes.next_wish, after=number))) is not None:
+    while (wish := in_transaction(engine, partial(next_wish, after=number))) is not None:
         number = wish.number
         try:
             statuses |= frozenset(in_transaction(engine, partial(_heed, wish=wish)))
         except (*AWAY, CannotWaitError):
             break  # held again, or Postgres is away: the next look carries it out
         except Exception as error:  # noqa: BLE001  (a wish that cannot be carried out must not hold up the others)
-            in_transaction(engine, partial(wishes.give_up, wish=wish, why=str(error).partition("\n")[0]))
+            in_transaction(engine, partial(give_up, wish=wish, why=str(error).partition("\n")[0]))
     return statuses
 
 
 def _heed(connection: Connection, wish: Wish) -> tuple[DeploymentLifecycleStatus, ...]:
     """Carry the wish out; a refusal stands in the history, as nobody waits for the answer."""
-    if not wishes.drop_wish(connection, wish) or not wishes.is_good(connection, wish):
+    if not drop_wish(connection, wish) or not is_good(connection, wish):
         return ()
     connection.execute("SAVEPOINT wish")
     try:
         return _execute_once(connection, wish.command, FROM_HERE, claim_named).statuses
     except RollwayError as refusal:
         connection.execute("ROLLBACK TO SAVEPOINT wish")
-        wishes.give_up(connection, wish, refusal.message)
+        give_up(connection, wish, refusal.message)
         return ()
 
 
@@ -127,7 +223,7 @@ def _claim_after_wishes(connection: Connection, name: str) -> Claim:
     claim = claim_named(connection, name)
     if not claim.is_wished:
         return claim
-    for wish in wishes.wishes_of(connection, name):
+    for wish in wishes_of(connection, name):
         _heed(connection, wish)
     return claim_named(connection, name)
 

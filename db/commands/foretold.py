@@ -7,7 +7,7 @@ from psycopg import Connection
 
 from db.commands.revisions import changed_revision
 from db.commands.steering import StoredCase
-from db.views.ahead.foresight import foreseeable
+from db.views.ahead import foreseeable
 from db.views.deployments import deployment_named
 from db.views.fleet.signs import signs_of_life
 from domain.commands.base import DeploymentCommand

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from db.commands.entrances import take_default_entrances
 from db.commands.locked import lock_named, note, touch
-from db.outbox.delivery import write_events
+from db.outbox import write_events
 from domain.commands.deployment import CreateDeployment, DeploymentExistsError, SetPolicy
 from domain.model.policy import DeploymentPolicy
 from domain.outbox.cloud_events import CloudEvent, CloudEventType

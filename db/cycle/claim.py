@@ -1,4 +1,7 @@
-"""Claims lock deployments for a cycle and read their rows: those that are marked, or those that are off."""
+"""Claims lock deployments for a cycle and read their rows: those that are marked, or those that are off.
+
+Who asks for a place in a group locks the group's row until its transaction ends, so the last one is not given twice.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +13,6 @@ from psycopg import Connection
 
 from db.connection.arrays import UUIDS
 from db.connection.engine import database_now
-from db.cycle.holds import GoingForward, read_gates
 from db.cycle.snapshots import (
     DEPLOYMENTS,
     ROLLOUTS,
@@ -21,13 +23,67 @@ from db.cycle.snapshots import (
     policy_of,
     rollout_of,
 )
+from db.freezes import GROUP_OF, gates_of
 from db.locking.locked import IN_ID_ORDER, SKIPPING_HELD, mark_unheld
 from db.locking.rows import named_row
-from db.locking.statuses import ACTIVE, IS_MISPLACED, WELL, known_status
+from db.locking.statuses import ACTIVE, IS_MISPLACED, WELL, known_status, lifecycle_status
 from domain.autoscaling.state import NO_AUTOSCALING, AutoscalingState
 from domain.model.bounds import Glimpse
-from domain.model.deployment import Deployment, Hold, Route
+from domain.model.deployment import Deployment, Hold, Rollout, Route
 from domain.model.states import DeploymentLifecycleStatus
+from domain.steering.holds import Gate, OpenRollout
+
+_LOCK_GROUPS = f"SELECT FROM deployment_groups WHERE name IN ({GROUP_OF}) ORDER BY name FOR UPDATE"
+
+
+class GoingForward(NamedTuple):
+    """A locked deployment, its rollout, and whether a person let that through freezes."""
+
+    row: DeploymentRow
+    rollout: Rollout
+    through_freeze: bool
+
+    @property
+    def may_be_held(self) -> bool:
+        """Nothing holds what is on the way back, and what is paused waits for a person."""
+        status = lifecycle_status(self.row.lifecycle, self.row.sub_step)
+        return status.goes_forward and self.row.paused_at is None and not self.rollout.is_undo
+
+    @property
+    def open_rollout(self) -> OpenRollout:
+        """As its group sees it."""
+        rollout = self.rollout
+        return OpenRollout(
+            rollout.id,
+            self.row.name,
+            rollout.started_at,
+            has_moved=rollout.steps > 0,
+            through_freeze=self.through_freeze,
+        )
+
+
+class Gates(NamedTuple):
+    """The gates that may hold locked deployments, by the id of each."""
+
+    by_deployment: Mapping[UUID, tuple[OpenRollout, Gate]]
+
+    def holds(self, now: datetime) -> dict[UUID, Hold]:
+        """The holds, by deployment."""
+        found = ((key, gate.hold(rollout, now)) for key, (rollout, gate) in self.by_deployment.items())
+        return {key: hold for key, hold in found if hold is not None}
+
+
+def read_gates(connection: Connection, locked: Iterable[GoingForward]) -> Gates:
+    """Read the gates of deployments in a rollout: three statements at most, however many they are."""
+    forward = [each for each in locked if each.may_be_held]
+    if not forward:
+        return Gates({})
+    asking = [each.row.name for each in forward if not each.rollout.steps]
+    if asking:
+        connection.execute(_LOCK_GROUPS, (asking,))
+    gates = gates_of(connection, [each.row.name for each in forward])
+    return Gates({each.row.id: (each.open_rollout, gates[each.row.name]) for each in forward})
+
 
 _CLAIM = f"""
     {DEPLOYMENTS}

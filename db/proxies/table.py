@@ -12,9 +12,9 @@ from uuid import UUID
 from psycopg import Connection, Cursor
 from psycopg.rows import kwargs_row
 
+from db.certificates import secured_of
 from db.locking.statuses import RUNNING
 from db.proxies.canaries import DRAINING, canaries_of_all
-from db.proxies.secured import secured_of
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.maintenance import known_maintenance
 from domain.traffic.published import (

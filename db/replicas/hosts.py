@@ -48,7 +48,7 @@ _WITH_WORK: dict[RouteLifecycleType, str] = {
 def place_routes(connection: Connection, limit: int) -> int:
     """Give up to `limit` routes that have no host one that is up; returns how many got one.
 
-    A route is created with its host (`db.cycle.routes`): these are left from when none was up, or too many were new.
+    A route is created with its host (`db.cycle.applier`): these are left from when none was up, or too many were new.
     """
     owners = list(set(values(connection, _OLDEST_UNPLACED, (limit,))))
     if not owners:

@@ -9,7 +9,7 @@ from psycopg import Connection
 
 from db.locking.locked import changed, lock
 from db.locking.rows import columns, named_row
-from db.outbox.delivery import write_events
+from db.outbox import write_events
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.replicas.drain import cut_in_words, killed_in_words
 

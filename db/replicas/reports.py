@@ -14,7 +14,7 @@ from db.failures import start_failures
 from db.locking.locked import ALWAYS, changed, lock
 from db.locking.rows import columns, named_row
 from db.locking.statuses import ACTIVE
-from db.outbox.delivery import write_events
+from db.outbox import write_events
 from domain.model.deployment import StartFailures
 from domain.model.states import RouteStatus
 from domain.outbox.cloud_events import CloudEvent, CloudEventType

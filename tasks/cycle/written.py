@@ -6,10 +6,8 @@ from typing import Self, TypeVar
 
 from psycopg import Connection
 
-from db.cycle.applier import StrategyResultApplier, WaitingRow
+from db.cycle.applier import StrategyApplyResult, StrategyResultApplier, WaitingRow, kept_steps
 from db.cycle.claim import Claim
-from db.cycle.routes import StrategyApplyResult
-from db.cycle.steps import kept_steps
 from db.placing import Placing, Wanted
 from db.silence import is_unreachable
 from domain.cycle.transitions import ClassifiedDecision

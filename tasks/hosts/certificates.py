@@ -18,22 +18,20 @@ import structlog
 from sqlalchemy import Engine
 
 from certificates.settings import CertificateSettings
-from db.certificates.orders import (
-    account_at,
-    forget_account,
-    note_account,
-    note_challenge,
-    note_order,
-    proxies_of_challenge,
-)
-from db.certificates.turns import (
+from db.certificates import (
     NewCertificate,
     TakenCertificate,
+    account_at,
+    forget_account,
     hold,
     leave,
+    note_account,
     note_certificate,
+    note_challenge,
     note_fault,
+    note_order,
     note_same,
+    proxies_of_challenge,
     take_due,
 )
 from db.connection.engine import in_transaction

@@ -10,15 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from db.commands.steering import case_of
-from db.commands.written import write_steered
+from db.commands.steering import case_of, write_steered
 from db.connection.engine import transaction
 from db.cycle.claim import claim_named, claim_these
 from db.cycle.load import load
 from db.placing import Placing
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
-from db.retention.cut import cut_deployment
+from db.retention import cut_deployment
 from domain.commands.base import DeploymentCommand
 from domain.commands.deployment import Destroy, Scale
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo

@@ -2,8 +2,8 @@
 
 from sqlalchemy import Engine
 
-from db.alarm import OpenWork, open_work
 from db.connection.engine import in_transaction
+from db.lifecycle_reads import OpenWork, open_work
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import ask, make_deployment, write
 

@@ -16,12 +16,10 @@ from db.audit.receipts import AgainstPlan, against_plan
 from db.audit.shown import ReceiptView, receipt_shown
 from db.cycle.rules import rules_of_one
 from db.proxies.table import read_traffic
-from db.views.ahead.cycles import Cycle
-from db.views.ahead.cycles import cycles as cycles_of_step
-from db.views.ahead.foresight import LearnedView, learned_shown
+from db.views.ahead import Cycle, LearnedView, learned_shown
+from db.views.ahead import cycles as cycles_of_step
 from db.views.evidence import EvidenceView, evidence_shown
-from db.views.fleet.entrances import reached_at
-from db.views.fleet.settings import SubscriptionView
+from db.views.fleet.settings import SubscriptionView, reached_at
 from db.views.rollouts import RolloutView, rollout_of_id
 from db.views.timeline import StepView, steps_of
 from domain.commands.answers import PolicySet, RulesSet, TrafficSet

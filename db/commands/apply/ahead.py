@@ -9,7 +9,7 @@ from psycopg import Connection
 
 from db.commands.apply.difference import stored_of
 from db.connection.engine import database_now
-from db.views.ahead.foresight import foreseeable
+from db.views.ahead import foreseeable
 from db.views.deployments import existing_deployments
 from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.parts import Stored, parts

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from db.connection.engine import in_transaction
-from db.fleet.read import read_fleet
+from db.fleet import read_fleet
 from domain.traffic.callers import Requests
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge

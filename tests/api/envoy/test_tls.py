@@ -11,7 +11,7 @@ import httpx
 import pytest
 from psycopg.types.json import Jsonb
 
-from db.certificates.orders import note_challenge
+from db.certificates import note_challenge
 from db.connection.engine import in_transaction
 from db.proxies.table import read_traffic
 from domain.traffic.published import RequestRules, stored_together

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from psycopg.types.json import Jsonb
 
-from db.certificates.wanted import want
+from db.certificates import want
 from db.connection.engine import in_transaction
 from domain.traffic.published import RequestRules
 from domain.traffic.release import stored_release

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 from db.audit.shown import why_shown
 from db.connection.engine import database_now, in_transaction, transaction
 from db.proxies.answers import record_interval
-from db.views.ahead.foresight import foreseeable
+from db.views.ahead import foreseeable
 from db.views.deployments import deployment_named
 from domain.handlers.cycle import cycle
 from domain.model.answers import Answers, Interval

@@ -7,25 +7,24 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.certificates.orders import (
-    account_at,
-    forget_account,
-    note_account,
-    note_challenge,
-    note_order,
-    proxies_of_challenge,
-)
-from db.certificates.turns import (
+from db.certificates import (
     NewCertificate,
     TakenCertificate,
+    account_at,
+    certificate_troubles,
+    certificates_of,
+    forget_account,
     hold,
     leave,
+    note_account,
     note_certificate,
+    note_challenge,
     note_fault,
+    note_order,
     note_same,
+    proxies_of_challenge,
     take_due,
 )
-from db.certificates.wanted import certificate_troubles, certificates_of
 from db.connection.engine import in_transaction
 from db.proxies.acks import SeenProxy, begin_publishing, note_proxies
 from db.proxies.table import read_traffic

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
-from db.alarm import open_work
 from db.connection.engine import in_transaction
-from db.outbox.delivery import claim_events, forget_given_up, record_delivered, record_failed
+from db.lifecycle_reads import open_work
+from db.outbox import claim_events, forget_given_up, record_delivered, record_failed
 from domain.outbox.delivery import Failure, Pending
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import ask, make_deployment, read, write

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.fleet.read import FleetView, read_fleet
+from db.fleet import FleetView, read_fleet
 from db.proxies.callers import add_requests
 from db.views.callers import CallersView, callers_of, losing
 from domain.traffic.callers import NOBODY, OTHERS, WAITED_MS, Came, Requests

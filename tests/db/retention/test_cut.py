@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction, transaction
 from db.locking.locked import lock
-from db.retention.cut import ROWS, CutPage, cut_commands, cut_deployment, page_of_past
+from db.retention import ROWS, CutPage, cut_commands, cut_deployment, page_of_past
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING
 from tests.support.rows.deployments import Made, ask, make_deployment, read, write
 from tests.support.rows.past import TWO, cut, drawn, gone_routes, how_many, records, revisions, rollouts

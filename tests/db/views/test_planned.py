@@ -9,7 +9,7 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.views.ahead.foresight import foreseeable, learned_of, planned_activation, planned_rest
+from db.views.ahead import foreseeable, learned_of, planned_activation, planned_rest
 from db.views.deployments import deployment_named
 from db.views.timeline import revision_named
 from domain.foresight.learned import Learned

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.views.ahead.why import waiting
+from db.views.ahead import waiting
 from domain.foresight.why import why
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import complete, make_deployment, write

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.fleet.read import read_fleet
+from db.fleet import read_fleet
 from db.views.deployments import deployment_named
 from tests.support.people.promoted import green_waits
 from tests.support.pictures.pictures import PROVISIONING, blue_green, rolling_update

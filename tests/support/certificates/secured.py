@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from certificates.sealing import KeySeal
-from db.certificates.turns import NewCertificate, TakenCertificate, note_certificate
+from db.certificates import NewCertificate, TakenCertificate, note_certificate
 from db.connection.engine import in_transaction
 from domain.traffic.tls import CertificateKind, TlsSettings
 from tests.support.certificates.authorities import Certified

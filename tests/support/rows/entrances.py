@@ -6,7 +6,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
-from db.certificates.wanted import want
+from db.certificates import want
 from db.connection.engine import in_transaction, transaction
 from db.proxies.table import read_traffic
 from domain.traffic.published import RequestRules, stored_together

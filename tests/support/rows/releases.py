@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
-from db.cycle.routes import StrategyApplyResult
+from db.cycle.applier import StrategyApplyResult
 from db.proxies.table import read_traffic
 from db.replicas.routes import record_stopped
 from domain.traffic.published import DeploymentInTraffic

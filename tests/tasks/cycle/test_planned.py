@@ -8,7 +8,7 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.views.ahead.foresight import Foreseeable, foreseeable
+from db.views.ahead import Foreseeable, foreseeable
 from db.views.deployments import deployment_named
 from domain.foresight.learned import Learned
 from domain.foresight.plan.foreseen import Plan, plan

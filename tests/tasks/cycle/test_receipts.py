@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from db.audit import impossible, receipts
 from db.audit.receipts import made_from_rows, receipt_before, seal, sealed_receipt, unsealed
 from db.connection.engine import in_transaction, transaction
-from db.views.ahead.foresight import last_rollout_of
+from db.views.ahead import last_rollout_of
 from domain.foresight.receipts.receipt import checked
 from domain.words.errors import RolloutNotFoundError
 from tasks import retention

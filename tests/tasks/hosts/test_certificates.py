@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from sqlalchemy import Engine
 
 from certificates.settings import CertificateSettings
-from db.certificates.wanted import certificate_troubles
+from db.certificates import certificate_troubles
 from db.connection.engine import in_transaction
 from domain.traffic.shown import some_of, why_unfit
 from domain.traffic.tls import TlsSettings

@@ -16,7 +16,7 @@ from api.people.requests import Asked, parameters_of
 from db.audit.receipts import seal
 from db.connection.engine import engine as engine_of_this_process
 from db.connection.engine import in_transaction, transaction
-from db.fleet.read import read_fleet
+from db.fleet import read_fleet
 from db.proxies.acks import list_proxies, release_drained
 from db.proxies.demand import demanded
 from db.proxies.drains import routes_to_look_at
@@ -49,7 +49,7 @@ WHOLE: Mapping[str, str] = {
     "db.audit.impossible._AUDIT": "deployments, routes",
     "db.audit.impossible._PAGE": "",
     "db.cycle.applier._WAIT": "deployments",
-    "db.fleet.read.read_fleet for db.connection.engine.in_transaction": "deployments",
+    "db.fleet.read_fleet for db.connection.engine.in_transaction": "deployments",
     "db.locking.locked.mark_unheld for db.commands.fleet._look_anew": "deployments",
     "db.locking.locked.mark_unheld for db.cycle.claim.mark_what_is_off": "deployments",
     "db.placing._OF_ALL": "",
@@ -57,7 +57,7 @@ WHOLE: Mapping[str, str] = {
     "db.proxies.table._MARKS": "deployments, entrances",
     "db.proxies.table._ROUTES": "deployments, revisions",
     "db.replicas.hosts._WITH_REPLICAS": "",
-    "db.retention.cut._HAVE_A_PAST": "",
+    "db.retention._HAVE_A_PAST": "",
     "db.set_back._OWNERS": "deployments, rollouts, routes",
     "db.views.fleet.changes._STATES": "deployments",
     "db.views.fleet.lately._LATELY": "deployments",

@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from certificates.facts import CertificateFaultError, read_certificate
-from db.certificates.wanted import certificate_troubles, certificates_of
+from db.certificates import certificate_troubles, certificates_of
 from db.connection.engine import in_transaction
 from db.proxies.table import read_traffic
 from domain.traffic.tls import TlsSettings

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from psycopg.types.json import Jsonb
 
-from db.certificates.wanted import want
+from db.certificates import want
 from db.connection.engine import in_transaction
 from domain.traffic.published import RequestRules, stored_together
 from domain.traffic.tls import UpstreamTls, wanted_certificates

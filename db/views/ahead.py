@@ -1,4 +1,4 @@
-"""The reads for plans and replays: a deployment as decisions see it, or as it would be; what past replicas teach."""
+"""Reads for what is foretold: plans, replays, and why something waits."""
 
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -9,20 +9,83 @@ from psycopg import Connection
 
 from db.evidence import evidence_of
 from db.failures import start_failures
+from db.freezes import gates_of
 from db.locking.rows import named_row
+from db.locking.statuses import IS_LACKED, lifecycle_status
 from db.views.deployment_view import DeploymentView
 from db.views.deployments import deployment_named
+from db.views.fleet.signs import SignsOfLife, signs_of_life
 from db.views.rollouts import RolloutView, rollouts_by_id
-from db.views.timeline import RevisionView
-from domain.cycle.rollout import is_judged, with_evidence
+from db.views.routes import failing_start
+from db.views.timeline import RevisionView, StepView
+from domain.cycle.effects import routes_after
+from domain.cycle.recording import changes_from_json, inputs_from_json
+from domain.cycle.rollout import is_judged, wait_in_words, with_evidence
 from domain.foresight.learned import Learned
+from domain.foresight.plan.around import Around
 from domain.foresight.plan.subject import Planned, Subject, after_activation, says_when_healthy
 from domain.model.canary import Sums
-from domain.model.deployment import Deployment, Route, StartFailures
+from domain.model.decision import RouteChanges
+from domain.model.deployment import Deployment, Hold, Route, StartFailures
+from domain.model.picture import picture
+from domain.model.states import Verdict
 from domain.steering.activation import ActivationRequest
+from domain.steering.holds import OpenRollout
 from domain.strategies import stored_policy
 from domain.traffic.wire import known_wire
 from domain.words.errors import RevisionNotFoundError, RolloutNotFoundError
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """One cycle of a rollout: the picture that it saw, what it did in a few words, and why.
+
+    `active` counts the replicas that the budget counts, `serving` the healthy ones in traffic.
+    """
+
+    picture: str
+    did: str
+    why: str
+    active: int
+    serving: int
+
+
+def cycles(step: StepView) -> list[Cycle]:
+    """A step's own cycle; after one that created replicas also the wait for them, drawn as it left them."""
+    before, at = inputs_from_json(step.inputs)
+    changes = changes_from_json(step.decision)
+    own = cycle_of(before, _did(changes, step), step.decision["reason"])
+    if not changes.created:
+        return [own]
+    after = replace(before, routes=routes_after(before.routes, changes, at))
+    wait = wait_in_words(after, at)
+    return [own, cycle_of(after, "wait", wait)] if wait else [own]
+
+
+def cycle_of(deployment: Deployment | DeploymentView, did: str, why: str) -> Cycle:
+    """The picture of this moment."""
+    routes = deployment.routes
+    drawn = picture(routes, deployment.current_revision_id, deployment.deploying_revision_id)
+    return Cycle(drawn, did, why, sum(route.is_active for route in routes), sum(route.is_serving for route in routes))
+
+
+def _did(changes: RouteChanges, step: StepView) -> str:
+    parts = []
+    if changes.created:
+        parts.append(f"create {changes.created}")
+    if changes.promote_route_ids:
+        parts.append(f"promote {len(changes.promote_route_ids)}")
+    if changes.drain_route_ids:
+        parts.append(f"drain {len(changes.drain_route_ids)}")
+    match step.decision["revision"]:
+        case "swap":
+            parts.append("completed, swap, ready")
+        case "clear":
+            parts.append("back where it was, ready")
+    if step.verdict in (Verdict.EXPIRED, Verdict.GIVE_UP, Verdict.ERROR):
+        parts.append(f"{step.verdict.replace('_', ' ')}: {step.decision['reason'].partition('; last:')[0]}")
+    return ", ".join(parts)
+
 
 _REMEMBERED = 300
 """So many of the newest replicas teach: what was long ago says little of today's revisions and machines."""
@@ -150,3 +213,90 @@ def planned_rest(known: Foreseeable, runs: RevisionView | None) -> Planned:
 def _is_checked(revision: RevisionView | None) -> bool:
     """Whether the revision says when it is healthy; where there is none, nothing is to be checked."""
     return revision is None or says_when_healthy(revision.spec)
+
+
+_HOSTS = "SELECT name, down_since IS NOT NULL AS is_down FROM hosts"
+
+_LACKING = f"""
+    SELECT s.host, string_agg(DISTINCT s.reference || ': ' || s.fault, '; ')
+      FROM revisions v JOIN host_secrets s ON {IS_LACKED} WHERE v.id = %s GROUP BY s.host
+"""
+
+
+_PAUSED = """
+    SELECT actor, message FROM deployment_history
+     WHERE deployment_id = %s AND result = 'asked' AND phase = 'pause' ORDER BY updated_at DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingView:
+    """The arguments of `domain.foresight.why`, at the database's time `now`; who does the work was heard of then."""
+
+    view: DeploymentView
+    deployment: Deployment
+    around: Around
+    signs: SignsOfLife
+    now: datetime
+
+
+def waiting(connection: Connection[Any], name: str) -> WaitingView:
+    """The deployment of that name. Raises DeploymentNotFoundError."""
+    view = deployment_named(connection, name)
+    known = foreseeable(connection, view)
+    hosts = dict(connection.execute(_HOSTS).fetchall())
+    is_any_up = not all(hosts.values())
+    around = Around(
+        hosts={route.id: route.host for route in view.routes if route.host is not None or not is_any_up},
+        reasons={route.id: route.reason for route in view.routes},
+        down=frozenset(host for host, is_down in hosts.items() if is_down),
+        lacking=_lacking(connection, view),
+        learned=known.learned,
+        due_at=view.due_at,
+        said=view.reason,
+        failure=_failure(connection, view, known.deployment),
+        unproven=view.unproven,
+        back=view.rollout.back_reason or "" if view.rollout else "",
+        paused=_paused(connection, view),
+    )
+    deployment = replace(known.deployment, hold=_hold(connection, view))
+    return WaitingView(view, deployment, around, signs_of_life(connection), view.now)
+
+
+def _failure(connection: Connection[Any], view: DeploymentView, deployment: Deployment) -> str:
+    """Say why the last start failed of the revision that is to come up; what another one did is over."""
+    coming = view.deploying_revision_id if deployment.status.goes_forward else view.current_revision_id
+    failures = deployment.start_failures
+    if failures is None or failures.revision_id != coming:
+        return ""
+    failing = failing_start(connection, view.id, view.failed_starts)
+    return failing.cause if failing else ""
+
+
+def _paused(connection: Connection[Any], view: DeploymentView) -> str:
+    """Say who paused its rollout."""
+    asked = connection.execute(_PAUSED, (view.id,)).fetchone() if view.paused_at else None
+    return asked[1].replace("paused", f"paused by {asked[0]}", 1) if asked else ""
+
+
+def _hold(connection: Connection[Any], view: DeploymentView) -> Hold | None:
+    """Say why its rollout may not go forward, as the next cycle will find it."""
+    rollout = view.rollout
+    if rollout is None or not lifecycle_status(view.lifecycle, view.sub_step).goes_forward:
+        return None
+    (through,) = connection.execute("SELECT through_freeze FROM rollouts WHERE id = %s", (rollout.id,)).fetchall()
+    seen = OpenRollout(
+        rollout.id,
+        view.name,
+        rollout.started_at,
+        has_moved=rollout.steps > 0,
+        is_exit=rollout.is_undo,
+        through_freeze=through[0],
+    )
+    return gates_of(connection, [view.name])[view.name].hold(seen, view.now)
+
+
+def _lacking(connection: Connection[Any], view: DeploymentView) -> dict[str, str]:
+    """By host, what it lacks of the secrets of the revision that should run."""
+    target = view.deploying_revision_id or view.current_revision_id
+    return dict(connection.execute(_LACKING, (target,)).fetchall())

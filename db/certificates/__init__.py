@@ -1,1 +1,0 @@
-"""Certificates: which are wanted, whose turn it is, and orders under way."""

@@ -1,1 +1,0 @@
-"""Hears commands although somebody holds the deployment."""

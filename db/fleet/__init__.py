@@ -1,1 +1,0 @@
-"""The whole fleet in numbers, for Prometheus."""

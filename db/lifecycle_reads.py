@@ -1,0 +1,60 @@
+"""Reads of the event tasks: when beat was last heard of, what is due, and names for the log."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from db.locking.statuses import IS_UNPLACED
+
+# a time that lies ahead is from before the database's clock was set back
+_NOTE = """
+    INSERT INTO beat DEFAULT VALUES
+    ON CONFLICT (is_only) DO UPDATE SET ticked_at = clock_timestamp()
+     WHERE beat.ticked_at NOT BETWEEN clock_timestamp() - interval '3 seconds' AND clock_timestamp()
+"""
+
+
+def note_tick(connection: Connection) -> None:
+    """A tick has come. Written down every 3 s at most."""
+    connection.execute(_NOTE)
+
+
+class OpenWork(NamedTuple):
+    """Whether there is any of what an alarm looks after.
+
+    `has_events`: whether one may have to be sent, and one that stands behind another may be among them. `has_rules`:
+    whether there is any rule of autoscaling, so that there may be metrics to read.
+    """
+
+    is_wished: bool
+    is_unplaced: bool
+    has_events: bool
+    has_rules: bool
+
+
+_OPEN_WORK = f"""
+    SELECT EXISTS (SELECT FROM wishes) AS is_wished,
+           EXISTS (SELECT FROM routes WHERE {IS_UNPLACED}) AS is_unplaced,
+           EXISTS (SELECT FROM outbox WHERE given_up_at IS NULL AND due_at <= statement_timestamp()) AS has_events,
+           EXISTS (SELECT FROM autoscaling_rules) AS has_rules
+"""
+
+
+def open_work(connection: Connection) -> OpenWork:
+    """Look at all of it at once: the wait for an answer costs more than what is asked."""
+    (found,) = connection.cursor(row_factory=class_row(OpenWork)).execute(_OPEN_WORK).fetchall()
+    return found
+
+
+def revision_names(connection: Connection, ids: Collection[UUID]) -> dict[UUID, str]:
+    """The name of each of these revisions."""
+    return dict(connection.execute("SELECT id, name FROM revisions WHERE id = ANY(%s)", (list(ids),)).fetchall())
+
+
+def traceparents(connection: Connection, rollout_ids: Collection[UUID]) -> dict[UUID, str]:
+    """The trace that asked for each of these rollouts, where one is known."""
+    query = "SELECT id, traceparent FROM rollouts WHERE id = ANY(%s) AND traceparent IS NOT NULL"
+    return dict(connection.execute(query, (list(rollout_ids),)).fetchall())

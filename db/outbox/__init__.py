@@ -1,1 +1,0 @@
-"""Keeps what subscriptions are still to be told: written where it happens, claimed to be sent."""

@@ -1,1 +1,0 @@
-"""Reads for what is foretold: plans, forecasts, and why something waits."""
