@@ -17,7 +17,8 @@ import httpx
 import structlog
 from kombu.exceptions import OperationalError
 
-from domain.outbox.delivery import Target, body_of, signed_headers
+from domain.outbox.delivery import body_of, signed_headers
+from domain.outbox.targets import Target
 from domain.revisions.runtime_spec import ExternalSpec
 from domain.words.errors import InvalidInputError
 from domain.words.text import storable

@@ -18,7 +18,7 @@ from cli.terminal.output import ago, columns, printer, roughly
 from db.certificates import hosts_without
 from db.views.callers import AnsweringView, LosingView
 from db.views.deployment_view import DeploymentView
-from db.views.fleet.settings import ReachedView
+from db.views.fleet.entrances import ReachedView
 from db.views.fleet.signs import SignsOfLife
 from db.views.routes import RouteView
 from db.views.timeline import RevisionView

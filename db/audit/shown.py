@@ -9,7 +9,7 @@ from psycopg import Connection
 from db.audit.receipts import deviations_of, made_from_rows, receipt_before, sealed_receipt
 from db.certificates import certificates_of, troubles_of
 from db.views.ahead import last_rollout_of, waiting
-from db.views.fleet.settings import reached_at
+from db.views.fleet.entrances import reached_at
 from domain.foresight.receipts.receipt import Seal, checked
 from domain.foresight.why import Why, why
 

@@ -13,7 +13,7 @@ from db.commands.locked import lock_named, note, touch
 from db.commands.wires import keep_wire, speak_so, spoken_alike
 from db.cycle.seats import give_seats
 from db.locking.rows import columns
-from db.views.fleet.settings import owners_of, reached_at
+from db.views.fleet.entrances import owners_of, reached_at
 from domain.commands.deployment import SetTraffic
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import rollout_of

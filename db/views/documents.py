@@ -12,7 +12,7 @@ from psycopg import Connection
 
 from db.views.deployment_view import DeploymentView
 from db.views.deployments import deployment_named
-from db.views.fleet.settings import reached_at
+from db.views.fleet.entrances import reached_at
 from db.views.rollouts import rollout_of_id
 from db.views.timeline import revisions_of
 from domain.commands.base import GetDeployment, GetRollout, Query

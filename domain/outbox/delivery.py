@@ -1,76 +1,20 @@
 """Events for subscribers: who is told of which, how an event is written and signed, and when it is sent again."""
 
 import base64
-import binascii
 import hmac
 import json
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Self
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from pydantic import BaseModel, Field, model_validator
 
 from domain.outbox.cloud_events import CloudEventType
-from domain.words.errors import InvalidInputError, RollwayError
+from domain.words.errors import RollwayError
 from domain.words.names import DeploymentName, Name
 from domain.words.numbers import doubling_pause
-
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-
-
-_PREFIX = "whsec_"
-
-
-_LEAST_BYTES, _MOST_BYTES = 24, 64
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A receiver. `keys`: of the secrets, the newest first; neither they nor the URL are ever shown."""
-
-    url: str = field(repr=False)
-    keys: tuple[bytes, ...] = field(repr=False)
-
-
-def parse_targets(text: str) -> Mapping[str, Target]:
-    """The targets by name, from lines `name = URL whsec_...`. Raises InvalidInputError naming the line, no secret."""
-    targets: dict[str, Target] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        name, _, rest = (part.strip() for part in line.partition("="))
-        url, *secrets = rest.split() or [""]
-        keys = tuple(map(_key, secrets))
-        if not _NAME.fullmatch(name) or name in targets or not _is_url(url) or not keys or b"" in keys:
-            right = (
-                f"'name = URL {_PREFIX}...': a name, once, an http or https URL, and one secret or more, "
-                f"{_LEAST_BYTES} to {_MOST_BYTES} bytes in base64 after {_PREFIX}, as 'openssl rand -base64 32' makes"
-            )
-            raise InvalidInputError(f"line {number} must be {right}", field=f"line {number}")
-        targets[name] = Target(url, keys)
-    return targets
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-
-
-def _key(secret: str) -> bytes:
-    """Empty for what is no secret."""
-    try:
-        key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
-    except (binascii.Error, ValueError):
-        return b""
-    return key if secret.startswith(_PREFIX) and _LEAST_BYTES <= len(key) <= _MOST_BYTES else b""
-
 
 MOST_FILTERED = 100
 _DAY_SECONDS = 86_400

@@ -18,7 +18,8 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.outbox import claim_events, record_delivered, record_failed
-from domain.outbox.delivery import MOST_QUEUED, Failure, Pending, Target, body_of, cloud_event, failure, signed_headers
+from domain.outbox.delivery import MOST_QUEUED, Failure, Pending, body_of, cloud_event, failure, signed_headers
+from domain.outbox.targets import Target
 from domain.words.errors import InvalidInputError
 from runtime.external import post_within, why_not_reached
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from domain.installation.signature import parse_keys
-from domain.outbox.delivery import Target, parse_targets
+from domain.outbox.targets import Target, parse_targets
 from domain.words.errors import InvalidInputError
 from tasks.settings import settings
 

@@ -20,7 +20,7 @@ from api.people.requests import (
 from db.views.deployment_view import DeploymentView
 from db.views.deployments import deployment_by_id, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document
-from db.views.fleet.settings import ReachedView
+from db.views.fleet.entrances import ReachedView
 from db.views.pages import Page, deployments_page, history_page, kept_page, revisions_page, rollouts_page
 from db.views.rollouts import KeptRollout, RolloutView
 from db.views.routes import RouteView, all_routes, last_failed_route, routes_abbreviated

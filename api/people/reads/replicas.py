@@ -12,7 +12,7 @@ from api.people.reads.deployments import Document, named, revision_found
 from api.people.reads.table import Shape
 from api.people.requests import Asked, LogParameters, RevisionParameters
 from db.locking.upstream import tls_of_revisions
-from db.views.fleet.settings import reached_at
+from db.views.fleet.entrances import reached_at
 from db.views.routes import routes_of
 from db.views.timeline import revision_named
 from domain.replicas.placement import EXTERNAL

@@ -19,7 +19,8 @@ from db.proxies.table import read_traffic
 from db.views.ahead import Cycle, LearnedView, learned_shown
 from db.views.ahead import cycles as cycles_of_step
 from db.views.evidence import EvidenceView, evidence_shown
-from db.views.fleet.settings import SubscriptionView, reached_at
+from db.views.fleet.entrances import reached_at
+from db.views.fleet.settings import SubscriptionView
 from db.views.rollouts import RolloutView, rollout_of_id
 from db.views.timeline import StepView, steps_of
 from domain.commands.answers import PolicySet, RulesSet, TrafficSet

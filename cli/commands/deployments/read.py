@@ -32,7 +32,7 @@ from cli.terminal.exits import UsageError
 from cli.terminal.output import ago, print_json, printer
 from db.views.callers import CallersView, LosingView
 from db.views.deployment_view import DeploymentView
-from db.views.fleet.settings import ReachedView
+from db.views.fleet.entrances import ReachedView
 from db.views.rollouts import RolloutView
 from db.views.routes import RouteView
 from db.views.timeline import RevisionView

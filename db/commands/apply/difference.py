@@ -12,7 +12,7 @@ from db.commands.wires import own_wire
 from db.cycle.rules import rules_of_one
 from db.views.deployment_view import DeploymentView
 from db.views.deployments import existing_deployments
-from db.views.fleet.settings import owners_of, reached_at
+from db.views.fleet.entrances import owners_of, reached_at
 from db.views.timeline import revision_named
 from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.parts import Stored, StoredDeployment, StoredRevision, notes, parts

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import transaction
 from db.replicas.routes import record_stopped, running_routes
-from db.views.fleet.settings import reached_at
+from db.views.fleet.entrances import reached_at
 from domain.model.states import RouteStatus
 from domain.steering.past import AlreadyUndoneError, NoPreviousRevisionError
 from domain.traffic.entrances import EntranceTakenError, TrafficSettings

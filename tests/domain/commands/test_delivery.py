@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from domain.commands.registry import parse_command
-from domain.outbox.delivery import Pending, body_of, cloud_event, failure, parse_targets, signed_headers
+from domain.outbox.delivery import Pending, body_of, cloud_event, failure, signed_headers
+from domain.outbox.targets import parse_targets
 from domain.words.errors import InvalidInputError
 from tests.support.pictures.pictures import NOW
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from domain.outbox.delivery import Target, parse_targets
+from domain.outbox.targets import Target, parse_targets
 from stack.home.folder import project_root
 from tests.support.proxies.own_servers import own_server
 

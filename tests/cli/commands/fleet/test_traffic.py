@@ -12,7 +12,7 @@ from cli.show.status import reached_in_words, urls_of
 from db.connection.engine import transaction
 from db.proxies.acks import Ack, SeenProxy, begin_publishing, note_acks, note_proxies
 from db.replicas.signs import show_sign_of_life
-from db.views.fleet.settings import ReachedView
+from db.views.fleet.entrances import ReachedView
 from domain.traffic.entrances import default_entrances
 from domain.traffic.published import Entrance, EntranceKind, RequestRules
 from runtime.machine.identity import identify

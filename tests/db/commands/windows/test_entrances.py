@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
-from db.views.fleet.settings import reached_at
+from db.views.fleet.entrances import reached_at
 from domain.commands.base import StaleVersionError
 from domain.words.errors import InvalidInputError
 from tests.support.rows.deployments import ask, read
