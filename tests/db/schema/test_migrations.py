@@ -1,5 +1,6 @@
 """Migrations go there and back, and write statuses as the enums do; two at once do each other no harm."""
 
+import hashlib
 import os
 import re
 import subprocess
@@ -44,6 +45,21 @@ STORED = """
 """
 TRIGGERS = "SELECT pg_get_triggerdef(oid) AS is FROM pg_trigger WHERE NOT tgisinternal"
 FUNCTIONS = "SELECT pg_get_functiondef(oid) AS is FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
+
+
+RELEASED = {
+    "0001_start.py": "fd7efbe0393dc86555cce5196f21ba100235b608b52b92e03e67cee446d75b6b",
+    "0001_start.sql": "b98d4aae761fd91f689ca3bcc79d3b11ec6448f1e69724366d02e65e5ab9188a",
+    "0002_years.py": "52763802439631a7f77b00207a5e71c23c7a70a77153f01c86ee774562bfd09f",
+    "0002_years.sql": "3e8db9389f73f26f15b7b7e86ac2aba89b4321570f54d11b880bb9e5b6864e56",
+}
+"""The files of migrations that a release has, by their SHA-256. A later change is a migration of its own."""
+
+
+def test_the_migrations_of_a_release_are_never_edited() -> None:
+    folder = project_root() / "migrations/versions"
+    assert {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in RELEASED} == RELEASED
+    assert {path.name for path in folder.glob("000[0-2]*")} == set(RELEASED)
 
 
 def shape(engine: Engine) -> dict[str, list[str]]:
