@@ -1,4 +1,4 @@
-"""Reads of the event tasks: when beat was last heard of, what is due, and names for the log."""
+"""What the event tasks read and note: that beat has ticked, what there may be to do, and names for the log."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -11,14 +11,17 @@ from db.locking.statuses import IS_UNPLACED
 
 # a time that lies ahead is from before the database's clock was set back
 _NOTE = """
-    INSERT INTO beat DEFAULT VALUES
-    ON CONFLICT (is_only) DO UPDATE SET ticked_at = clock_timestamp()
-     WHERE beat.ticked_at NOT BETWEEN clock_timestamp() - interval '3 seconds' AND clock_timestamp()
+    INSERT INTO beat (ticked_at)
+    SELECT clock_timestamp()
+     WHERE CASE WHEN EXISTS (SELECT FROM beat
+                              WHERE ticked_at BETWEEN clock_timestamp() - interval '3 seconds' AND clock_timestamp())
+                THEN false ELSE pg_try_advisory_xact_lock(hashtext('rollway beat')) END
+    ON CONFLICT (is_only) DO UPDATE SET ticked_at = excluded.ticked_at
 """
 
 
 def note_tick(connection: Connection) -> None:
-    """A tick has come. Written down every 3 s at most."""
+    """A tick has come. Written down every 3 s at most, and never waited for: a worker may be cut off as it writes."""
     connection.execute(_NOTE)
 
 

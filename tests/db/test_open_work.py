@@ -2,8 +2,8 @@
 
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.lifecycle_reads import OpenWork, open_work
+from db.connection.engine import in_transaction, transaction
+from db.lifecycle_reads import OpenWork, note_tick, open_work
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import ask, make_deployment, write
 
@@ -28,3 +28,15 @@ def test_an_alarm_finds_wishes_routes_without_a_host_and_events(engine: Engine) 
     assert found() == nothing._replace(has_events=True)
     write(engine, "UPDATE outbox SET due_at = now() + interval '1 hour'")
     assert found() == nothing
+
+
+def test_a_tick_is_noted_by_others_while_a_worker_that_notes_one_is_cut_off(engine: Engine) -> None:
+    for _ in ("the first tick of all", "a later one"):
+        write(engine, "UPDATE beat SET ticked_at = clock_timestamp() - interval '1 minute'")
+        with transaction(engine) as cut_off, transaction(engine) as other:
+            note_tick(cut_off)
+            other.execute("SET LOCAL lock_timeout = '1 s'")
+            note_tick(other)
+        with transaction(engine) as connection:
+            recent = connection.execute("SELECT ticked_at > clock_timestamp() - interval '30 s' FROM beat").fetchall()
+        assert recent == [(True,)]

@@ -1,8 +1,8 @@
 """Mutants that no test can find, each with the reason: they decide as the code does."""
 
 EXPLAINED: dict[str, str] = {
-    "after.routes_after: 0 -> 1": "the first placeholder for an id, any would do",
-    "after.routes_after: 1 -> 2": "a placeholder for an id, any that is free would do",
+    "effects.routes_after: 0 -> 1": "the first placeholder for an id, any would do",
+    "effects.routes_after: 1 -> 2": "a placeholder for an id, any that is free would do",
     "base.DeploymentHandler.classified: rollout.clock_stopped_at is not None -> nothing": (
         "a clock that runs is left as it is by `with_clock_running` too"
     ),
