@@ -11,7 +11,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down restart env migrate test test-all coverage unit check fmt prometheus pebble browser docker clients recipes older-servers images prove soak mutants judge trials zero-loss compose-test \
+.PHONY: help demo up down restart env migrate test run-tests test-all coverage unit check fmt prometheus pebble browser docker clients recipes older-servers images prove soak mutants judge trials zero-loss compose-test \
 	years neighbours bench bench-full bench-against reference schema docs dist platforms lock envoy-api clean
 
 help: ## this list
@@ -40,8 +40,11 @@ migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest sche
 	@$(BIN)/rollway migrate $(ARGS)
 
 ## Develop
-test: .venv/.dev ## check, then the tests of all that is promised, some minutes (ARGS="-k drain")
-	@$(MAKE) --no-print-directory -j 2 check tests/__pycache__
+test: .venv/.dev ## check, and the tests of all that is promised, some minutes (ARGS="-k drain")
+	@$(MAKE) --no-print-directory -j 2 check run-tests
+
+# Most tests wait at first, for the servers that they start: the checks are at work meanwhile.
+run-tests: tests/__pycache__
 	@$(BIN)/pytest -n auto $(or $(ARGS),--apart=no $(patsubst %,-p no:%,schemathesis anyio pytest_cov))
 
 # In a fresh clone each process of a run compiles all tests: one does it before, while the checks are at work.
