@@ -25,7 +25,6 @@ from tests.support.rows.deployments import HERE, make_deployment, read
 from tests.support.trust.port_thief import LOADS, STEALS
 from tests.support.workers.probing import Looks
 from tests.support.workers.replicas import QUICK, Runtimes, make_route, route, until
-from tests.support.workers.runtimes import given_back
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE")
 STRANGER = 61_234
@@ -87,9 +86,8 @@ class Stage:
 def stage(engine: Engine, waker: Waker, replica_home: Path, make_pass: Looks) -> Iterator[Stage]:
     go = Path(f"/tmp/loaded-{uuid4().hex}")
     runtimes = {"process": ProcessRuntime(replica_home, accounts=Accounts(EACH))}
-    with given_back(replica_home):
-        here = HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5))
-        yield Stage(engine, runtimes, here, make_pass(dict(runtimes)), go)
+    here = HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5))
+    yield Stage(engine, runtimes, here, make_pass(dict(runtimes)), go)
     go.unlink(missing_ok=True)
 
 
