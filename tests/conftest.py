@@ -47,7 +47,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """As many processes as cores for `-n logical`; more for `-n auto`, since most tests wait most of the time."""
     cores = os.cpu_count() or 1
-    return cores if config.option.numprocesses == "logical" else min(3 * cores, 12)
+    return cores if config.option.numprocesses == "logical" else min(4 * cores, 12)
 
 
 WAITING = ("e2e", "stack", "trust", "api")
