@@ -181,11 +181,11 @@ def _print(found: DocumentDifference, *, in_words: bool) -> None:
 def _lines(found: DocumentDifference) -> tuple[str, ...]:
     """The lines as `diff -u` has them; none where applying would do nothing."""
     names = (f"stored/{found.deployment}", f"file/{found.deployment}")
-    lines = difflib.unified_diff(_diff_yaml(found.stored), _diff_yaml(found.wanted), *names, lineterm="")
+    lines = difflib.unified_diff(_as_yaml(found.stored), _as_yaml(found.wanted), *names, lineterm="")
     return tuple(lines) if found.would else ()
 
 
-def _diff_yaml(document: Mapping[str, Any]) -> list[str]:
+def _as_yaml(document: Mapping[str, Any]) -> list[str]:
     if not document:
         return []
     return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=1000).splitlines()

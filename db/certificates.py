@@ -350,7 +350,7 @@ def forget_account(connection: Connection[Any], directory: str) -> None:
 
 
 _MOST_CHARACTERS = 300
-# by the name of the secret that it is among proxies, as db/certificates.py makes it
+# by the name of the secret that it is among proxies, as `_secured` makes it
 _IS_NAMED = "d.id = c.deployment_id AND d.name || '/' || c.kind || '/' || c.name = ANY(%(names)s)"
 _NOTE_REFUSAL = f"""
     UPDATE certificates c SET refused = %(why)s FROM deployments d

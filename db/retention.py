@@ -1,9 +1,4 @@
-"""Cuts the past: the rule of `domain.installation.settings.Retention` in SQL, and the cut in small transactions.
-
-Each gives `id` and `deployment_id` of rows of the deployments %(ids)s, the oldest first, at most %(limit)s of each.
-Its other parameters are called as the fields of `Retention` are.
-A query over the old and the newest rows of a deployment reads both from one end of an index, and nothing in between.
-"""
+"""Cuts the past: the rule of `domain.installation.settings.Retention` in SQL, and the cut in small transactions."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +39,9 @@ def _is_past(table: str, age: str, order: str, only: str, kind: str) -> str:
     """
 
 
+# Each query gives `id` and `deployment_id` of rows of the deployments %(ids)s, the oldest first, at most %(limit)s of
+# each deployment. Its other parameters are called as the fields of `Retention` are. A query over the old and the newest
+# rows of a deployment reads both from one end of an index, and nothing in between.
 HISTORY = _of_each_deployment(f"""
     SELECT x.id FROM deployment_history x
      WHERE x.deployment_id = d.id AND {_is_past("deployment_history", "updated_at", "updated_at", "true", "history")}

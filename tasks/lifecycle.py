@@ -6,7 +6,7 @@ from psycopg import Connection
 from db.audit.impossible import impossible_combinations
 from db.commands.execute import heed
 from db.connection.engine import engine, in_transaction
-from db.lifecycle_reads import OpenWork, note_tick, open_work
+from db.event_tasks import OpenWork, note_tick, open_work
 from db.locking.statuses import due_statuses
 from domain.model.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.model.states import DeploymentLifecycleStatus

@@ -10,16 +10,15 @@ from psycopg.rows import scalar_row
 from db.connection.engine import database_now
 from db.locking.locked import changed, lock_unheld
 from db.locking.rows import columns
-from domain.replicas.answering import MOST_KEPT, kept_until
+from domain.replicas.answering import MOST_KEPT, RENEWED_BELOW, kept_until
 
 _IS_LATE = "status = 'unhealthy' AND kept_until IS NOT NULL AND stopped_at IS NULL"
 _LATE = f"SELECT id FROM routes WHERE {_IS_LATE}"
 
-# not at each look: a version counts up with it
 _DUE = f"""
     SELECT deployment_id, id, status_changed_at FROM routes
      WHERE id = ANY(%s) AND {_IS_LATE}
-       AND kept_until < least(clock_timestamp() + interval '45 seconds', status_changed_at + %s)
+       AND kept_until < least(clock_timestamp() + %s, status_changed_at + %s)
      ORDER BY deployment_id, id
 """
 
@@ -36,7 +35,9 @@ def keep_answering(connection: Connection[Any], route_ids: Collection[UUID]) -> 
     """Keep these, which answer callers now. False where somebody held a deployment: then the next look keeps them."""
     now, are_kept = database_now(connection), True
     due: dict[UUID, list[tuple[UUID, Any]]] = {}
-    for owner, route_id, found_sick_at in connection.execute(_DUE, (list(route_ids), MOST_KEPT)).fetchall():
+    for owner, route_id, found_sick_at in connection.execute(
+        _DUE, (list(route_ids), RENEWED_BELOW, MOST_KEPT)
+    ).fetchall():
         due.setdefault(owner, []).append((route_id, kept_until(found_sick_at, now)))
     for owner, kept in due.items():
         if lock_unheld(connection, owner):

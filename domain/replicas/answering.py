@@ -10,6 +10,8 @@ from domain.model.deployment import Route
 from domain.model.states import RouteStatus
 
 _AFTER_AN_ANSWER = timedelta(seconds=60)
+RENEWED_BELOW = timedelta(seconds=45)
+"""A replica is kept again when less of its time is left: each renewal counts up a version."""
 MOST_KEPT = timedelta(minutes=5)
 
 

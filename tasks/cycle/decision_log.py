@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.lifecycle_reads import revision_names, traceparents
+from db.event_tasks import revision_names, traceparents
 from db.silence import AWAY
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers import HANDLERS

@@ -190,7 +190,6 @@ class _NotYetError(RollwayError):
 _LOOK_SECONDS = 5.0
 _AGAIN = timedelta(seconds=30)
 """What a file holds is read again so often."""
-_CERTIFICATES_SOON = timedelta(seconds=10)
 _log = structlog.get_logger(__name__)
 
 
@@ -232,9 +231,9 @@ class CertificateWork:
                     self._read_authorities(taken, taken.name)
         except UnreadCertificateError as error:
             if taken.is_read:  # a host that has it has just read it: that this one lacks it is no fault
-                in_transaction(self.engine, partial(leave, taken=taken, pause=_CERTIFICATES_SOON))
+                in_transaction(self.engine, partial(leave, taken=taken, pause=_SOON))
             else:
-                self.note_fault(taken, error.message, _CERTIFICATES_SOON)
+                self.note_fault(taken, error.message, _SOON)
         except RollwayError as error:
             self.note_fault(taken, error.message, _AGAIN)
 

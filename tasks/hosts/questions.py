@@ -4,17 +4,16 @@
               BLPOP rollway:answer:ID      its answer      ◀──
 
 It needs no free worker and no database.
-
-An answer has a megabyte at most: what does not fit is asked for again.
 """
 
 import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import redis
@@ -38,6 +37,7 @@ _MOST_WAITING = 100
 _LOOK_SECONDS = 2
 _log = structlog.get_logger(__name__)
 
+_T = TypeVar("_T")
 Reply = Callable[[UUID, bytes], None]
 """Sends the answer to a question, by its `answer_to`."""
 Answer = Callable[[bytes, Reply], None]
@@ -69,6 +69,15 @@ def ask(
     ends = (began + min(patience_seconds, TAKEN_SECONDS), began + patience_seconds)
     found = {host: _answer(client, _questions(about, host), question, ends) for host, question in asked.items()}
     return {host: answer for host, answer in found.items() if answer is not None}
+
+
+def _read(kind: TypeAdapter[_T], answers: Mapping[str, bytes]) -> dict[str, _T]:
+    """The answers by host; one that is no such answer is missing."""
+    read: dict[str, _T] = {}
+    for host, raw in answers.items():
+        with suppress(ValidationError):
+            read[host] = kind.validate_json(raw)
+    return read
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +145,7 @@ Places = Mapping[UUID, int | None]
 """By route, where to read on; None: the last lines."""
 Pieces = dict[UUID, LogPiece]
 MOST_BYTES = 2**20
+"""An answer has no more: what does not fit is asked for again."""
 
 
 class LogQuestion(HostQuestion):
@@ -145,7 +155,7 @@ class LogQuestion(HostQuestion):
     places: dict[UUID, int | None] = Field(max_length=10_000)
 
 
-_PIECES = TypeAdapter(Pieces)
+_PIECES = TypeAdapter[Pieces](Pieces)
 
 
 def read_logs(
@@ -153,8 +163,7 @@ def read_logs(
 ) -> dict[str, Pieces]:
     """By host what its replicas have printed; a host that does not answer in time is missing. Raises RedisError."""
     questions = {host: LogQuestion(lines=lines, places=dict(places)) for host, places in asked.items()}
-    found = {host: _pieces(raw) for host, raw in ask(client, LOGS, questions, patience_seconds).items()}
-    return {host: pieces for host, pieces in found.items() if pieces is not None}
+    return _read(_PIECES, ask(client, LOGS, questions, patience_seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +189,6 @@ class LogAnswers:
             pieces[route_id] = piece
             room -= len(piece.text)
         return pieces
-
-
-def _pieces(raw: bytes) -> Pieces | None:
-    """None: it is none."""
-    try:
-        return _PIECES.validate_json(raw)
-    except ValidationError:
-        return None
 
 
 EXAMINATIONS = "examinations"
@@ -232,8 +233,7 @@ def examine_replicas(
 ) -> dict[str, list[Examined]]:
     """By host what it found; a host that does not answer, or is busy with others, is missing. Raises RedisError."""
     questions = {host: ExaminationQuestion(replicas=replicas) for host, replicas in asked.items()}
-    found = {host: _found(raw) for host, raw in ask(client, EXAMINATIONS, questions, _PATIENCE_SECONDS).items()}
-    return {host: examined for host, examined in found.items() if examined is not None}
+    return _read(_FOUND, ask(client, EXAMINATIONS, questions, _PATIENCE_SECONDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,11 +270,3 @@ class ExaminationAnswers:
             *(replica.address, asked.check, asked.callers_host, listening), is_container=is_container, tls=asked.tls
         )
         return Examined(asked.route, seen(found), advice(found))
-
-
-def _found(raw: bytes) -> list[Examined] | None:
-    """None: it is none."""
-    try:
-        return _FOUND.validate_json(raw)
-    except ValidationError:
-        return None

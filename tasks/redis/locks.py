@@ -162,7 +162,7 @@ _NOTE_SECONDS = 60
 class Slots:
     """`count` slots for each lock id, of which a worker takes one; that of a worker that is gone ends after `seconds`.
 
-    `count` is what this worker was started with; a number in Redis (`tasks.redis.locks`) replaces it.
+    `count` is what this worker was started with; a number in Redis (`SlotCount`) replaces it.
 
     An event that finds no slot leaves a note with its key, because its reason may be newer than what the holder has
     read. A holder that lets go hands the keys of all notes to `send_events`, which sends these events once more.

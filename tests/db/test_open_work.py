@@ -3,7 +3,7 @@
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction, transaction
-from db.lifecycle_reads import OpenWork, note_tick, open_work
+from db.event_tasks import OpenWork, note_tick, open_work
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import ask, make_deployment, write
 

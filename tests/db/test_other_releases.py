@@ -11,8 +11,8 @@ from db.commands.execute import Origin, execute
 from db.connection.engine import in_transaction, make_engine
 from db.connection.settings import DatabaseSettings
 from db.cycle.rules import rules_of
+from db.event_tasks import traceparents
 from db.failures import start_failures
-from db.lifecycle_reads import traceparents
 from db.locking.rows import named_row
 from db.proxies.table import read_traffic
 from db.views.deployments import deployments_by_id

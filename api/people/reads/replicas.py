@@ -1,7 +1,7 @@
 """Reads of replicas: their output and how each answers, as their hosts tell through Redis."""
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from uuid import UUID
 
 import structlog
@@ -13,17 +13,13 @@ from api.people.reads.table import Shape
 from api.people.requests import Asked, LogParameters, RevisionParameters
 from db.locking.upstream import tls_of_revisions
 from db.views.fleet.entrances import reached_at
-from db.views.routes import routes_of
+from db.views.routes import RouteView, routes_of
 from db.views.timeline import revision_named
 from domain.replicas.placement import EXTERNAL
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.published import EntranceKind
 from tasks.hosts.questions import MOST_REPLICAS, ExaminedReplica, examine_replicas, read_logs
 from tasks.worker.connections import redis_client
-
-if TYPE_CHECKING:
-    from db.views.routes import RouteView
-
 
 _log = structlog.get_logger(__name__)
 _WITHOUT_CHECK = HealthCheck(path="/")

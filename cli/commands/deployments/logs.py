@@ -85,7 +85,7 @@ class ReplicaLogs:
         return pieces
 
 
-_POLL_SECONDS = 0.5
+_DEPLOYMENT_PAUSE_SECONDS = 0.5
 _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_green")
 
 
@@ -105,7 +105,7 @@ def follow_deployment(reader: Reader, deployment: DeploymentView, lines: int) ->
             if view.lifecycle is Lifecycle.DESTROYED:
                 return
             followed = now
-            time.sleep(_POLL_SECONDS)
+            time.sleep(_DEPLOYMENT_PAUSE_SECONDS)
             view = deployment_named(reader, deployment.name)
     except KeyboardInterrupt:
         return
@@ -127,8 +127,8 @@ def _tell_silent(hosts: Iterable[str], deployment: str) -> None:
         printer(stderr=True).print(message, style="yellow")
 
 
-_LOGS_POLL_SECONDS = 0.2
-_STOPPED_POLL_SECONDS = 1.0
+_REPLICA_PAUSE_SECONDS = 0.2
+_STATUS_SECONDS = 1.0
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -288,8 +288,8 @@ def _until_gone(reader: Reader, route: RouteView) -> Iterator[None]:
     gone = False
     while not gone:
         yield
-        time.sleep(_LOGS_POLL_SECONDS)
-        if time.monotonic() - read_at > _STOPPED_POLL_SECONDS:
+        time.sleep(_REPLICA_PAUSE_SECONDS)
+        if time.monotonic() - read_at > _STATUS_SECONDS:
             read_at = time.monotonic()
             (now,) = reader.views(RouteView, "/v1/routes", id=route.id.hex)
             gone = now.stopped_at is not None

@@ -36,8 +36,8 @@ _ROOM = 8 << 30
 
 
 def keep_files_in_memory() -> None:
-    """Where there is room: of a database that is copied, files are made and removed longer than rows are read."""
-    if "PYTEST_DEBUG_TEMPROOT" in os.environ or not _MEMORY.is_dir():
+    """Unless a folder is named, and where there is room: making files takes most of the time of a copied database."""
+    if os.environ.keys() & {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"} or not _MEMORY.is_dir():
         return
     disk = os.statvfs(_MEMORY)
     free = min(disk.f_bavail * disk.f_frsize, psutil.virtual_memory().available)

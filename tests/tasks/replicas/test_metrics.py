@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.lifecycle_reads import open_work
+from db.event_tasks import open_work
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.redis.wake import Waker

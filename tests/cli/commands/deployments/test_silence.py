@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction, transaction
-from db.lifecycle_reads import note_tick
+from db.event_tasks import note_tick
 from db.proxies.acks import SeenProxy, note_proxies
 from db.replicas.signs import show_sign_of_life
 from tests.cli.conftest import Rollway
