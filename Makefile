@@ -1,5 +1,8 @@
 # Python that makes .venv; 3.11 or newer. Every other tool comes from .venv.
-PYTHON ?= python3
+# Replicas of root run as accounts that may not enter root's folders: Debian's Python is taken in place of one there.
+OF_ROOT = test "$$(id -u)" = 0 && python3 -c 'import sys; sys.exit(not sys.base_prefix.startswith("/root/"))'
+FITS = /usr/bin/python3 -c 'import venv, ensurepip, sys; sys.exit(sys.version_info < (3, 11))'
+PYTHON ?= $(if $(shell { $(OF_ROOT) && $(FITS); } 2>/dev/null && echo yes),/usr/bin/python3,python3)
 ARGS ?=
 
 BIN := .venv/bin
