@@ -64,7 +64,7 @@ coverage: .venv/.dev ## which branches of domain/ and db/ no test of theirs take
 UNNEEDED := logging schemathesis anyio pytest_cov valkey platformdirs cacheprovider
 unit: .venv/.dev ## the pure tests without searches and simulated rollouts, in ten seconds
 	@HYPOTHESIS_PROFILE=unit $(BIN)/pytest -n logical $(UNNEEDED:%=-p no:%) tests/domain tests/traffic \
-	  --ignore=tests/domain/laws --ignore=tests/domain/foresight $(ARGS)
+	  --ignore=tests/domain/laws --ignore=tests/domain/planning $(ARGS)
 
 check: .venv/.dev ## ruff, mypy, import-linter
 	@$(BIN)/ruff check .

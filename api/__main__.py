@@ -19,8 +19,8 @@ from api.proxies.parts import Parts
 from api.serving import QuietServer, compare_installation, config, most_connections, most_proxies
 from api.settings import ApiSettings
 from db.connection.engine import engine
-from domain.replicas.events import RouteLifecycleType
-from domain.words.errors import InvalidInputError
+from domain.replicas.route_events import RouteLifecycleType
+from domain.text.errors import InvalidInputError
 from tasks.seen.log import configure_logging
 from tasks.settings import settings
 from tasks.worker.connections import waker

@@ -25,7 +25,7 @@ from api.proxies.parts import Parts, parts_of
 from api.proxies.publisher import POSTGRES_ERRORS
 from api.serving import BoundedBodies, end, most_proxies
 from api.settings import ApiSettings
-from domain.words.text import storable
+from domain.text.storable import storable
 from runtime.machine.watchdog import stay_alive
 
 _STALE_SECONDS = 5.0

@@ -18,7 +18,7 @@ from db.connection.engine import transaction
 from db.fleet import MEASURES, EndedRollouts, FleetView, read_fleet
 from domain.model.states import RolloutOutcome
 from domain.strategies import STRATEGIES
-from domain.traffic.callers import CLASSES, MOST_NAMED, WAITED_MS, Requests
+from domain.traffic.request_counts import CLASSES, MOST_NAMED, WAITED_MS, Requests
 from tasks.redis.aside import how_many_aside
 from tasks.settings import KEY_PREFIX
 from tasks.wire.queues import COMMANDS_QUEUE, LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from certificates.settings import CERTIFICATE_KEY
 from domain.installation.in_front import InFront
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from traffic.table import TlsDoor
 
 API_PORT = 7070

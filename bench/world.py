@@ -30,7 +30,7 @@ from db.proxies.acks import release_drained
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop
 from domain.model.states import RouteStatus
-from domain.replicas.events import RouteLifecycleType
+from domain.replicas.route_events import RouteLifecycleType
 from tasks.hosts.heartbeat import SignsGiver, keep_showing_signs_of_life
 from tasks.redis.wake import Waker, route_key
 from tasks.settings import KEY_PREFIX

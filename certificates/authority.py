@@ -23,8 +23,8 @@ from josepy.jwk import JWKEC
 
 from certificates.proof import proof_of
 from certificates.refusals import AuthorityError, told_apart
-from domain.traffic.shown import ANY_HOST
 from domain.traffic.tls import TLS_ALPN
+from domain.traffic.tls_material import ANY_HOST
 
 _USER_AGENT = "rollway"
 _SECONDS = 20

@@ -10,7 +10,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 
 _SHORTEST_RSA = 2048
 _CURVES = ("secp256r1", "secp384r1", "secp521r1")

@@ -8,7 +8,7 @@ import josepy.errors
 import requests
 from acme import errors, messages
 
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 
 _MOST_SAID = 300
 

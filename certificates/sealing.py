@@ -8,7 +8,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 
 
 class SealError(RollwayError):

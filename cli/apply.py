@@ -23,8 +23,8 @@ from cli.terminal.output import print_diff, print_json, printer
 from db.commands.apply.difference import DocumentDifference
 from db.views.deployment_view import DeploymentView
 from domain.commands.apply.document import MOST_DOCUMENTS, Apply, Document, disagreement
-from domain.words.errors import InvalidInputError
-from domain.words.text import unstorable
+from domain.text.errors import InvalidInputError
+from domain.text.storable import unstorable
 
 
 def read_file(name: str) -> list[Document]:
@@ -192,7 +192,7 @@ def _as_yaml(document: Mapping[str, Any]) -> list[str]:
 
 
 AppliedTo = dict[str, Any]
-"""What became of one document, as `domain.commands.answers.AppliedDocument` has it."""
+"""What became of one document, as `domain.commands.results.AppliedDocument` has it."""
 
 
 @asking

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import typer
 
 from cli.remote import Remote, remote
-from domain.words.errors import DeploymentNotFoundError, RevisionNotFoundError, RollwayError
+from domain.text.errors import DeploymentNotFoundError, RevisionNotFoundError, RollwayError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,7 @@ from cli.terminal.exits import (
     tell,
     write_ascii_where_needed,
 )
-from domain.words.errors import InvalidInputError, RollwayError
+from domain.text.errors import InvalidInputError, RollwayError
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -178,7 +178,7 @@ def _in_our_words(error: TyperException) -> str:
     """Say a wrong value as a wrong field is said."""
     from pydantic import ValidationError  # noqa: PLC0415 -- needed for a refusal only
 
-    from domain.words.faults import sentence_of  # noqa: PLC0415 -- likewise
+    from domain.text.validation_errors import sentence_of  # noqa: PLC0415 -- likewise
 
     said = error.format_message()
     if not isinstance(error.__cause__, ValidationError):

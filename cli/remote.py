@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from cli.terminal.exits import UnreachableError, UsageError
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 
 if TYPE_CHECKING:
     import httpx

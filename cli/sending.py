@@ -19,7 +19,7 @@ from cli.terminal.output import print_json, printer
 from db.views.deployment_view import DeploymentView
 from domain.commands.base import Command
 from domain.commands.registry import parse_command
-from domain.commands.rollout import ActivateRevision, Restart, RollingUpdate
+from domain.commands.rollout_commands import ActivateRevision, Restart, RollingUpdate
 
 _BEGIN = (ActivateRevision, Restart, RollingUpdate)
 

@@ -26,8 +26,8 @@ from domain.commands.base import DEPLOYMENT, Command
 from domain.installation import settings
 from domain.installation.settings import libpq_url
 from domain.installation.tokens import Role, Token
-from domain.words.errors import InvalidInputError, RevisionNotFoundError
-from domain.words.names import named_in
+from domain.text.errors import InvalidInputError, RevisionNotFoundError
+from domain.text.name_patterns import named_in
 from stack.errors import StackError
 from stack.home.folder import find_home
 from stack.home.state import read_state

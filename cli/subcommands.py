@@ -18,7 +18,7 @@ from cli.terminal.output import print_json
 from domain.commands.base import Command
 from domain.commands.fields import CommandField, Kind, fields_of
 from domain.commands.registry import COMMANDS
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 
 _NameOrAll = Annotated[
     str | None,

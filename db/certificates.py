@@ -12,8 +12,8 @@ from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
 from db.locking.statuses import IS_LIVE
-from domain.traffic.shown import Challenge, Secured, ShownCertificate, is_for
 from domain.traffic.tls import TLS_ALPN, CertificateKind, TlsSettings, known_tls
+from domain.traffic.tls_material import Challenge, Secured, ShownCertificate, is_for
 
 # the deployment comes first of which none was looked at for longest: one of a hundred hosts holds up no other
 _TAKE = """

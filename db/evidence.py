@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from domain.cycle.rollout import judging_of
 from domain.judge.judge import Point, is_due, point_of
-from domain.model.answers import Answers, Interval
+from domain.model.answer_counts import Answers, Interval
 from domain.model.canary import NOTHING_SEEN, CanaryState, Evidence, Sums
 from domain.strategies import stored_policy
 

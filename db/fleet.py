@@ -11,7 +11,7 @@ from psycopg import Connection
 from db.locking.statuses import ACTIVE, IS_LIVE, PRESENT, RUNNING, words
 from domain.cycle.late import LATE
 from domain.model.states import Lifecycle, RouteStatus
-from domain.traffic.callers import MOST_NAMED, Requests
+from domain.traffic.request_counts import MOST_NAMED, Requests
 
 MOST_SHOWN = 100
 """Deployments that one measure names: those in the most trouble. More names would not tell more."""

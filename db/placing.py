@@ -1,4 +1,4 @@
-"""Gives each new replica its host: reads what `domain.replicas.placement` makes the choice by."""
+"""Gives each new replica its host: reads what `domain.replicas.host_choice` makes the choice by."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -12,8 +12,8 @@ from psycopg import Connection
 from db.connection.arrays import UUIDS, Array
 from db.locking.rows import named_row
 from db.locking.statuses import ACTIVE, IS_LACKED
-from domain.replicas.placement import HostUp, PlacingGrounds, Unplaced
-from domain.replicas.silence import FRESH_SECONDS
+from domain.replicas.host_choice import HostUp, PlacingGrounds, Unplaced
+from domain.replicas.host_liveness import FRESH_SECONDS
 
 MOST_AT_ONCE = 500
 """In one transaction, which holds up whoever waits for their deployments."""

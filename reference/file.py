@@ -9,7 +9,7 @@ from domain.model.policy import RolloutLimits
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerResources, DockerSpec, ExternalSpec
 from domain.strategies import STRATEGIES
-from domain.traffic.chosen import Sticky
+from domain.traffic.caller_match import Sticky
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.tls import TlsSettings, UpstreamTls
 from reference.markdown import page, prose, table

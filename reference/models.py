@@ -9,7 +9,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from domain.words.faults import meanings
+from domain.text.validation_errors import meanings
 
 REQUIRED = "required"
 

@@ -10,8 +10,8 @@ import domain
 from domain.commands.base import QUERIES, Command
 from domain.commands.registry import COMMANDS
 from domain.installation.contract import WrongInstallationError
-from domain.words.errors import RollwayError
-from domain.words.faults import meanings
+from domain.text.errors import RollwayError
+from domain.text.validation_errors import meanings
 from reference.markdown import page, prose, table
 from reference.models import rows_of
 

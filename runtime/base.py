@@ -6,8 +6,8 @@ from typing import Protocol
 from uuid import UUID
 
 from domain.revisions.revision import RevisionSpec, filled_in
-from domain.revisions.secrets import references_of
-from domain.words.text import storable
+from domain.revisions.secret_refs import references_of
+from domain.text.storable import storable
 
 
 @dataclass(frozen=True, slots=True)

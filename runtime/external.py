@@ -20,8 +20,8 @@ from kombu.exceptions import OperationalError
 from domain.outbox.delivery import body_of, signed_headers
 from domain.outbox.targets import Target
 from domain.revisions.runtime_spec import ExternalSpec
-from domain.words.errors import InvalidInputError
-from domain.words.text import storable
+from domain.text.errors import InvalidInputError
+from domain.text.storable import storable
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 
 Action = Literal["start", "stop", "kill"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from domain.revisions.secrets import DEPLOYMENT, SecretReference, filled_in, references_of, words_of
+from domain.revisions.secret_refs import DEPLOYMENT, SecretReference, filled_in, references_of, words_of
 from runtime.base import ReplicaRequest, ReplicaStartError
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 
 
 class StackError(RollwayError):

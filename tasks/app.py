@@ -9,7 +9,7 @@ from celery.signals import celeryd_init, setup_logging, task_postrun, task_preru
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from domain.installation.contract import WRONG_INSTALLATION
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from runtime.machine.watchdog import keep_alive
 from tasks.seen.log import configure_logging
 from tasks.seen.tracing import spans

@@ -8,9 +8,9 @@ from db.commands.execute import heed
 from db.connection.engine import engine, in_transaction
 from db.event_tasks import OpenWork, note_tick, open_work
 from db.locking.statuses import due_statuses
-from domain.model.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.model.lifecycle_events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.model.states import DeploymentLifecycleStatus
-from domain.replicas.events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
+from domain.replicas.route_events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from tasks.app import app
 from tasks.hosts.silent import ask_hosts, keys_of_work, look_at_hosts
 from tasks.redis.wake import route_key

@@ -19,8 +19,8 @@ from db.outbox import forget_given_up, write_events
 from db.replicas.lost import forget_host
 from db.retention import cut_commands, cut_deployment, cut_ended, hosts_long_down, page_of_past
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
-from domain.replicas.silence import HostNotFoundError
-from domain.words.errors import WrongStateError
+from domain.replicas.host_liveness import HostNotFoundError
+from domain.text.errors import WrongStateError
 from tasks.app import app
 from tasks.seen.observed import IMPOSSIBLE_STATES
 from tasks.settings import KEY_PREFIX, retention

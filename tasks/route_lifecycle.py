@@ -1,10 +1,10 @@
 """The task of all looks at routes: start, probe, stop and sweep replicas, read metrics, look at hosts."""
 
 from db.connection.engine import engine
-from domain.model.events import member_of
-from domain.replicas.events import ON_EACH_HOST, RouteLifecycleType
-from domain.replicas.placement import EXTERNAL
-from domain.words.errors import InvalidInputError
+from domain.model.lifecycle_events import member_of
+from domain.replicas.host_choice import EXTERNAL
+from domain.replicas.route_events import ON_EACH_HOST, RouteLifecycleType
+from domain.text.errors import InvalidInputError
 from tasks.app import app
 from tasks.hosts.silent import ask_hosts
 from tasks.redis.wake import route_key

@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from domain.installation.settings import LogLimits, Retention, Settings, absolute
-from domain.replicas.placement import EXTERNAL
-from domain.revisions.secrets import DEPLOYMENT, filled_in, reference_text
-from domain.words.errors import InvalidInputError
+from domain.replicas.host_choice import EXTERNAL
+from domain.revisions.secret_refs import DEPLOYMENT, filled_in, reference_text
+from domain.text.errors import InvalidInputError
 
 KEY_PREFIX = "rollway:"
 TRAFFIC_CHANNEL = f"{KEY_PREFIX}traffic"

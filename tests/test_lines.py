@@ -13,7 +13,7 @@ import yaml
 
 from cli.apply import read_file
 from cli.main import app
-from domain.commands.deployment import SetAutoscalingRules
+from domain.commands.deployment_commands import SetAutoscalingRules
 from tests.test_pages import PAGES, ROOT
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

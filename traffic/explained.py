@@ -6,9 +6,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from domain.installation.tokens import PAGE_HOST, is_of_the_page
 from domain.model.states import RouteStatus
-from domain.traffic.shown import ANY_HOST, is_for
-from domain.words.errors import InvalidInputError
-from domain.words.numbers import WHOLE
+from domain.text.errors import InvalidInputError
+from domain.text.numbers import WHOLE
+from domain.traffic.tls_material import ANY_HOST, is_for
 from traffic.table import Service, TrafficTable, Upstream
 from traffic.ways import Prefix
 

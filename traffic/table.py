@@ -6,10 +6,10 @@ from uuid import UUID
 
 from domain.installation.in_front import NOTHING_IN_FRONT, InFront
 from domain.model.states import RouteStatus
-from domain.traffic.chosen import Chosen
+from domain.traffic.caller_match import Chosen
 from domain.traffic.maintenance import Maintenance
-from domain.traffic.published import RequestRules
-from domain.traffic.shown import Secured
+from domain.traffic.snapshot import RequestRules
+from domain.traffic.tls_material import Secured
 from domain.traffic.wire import ReplicaWire
 from traffic.ways import Prefix
 

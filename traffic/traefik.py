@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.model.states import RouteStatus
-from domain.traffic.shown import ANY_HOST
+from domain.text.numbers import WHOLE
+from domain.traffic.tls_material import ANY_HOST
 from domain.traffic.wire import Protocol
-from domain.words.numbers import WHOLE
 from traffic.envoy.names import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of
 from traffic.prometheus import address_of
 from traffic.table import Service, TrafficTable, Upstream

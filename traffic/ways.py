@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from domain.installation.tokens import is_of_the_page
 from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX
-from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind
-from domain.traffic.shown import ANY_HOST
+from domain.traffic.snapshot import DeploymentInTraffic, Entrance, EntranceKind
+from domain.traffic.tls_material import ANY_HOST
 
 _PREFIX = re.compile(r"/([A-Za-z0-9._~!$&'()*+,;=:@%-]+/)*")
 

@@ -16,7 +16,7 @@ from api.people.app import make_app
 from api.people.settings import PeopleSettings
 from api.serving import QuietServer, compare_installation, config, most_connections
 from db.connection.engine import engine
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tasks.seen.log import configure_logging
 from tasks.settings import settings
 

@@ -26,7 +26,7 @@ from api.people.streams.events import Streams
 from api.proxies.notices import Notices
 from api.serving import TOO_LARGE, BoundedBodies, end
 from db.connection.engine import database_now, in_transaction
-from domain.words.errors import TooLargeError
+from domain.text.errors import TooLargeError
 from runtime.machine.watchdog import stay_alive
 
 _AT_ONCE = 4

@@ -10,11 +10,11 @@ from domain.commands.registry import UnknownCommandError
 from domain.installation.contract import UnfitServerError
 from domain.installation.tokens import NotAllowedError, NoTokenError, TokenNotFoundError
 from domain.outbox.delivery import SubscriptionNotFoundError
-from domain.replicas.silence import HostNotFoundError
-from domain.steering.freezes import FreezeNotFoundError
-from domain.steering.holds import GroupNotFoundError
-from domain.words import errors
-from domain.words.errors import RollwayError
+from domain.replicas.host_liveness import HostNotFoundError
+from domain.steering.freeze_windows import FreezeNotFoundError
+from domain.steering.gates import GroupNotFoundError
+from domain.text import errors
+from domain.text.errors import RollwayError
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -8,9 +8,9 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from domain.installation.tokens import Token
-from domain.words.errors import InvalidInputError
-from domain.words.names import DeploymentName, Name
-from domain.words.text import unstorable
+from domain.text.errors import InvalidInputError
+from domain.text.name_patterns import DeploymentName, Name
+from domain.text.storable import unstorable
 
 P = TypeVar("P", bound="Parameters")
 P_co = TypeVar("P_co", bound="Parameters", covariant=True)

@@ -13,7 +13,7 @@ from yaml.constructor import ConstructorError
 from yaml.reader import ReaderError
 
 from domain.commands.registry import MOST_COMMAND_BYTES
-from domain.words.text import DEEPEST
+from domain.text.storable import DEEPEST
 
 MOST_YAML_BYTES = 2 * MOST_COMMAND_BYTES
 """A command is shorter as JSON than as YAML with its indentation and comments."""

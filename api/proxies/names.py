@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from ipaddress import ip_address
 
 from domain.revisions.address import why_no_replica
-from domain.traffic.published import DeploymentInTraffic, TrafficSnapshot
+from domain.traffic.snapshot import DeploymentInTraffic, TrafficSnapshot
 from traffic.derived import read_address
 
 _RETRY_SECONDS = 10.0

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from domain.traffic.published import DeploymentInTraffic, TrafficSnapshot
-from domain.traffic.shown import Secured, ShownCertificate
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
+from domain.traffic.snapshot import DeploymentInTraffic, TrafficSnapshot
+from domain.traffic.tls_material import Secured, ShownCertificate
 from traffic.table import TlsDoor
 
 if TYPE_CHECKING:

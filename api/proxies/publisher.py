@@ -17,7 +17,7 @@ from api.proxies.opened import Opener
 from api.proxies.protobuf.messages import Messages, messages_of
 from db.connection.engine import transaction
 from db.proxies.table import TrafficReader
-from domain.traffic.published import TrafficSnapshot
+from domain.traffic.snapshot import TrafficSnapshot
 from traffic.derived import derive_table
 from traffic.envoy.told import envoy_resources
 from traffic.resources import Resources, Watermark, made_anew

@@ -22,7 +22,7 @@ from db.proxies.acks import (
 )
 from db.proxies.follows import Follows, what_follows
 from db.proxies.weights import note_known_weights
-from domain.words.text import storable
+from domain.text.storable import storable
 
 _REFUSALS = (psycopg.DataError, psycopg.IntegrityError, UnicodeError)
 

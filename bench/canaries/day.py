@@ -26,11 +26,11 @@ from db.connection.engine import in_transaction
 from db.proxies.measured import due_rollouts, record_look
 from db.proxies.weights import note_known_weights
 from db.views.ahead import waiting
-from domain.foresight.why import why
 from domain.judge.evidence import seen
-from domain.judge.settings import Judge
-from domain.model.answers import Answers, Counters
+from domain.judge.judge_spec import Judge
+from domain.model.answer_counts import Answers, Counters
 from domain.model.canary import NOTHING_SEEN, Sums
+from domain.planning.wait_explanation import why
 from tests.support.stack.waiting import eventually, meanwhile
 from tests.support.worlds.streams import BEFORE, Side, stream
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from domain.judge.settings import Judge, Slow
+from domain.judge.judge_spec import Judge, Slow
 from tests.support.worlds.streams import Side, stream
 from tests.support.worlds.verdicts import Verdict, by_minute, ours
 

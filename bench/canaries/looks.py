@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from domain.judge.evidence import seen
 from domain.judge.judge import judge
-from domain.judge.settings import Judge, Slow
+from domain.judge.judge_spec import Judge, Slow
 from domain.model.canary import NOTHING_SEEN, Evidence, Sums
 from tests.support.worlds.streams import BEFORE, Side, stream
 

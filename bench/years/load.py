@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from cli.servers import send
 from domain.commands.registry import parse_command
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 from stack.home.folder import project_root
 
 _POLICY: Mapping[str, Any] = {

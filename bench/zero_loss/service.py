@@ -17,7 +17,7 @@ from bench.zero_loss.picture import Picture, RouteSeen
 from cli.servers import send
 from cli.terminal.exits import UnreachableError
 from domain.commands.registry import parse_command
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 from stack.home.folder import project_root
 from tests.support.stack.waiting import NotInTimeError, eventually
 

@@ -10,9 +10,9 @@ from cli.show.film import destroyed, settled
 from db.views.rollouts import RolloutView
 from db.views.routes import RouteView
 from domain.commands.base import DEPLOYMENT
-from domain.commands.deployment import CreateDeployment, Destroy, SetPolicy
+from domain.commands.deployment_commands import CreateDeployment, Destroy, SetPolicy
 from domain.model.states import RolloutOutcome
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 
 _BUDGET = {"max_surge": 1, "max_unavailable": 1}
 _PARTING_SECONDS = 10.0

@@ -18,7 +18,7 @@ from cli.options import AsJson
 from cli.servers import Reader
 from cli.terminal.exits import interruptible
 from cli.terminal.output import print_json, printer
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 
 
 def demo(*, as_json: AsJson = False) -> None:

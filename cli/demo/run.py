@@ -17,9 +17,9 @@ from db.views.deployment_view import DeploymentView
 from db.views.rollouts import RolloutView
 from db.views.timeline import Progress
 from domain.commands.base import Command
-from domain.commands.deployment import AddRevision
+from domain.commands.deployment_commands import AddRevision
 from domain.commands.registry import parse_command
-from domain.commands.rollout import ActivateRevision
+from domain.commands.rollout_commands import ActivateRevision
 from stack.home.folder import project_root
 
 

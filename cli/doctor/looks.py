@@ -29,8 +29,8 @@ from db.views.fleet.settings import SubscriptionView, all_subscriptions
 from db.views.fleet.signs import all_hosts, secrets_for_all, signs_of_life
 from domain.installation.contract import CONTRACT
 from domain.installation.settings import Retention
-from domain.replicas.clocks import is_too_far
-from domain.words.numbers import duration
+from domain.replicas.clock_skew import is_too_far
+from domain.text.numbers import duration
 from migrations.schema import expected, is_known, newest, number
 from tasks.redis.aside import how_many_aside, last_aside
 from tasks.worker.connections import redis_client

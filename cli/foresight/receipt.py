@@ -19,12 +19,12 @@ from db.views.rollouts import RolloutView
 from db.views.timeline import StepView
 from domain.commands.base import DEPLOYMENT
 from domain.cycle.recording import inputs_from_json
-from domain.foresight.receipts.receipt import Seal
-from domain.handlers.replay import as_recorded, decided_again, is_same_decision
+from domain.handlers.decision_replay import as_recorded, decided_again, is_same_decision
 from domain.model.deployment import Deployment
 from domain.model.picture import picture
-from domain.words.errors import RolloutNotFoundError
-from domain.words.numbers import duration
+from domain.planning.receipts.sealed_receipt import Seal
+from domain.text.errors import RolloutNotFoundError
+from domain.text.numbers import duration
 
 Rollout = Annotated[
     str,

@@ -26,10 +26,10 @@ from domain.model.picture import symbol
 from domain.model.policy import RolloutLimits, StrategySpec
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.replicas.answering import is_answering
-from domain.replicas.silence import BEAT_MISSED_AFTER, MISSED_AFTER
-from domain.traffic.published import EntranceKind
-from domain.traffic.worded import entrances_in_words, rules_in_words
-from domain.words.numbers import duration, number_of
+from domain.replicas.host_liveness import BEAT_MISSED_AFTER, MISSED_AFTER
+from domain.text.numbers import duration, number_of
+from domain.traffic.descriptions import entrances_in_words, rules_in_words
+from domain.traffic.snapshot import EntranceKind
 from runtime.machine.files import named, stuck_holder_of
 from stack.errors import StackError
 from stack.home.folder import find_home

@@ -15,7 +15,7 @@ from typing import NoReturn, Self
 import typer
 
 from domain.installation.contract import UnfitServerError
-from domain.words.errors import InvalidInputError, RollwayError
+from domain.text.errors import InvalidInputError, RollwayError
 
 
 class ExitCode(IntEnum):

@@ -16,8 +16,8 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 
-from domain.words.numbers import duration
-from domain.words.text import storable
+from domain.text.numbers import duration
+from domain.text.storable import storable
 
 _PIPE_WIDTH = 400
 _OBEYED = re.compile("[\x7f-\x9f]")

@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from db.audit.receipts import KEPT
 from db.connection.engine import in_transaction
 from db.locking.statuses import RUNNING
-from domain.replicas.placement import EXTERNAL
+from domain.replicas.host_choice import EXTERNAL
 from domain.revisions.revision import RevisionSpec, revision_name
 
 MOST = 100

@@ -14,14 +14,14 @@ from psycopg.rows import class_row, dict_row
 from db.proxies.answers import intervals_of
 from db.views.ahead import learned_of
 from db.views.timeline import steps_of
-from domain.foresight.answered import NOT_MEASURED, answered
-from domain.foresight.learned import Learned, Span
-from domain.foresight.plan.foreseen import Plan, PlannedWave, plan
-from domain.foresight.plan.subject import Subject
-from domain.foresight.receipts.deviation import deviations
-from domain.foresight.receipts.measured import RecordedAct, RecordedStep
-from domain.foresight.receipts.receipt import RecordedRollout, Sealed, receipt, sealed
-from domain.words.errors import RolloutNotFoundError
+from domain.planning.plan.plan_input import Subject
+from domain.planning.plan.rollout_plan import Plan, PlannedWave, plan
+from domain.planning.receipts.deviation import deviations
+from domain.planning.receipts.recorded_rollout import RecordedAct, RecordedStep
+from domain.planning.receipts.sealed_receipt import RecordedRollout, Sealed, receipt, sealed
+from domain.planning.replica_timings import Learned, Span
+from domain.planning.request_summary import NOT_MEASURED, answered
+from domain.text.errors import RolloutNotFoundError
 
 KEPT = 1000
 """So many receipts of each deployment are kept, the newest."""

@@ -10,8 +10,8 @@ from psycopg.rows import DictRow, dict_row
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from domain.cycle.chain import Chain
-from domain.handlers.replay import is_same_decision, records_a_failed_write, replay_step
+from domain.cycle.step_deltas import Chain
+from domain.handlers.decision_replay import is_same_decision, records_a_failed_write, replay_step
 
 _PAGE = 200
 """Steps that one statement reads: some megabytes."""

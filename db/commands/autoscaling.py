@@ -13,15 +13,15 @@ from db.connection.engine import database_now
 from db.cycle.rules import replace_rules, rules_of, store_values
 from db.locking.locked import mark_unheld
 from db.locking.upstream import SPOKEN
-from domain.autoscaling.judging import evaluate_rules
 from domain.autoscaling.rule import AutoscalingRule
-from domain.autoscaling.state import NO_AUTOSCALING, MetricValue
-from domain.commands.deployment import SetAutoscalingRules
-from domain.commands.replicas import PushMetric
+from domain.autoscaling.rule_state import NO_AUTOSCALING, MetricValue
+from domain.autoscaling.scaling_decision import evaluate_rules
+from domain.commands.deployment_commands import SetAutoscalingRules
+from domain.commands.replica_commands import PushMetric
 from domain.model.deployment import Deployment
+from domain.text.errors import InvalidInputError
 from domain.traffic.tls import ReplicaTls
 from domain.traffic.wire import known_wire, replica_wire
-from domain.words.errors import InvalidInputError
 
 Result = dict[str, Any]
 

@@ -14,20 +14,20 @@ from db.commands.wires import keep_wire, speak_so, spoken_alike
 from db.cycle.seats import give_seats
 from db.locking.rows import columns
 from db.views.fleet.entrances import owners_of, reached_at
-from domain.commands.deployment import SetTraffic
+from domain.commands.deployment_commands import SetTraffic
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import rollout_of
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import ROLLING_BACK, Lifecycle
-from domain.traffic.chosen import STICKY
+from domain.text.errors import WrongStateError
+from domain.traffic.caller_match import STICKY
+from domain.traffic.descriptions import entrances_in_words
 from domain.traffic.entrances import EntranceTakenError, default_entrances
 from domain.traffic.nested import around, named_after
-from domain.traffic.published import Entrance, EntranceKind, stored_together
 from domain.traffic.release import LastRelease, Reached, known_release, release_again, stored_release
+from domain.traffic.snapshot import Entrance, EntranceKind, stored_together
 from domain.traffic.tls import TLS_SETTINGS, UPSTREAM_TLS, CertificateKind, wanted_certificates
 from domain.traffic.wire import Wire
-from domain.traffic.worded import entrances_in_words
-from domain.words.errors import WrongStateError
 
 _ENTRANCES = columns("kind text, value text, strip_prefix bool")
 

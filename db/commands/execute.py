@@ -30,9 +30,9 @@ from db.locking.statuses import IS_COUNTED_ON, lifecycle_status
 from db.replicas import told
 from db.silence import AWAY
 from domain.commands.apply.document import Apply, Document
-from domain.commands.apply.parts import notes, parts, refuse_beyond, told_of
+from domain.commands.apply.expansion import notes, parts, refuse_beyond, told_of
 from domain.commands.base import Command, DeploymentCommand
-from domain.commands.deployment import (
+from domain.commands.deployment_commands import (
     AddRevision,
     CreateDeployment,
     SetAutoscalingRules,
@@ -41,10 +41,10 @@ from domain.commands.deployment import (
     SetTraffic,
 )
 from domain.commands.registry import RULES, parse_command
-from domain.commands.replicas import PushMetric
+from domain.commands.replica_commands import PushMetric
 from domain.installation.tokens import Role
 from domain.model.states import DeploymentLifecycleStatus
-from domain.words.errors import DeploymentNotFoundError, RollwayError
+from domain.text.errors import DeploymentNotFoundError, RollwayError
 
 _WISHES = "SELECT w.* FROM wishes w JOIN deployments d ON d.id = w.deployment_id"
 _IS_LAST = f"""

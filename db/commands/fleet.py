@@ -11,10 +11,10 @@ from db.connection.engine import database_now
 from db.freezes import all_freezes
 from db.locking.locked import mark_unheld
 from domain.commands.base import Command
-from domain.commands.fleet import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
-from domain.steering.freezes import FreezeNotFoundError
-from domain.steering.holds import GroupedAlreadyError, GroupNotFoundError
-from domain.words.errors import InvalidInputError
+from domain.commands.fleet_commands import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
+from domain.steering.freeze_windows import FreezeNotFoundError
+from domain.steering.gates import GroupedAlreadyError, GroupNotFoundError
+from domain.text.errors import InvalidInputError
 
 _SET_FREEZE = """
     INSERT INTO freezes (name, cron, time_zone, duration_seconds, starts_at, ends_at, deployments, groups, pauses,

@@ -13,7 +13,7 @@ from db.cycle.load import Load, load
 from db.locking.locked import ALWAYS, changed
 from domain.commands.base import Command, RequestIdReusedError, StaleVersionError
 from domain.model.deployment import Deployment
-from domain.words.errors import DeploymentNotFoundError
+from domain.text.errors import DeploymentNotFoundError
 
 RECORD = """
     INSERT INTO deployment_history (id, deployment_id, rollout_id, phase, result, target, actor, message)

@@ -8,10 +8,10 @@ from psycopg.types.json import Jsonb
 
 from db.commands.locked import lock_named, note, touch
 from db.connection.engine import database_now
-from domain.commands.deployment import SetMaintenance
+from domain.commands.deployment_commands import SetMaintenance
 from domain.model.states import Lifecycle
+from domain.text.errors import WrongStateError
 from domain.traffic.maintenance import STORED, Maintenance, known_maintenance
-from domain.words.errors import WrongStateError
 
 
 def set_maintenance(connection: Connection, command: SetMaintenance) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from psycopg.types.json import Jsonb
 from db.commands.entrances import take_default_entrances
 from db.commands.locked import lock_named, note, touch
 from db.outbox import write_events
-from domain.commands.deployment import CreateDeployment, DeploymentExistsError, SetPolicy
+from domain.commands.deployment_commands import CreateDeployment, DeploymentExistsError, SetPolicy
 from domain.model.policy import DeploymentPolicy
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.strategies import chosen_policy, parse_policy
-from domain.words.numbers import number_of
+from domain.text.numbers import number_of
 
 
 def set_policy(connection: Connection, command: SetPolicy) -> dict[str, Any]:

@@ -9,14 +9,14 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from db.commands.locked import lock_named, note
-from domain.commands.deployment import AddRevision
-from domain.commands.rollout import RollingUpdate
+from domain.commands.deployment_commands import AddRevision
+from domain.commands.rollout_commands import RollingUpdate
 from domain.model.deployment import Deployment
-from domain.revisions.changed import changed_spec, restarted_name
+from domain.revisions.next_revision import changed_spec, restarted_name
 from domain.revisions.revision import RevisionExistsError, RevisionSpec, revision_name
-from domain.revisions.secrets import MASK, names_masked
-from domain.revisions.stored import is_same, stored_spec, with_values_of
-from domain.words.errors import InvalidInputError, RevisionNotFoundError, WrongStateError
+from domain.revisions.secret_refs import MASK, names_masked
+from domain.revisions.spec_storage import is_same, stored_spec, with_values_of
+from domain.text.errors import InvalidInputError, RevisionNotFoundError, WrongStateError
 
 _OF_ID = "SELECT name, spec FROM revisions WHERE id = %s"
 _NAMED = "SELECT id, spec FROM revisions WHERE deployment_id = %s AND name = %s"

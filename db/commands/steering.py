@@ -25,25 +25,25 @@ from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret
 from db.views.past import ended_rollouts, set_alone
 from db.views.routes import why_it_only_failed
 from domain.commands.base import DeploymentCommand, StartingCommand
-from domain.commands.deployment import Scale
+from domain.commands.deployment_commands import Scale
 from domain.commands.registry import RULES
-from domain.commands.rollout import Abort, Pause, Retry, Undo
+from domain.commands.rollout_commands import Abort, Pause, Retry, Undo
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
-from domain.revisions.secrets import SecretCheck
+from domain.revisions.secret_refs import SecretCheck
 from domain.steering.activation import ActivationRequest, restarted_revision
-from domain.steering.past import (
+from domain.steering.command_effect import Asking, Steered
+from domain.steering.resize import size_again
+from domain.steering.rollout_history import (
     AlreadyUndoneError,
     NoPreviousRevisionError,
     size_back,
     way_back,
     with_what_stays,
 )
-from domain.steering.sizes import size_again
-from domain.steering.steered import Asking, Steered
+from domain.text.errors import RevisionNotFoundError
 from domain.traffic.wire import Wire
-from domain.words.errors import RevisionNotFoundError
 
 _OF_ROLLOUT = ROLLOUT.called("o")
 
@@ -301,7 +301,7 @@ class StoredCase:
     def way_back(self) -> ActivationRequest | None:
         """To the revision that the command names, else to what ran before; None where a rollout can turn back.
 
-        Raises RevisionNotFoundError, and what `domain.steering.past.way_back` raises.
+        Raises RevisionNotFoundError, and what `domain.steering.rollout_history.way_back` raises.
         """
         ended = ended_rollouts(self.connection, self.deployment.id)
         if self.command.revision is not None:

@@ -6,9 +6,9 @@ from typing import Any, LiteralString
 from psycopg import Connection
 
 from domain.commands.base import Command
-from domain.commands.subscriptions import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
+from domain.commands.subscription_commands import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
 from domain.outbox.delivery import SubscriptionNotFoundError
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 
 _DEFAULT_QUEUE = "celery"
 

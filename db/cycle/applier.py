@@ -15,7 +15,7 @@ from db.cycle.seats import give_seats
 from db.locking.rows import Columns, columns, named_row
 from db.locking.statuses import ACTIVE
 from db.outbox import write_events
-from domain.cycle.chain import KeptStep
+from domain.cycle.step_deltas import KeptStep
 from domain.cycle.writes import Foretold, NewRoute, StepRecord
 from domain.model.canary import CanaryState
 from domain.model.decision import RouteChanges

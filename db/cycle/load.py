@@ -12,11 +12,11 @@ from db.cycle.claim import Claimed
 from db.cycle.rules import rules_of
 from db.evidence import evidence_of
 from db.locking.statuses import IS_MISPLACED, PRESENT
-from domain.autoscaling.state import NO_AUTOSCALING
+from domain.autoscaling.rule_state import NO_AUTOSCALING
 from domain.cycle.rollout import is_judged, with_evidence
 from domain.model.deployment import Deployment, Route
 from domain.model.states import Lifecycle, RouteStatus, TrafficStatus
-from domain.words.errors import UnreadableError
+from domain.text.errors import UnreadableError
 
 _ROUTES = f"""
     SELECT deployment_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until,

@@ -10,8 +10,8 @@ from pydantic_core import to_json
 
 from db.locking.rows import columns
 from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, MetricSource
-from domain.autoscaling.state import NO_AUTOSCALING, AutoscalingState, MetricValue
-from domain.words.errors import UnreadableError
+from domain.autoscaling.rule_state import NO_AUTOSCALING, AutoscalingState, MetricValue
+from domain.text.errors import UnreadableError
 
 _RULE = columns("""
     deployment_id uuid, position int4, metric text, source text, path text, labels jsonb, aggregate text,

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from db.failures import start_failures
 from db.locking.statuses import ACTIVE, lifecycle_status
-from domain.autoscaling.state import NO_AUTOSCALING, AutoscalingState
+from domain.autoscaling.rule_state import NO_AUTOSCALING, AutoscalingState
 from domain.model.bounds import RouteCounts
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route

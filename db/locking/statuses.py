@@ -20,7 +20,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, RouteStatus
-from domain.words.errors import UnreadableError
+from domain.text.errors import UnreadableError
 
 
 def words(members: Iterable[StrEnum]) -> str:

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from db.evidence import fold
 from db.locking.rows import columns
-from domain.model.answers import Answers, Copies, Counters, Interval
+from domain.model.answer_counts import Answers, Copies, Counters, Interval
 
 # two servers for proxies may read the counters at once: who writes first has counted, and the other writes nothing
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('rollway intervals'), hashtext(%s::text))"

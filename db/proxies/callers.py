@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import Connection
 
 from db.locking.rows import columns
-from domain.traffic.callers import NO_REQUESTS, NOBODY, OTHERS, Answering, Came, Requests
+from domain.traffic.request_counts import NO_REQUESTS, NOBODY, OTHERS, Answering, Came, Requests
 
 _CAME = columns("deployment text, revision_id uuid, fine int8, redirected int8, refused int8, failed int8, waited text")
 

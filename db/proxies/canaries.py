@@ -5,8 +5,8 @@ from uuid import UUID
 
 from psycopg import Cursor
 
-from domain.traffic.chosen import known_chosen
-from domain.traffic.published import Canary
+from domain.traffic.caller_match import known_chosen
+from domain.traffic.snapshot import Canary
 
 DRAINING = "status = 'terminating' AND stop_requested_at IS NULL AND stopped_at IS NULL"
 

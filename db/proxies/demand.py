@@ -10,7 +10,7 @@ from psycopg.rows import kwargs_row
 from db.connection.engine import database_now
 from db.locking.statuses import IS_LIVE
 from db.proxies.measured import LiveProxy
-from domain.autoscaling.demand import DemandSeries
+from domain.autoscaling.request_load import DemandSeries
 from domain.autoscaling.rule import ProxyMetric
 
 # what a newer release may read of proxies is left to that one

@@ -14,9 +14,9 @@ from db.locking.locked import changed, lock_unheld
 from db.locking.rows import named_row
 from db.locking.statuses import COUNTS_UNANSWERED, IS_COUNTED_ON, IS_LIVE
 from db.proxies.answers import counters_of, intervals_of, record_interval
-from domain.commands.rollout import Undo
-from domain.judge.unanswered import unanswered
-from domain.model.answers import Answers, Counters, Interval, Look, next_interval
+from domain.commands.rollout_commands import Undo
+from domain.judge.no_answers import unanswered
+from domain.model.answer_counts import Answers, Counters, Interval, Look, next_interval
 from domain.model.states import Lifecycle
 
 _MEASURED = """

@@ -17,7 +17,8 @@ from db.locking.statuses import RUNNING
 from db.proxies.canaries import DRAINING, canaries_of_all
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.maintenance import known_maintenance
-from domain.traffic.published import (
+from domain.traffic.release import coming_wire, in_force, known_release
+from domain.traffic.snapshot import (
     Canary,
     DeploymentInTraffic,
     Entrance,
@@ -26,7 +27,6 @@ from domain.traffic.published import (
     TrafficSnapshot,
     known_rules,
 )
-from domain.traffic.release import coming_wire, in_force, known_release
 from domain.traffic.wire import Wire, known_wire, replica_wire
 
 _KINDS = {kind.value: kind for kind in EntranceKind}

@@ -5,7 +5,7 @@ from psycopg import Connection
 from db.locking.locked import mark_unheld
 from db.locking.statuses import ACTIVE, IS_MISPLACED
 from db.replicas.hosts import values
-from domain.replicas.silence import HostNotFoundError
+from domain.replicas.host_liveness import HostNotFoundError
 
 _DRAIN = """
     UPDATE hosts SET drained_at = coalesce(drained_at, clock_timestamp()), drained_by = coalesce(drained_by, %s)

@@ -11,8 +11,8 @@ from db.locking.rows import columns
 from db.locking.statuses import ACTIVE, IS_UNPLACED, TO_STOP
 from db.placing import Placing, Wanted
 from db.replicas.routes import IS_TO_START
-from domain.replicas.events import RouteLifecycleType
-from domain.replicas.placement import EXTERNAL, hosts_by
+from domain.replicas.host_choice import EXTERNAL, hosts_by
+from domain.replicas.route_events import RouteLifecycleType
 
 # two statements, since each is planned once: together they would be planned for neither
 _UNPLACED = f"FROM routes WHERE {IS_UNPLACED}"

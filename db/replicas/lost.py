@@ -11,8 +11,8 @@ from db.replicas.hosts import values
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import KNOWN, record_stopped
 from domain.model.states import RouteStatus
-from domain.replicas.placement import EXTERNAL
-from domain.replicas.silence import HostNotFoundError, refuse_to_forget
+from domain.replicas.host_choice import EXTERNAL
+from domain.replicas.host_liveness import HostNotFoundError, refuse_to_forget
 
 _DEAF_BESIDE_OTHERS = """
     SELECT name FROM hosts

@@ -18,8 +18,8 @@ from db.outbox import write_events
 from domain.model.deployment import StartFailures
 from domain.model.states import RouteStatus
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
-from domain.replicas.failing import failure_in_short
-from domain.replicas.reported import Became, News, counters_after, failures_after, news_of
+from domain.replicas.failure_reason import failure_in_short
+from domain.replicas.status_reports import Became, News, counters_after, failures_after, news_of
 
 
 @dataclass(frozen=True, slots=True)

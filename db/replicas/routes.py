@@ -16,10 +16,10 @@ from db.locking.statuses import ACTIVE, TO_STOP
 from db.locking.upstream import SPOKEN
 from domain.model.states import Lifecycle, RouteStatus
 from domain.revisions.revision import RevisionSpec
-from domain.revisions.stored import StoredSpec, stored_spec
+from domain.revisions.spec_storage import StoredSpec, stored_spec
+from domain.text.errors import RouteNotFoundError
 from domain.traffic.tls import ReplicaTls
 from domain.traffic.wire import known_wire, replica_wire
-from domain.words.errors import RouteNotFoundError
 
 _ROUTE = f"""
     SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, v.is_walled, r.status,

@@ -10,9 +10,9 @@ from psycopg import Connection
 from db.locking.rows import columns, named_row
 from db.locking.statuses import REFERENCES
 from db.placing import hosts_up
-from domain.replicas.placement import takers
-from domain.revisions.secrets import SecretCheck
-from domain.words.errors import RollwayError
+from domain.replicas.host_choice import takers
+from domain.revisions.secret_refs import SecretCheck
+from domain.text.errors import RollwayError
 
 REFERENCES_TO_START = f"""
     SELECT DISTINCT reference FROM ({REFERENCES}) r (reference) WHERE v.spec->>'runtime' IS DISTINCT FROM 'external'

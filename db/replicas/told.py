@@ -10,8 +10,8 @@ from db.replicas.lost import forget_host
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import lock_route, record_stopped
 from domain.commands.base import Command
-from domain.commands.replicas import DrainHost, ForgetHost, ReportRoute, UndrainHost
-from domain.replicas.reported import status_told
+from domain.commands.replica_commands import DrainHost, ForgetHost, ReportRoute, UndrainHost
+from domain.replicas.status_reports import status_told
 
 
 def _report_route(connection: Connection, command: ReportRoute) -> dict[str, Any]:

@@ -21,19 +21,19 @@ from db.views.timeline import RevisionView, StepView
 from domain.cycle.effects import routes_after
 from domain.cycle.recording import changes_from_json, inputs_from_json
 from domain.cycle.rollout import is_judged, wait_in_words, with_evidence
-from domain.foresight.learned import Learned
-from domain.foresight.plan.around import Around
-from domain.foresight.plan.subject import Planned, Subject, after_activation, says_when_healthy
 from domain.model.canary import Sums
 from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment, Hold, Route, StartFailures
 from domain.model.picture import picture
 from domain.model.states import Verdict
+from domain.planning.plan.plan_input import Planned, Subject, after_activation, says_when_healthy
+from domain.planning.plan.wait_context import Around
+from domain.planning.replica_timings import Learned
 from domain.steering.activation import ActivationRequest
-from domain.steering.holds import OpenRollout
+from domain.steering.gates import OpenRollout
 from domain.strategies import stored_policy
+from domain.text.errors import RevisionNotFoundError, RolloutNotFoundError
 from domain.traffic.wire import known_wire
-from domain.words.errors import RevisionNotFoundError, RolloutNotFoundError
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ _PAUSED = """
 
 @dataclass(frozen=True, slots=True)
 class WaitingView:
-    """The arguments of `domain.foresight.why`, at the database's time `now`; who does the work was heard of then."""
+    """The arguments of `domain.planning.wait_explanation`, at the database's time `now`."""
 
     view: DeploymentView
     deployment: Deployment

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from domain.traffic.callers import NO_REQUESTS, Requests, waited_ms
+from domain.traffic.request_counts import NO_REQUESTS, Requests, waited_ms
 
 _MOST_LOSING = 20
 

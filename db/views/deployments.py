@@ -12,10 +12,10 @@ from db.locking.statuses import COUNTS_UNANSWERED, IS_COUNTED_ON, known_status, 
 from db.views.deployment_view import DeploymentView
 from db.views.rollouts import RolloutView, rollouts_by_id
 from db.views.routes import RouteView, present_routes
-from domain.judge.unanswered import not_proven
+from domain.judge.no_answers import not_proven
 from domain.model.states import DeploymentSubStep, Lifecycle
+from domain.text.errors import DeploymentNotFoundError
 from domain.traffic.maintenance import known_maintenance
-from domain.words.errors import DeploymentNotFoundError
 
 _DEPLOYMENTS = """
     SELECT d.id, d.name, d.desired_replicas, d.lifecycle, d.sub_step, d.version, d.current_revision_id,

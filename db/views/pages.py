@@ -14,7 +14,7 @@ from db.views.deployment_view import DeploymentView
 from db.views.deployments import existing_deployments
 from db.views.rollouts import KeptRollout, RolloutView, rollouts_by_id
 from db.views.timeline import REVISIONS, HistoryView, RevisionView, shown
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 
 T = TypeVar("T")
 

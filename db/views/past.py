@@ -9,7 +9,7 @@ from db.freezes import frozen_now
 from db.locking.upstream import OF_DEPLOYMENT
 from db.views.deployment_view import DeploymentView
 from domain.model.states import RolloutOutcome
-from domain.steering.past import EndedRollout, KnownRevision, Past
+from domain.steering.rollout_history import EndedRollout, KnownRevision, Past
 from domain.strategies import stored_policy
 
 _ENDED = f"""

@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout
-from domain.words.errors import RolloutNotFoundError
+from domain.text.errors import RolloutNotFoundError
 
 _ROLLOUTS = """
     SELECT o.id, d.name AS deployment, o.from_revision_id, o.to_revision_id, f.name AS from_revision,

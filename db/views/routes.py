@@ -12,8 +12,8 @@ from psycopg.rows import DictRow, dict_row
 from db.locking.statuses import PRESENT
 from domain.model.deployment import Route
 from domain.model.states import RouteStatus, TrafficStatus
-from domain.replicas.failing import failure_in_short
-from domain.words.errors import UnreadableError
+from domain.replicas.failure_reason import failure_in_short
+from domain.text.errors import UnreadableError
 
 _ROUTES = """
     SELECT r.id, r.deployment_id, v.name AS revision, r.revision_id, r.status, r.traffic_status AS traffic, r.address,

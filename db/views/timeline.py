@@ -15,8 +15,8 @@ from db.views.deployments import deployment_by_id
 from db.views.fleet.signs import SignsOfLife, signs_of_life
 from db.views.rollouts import RolloutView, rollouts_by_id
 from db.views.routes import ONLY_FAILED, FailingStart, failing_start
-from domain.cycle.chain import Chain
-from domain.revisions.secrets import differ_unseen, masked
+from domain.cycle.step_deltas import Chain
+from domain.revisions.secret_refs import differ_unseen, masked
 
 REVISIONS = f"""
     SELECT v.id, v.name, v.spec, v.created_at, {ONLY_FAILED} AS only_failed, {WIRE} AS wire,

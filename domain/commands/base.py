@@ -8,8 +8,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from domain.installation.tokens import Role
-from domain.words.errors import RollwayError
-from domain.words.names import DeploymentName
+from domain.text.errors import RollwayError
+from domain.text.name_patterns import DeploymentName
 
 REQUEST_ID_LENGTH = 320
 MAX_REPLICAS = 10_000

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from domain.commands.base import Command, StartingCommand
-from domain.words.faults import meanings
-from domain.words.names import named_in
+from domain.text.name_patterns import named_in
+from domain.text.validation_errors import meanings
 
 REF = "#/components/schemas/{model}"
 Kind = Literal["text", "integer", "number", "boolean", "words", "values", "documents"]

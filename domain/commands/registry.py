@@ -7,7 +7,13 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from domain.commands import deployment, fleet, replicas, rollout, subscriptions
+from domain.commands import (
+    deployment_commands,
+    fleet_commands,
+    replica_commands,
+    rollout_commands,
+    subscription_commands,
+)
 from domain.commands.apply import document
 from domain.commands.base import QUERIES, Command, DeploymentCommand, Query
 from domain.commands.fields import CommandField, fields_of
@@ -15,14 +21,21 @@ from domain.model.deployment import Deployment
 from domain.model.states import RolloutOutcome
 from domain.steering import verbs
 from domain.steering.activation import ActivationRequest, activate
-from domain.steering.steered import Asking, Steered
-from domain.steering.trying_again import retry
-from domain.words.errors import InvalidInputError, RollwayError, TooLargeError
-from domain.words.text import storable, unstorable
+from domain.steering.command_effect import Asking, Steered
+from domain.steering.retry import retry
+from domain.text.errors import InvalidInputError, RollwayError, TooLargeError
+from domain.text.storable import storable, unstorable
 
 COMMANDS: dict[str, type[Command]] = {
     command.task: command
-    for module in (document, deployment, rollout, replicas, fleet, subscriptions)
+    for module in (
+        document,
+        deployment_commands,
+        rollout_commands,
+        replica_commands,
+        fleet_commands,
+        subscription_commands,
+    )
     for command in vars(module).values()
     if isinstance(command, type) and issubclass(command, Command) and command.__module__ == module.__name__
 }
@@ -97,23 +110,25 @@ class Case(Protocol):
 
 
 RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
-    rollout.Resume: lambda case: verbs.resume(case.deployment, case.asking),
-    rollout.Promote: lambda case: verbs.promote(case.deployment, full=case.command.full),
-    rollout.Pause: lambda case: verbs.pause(case.deployment, case.asking),
-    rollout.Abort: lambda case: verbs.abort(
+    rollout_commands.Resume: lambda case: verbs.resume(case.deployment, case.asking),
+    rollout_commands.Promote: lambda case: verbs.promote(case.deployment, full=case.command.full),
+    rollout_commands.Pause: lambda case: verbs.pause(case.deployment, case.asking),
+    rollout_commands.Abort: lambda case: verbs.abort(
         case.deployment, case.asking, now=case.command.now, start_seconds=case.start_seconds()
     ),
-    rollout.ActivateRevision: lambda case: activate(case.deployment, case.asked_for(), case.asking),
-    rollout.RollingUpdate: lambda case: activate(case.deployment, case.changed(), case.asking),
-    rollout.Undo: lambda case: verbs.undo(
+    rollout_commands.ActivateRevision: lambda case: activate(case.deployment, case.asked_for(), case.asking),
+    rollout_commands.RollingUpdate: lambda case: activate(case.deployment, case.changed(), case.asking),
+    rollout_commands.Undo: lambda case: verbs.undo(
         case.deployment, case.way_back(), case.asking, now=case.command.now, start_seconds=case.start_seconds()
     ),
-    rollout.Retry: lambda case: retry(case.deployment, *case.last_rollout(), case.asking, now=case.command.now),
-    rollout.Restart: lambda case: activate(case.deployment, case.same_again(), case.asking),
-    deployment.Scale: lambda case: verbs.scale(
+    rollout_commands.Retry: lambda case: retry(
+        case.deployment, *case.last_rollout(), case.asking, now=case.command.now
+    ),
+    rollout_commands.Restart: lambda case: activate(case.deployment, case.same_again(), case.asking),
+    deployment_commands.Scale: lambda case: verbs.scale(
         case.deployment, case.command.desired_replicas, with_rollout=case.command.with_rollout
     ),
-    deployment.Destroy: lambda case: verbs.destroy(case.deployment, case.asking, force=case.command.force),
+    deployment_commands.Destroy: lambda case: verbs.destroy(case.deployment, case.asking, force=case.command.force),
 }
 """By the command, in the order of their buttons: first what leads out of waiting."""
 

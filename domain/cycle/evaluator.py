@@ -17,7 +17,7 @@ from domain.strategies.backoff import hold_back, nowhere_to_go
 from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.buckets import next_end_at
 from domain.strategies.budget import Budget
-from domain.strategies.kept import meanwhile
+from domain.strategies.keep_whole import meanwhile
 
 
 @dataclass(frozen=True, slots=True)

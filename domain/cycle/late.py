@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from domain.model.states import Lifecycle
-from domain.words.numbers import duration
+from domain.text.numbers import duration
 
 LATE = timedelta(seconds=15)
 """What is due is looked for each second, and a worker that died is missed for some seconds more."""

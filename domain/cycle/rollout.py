@@ -11,7 +11,7 @@ from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import PROVISIONING, ROLLING_BACK
 from domain.strategies.budget import Budget
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 
 
 class NoRolloutError(RollwayError):

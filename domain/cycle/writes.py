@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from domain.cycle.chain import SMALL, KeptStep, changes_kept, last_of_each
 from domain.cycle.effects import back_reason_of, deployment_after, rollout_after
 from domain.cycle.recording import decision_json, inputs_as_json, inputs_json
+from domain.cycle.step_deltas import SMALL, KeptStep, changes_kept, last_of_each
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import RolloutOutcome, TrafficStatus, Verdict

@@ -6,7 +6,7 @@ from domain.handlers.base import DeploymentHandler
 from domain.handlers.check_replica import CheckReplicaHandler, ReconcileHandler
 from domain.handlers.deploying import DeployingProvisioningHandler, DeployingRollingBackHandler
 from domain.handlers.scaling import CheckPendingHandler, DestroyingHandler, ScalingHandler
-from domain.model.events import DoDeploymentLifecycleEvent
+from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus
 
 HandlerRegistry = Mapping[DoDeploymentLifecycleEvent, DeploymentHandler]

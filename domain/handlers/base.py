@@ -12,7 +12,7 @@ from domain.cycle.transitions import ClassifiedDecision, DeploymentStatusTransit
 from domain.model.bounds import Bounds, Glimpse
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment
-from domain.model.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.lifecycle_events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus, Verdict
 
 

@@ -3,19 +3,19 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from domain.autoscaling.judging import Quiet, evaluate_rules, judge_rules
+from domain.autoscaling.scaling_decision import Quiet, evaluate_rules, judge_rules
 from domain.cycle.transitions import STAY, DeploymentStatusTransitions, Transition
 from domain.handlers.base import DeploymentHandler
 from domain.model.decision import Decision, Waits, WaitsFor
 from domain.model.deployment import Deployment
-from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.lifecycle_events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle, Verdict
 from domain.replicas.answering import is_answering
 from domain.strategies.backoff import proven_at, unproven
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, resting_budget
-from domain.strategies.waiting import for_replicas
-from domain.words.numbers import number_of
+from domain.strategies.messages import for_replicas
+from domain.text.numbers import number_of
 
 RULES_SHOWN_SECONDS = 30
 """How old the reason of a deployment with rules may get. It shows whether a value is missing or old."""

@@ -8,7 +8,7 @@ from domain.handlers.base import DeploymentHandler
 from domain.model.bounds import Bounds, Glimpse, bounds_of
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment
-from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.lifecycle_events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model.states import PROVISIONING, READY, ROLLING_BACK, DeploymentSubStep
 
 _BACK = Transition(ROLLING_BACK)

@@ -8,12 +8,12 @@ from domain.handlers.check_replica import budget_at_rest
 from domain.model.bounds import Bounds, Deadline
 from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment
-from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.lifecycle_events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model.states import READY, DeploymentLifecycleStatus, Lifecycle
 from domain.strategies.buckets import ids
 from domain.strategies.converge import converge
-from domain.strategies.waiting import for_stopping
-from domain.words.numbers import all_of, number_of
+from domain.strategies.messages import for_stopping
+from domain.text.numbers import all_of, number_of
 
 
 class CheckPendingHandler(DeploymentHandler):

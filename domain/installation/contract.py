@@ -11,7 +11,7 @@ a home, or a Redis, that is of none yet                   belongs to this one fr
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 
 POSTGRES_AT_LEAST = 17
 

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, unquote, urlencode
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 
 
 def absolute(path: object) -> object:

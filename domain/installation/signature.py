@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from domain.words.errors import InvalidInputError, RollwayError
+from domain.text.errors import InvalidInputError, RollwayError
 
 SIGNED_FIELDS = frozenset({"payload", "sender", "sent_at", "signature"})
 LIFE = timedelta(hours=1)

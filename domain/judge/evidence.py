@@ -8,11 +8,11 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from domain.judge.evalues import Counts, good_enough, harm, harm_at_once
-from domain.judge.settings import Errors, Judge, Redirected, Refused, Slow, part, times
-from domain.judge.under_way import surplus
-from domain.model.answers import FIRST_BYTE_MS, NO_COPIES
+from domain.judge.judge_spec import Errors, Judge, Redirected, Refused, Slow, part, times
+from domain.judge.pending_requests import surplus
+from domain.model.answer_counts import FIRST_BYTE_MS, NO_COPIES
 from domain.model.canary import BothSides, Compared, EValue, Evidence, Exposure, Sums, Waiting
-from domain.words.numbers import WHOLE
+from domain.text.numbers import WHOLE
 
 _TOLD_AFTER = timedelta(seconds=3)
 """By then the first byte of what has ended is in the counts of its proxy."""

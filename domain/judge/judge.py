@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from domain.judge.evalues import Counts, good_enough
 from domain.judge.evidence import LEAST_FOR_A_PERCENTILE, at_no_weight, never_answered, seen, within_ms
-from domain.judge.settings import Errors, Judge, Redirected, Refused, Slow, part, times
+from domain.judge.judge_spec import Errors, Judge, Redirected, Refused, Slow, part, times
 from domain.model.canary import BothSides, CanaryState, Compared, Evidence, Exposure, Sums, Waiting
-from domain.words.numbers import duration
+from domain.text.numbers import duration
 
 
 @dataclass(frozen=True, slots=True)

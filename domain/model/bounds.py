@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from domain.model.decision import Decision
 from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.model.states import Verdict
-from domain.words.numbers import number_of
+from domain.text.numbers import number_of
 
 MAX_ATTEMPTS = 5
 

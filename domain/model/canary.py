@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
-from domain.model.answers import NO_COPIES, Answers, Copies
+from domain.model.answer_counts import NO_COPIES, Answers, Copies
 
 
 @dataclass(frozen=True, slots=True)

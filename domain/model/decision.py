@@ -9,7 +9,7 @@ from uuid import UUID
 
 from domain.model.deployment import Hold, Route
 from domain.model.states import TrafficStatus, Verdict
-from domain.words.numbers import duration
+from domain.text.numbers import duration
 
 
 class WaitsFor(StrEnum):

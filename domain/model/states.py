@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from domain.words.word import Word
+from domain.text.str_enum import Word
 
 
 class Lifecycle(Word):

@@ -11,7 +11,7 @@ from domain.cycle.transitions import ClassifiedDecision
 from domain.cycle.writes import Foretold
 from domain.model.deployment import Deployment
 from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome, TrafficStatus
-from domain.steering.steered import Asking, Steered
+from domain.steering.command_effect import Asking, Steered
 
 
 class CloudEventType(StrEnum):

@@ -12,9 +12,9 @@ from uuid import UUID
 from pydantic import BaseModel, Field, model_validator
 
 from domain.outbox.cloud_events import CloudEventType
-from domain.words.errors import RollwayError
-from domain.words.names import DeploymentName, Name
-from domain.words.numbers import doubling_pause
+from domain.text.errors import RollwayError
+from domain.text.name_patterns import DeploymentName, Name
+from domain.text.numbers import doubling_pause
 
 MOST_FILTERED = 100
 _DAY_SECONDS = 86_400

@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from domain.model.states import RouteStatus
-from domain.words.numbers import number_of
+from domain.text.numbers import number_of
 
 IDLE_LOOKS = 2
 _FIRST_LOOK = timedelta(seconds=5)

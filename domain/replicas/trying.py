@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from domain.words.numbers import doubling_pause
+from domain.text.numbers import doubling_pause
 
 
 def pause_after(tries: int) -> timedelta:

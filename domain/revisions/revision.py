@@ -10,9 +10,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerSpec, ExternalSpec
-from domain.revisions.secrets import MOST_SECRETS, EnvValue, references_of
-from domain.words.errors import RollwayError
-from domain.words.text import storable
+from domain.revisions.secret_refs import MOST_SECRETS, EnvValue, references_of
+from domain.text.errors import RollwayError
+from domain.text.storable import storable
 
 MOST_SECONDS = 86_400
 """That a replica may take to leave."""

@@ -23,11 +23,11 @@ from domain.cycle.rollout import Begin, begun, rollout_of, turned_back, unpaused
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome
-from domain.revisions.secrets import SecretCheck, passed_over
-from domain.steering.freezes import Frozen
-from domain.steering.sizes import resized, with_failures_allowed
-from domain.steering.steered import Asking, Steered
-from domain.words.errors import RollwayError, WrongStateError
+from domain.revisions.secret_refs import SecretCheck, passed_over
+from domain.steering.command_effect import Asking, Steered
+from domain.steering.freeze_windows import Frozen
+from domain.steering.resize import resized, with_failures_allowed
+from domain.text.errors import RollwayError, WrongStateError
 
 
 class DeploymentAlreadyInProgressError(RollwayError):

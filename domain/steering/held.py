@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from domain.words.errors import UnavailableError
-from domain.words.numbers import duration
+from domain.text.errors import UnavailableError
+from domain.text.numbers import duration
 
 
 class HeldError(UnavailableError):

@@ -11,9 +11,9 @@ from domain.cycle.rollout import past_all_weights, rollout_of, turned_back, unpa
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
-from domain.steering.sizes import resized, resized_with_revision
-from domain.steering.steered import Asking, Steered
-from domain.words.errors import RollwayError, WrongStateError
+from domain.steering.command_effect import Asking, Steered
+from domain.steering.resize import resized, resized_with_revision
+from domain.text.errors import RollwayError, WrongStateError
 
 
 class OnlyFailedError(RollwayError):
@@ -102,7 +102,7 @@ def undo(
     now: bool = False,
     start_seconds: float | None = None,
 ) -> Steered:
-    """Go back, at once. `back`: the revision that a person named, else at rest what `domain.steering.past` finds.
+    """Go back, at once. `back`: the revision that a person named, or at rest what `rollout_history` finds.
 
     `start_seconds`: how long replicas took to come up of late.
 

@@ -12,11 +12,11 @@ from domain.model.policy import DeploymentPolicy, RolloutLimits, StrategySpec, U
 from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.blue_green import BlueGreenStrategy
 from domain.strategies.budget import Budget, resting_budget
-from domain.strategies.canary.back import WeighingStrategy
+from domain.strategies.canary.rollback import WeighingStrategy
 from domain.strategies.canary.strategy import CanaryStrategy
 from domain.strategies.recreate import RecreateStrategy
 from domain.strategies.rolling_update import RollingUpdateStrategy
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 
 
 class UnknownStrategy(WeighingStrategy[StrategySpec]):

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from domain.model.decision import Decision, Inequality, Waits, WaitsFor, too_short
 from domain.model.deployment import MOST_STARTS, Deployment, Route, StartFailures
 from domain.model.states import RouteStatus, Verdict
-from domain.words.numbers import doubling_pause, number_of
+from domain.text.numbers import doubling_pause, number_of
 
 LONGEST_PAUSE_SECONDS = 600
 PROVEN_SECONDS = 60

@@ -12,8 +12,8 @@ from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
-from domain.strategies.kept import kept_whole, sized_as_kept
-from domain.strategies.two_sided import SpecT, TwoSided
+from domain.strategies.keep_whole import kept_whole, sized_as_kept
+from domain.strategies.weighted import SpecT, TwoSided
 
 StrategyCycleResult = Decision
 """A strategy answers in the words of every decision."""

@@ -27,9 +27,9 @@ from domain.model.states import TrafficStatus
 from domain.strategies.backoff import hold_back
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
+from domain.strategies.messages import for_replicas
 from domain.strategies.sentences import counted, creating, draining, steps
-from domain.strategies.waiting import for_replicas
-from domain.words.numbers import number_of
+from domain.text.numbers import number_of
 
 
 def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime) -> Decision:

@@ -37,9 +37,9 @@ from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
-from domain.strategies.kept import meanwhile
+from domain.strategies.keep_whole import meanwhile
+from domain.strategies.messages import for_replicas
 from domain.strategies.sentences import complete, creating, draining, steps
-from domain.strategies.waiting import for_replicas
 
 
 class RollingUpdateSpec(StrategySpec):

@@ -2,7 +2,7 @@
 
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
-from domain.words.numbers import all_of
+from domain.text.numbers import all_of
 
 
 def steps(*parts: str) -> str:

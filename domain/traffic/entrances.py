@@ -7,12 +7,12 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from domain.installation.tokens import PAGE_HOST, is_of_the_page
-from domain.traffic.chosen import Sticky
+from domain.text.errors import RollwayError
+from domain.traffic.caller_match import Sticky
 from domain.traffic.maintenance import FailurePages
-from domain.traffic.published import Entrance, EntranceKind, RequestRules
+from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 from domain.traffic.tls import Tls, Upstream, why_no_certificate
 from domain.traffic.wire import Protocol
-from domain.words.errors import RollwayError
 
 MAX_HOSTS = 100
 PREVIEW_PREFIX = "preview."

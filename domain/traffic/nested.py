@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from domain.traffic.entrances import default_entrances
-from domain.traffic.published import Entrance, EntranceKind
+from domain.traffic.snapshot import Entrance, EntranceKind
 
 
 def around(entrance: Entrance) -> tuple[Entrance, ...]:

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from domain.model.states import TrafficStatus
 from domain.traffic.entrances import in_order
-from domain.traffic.published import (
+from domain.traffic.snapshot import (
     Canary,
     Entrance,
     EntranceKind,

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from domain.model.states import RouteStatus, TrafficStatus
-from domain.traffic.carrying import shared_out
-from domain.traffic.published import DeploymentInTraffic, RouteInTraffic
+from domain.traffic.capacity import shared_out
+from domain.traffic.snapshot import DeploymentInTraffic, RouteInTraffic
 
 
 class Sides(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
 
-from domain.revisions.secrets import Reference
-from domain.traffic.shown import ANY_HOST
+from domain.revisions.secret_refs import Reference
+from domain.traffic.tls_material import ANY_HOST
 
 AUTO = "auto"
 TLS_ALPN = "tls-alpn-01"

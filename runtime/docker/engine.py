@@ -12,7 +12,7 @@ from docker.utils import kwargs_from_env
 from requests import RequestException, Timeout
 from urllib3.exceptions import HTTPError
 
-from domain.words.text import storable
+from domain.text.storable import storable
 from runtime.base import RuntimeUnavailableError
 from runtime.docker.container import EngineRefusalError
 

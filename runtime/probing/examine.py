@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import h11
 
-from domain.replicas.examined import PATIENCE_SECONDS, USUAL_PATHS, Examination, HeardAnswer, NoAnswer
+from domain.replicas.diagnosis import PATIENCE_SECONDS, USUAL_PATHS, Examination, HeardAnswer, NoAnswer
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.heads import MOST_HEADER_KIB, refusal_of
 from domain.traffic.tls import ReplicaTls

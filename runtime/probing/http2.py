@@ -20,7 +20,7 @@ from h2.events import (
 from h2.exceptions import H2Error
 
 from domain.revisions.health_check import HealthCheck
-from domain.words.text import storable
+from domain.text.storable import storable
 from runtime.probing.http1 import AGENT, ProbeAnswer, of_status, target_of
 
 _CONFIG = H2Configuration(client_side=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from domain.autoscaling.judging import MetricSample
+from domain.autoscaling.scaling_decision import MetricSample
 from domain.traffic.tls import ReplicaTls
 from runtime.probing.http1 import context_of
 

@@ -18,9 +18,9 @@ from db.silence import AWAY
 from db.views.documents import answer_of
 from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS, parse_command, parse_query
-from domain.commands.replicas import PushMetric
+from domain.commands.replica_commands import PushMetric
 from domain.installation.signature import SIGNED_FIELDS, payload_of, proven_payload
-from domain.words.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError
+from domain.text.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError
 from tasks.app import app
 from tasks.hosts.secret_checks import check_secrets
 from tasks.seen.tracing import traceparent_of

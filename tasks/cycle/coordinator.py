@@ -24,10 +24,10 @@ from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
 from domain.model.bounds import Bounds
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment
-from domain.model.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.model.lifecycle_events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.model.states import Verdict
-from domain.replicas.events import RouteLifecycleType
-from domain.words.errors import InvalidInputError
+from domain.replicas.route_events import RouteLifecycleType
+from domain.text.errors import InvalidInputError
 from tasks.cycle.decision_log import count_chunk, log_chunk
 from tasks.cycle.written import ChunkResult, in_halves, write_decisions
 from tasks.redis.locks import Slot, Slots

@@ -15,7 +15,7 @@ from domain.cycle.writes import foretold, new_routes, steps_of, steps_to_build_o
 from domain.handlers.base import DeploymentExecutionResult
 from domain.model.states import DeploymentLifecycleStatus
 from domain.outbox.cloud_events import told_by_decisions
-from domain.replicas.placement import hosts_by
+from domain.replicas.host_choice import hosts_by
 
 
 def write_decisions(  # noqa: PLR0913  (all that a transaction is of)

@@ -35,10 +35,10 @@ from db.certificates import (
     take_due,
 )
 from db.connection.engine import in_transaction
-from domain.revisions.secrets import SecretReference
-from domain.traffic.shown import ANY_HOST, why_unfit
+from domain.revisions.secret_refs import SecretReference
+from domain.text.errors import RollwayError
 from domain.traffic.tls import CertificateKind, asked_again_after, renewed_at, tried_again_after
-from domain.words.errors import RollwayError
+from domain.traffic.tls_material import ANY_HOST, why_unfit
 from runtime.secrets import HostSecrets, SecretFaultError
 from tasks.hosts.looking import keep_looking
 

@@ -21,9 +21,9 @@ from db.replicas.signs import note_hearing, note_secrets_for_all, note_webhooks,
 from db.set_back import see_it_counted
 from db.set_forward import see_it_counted_on
 from db.silence import answered_within
-from domain.replicas.clocks import clock_offset, is_warned_of, seconds_set_back, seconds_set_forward
-from domain.replicas.silence import SIGN_OF_LIFE_SECONDS
-from domain.words.errors import InvalidInputError
+from domain.replicas.clock_skew import clock_offset, is_warned_of, seconds_set_back, seconds_set_forward
+from domain.replicas.host_liveness import SIGN_OF_LIFE_SECONDS
+from domain.text.errors import InvalidInputError
 from tasks.hosts.looking import keep_looking
 from tasks.hosts.secret_checks import AGAIN_AFTER
 

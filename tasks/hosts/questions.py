@@ -20,7 +20,7 @@ import redis
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from domain.replicas.examined import PATIENCE_SECONDS, advice, seen
+from domain.replicas.diagnosis import PATIENCE_SECONDS, advice, seen
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.tls import ReplicaTls
 from runtime.base import Runtime

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.replicas.secrets import Share, TakenSecret, answer, ask_for_secrets, secret_checks, take_secrets
-from domain.revisions.secrets import SecretCheck, SecretReference
+from domain.revisions.secret_refs import SecretCheck, SecretReference
 from runtime.secrets import COMMAND_SECONDS, HostSecrets
 from tasks.hosts.looking import keep_looking
 

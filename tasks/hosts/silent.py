@@ -12,8 +12,8 @@ from db.placing import MOST_AT_ONCE
 from db.replicas.hosts import hosts_with_work, place_routes
 from db.replicas.lost import degrade_silent_routes, fail_routes_of_lost_hosts, fail_routes_that_wait_in_vain
 from db.replicas.signs import HostsTurned, has_silent, look_at_signs_of_life
-from domain.replicas.events import RouteLifecycleType
-from domain.replicas.silence import FRESH_SECONDS, looks_until_degraded, looks_until_down
+from domain.replicas.host_liveness import FRESH_SECONDS, looks_until_degraded, looks_until_down
+from domain.replicas.route_events import RouteLifecycleType
 from tasks.cycle.change import change_and_wake
 from tasks.redis.wake import Waker, route_key
 

@@ -20,7 +20,7 @@ from db.connection.engine import in_transaction
 from db.outbox import claim_events, record_delivered, record_failed
 from domain.outbox.delivery import MOST_QUEUED, Failure, Pending, body_of, cloud_event, failure, signed_headers
 from domain.outbox.targets import Target
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from runtime.external import post_within, why_not_reached
 
 AT_ONCE = 8

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import redis
 
-from domain.words.text import storable
+from domain.text.storable import storable
 from tasks.settings import KEY_PREFIX
 
 KEPT = 100

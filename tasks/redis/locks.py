@@ -9,7 +9,7 @@ import redis
 from redis.exceptions import LockError, RedisError
 from redis.lock import Lock
 
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tasks.seen.observed import LOCKS_CONTENDED, LOCKS_LOST
 from tasks.settings import KEY_PREFIX, MOST_SLOTS
 

@@ -12,10 +12,10 @@ from celery.signals import after_task_publish
 from redis.exceptions import RedisError
 
 from domain.handlers import HANDLERS, woken_by
-from domain.model.events import DoDeploymentLifecycleEvent
+from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus
-from domain.replicas.events import RouteLifecycleType
-from domain.replicas.placement import EXTERNAL
+from domain.replicas.host_choice import EXTERNAL
+from domain.replicas.route_events import RouteLifecycleType
 from tasks.settings import KEY_PREFIX, TRAFFIC_CHANNEL
 from tasks.wire.envelope import made_anew
 from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue

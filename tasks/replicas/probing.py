@@ -26,9 +26,9 @@ from domain.replicas.health import (
     unread_status,
     why_not_yet,
 )
-from domain.replicas.silence import is_lost
+from domain.replicas.host_liveness import is_lost
 from domain.revisions.health_check import HealthCheck
-from domain.words.text import storable
+from domain.text.storable import storable
 from runtime.base import Replica, Runtime
 from runtime.probing.http1 import ProbeAnswer
 from runtime.probing.probes import Prober, ProbeTarget

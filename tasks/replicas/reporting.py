@@ -14,7 +14,7 @@ from db.replicas.routes import RouteRow
 from db.silence import AWAY
 from domain.model.states import RouteStatus
 from domain.replicas.drain import killed_in_words
-from domain.words.text import storable
+from domain.text.storable import storable
 from tasks.cycle.change import change_and_wake
 from tasks.cycle.written import in_halves
 from tasks.redis.wake import Waker

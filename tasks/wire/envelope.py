@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from domain.words.errors import InvalidInputError, TooLargeError
-from domain.words.text import storable
+from domain.text.errors import InvalidInputError, TooLargeError
+from domain.text.storable import storable
 from tasks.wire.shown import notes_for_flower
 
 MOST_MESSAGE_BYTES = 2**20

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from domain.installation.signature import parse_keys
 from domain.outbox.targets import Target, parse_targets
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tasks.settings import settings
 
 T = TypeVar("T")

@@ -3,8 +3,8 @@
 from typing import Any
 
 from domain.handlers import HANDLERS
-from domain.model.events import DoDeploymentLifecycleEvent
-from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
+from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
+from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.wire.queues import (
     ALARM_SECONDS,
     ALARM_TASK,

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domain.commands.base import Command
-from domain.model.events import DoDeploymentLifecycleEvent
-from domain.replicas.events import RouteLifecycleType
-from domain.words.errors import InvalidInputError
-from domain.words.text import storable
+from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
+from domain.replicas.route_events import RouteLifecycleType
+from domain.text.errors import InvalidInputError
+from domain.text.storable import storable
 from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK
 
 Arguments = Mapping[str, Any]

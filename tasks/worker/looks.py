@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from db.connection.engine import engine
-from domain.replicas.events import RouteLifecycleType
+from domain.replicas.route_events import RouteLifecycleType
 from tasks.hosts.silent import settle_routes
 from tasks.redis.wake import route_key
 from tasks.replicas.metrics import look_at_metrics

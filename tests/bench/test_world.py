@@ -11,7 +11,7 @@ import redis
 from sqlalchemy import Engine
 
 from bench.world import World
-from domain.replicas.events import RouteLifecycleType
+from domain.replicas.route_events import RouteLifecycleType
 from tasks.redis.wake import Waker
 from tasks.wire.queues import LIFECYCLE_QUEUE, host_queue
 from tests.support.pictures.pictures import PROVISIONING

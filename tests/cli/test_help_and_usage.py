@@ -136,7 +136,7 @@ SLOW = (
     "alembic",
     "celery",
     "domain.commands.registry",
-    "domain.handlers.replay",
+    "domain.handlers.decision_replay",
     "starlette",
     "httpx",
     "sqlalchemy",

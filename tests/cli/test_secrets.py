@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from cli.apply import read_file
-from domain.revisions.secrets import references_of
+from domain.revisions.secret_refs import references_of
 from runtime.secrets import HostSecrets
 from stack.home.folder import project_root
 from tests.cli.conftest import Rollway

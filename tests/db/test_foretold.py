@@ -19,15 +19,15 @@ from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
 from db.retention import cut_deployment
 from domain.commands.base import DeploymentCommand
-from domain.commands.deployment import Destroy, Scale
-from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
+from domain.commands.deployment_commands import Destroy, Scale
+from domain.commands.rollout_commands import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
 from domain.cycle.effects import after
 from domain.handlers import HANDLERS
 from domain.installation.settings import Retention
 from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus
-from domain.replicas.reported import reported
-from domain.words.errors import RollwayError
+from domain.replicas.status_reports import reported
+from domain.text.errors import RollwayError
 from tasks.cycle.written import write_decisions
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.pictures.snapshots import policies

@@ -20,7 +20,7 @@ from db.views.documents import plain
 from domain.commands.base import RequestIdReusedError
 from domain.commands.registry import parse_command
 from domain.installation.contract import UnfitServerError
-from domain.words.errors import UnreadableError
+from domain.text.errors import UnreadableError
 from tests.support.faults.forwarder import forwarder
 from tests.support.pictures.pictures import NOW, V1
 from tests.support.rows.databases import CLEANER

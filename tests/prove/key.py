@@ -17,7 +17,7 @@ from uuid import UUID
 from domain.handlers.scaling import TIMEOUT_MINUTES
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import DeploymentSubStep, Lifecycle, RouteStatus, TrafficStatus
-from domain.steering.sizes import size_again
+from domain.steering.resize import size_again
 from domain.strategies.backoff import next_start_at, proven_at
 from domain.strategies.buckets import SICK_GRACE_SECONDS
 from tests.prove.clocks import (

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from domain.cycle.rollout import weight_known
-from domain.model.answers import Answers
+from domain.model.answer_counts import Answers
 from domain.model.canary import Evidence
 from domain.model.deployment import Rollout
 from tests.prove.clocks import HARM, NOTHING, is_asked, told

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from domain.cycle.effects import after, routes_after
 from domain.cycle.rollout import is_judged
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
 from domain.handlers.scaling import TIMEOUT_MINUTES
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.states import RouteStatus
-from domain.strategies.canary.judge import EVERY_SECONDS
+from domain.planning.plan.simulator import with_status
+from domain.strategies.canary.judge_step import EVERY_SECONDS
 from tests.prove.clocks import begin, ends
 from tests.prove.key import FAR
 from tests.prove.laws.decisions import broken_by_decision

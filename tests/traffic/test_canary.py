@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from domain.model.states import RouteStatus, TrafficStatus
-from domain.traffic.published import Canary, RouteInTraffic
+from domain.traffic.snapshot import Canary, RouteInTraffic
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
 from traffic.derived import derive_table
 from traffic.envoy.told import envoy_resources

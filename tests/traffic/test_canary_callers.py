@@ -3,7 +3,7 @@
 from dataclasses import replace
 from uuid import UUID
 
-from domain.traffic.published import Canary, RouteInTraffic
+from domain.traffic.snapshot import Canary, RouteInTraffic
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
 from tests.traffic.test_canary import CLUSTERS, ENDPOINTS, ROUTES, new, table
 from traffic.derived import derive_table

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Copies, Counters
 from domain.model.states import RouteStatus, TrafficStatus
-from domain.traffic.callers import WAITED_MS, Requests
+from domain.traffic.request_counts import WAITED_MS, Requests
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
 from traffic.derived import derive_table
 from traffic.envoy.clusters import assignment_of, clusters_of

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from domain.model.states import RouteStatus
-from domain.traffic.published import RequestRules
+from domain.traffic.snapshot import RequestRules
 from domain.traffic.tls import TlsSettings
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
 from traffic.derived import derive_table

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.model.states import RouteStatus, TrafficStatus
-from domain.traffic.published import Canary, DeploymentInTraffic, Entrance, RequestRules, RouteInTraffic
-from domain.traffic.shown import Secured, ShownCertificate
+from domain.traffic.snapshot import Canary, DeploymentInTraffic, Entrance, RequestRules, RouteInTraffic
 from domain.traffic.tls import TlsSettings
+from domain.traffic.tls_material import Secured, ShownCertificate
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.derived import derive_table
 from traffic.envoy.told import envoy_resources

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.model.states import RouteStatus, TrafficStatus
-from domain.traffic.published import Entrance, EntranceKind
+from domain.traffic.snapshot import Entrance, EntranceKind
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.derived import derive_table, read_address
 from traffic.table import Service

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from domain.model.states import RouteStatus, TrafficStatus
-from domain.traffic.chosen import Sticky
-from domain.traffic.published import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic
+from domain.traffic.caller_match import Sticky
+from domain.traffic.snapshot import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic
 from domain.traffic.tls import ReplicaTls, UpstreamTls
 from domain.traffic.wire import Protocol, ReplicaWire, Wire
 from tests.support.pictures.traffic_samples import coming, deployment, route, snapshot, whole

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from domain.replicas.failing import failure_in_short
+from domain.replicas.failure_reason import failure_in_short
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaStartError
 from runtime.machine.files import Visitor, closed_folders

@@ -11,7 +11,7 @@ from db.connection.engine import make_engine, transaction
 from db.connection.settings import DatabaseSettings
 from domain.installation.contract import UnfitServerError
 from domain.installation.tokens import Role
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from stack.plan import Ready, StackPart
 from stack.supervisor.child.supervised import Child
 from tasks.settings import retention, settings

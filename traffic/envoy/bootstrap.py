@@ -11,7 +11,7 @@ import yaml
 
 from domain.installation.in_front import NOTHING_IN_FRONT, InFront
 from domain.installation.tokens import SESSION_COOKIE
-from domain.model.answers import FIRST_BYTE_MS
+from domain.model.answer_counts import FIRST_BYTE_MS
 from domain.traffic.heads import MOST_HEADER_KIB, MOST_HEADER_LINES
 from domain.traffic.nodes import token_of
 from traffic.envoy import held

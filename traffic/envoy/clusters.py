@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from domain.model.states import RouteStatus
-from domain.traffic.chosen import Sticky
+from domain.traffic.caller_match import Sticky
 from domain.traffic.heads import MOST_HEADER_KIB, MOST_HEADER_LINES
 from domain.traffic.tls import ReplicaTls
 from domain.traffic.wire import Protocol

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters
-from domain.traffic.callers import NOBODY, Answering, CallersCounted, Requests
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Copies, Counters
+from domain.traffic.request_counts import NOBODY, Answering, CallersCounted, Requests
 from traffic.envoy.names import MIRROR_STATISTICS, STOOD_IN, baseline_cluster, preview_cluster, side_of
 
 _STATS = "/stats?usedonly&format=json&histogram_buckets=cumulative&filter="

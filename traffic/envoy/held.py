@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from domain.traffic.published import RequestRules
+from domain.traffic.snapshot import RequestRules
 
 LISTENER = "rollway-held"
 """The bootstrap's listener for them: it answers the first try at once, and later ones after a round."""

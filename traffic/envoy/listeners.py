@@ -5,7 +5,7 @@ from copy import deepcopy
 from functools import cache, partial
 from typing import Any
 
-from domain.traffic.shown import ShownCertificate, is_for
+from domain.traffic.tls_material import ShownCertificate, is_for
 from traffic.envoy.bootstrap import filter_of_requests, for_callers, listener_filters
 from traffic.envoy.clusters import believed
 from traffic.envoy.names import as_in_a_file

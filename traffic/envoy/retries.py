@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from domain.traffic.published import RequestRules
+from domain.traffic.snapshot import RequestRules
 from traffic.envoy import held
 from traffic.envoy.names import PAGES, page_key
 from traffic.table import Service

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from domain.traffic.chosen import Chosen
-from domain.words.numbers import WHOLE
+from domain.text.numbers import WHOLE
+from domain.traffic.caller_match import Chosen
 from traffic.envoy.listeners import is_secured
 from traffic.envoy.names import COOKIE_SECONDS, baseline_cluster, canary_cluster, cookie_of, mirror_cluster
 from traffic.envoy.retries import routed

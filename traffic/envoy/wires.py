@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from domain.model.states import RouteStatus
-from domain.words.numbers import WHOLE
+from domain.text.numbers import WHOLE
 from traffic.envoy.names import baseline_cluster, canary_cluster, mirror_cluster, on_wire, preview_cluster
 from traffic.table import Service, Upstream
 

@@ -15,7 +15,7 @@ from api.people.strict_yaml import documents_of
 from domain.commands.base import Command
 from domain.commands.fields import CommandField, fields_of
 from domain.installation.tokens import NotAllowedError
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 
 FORM_TOKEN = "form_token"  # noqa: S105  (the name of a field)
 _MOST_FIELDS = 20

@@ -24,7 +24,7 @@ from db.tokens import SESSION_LASTS, begin_session, end_session, end_sessions, s
 from domain.commands.base import DEPLOYMENT, Command
 from domain.commands.registry import BUTTONS
 from domain.installation.tokens import PAGE_HOST, SECRET_BYTES, SESSION_COOKIE, NoTokenError, Token
-from domain.words.names import named_in
+from domain.text.name_patterns import named_in
 
 _LOGS = BY_PATH[f"{DEPLOYMENT}/logs"]
 _LINES = 200

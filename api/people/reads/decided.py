@@ -19,11 +19,11 @@ from domain.commands.apply.document import Apply, ToApply
 from domain.commands.base import Command, DeploymentCommand, Door
 from domain.commands.registry import BUTTONS, Button, button_of
 from domain.cycle.recording import inputs_json
-from domain.foresight.learned import Learned
-from domain.foresight.offered import offered as offered_now
-from domain.foresight.plan.foreseen import Plan
 from domain.installation.tokens import Token
-from domain.steering.steered import Asking
+from domain.planning.buttons import offered as offered_now
+from domain.planning.plan.rollout_plan import Plan
+from domain.planning.replica_timings import Learned
+from domain.steering.command_effect import Asking
 
 
 def offered(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:

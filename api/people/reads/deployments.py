@@ -25,8 +25,8 @@ from db.views.pages import Page, deployments_page, history_page, kept_page, revi
 from db.views.rollouts import KeptRollout, RolloutView
 from db.views.routes import RouteView, all_routes, last_failed_route, routes_abbreviated
 from db.views.timeline import HistoryView, Progress, RevisionView, hidden_differences, progress_of, revision_shown
-from domain.cycle.standing import Tone
-from domain.words.errors import RevisionNotFoundError, RolloutNotFoundError
+from domain.cycle.status_line import Tone
+from domain.text.errors import RevisionNotFoundError, RolloutNotFoundError
 
 Document = dict[str, Any]
 

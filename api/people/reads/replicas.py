@@ -15,9 +15,9 @@ from db.locking.upstream import tls_of_revisions
 from db.views.fleet.entrances import reached_at
 from db.views.routes import RouteView, routes_of
 from db.views.timeline import revision_named
-from domain.replicas.placement import EXTERNAL
+from domain.replicas.host_choice import EXTERNAL
 from domain.revisions.health_check import HealthCheck
-from domain.traffic.published import EntranceKind
+from domain.traffic.snapshot import EntranceKind
 from tasks.hosts.questions import MOST_REPLICAS, ExaminedReplica, examine_replicas, read_logs
 from tasks.worker.connections import redis_client
 

@@ -23,8 +23,8 @@ from db.views.fleet.entrances import reached_at
 from db.views.fleet.settings import SubscriptionView
 from db.views.rollouts import RolloutView, rollout_of_id
 from db.views.timeline import StepView, steps_of
-from domain.commands.answers import PolicySet, RulesSet, TrafficSet
-from domain.words.errors import InvalidInputError, RolloutNotFoundError
+from domain.commands.results import PolicySet, RulesSet, TrafficSet
+from domain.text.errors import InvalidInputError, RolloutNotFoundError
 from tasks.settings import KEY_PREFIX
 from tasks.worker.connections import redis_client
 from traffic.derived import derive_table

@@ -27,8 +27,8 @@ from db.connection.engine import in_transaction
 from db.silence import AWAY
 from db.views.documents import begin_reading, plain
 from domain.installation.tokens import Token
-from domain.words.errors import InvalidInputError, RollwayError, UnavailableError
-from domain.words.text import unstorable
+from domain.text.errors import InvalidInputError, RollwayError, UnavailableError
+from domain.text.storable import unstorable
 
 Answer = Callable[[Request], Awaitable[Response]]
 REPLAYED = "idempotency-replayed"

@@ -14,7 +14,7 @@ from db.commands.execute import Origin
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.registry import COMMANDS, parse_command
 from domain.installation.tokens import NotAllowedError, Role, Token
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tasks.asked.commands import run_command
 
 IN_HEADERS = {

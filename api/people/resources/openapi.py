@@ -19,8 +19,8 @@ from api.people.resources.commands import IN_HEADERS, PLANS, WRITES, Forecast, W
 from domain.commands.base import Command
 from domain.commands.fields import REF, Schema, model_schema
 from domain.installation.tokens import Role
-from domain.words.faults import meanings
-from domain.words.names import DeploymentName, Name, named_in
+from domain.text.name_patterns import DeploymentName, Name, named_in
+from domain.text.validation_errors import meanings
 
 _PYTHONS_WORD = re.compile(r"\bNone\b")
 

@@ -16,8 +16,8 @@ from api.proxies.envoy.streams import ProxyStreams
 from api.proxies.protobuf.envoy_api import DiscoveryResponse, handler_of
 from api.proxies.protobuf.messages import KINDS, TYPE_URLS
 from api.proxies.publisher import Published
+from domain.text.errors import InvalidInputError
 from domain.traffic.nodes import is_node_id
-from domain.words.errors import InvalidInputError
 from traffic.stream.part import DiscoveryRequest, TooManyNamesError
 from traffic.stream.proxy import Response
 

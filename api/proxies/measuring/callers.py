@@ -12,7 +12,7 @@ from api.proxies.publisher import POSTGRES_ERRORS
 from db.connection.engine import in_transaction
 from db.proxies.callers import add_requests
 from db.proxies.measured import LiveProxy
-from domain.traffic.callers import NO_LOOK, CallersCounted, CallersLook, came_since, most_asked, weighed
+from domain.traffic.request_counts import NO_LOOK, CallersCounted, CallersLook, came_since, most_asked, weighed
 from traffic.envoy.counted import callers_page, counted
 
 EVERY_SECONDS = 5.0

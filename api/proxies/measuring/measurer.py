@@ -20,7 +20,7 @@ from db.connection.engine import in_transaction
 from db.proxies.answering import keep_answering, late_routes
 from db.proxies.drains import note_drain_looks, routes_to_look_at
 from db.proxies.measured import DueRollout, LiveProxy, due_rollouts, live_proxies, note_told, record_look
-from domain.model.answers import Counters
+from domain.model.answer_counts import Counters
 from traffic.envoy.counted import COUNTERS_PAGE, Counted, counted
 from traffic.envoy.names import baseline_cluster, canary_cluster, side_of
 from traffic.envoy.under_way import (

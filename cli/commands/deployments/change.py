@@ -19,12 +19,22 @@ from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
 from db.views.deployment_view import DeploymentView
-from domain.commands.deployment import Destroy, Scale, SetMaintenance
-from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, RollingUpdate, Undo
+from domain.commands.deployment_commands import Destroy, Scale, SetMaintenance
+from domain.commands.rollout_commands import (
+    Abort,
+    ActivateRevision,
+    Pause,
+    Promote,
+    Restart,
+    Resume,
+    Retry,
+    RollingUpdate,
+    Undo,
+)
 from domain.steering.activation import Activation
-from domain.steering.past import AlreadyUndoneError
-from domain.words.errors import DeploymentNotFoundError, InvalidInputError, WrongStateError
-from domain.words.numbers import number_of
+from domain.steering.rollout_history import AlreadyUndoneError
+from domain.text.errors import DeploymentNotFoundError, InvalidInputError, WrongStateError
+from domain.text.numbers import number_of
 from stack.home.folder import find_home
 from stack.status import stack_status
 

@@ -24,9 +24,9 @@ from db.views.deployment_view import DeploymentView
 from db.views.routes import RouteView
 from domain.commands.base import DEPLOYMENT
 from domain.model.states import Lifecycle
-from domain.replicas.placement import EXTERNAL
-from domain.words.errors import DeploymentNotFoundError, InvalidInputError, RouteNotFoundError
-from domain.words.text import storable
+from domain.replicas.host_choice import EXTERNAL
+from domain.text.errors import DeploymentNotFoundError, InvalidInputError, RouteNotFoundError
+from domain.text.storable import storable
 from runtime.process.logs import LogPiece, ProcessLogs
 from stack.home.folder import find_home
 from stack.supervisor.stop import host_of

@@ -18,9 +18,9 @@ from cli.terminal.output import ago, columns, print_diff, print_json, printer
 from db.views.deployment_view import DeploymentView
 from db.views.timeline import RevisionView
 from domain.commands.base import DEPLOYMENT
-from domain.revisions.secrets import MASK
-from domain.revisions.stored import stored_spec
-from domain.words.errors import RevisionNotFoundError
+from domain.revisions.secret_refs import MASK
+from domain.revisions.spec_storage import stored_spec
+from domain.text.errors import RevisionNotFoundError
 
 
 class Action(StrEnum):

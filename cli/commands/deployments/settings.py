@@ -13,11 +13,11 @@ from cli.servers import Reader
 from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
-from domain.autoscaling.state import AutoscalingState
+from domain.autoscaling.rule_state import AutoscalingState
 from domain.commands.base import DEPLOYMENT
-from domain.commands.deployment import CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
-from domain.commands.replicas import PushMetric
-from domain.words.errors import InvalidInputError
+from domain.commands.deployment_commands import CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
+from domain.commands.replica_commands import PushMetric
+from domain.text.errors import InvalidInputError
 
 _Set = Annotated[
     str | None,

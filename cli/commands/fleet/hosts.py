@@ -10,8 +10,8 @@ from cli.servers import Reader
 from cli.subcommands import sends
 from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
 from db.views.fleet.signs import HostView
-from domain.commands.replicas import DrainHost, ForgetHost, UndrainHost
-from domain.words.numbers import number_of
+from domain.commands.replica_commands import DrainHost, ForgetHost, UndrainHost
+from domain.text.numbers import number_of
 
 _MOST_NAMED = 5
 

@@ -12,8 +12,8 @@ from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import ago, columns, print_json, printer
 from db.views.fleet.settings import SubscriptionView
-from domain.commands.subscriptions import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
-from domain.words.numbers import number_of
+from domain.commands.subscription_commands import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
+from domain.text.numbers import number_of
 
 _Resend = Annotated[
     str | None,

@@ -15,8 +15,8 @@ from cli.terminal.exits import READING, WRITING, UsageError, exits
 from cli.terminal.output import ago, columns, print_json, printer
 from db.tokens import all_tokens, create_token, end_sessions, revoke_token, sessions_of
 from domain.installation.tokens import SECRET_BYTES, SECRET_PREFIX, USUAL_DAYS, NewToken, Role, Token
-from domain.words.errors import InvalidInputError
-from domain.words.numbers import number_of
+from domain.text.errors import InvalidInputError
+from domain.text.numbers import number_of
 
 T = TypeVar("T")
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token.", show_default=False)]

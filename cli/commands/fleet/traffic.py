@@ -18,7 +18,7 @@ from cli.terminal.exits import ExitCode, UsageError
 from cli.terminal.output import columns, in_seconds, print_json, printer
 from db.proxies.acks import ProxyView
 from domain.installation.tokens import NotAllowedError
-from domain.words.errors import DeploymentNotFoundError
+from domain.text.errors import DeploymentNotFoundError
 from traffic.envoy.names import PREVIEW_HEADER
 from traffic.explained import AskedFor, Explanation, explained
 from traffic.prometheus import address_of

@@ -15,9 +15,9 @@ from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import columns, print_json, printer
 from db.views.fleet.settings import FreezeView, GroupView
-from domain.commands.fleet import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
-from domain.steering.freezes import instant
-from domain.words.numbers import duration
+from domain.commands.fleet_commands import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
+from domain.steering.freeze_windows import instant
+from domain.text.numbers import duration
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 

@@ -14,8 +14,8 @@ from cli.options import AsJson
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json
 from domain.installation.in_front import InFront
+from domain.text.errors import InvalidInputError
 from domain.traffic.nodes import is_node_id, token_of
-from domain.words.errors import InvalidInputError
 from stack.home.folder import find_home
 from stack.home.settings import load_settings
 from stack.status import stack_status

@@ -12,11 +12,11 @@ from uuid import uuid4
 import psutil
 
 from domain.installation.settings import LogLimits
-from domain.replicas.failing import failure_in_short
+from domain.replicas.failure_reason import failure_in_short
 from domain.replicas.health import RUNS_WELL
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.revision import RevisionSpec
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.probing.probes import Prober, ProbeTarget
 from runtime.process.accounts import EACH, Accounts

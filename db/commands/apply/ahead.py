@@ -12,16 +12,16 @@ from db.connection.engine import database_now
 from db.views.ahead import foreseeable
 from db.views.deployments import existing_deployments
 from domain.commands.apply.document import Apply, Document
-from domain.commands.apply.parts import Stored, parts
+from domain.commands.apply.expansion import Stored, parts
 from domain.commands.base import Command
-from domain.commands.deployment import Scale
-from domain.commands.rollout import ActivateRevision, Retry
-from domain.foresight.learned import Learned
-from domain.foresight.plan.subject import Planned, Subject, after_activation, says_when_healthy
+from domain.commands.deployment_commands import Scale
+from domain.commands.rollout_commands import ActivateRevision, Retry
 from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle
+from domain.planning.plan.plan_input import Planned, Subject, after_activation, says_when_healthy
+from domain.planning.replica_timings import Learned
 from domain.steering.activation import ActivationRequest
-from domain.steering.trying_again import try_now
+from domain.steering.retry import try_now
 from domain.steering.verbs import scale
 
 _PENDING = DeploymentLifecycleStatus(Lifecycle.PENDING)
@@ -42,7 +42,7 @@ class AppliedAhead:
 
 
 def applied_ahead(connection: Connection[Any], apply: Apply) -> list[AppliedAhead]:
-    """Each document for itself. Raises what `domain.commands.apply.parts.parts` raises."""
+    """Each document for itself. Raises what `domain.commands.apply.expansion.parts` raises."""
     return [_applied_ahead(connection, apply, document) for document in apply.documents]
 
 

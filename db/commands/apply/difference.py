@@ -15,16 +15,16 @@ from db.views.deployments import existing_deployments
 from db.views.fleet.entrances import owners_of, reached_at
 from db.views.timeline import revision_named
 from domain.commands.apply.document import Apply, Document
-from domain.commands.apply.parts import Stored, StoredDeployment, StoredRevision, notes, parts
+from domain.commands.apply.expansion import Stored, StoredDeployment, StoredRevision, notes, parts
 from domain.model.policy import DeploymentPolicy
-from domain.revisions.changed import is_restart
+from domain.revisions.next_revision import is_restart
 from domain.revisions.revision import RevisionSpec
-from domain.revisions.secrets import MASK, masked
-from domain.revisions.stored import stored_spec
+from domain.revisions.secret_refs import MASK, masked
+from domain.revisions.spec_storage import stored_spec
 from domain.strategies import stored_policy
 from domain.traffic.entrances import TrafficSettings
-from domain.traffic.published import Entrance, EntranceKind, RequestRules
 from domain.traffic.release import known_release
+from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class DocumentDifference:
 
 
 def differences(connection: Connection[Any], apply: Apply, *, with_values: bool = False) -> list[DocumentDifference]:
-    """What of the documents is stored otherwise. Raises what `domain.commands.apply.parts.parts` raises.
+    """What of the documents is stored otherwise. Raises what `domain.commands.apply.expansion.parts` raises.
 
     `with_values`: plain values of variables are shown where they differ.
     """
@@ -136,7 +136,7 @@ def _changed(env: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
 
 
 def stored_of(connection: Connection, document: Document) -> Stored:
-    """What `domain.commands.apply.parts` holds the document against."""
+    """What `domain.commands.apply.expansion` holds the document against."""
     wanted = document.wanted_traffic
     entrances = wanted.entrances_of(document.deployment) if wanted else ()
     owners = owners_of(connection, entrances, document.deployment) if entrances else {}

@@ -9,10 +9,10 @@ from psycopg import Connection
 
 from db.certificates import CertificateView, certificates_of
 from db.locking.rows import columns
+from domain.traffic.descriptions import entrances_in_words
 from domain.traffic.entrances import in_order
-from domain.traffic.published import Entrance, EntranceKind, RequestRules, known_rules
 from domain.traffic.release import Reached, known_release
-from domain.traffic.worded import entrances_in_words
+from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules, known_rules
 
 _REACHED = """
     SELECT d.request_timeout_seconds, d.hedge_after_seconds, d.preview, d.idle_timeout_seconds, d.protocol, d.rules,

@@ -9,9 +9,9 @@ from psycopg import Connection
 from psycopg.rows import class_row, dict_row
 
 from db.locking.statuses import ACTIVE, IS_LIVE, IS_MISPLACED
-from domain.replicas.clocks import is_warned_of
-from domain.replicas.silence import MISSED_AFTER
-from domain.words.numbers import duration
+from domain.replicas.clock_skew import is_warned_of
+from domain.replicas.host_liveness import MISSED_AFTER
+from domain.text.numbers import duration
 
 _SIGNS = f"""
     SELECT clock_timestamp() AS now, (SELECT max(last_seen_at) FROM hosts) AS worker,

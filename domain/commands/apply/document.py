@@ -16,18 +16,18 @@ from pydantic import (
     model_validator,
 )
 
-from domain.commands.answers import Applied
 from domain.commands.base import POLICY, SPEC, Door, Replicas, Starting
+from domain.commands.results import Applied
 from domain.installation.tokens import Role
 from domain.model.policy import DeploymentPolicy
 from domain.revisions.revision import RevisionSpec, revision_name
-from domain.revisions.secrets import EnvValue
-from domain.revisions.unread import fault_of_command, fault_of_text, fault_of_variable
+from domain.revisions.secret_refs import EnvValue
+from domain.revisions.shell_syntax import fault_of_command, fault_of_text, fault_of_variable
 from domain.strategies import chosen_policy, parse_policy
+from domain.text.errors import InvalidInputError
+from domain.text.name_patterns import DeploymentName, Name
 from domain.traffic.entrances import TrafficSettings
-from domain.traffic.published import Entrance
-from domain.words.errors import InvalidInputError
-from domain.words.names import DeploymentName, Name
+from domain.traffic.snapshot import Entrance
 
 MOST_DOCUMENTS = 500
 _EXAMPLE = {"deployment": "web", "replicas": 3, "revision": SPEC, "policy": POLICY}

@@ -6,7 +6,7 @@ from datetime import timedelta
 from domain.judge.judge import needed
 from domain.strategies.budget import surge_budget
 from domain.strategies.canary.steps import CanarySpec, size_at
-from domain.words.numbers import duration, percent
+from domain.text.numbers import duration, percent
 
 _UNDECIDED = {"hold": "waits for a person", "promote": "goes on", "abort": "goes back"}
 

@@ -6,14 +6,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from domain.judge.settings import Judge
+from domain.judge.judge_spec import Judge
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.strategies.budget import Budget, is_zero
 from domain.strategies.rolling_update import RollingUpdateSpec
-from domain.traffic.carrying import needed
-from domain.traffic.chosen import Chosen
-from domain.words.numbers import WHOLE, percent
+from domain.text.numbers import WHOLE, percent
+from domain.traffic.caller_match import Chosen
+from domain.traffic.capacity import needed
 
 _PERCENT = re.compile(r"[0-9]{1,2}(\.[0-9]{1,2})?%")
 

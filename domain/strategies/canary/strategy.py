@@ -53,10 +53,11 @@ from domain.model.states import ROLLING_BACK
 from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, surge_budget
-from domain.strategies.canary.back import WeighingStrategy, at_once, weight_back
 from domain.strategies.canary.doubts import cautions, doubts
-from domain.strategies.canary.judge import Judgement, judgement
-from domain.strategies.canary.sides import completed, sizes_at, sizes_kept
+from domain.strategies.canary.judge_step import Judgement, judgement
+from domain.strategies.canary.rollback import WeighingStrategy, at_once, weight_back
+from domain.strategies.canary.sizing import completed, sizes_at, sizes_kept
+from domain.strategies.canary.step_waits import for_a_look, for_proxies, looking, soonest, still_coming, waits_for_sides
 from domain.strategies.canary.steps import (
     CanarySpec,
     baseline,
@@ -67,10 +68,9 @@ from domain.strategies.canary.steps import (
     weight_at,
     weight_of,
 )
-from domain.strategies.canary.waiting import for_a_look, for_proxies, looking, soonest, still_coming, waits_for_sides
-from domain.strategies.kept import sized_as_kept
+from domain.strategies.keep_whole import sized_as_kept
 from domain.strategies.rolling_update import RollingUpdateStrategy
-from domain.words.numbers import percent
+from domain.text.numbers import percent
 
 _REST = RollingUpdateStrategy()
 

@@ -6,7 +6,7 @@ import pytest
 
 from db.connection.engine import in_transaction
 from db.fleet import read_fleet
-from domain.traffic.callers import Requests
+from domain.traffic.request_counts import Requests
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import Replica, replicas

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from db.certificates import note_challenge
 from db.connection.engine import in_transaction
 from db.proxies.table import read_traffic
-from domain.traffic.published import RequestRules, stored_together
+from domain.traffic.snapshot import RequestRules, stored_together
 from domain.traffic.tls import CertificateKind, TlsSettings
 from tests.support.certificates.authorities import Authority, Certified, ask, shown
 from tests.support.certificates.http3_caller import calling_by_http3

@@ -11,8 +11,8 @@ from psycopg.types.json import Jsonb
 
 from db.certificates import want
 from db.connection.engine import in_transaction
-from domain.traffic.published import RequestRules
 from domain.traffic.release import stored_release
+from domain.traffic.snapshot import RequestRules
 from domain.traffic.tls import UpstreamTls, wanted_certificates
 from domain.traffic.wire import Protocol, Wire, stored_wire
 from tests.support.certificates.authorities import Authority, speaks_tls

@@ -12,7 +12,7 @@ import pytest
 
 from api.people.problems import STATUS, status_of
 from domain.installation.tokens import Role
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 from tests.support.people.people_api import People
 from tests.support.pictures.pictures import READY
 from tests.support.rows.deployments import make_deployment, read

@@ -3,7 +3,7 @@
 import pytest
 
 from api.settings import ApiSettings
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("name", ["ROLLWAY_API_PORT", "ROLLWAY_DISCOVERY_PORT"])

@@ -11,7 +11,7 @@ from api.people.strict_yaml import documents_of
 from cli.apply import read_file
 from cli.commands.deployments.settings import yaml_of
 from domain.commands.apply.document import Document
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from stack.home.folder import project_root
 
 WEB = """

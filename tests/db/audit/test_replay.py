@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 from db.audit.replay import ReplayReport, replay_pages
 from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.pictures.wrong_decisions import DecidesWrongly, drains_everything
 from tests.support.rows.deployments import ask, make_deployment, mark, read, snapshot, write

@@ -10,7 +10,7 @@ from db.proxies.answers import record_interval
 from db.views.ahead import foreseeable
 from db.views.deployments import deployment_named
 from domain.handlers.cycle import cycle
-from domain.model.answers import Answers, Interval
+from domain.model.answer_counts import Answers, Interval
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import Made, make_deployment, write
 

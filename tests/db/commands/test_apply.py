@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from domain.steering.freezes import FrozenError
+from domain.steering.freeze_windows import FrozenError
+from domain.text.errors import InvalidInputError, RollwayError
 from domain.traffic.entrances import EntranceTakenError
-from domain.words.errors import InvalidInputError, RollwayError
 from tests.support.pictures.pictures import PENDING, PROVISIONING, READY, SCALING
 from tests.support.rows.deployments import ROLLING, SPEC, ask, make_deployment, read, snapshot, write
 from tests.support.rows.rows import told

@@ -10,9 +10,9 @@ from db.commands.autoscaling import store_and_mark, watched_deployments
 from db.connection.engine import database_now, in_transaction, transaction
 from db.cycle.rules import store_values
 from domain.autoscaling.rule import AutoscalingRule
-from domain.autoscaling.state import MetricValue
+from domain.autoscaling.rule_state import MetricValue
 from domain.commands.base import RequestIdReusedError, StaleVersionError
-from domain.words.errors import DeploymentNotFoundError, InvalidInputError
+from domain.text.errors import DeploymentNotFoundError, InvalidInputError
 from tests.support.pictures.autoscaling import DOWN, SCRAPED, UP, check, is_marked, push, ruled
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment, mark, read, snapshot, write

@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import Engine
 
 from domain.commands.base import StaleVersionError
-from domain.commands.deployment import DeploymentExistsError
+from domain.commands.deployment_commands import DeploymentExistsError
 from domain.commands.registry import UnknownCommandError
 from domain.revisions.revision import RevisionExistsError
 from domain.steering.activation import DeploymentAlreadyInProgressError
-from domain.words.errors import (
+from domain.text.errors import (
     DeploymentNotFoundError,
     InvalidInputError,
     RevisionNotFoundError,

@@ -11,11 +11,11 @@ from db.connection.engine import transaction
 from db.replicas.routes import record_stopped, running_routes
 from db.views.fleet.entrances import reached_at
 from domain.model.states import RouteStatus
-from domain.steering.past import AlreadyUndoneError, NoPreviousRevisionError
+from domain.steering.rollout_history import AlreadyUndoneError, NoPreviousRevisionError
+from domain.text.errors import WrongStateError
 from domain.traffic.entrances import EntranceTakenError, TrafficSettings
-from domain.traffic.published import RequestRules
+from domain.traffic.snapshot import RequestRules
 from domain.traffic.wire import Wire, replica_wire
-from domain.words.errors import WrongStateError
 from tests.support.pictures.policies import BLUE_GREEN
 from tests.support.rows.deployments import Made, ask, become, make_deployment, read, snapshot, write
 from tests.support.rows.releases import STRATEGIES, apply, file, go_on, look, settle, snapshot_size, stage_of, table

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import transaction
 from db.cycle.claim import claim_these
-from domain.words.errors import InvalidInputError, WrongStateError
+from domain.text.errors import InvalidInputError, WrongStateError
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import HERE, ask, drawn, make_deployment, read, write
 from tests.support.rows.rows import everything, wait_until_blocked

@@ -11,7 +11,7 @@ from db.connection.engine import transaction
 from db.cycle.claim import claim_these
 from domain.commands.base import RequestIdReusedError, StaleVersionError
 from domain.revisions.revision import RevisionExistsError
-from domain.words.errors import DeploymentNotFoundError, RollwayError
+from domain.text.errors import DeploymentNotFoundError, RollwayError
 from tests.support.pictures.pictures import DESTROYED, DESTROYING
 from tests.support.rows.databases import CLEANER, engine_on
 from tests.support.rows.deployments import ROLLING, ask, make_deployment, snapshot, write

@@ -5,8 +5,8 @@ from sqlalchemy import Engine
 
 from domain.cycle.rollout import NoRolloutError
 from domain.model.states import DeploymentLifecycleStatus
-from domain.steering.past import NoPreviousRevisionError
-from domain.words.errors import RollwayError, WrongStateError
+from domain.steering.rollout_history import NoPreviousRevisionError
+from domain.text.errors import RollwayError, WrongStateError
 from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, snapshot, write
 

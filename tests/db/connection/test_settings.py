@@ -7,7 +7,7 @@ from db.connection.engine import transaction
 from db.connection.settings import DatabaseSettings
 from db.locking.rows import columns
 from db.views.documents import begin_reading
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import read
 

@@ -9,7 +9,7 @@ from domain.handlers.deploying import DeployingProvisioningHandler
 from domain.model.bounds import Bounds
 from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
-from domain.words.errors import UnreadableError
+from domain.text.errors import UnreadableError
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.pictures.wrong_decisions import DecidesWrongly, Wrong
 from tests.support.rows.deployments import ask, drawn, mark, read, snapshot, write

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.placing import MOST_AT_ONCE, Placing, Wanted
 from db.replicas.secrets import note_fault
-from domain.replicas.placement import hosts_by
+from domain.replicas.host_choice import hosts_by
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import HERE, make_deployment, read, write
 from tests.support.rows.hosts import go_down, up

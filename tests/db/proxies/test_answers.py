@@ -11,7 +11,7 @@ from db.connection.engine import in_transaction, transaction
 from db.proxies.acks import SeenProxy, note_proxies, note_publisher
 from db.proxies.answers import counters_of, intervals_of, record_interval
 from db.proxies.measured import due_rollouts, live_proxies, record_look
-from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters, Interval
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Copies, Counters, Interval
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support.rows.deployments import Made, make_deployment, write
 

@@ -10,7 +10,7 @@ from db.connection.engine import in_transaction
 from db.proxies.measured import due_rollouts
 from db.proxies.table import read_traffic
 from db.set_back import count_from_now
-from domain.traffic.published import Canary, DeploymentInTraffic
+from domain.traffic.snapshot import Canary, DeploymentInTraffic
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import BASELINE, CANARY
 from tests.support.rows.deployments import Made, make_deployment, read, write

@@ -10,7 +10,7 @@ from db.connection.engine import in_transaction
 from db.fleet import FleetView, read_fleet
 from db.proxies.callers import add_requests
 from db.views.callers import CallersView, callers_of, losing
-from domain.traffic.callers import NOBODY, OTHERS, WAITED_MS, Came, Requests
+from domain.traffic.request_counts import NOBODY, OTHERS, WAITED_MS, Came, Requests
 from tests.support.rows.deployments import make_deployment, read, write
 
 FAST = (4, *(0 for _ in WAITED_MS))

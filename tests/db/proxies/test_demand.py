@@ -11,9 +11,9 @@ from db.connection.engine import in_transaction
 from db.cycle.rules import store_values
 from db.proxies.acks import SeenProxy, note_proxies, note_publisher
 from db.proxies.demand import Demanded, demanded
-from domain.autoscaling.demand import DemandSeries
+from domain.autoscaling.request_load import DemandSeries
 from domain.autoscaling.rule import ProxyMetric
-from domain.autoscaling.state import MetricValue
+from domain.autoscaling.rule_state import MetricValue
 from tests.support.pictures.autoscaling import UP as PUSHED
 from tests.support.pictures.autoscaling import check, is_marked, ruled
 from tests.support.rows.deployments import ask, make_deployment, mark, read, write

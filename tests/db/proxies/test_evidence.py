@@ -16,10 +16,10 @@ from db.views.evidence import EvidenceView, evidence_shown
 from db.views.rollouts import rollouts_by_id
 from domain.cycle.recording import inputs_json
 from domain.handlers.cycle import cycle
-from domain.handlers.replay import replay_step
+from domain.handlers.decision_replay import replay_step
 from domain.judge.judge import Found, judge
-from domain.judge.settings import Judge
-from domain.model.answers import Answers, Copies, Interval
+from domain.judge.judge_spec import Judge
+from domain.model.answer_counts import Answers, Copies, Interval
 from domain.model.canary import NOTHING_SEEN, Evidence
 from domain.model.states import Verdict
 from tests.support.pictures.pictures import PROVISIONING

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import transaction
 from db.proxies.table import TrafficReader, read_traffic
-from domain.traffic.published import DeploymentInTraffic, TrafficSnapshot
+from domain.traffic.snapshot import DeploymentInTraffic, TrafficSnapshot
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import CANARY
 from tests.support.rows.deployments import Made, make_deployment, write

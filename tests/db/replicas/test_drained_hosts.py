@@ -13,8 +13,8 @@ from db.cycle.claim import mark_what_is_off
 from db.replicas.routes import record_stopped
 from db.replicas.secrets import note_fault
 from db.views.fleet.signs import HostView, all_hosts
-from domain.replicas.placement import EXTERNAL
-from domain.replicas.silence import HostNotFoundError
+from domain.replicas.host_choice import EXTERNAL
+from domain.replicas.host_liveness import HostNotFoundError
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.pictures.policies import RECREATE
 from tests.support.rows.deployments import (

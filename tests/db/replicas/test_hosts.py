@@ -11,10 +11,10 @@ from db.connection.engine import in_transaction, transaction
 from db.replicas.hosts import hosts_with_work, place_routes
 from db.replicas.lost import fail_routes_of_lost_hosts, fail_routes_that_wait_in_vain, forget_host
 from db.replicas.signs import HostsTurned, note_hearing
-from domain.replicas.events import RouteLifecycleType
-from domain.replicas.placement import EXTERNAL
-from domain.replicas.silence import HostNotFoundError
-from domain.words.errors import WrongStateError
+from domain.replicas.host_choice import EXTERNAL
+from domain.replicas.host_liveness import HostNotFoundError
+from domain.replicas.route_events import RouteLifecycleType
+from domain.text.errors import WrongStateError
 from tests.support.pictures.pictures import PROVISIONING, SCALING
 from tests.support.rows.deployments import HERE, drawn, make_deployment, read, write
 from tests.support.rows.hosts import LOOKS, deaf, go_deaf, go_down, look, silent, turned, up

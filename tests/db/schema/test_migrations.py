@@ -15,7 +15,7 @@ from db.connection.engine import transaction
 from db.locking.statuses import ACTIVE, PRESENT, words
 from domain.autoscaling.rule import Aggregate, Comparator, MetricSource
 from domain.model.states import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
-from domain.traffic.published import EntranceKind
+from domain.traffic.snapshot import EntranceKind
 from migrations.schema import EXPECTED, configuration, newest, number
 from stack.home.folder import project_root
 from tests.support.rows.databases import schema_written

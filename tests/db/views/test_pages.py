@@ -13,7 +13,7 @@ from db.connection.engine import in_transaction
 from db.views.pages import Page, deployments_page, history_page, revisions_page, rollouts_page
 from db.views.timeline import hidden_differences
 from domain.revisions.revision import RevisionSpec
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.support.rows.deployments import ask, make_deployment
 
 By = Callable[[Connection, UUID, str, int], Page[Any]]

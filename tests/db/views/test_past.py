@@ -9,10 +9,10 @@ from db.connection.engine import in_transaction
 from db.views.deployments import deployment_named
 from db.views.past import past_of
 from domain.commands.registry import BUTTONS, RULES
-from domain.foresight.offered import offered
 from domain.model.states import DeploymentLifecycleStatus
-from domain.steering.steered import Asking
-from domain.words.errors import RollwayError
+from domain.planning.buttons import offered
+from domain.steering.command_effect import Asking
+from domain.text.errors import RollwayError
 from tests.support.pictures.pictures import DESTROYING, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.rows.deployments import ROLLING, SPEC, ask, make_deployment, write
 

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.views.ahead import waiting
-from domain.foresight.why import why
+from domain.planning.wait_explanation import why
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import complete, make_deployment, write
 

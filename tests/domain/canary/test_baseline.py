@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.foresight.plan.world import Fates, World
-from domain.model.answers import Answers
+from domain.model.answer_counts import Answers
 from domain.model.canary import Evidence
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.picture import picture
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import Verdict
+from domain.planning.plan.simulator import Fates, World
 from domain.steering.verbs import abort, promote, scale
 from domain.strategies import parse_policy
 from domain.strategies.canary.steps import baseline
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.domain.canary.test_canary import step
 from tests.support.people.people import activate_revision, asking
 from tests.support.pictures.pictures import NOW, READY, V1, V2, V3, deploying, resting

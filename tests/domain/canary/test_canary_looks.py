@@ -8,7 +8,7 @@ import pytest
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.handlers.cycle import cycle
-from domain.model.answers import Answers
+from domain.model.answer_counts import Answers
 from domain.model.canary import Evidence
 from domain.model.deployment import Deployment, Hold
 from domain.model.states import ROLLING_BACK, Verdict

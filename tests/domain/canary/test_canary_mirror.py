@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.domain.canary.test_canary import KNOWN, at_stage, step
 from tests.support.pictures.pictures import NOW
 from tests.support.pictures.policies import canary

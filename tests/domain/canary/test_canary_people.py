@@ -16,9 +16,9 @@ from domain.model.deployment import Deployment
 from domain.model.picture import picture
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK
-from domain.steering.steered import Steered
+from domain.steering.command_effect import Steered
 from domain.steering.verbs import abort, promote
-from domain.words.errors import WrongStateError
+from domain.text.errors import WrongStateError
 from tests.domain.canary.test_baseline import beside
 from tests.domain.canary.test_canary import FIRST, RISING, SECOND, SHORT, at_stage
 from tests.support.people.people import activate_revision, ask, asking

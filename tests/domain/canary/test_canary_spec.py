@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from domain.judge.settings import AtMost, Judge, Slow, part, times
+from domain.judge.judge_spec import AtMost, Judge, Slow, part, times
 from domain.strategies.canary.steps import CanarySpec
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.support.pictures.policies import canary
 
 

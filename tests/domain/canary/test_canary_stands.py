@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from domain.handlers.cycle import cycle
-from domain.model.answers import Answers, Copies
+from domain.model.answer_counts import Answers, Copies
 from domain.model.canary import Evidence
 from domain.model.decision import Stage
 from domain.model.deployment import Hold

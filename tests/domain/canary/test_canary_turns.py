@@ -11,12 +11,12 @@ import pytest
 
 from domain.cycle.effects import after
 from domain.handlers.cycle import cycle
-from domain.model.answers import Answers
+from domain.model.answer_counts import Answers
 from domain.model.canary import Evidence
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import PROVISIONING, ROLLING_BACK, Verdict
-from domain.steering.trying_again import retry
+from domain.steering.retry import retry
 from domain.steering.verbs import abort, promote
 from tests.support.people.people import activate_revision, asking, request
 from tests.support.pictures.pictures import NOW, READY, V2, V3, deploying, resting

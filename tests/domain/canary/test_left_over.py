@@ -7,7 +7,7 @@ import pytest
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.strategies.budget import Budget
-from domain.strategies.canary.back import weight_back
+from domain.strategies.canary.rollback import weight_back
 from tests.support.pictures.pictures import NOW, ROLLING_BACK, V3, deploying, happens
 from tests.support.pictures.policies import canary
 

@@ -14,7 +14,7 @@ from domain.model.deployment import Deployment, Hold
 from domain.model.policy import DeploymentPolicy
 from domain.outbox.cloud_events import MEANINGS, CloudEvent, CloudEventType, told_by_command, told_by_decisions
 from domain.steering.activation import activate
-from domain.steering.steered import Asking, Steered
+from domain.steering.command_effect import Asking, Steered
 from domain.steering.verbs import abort, destroy, pause, promote, resume, scale
 from tests.support.people.people import asking, request
 from tests.support.pictures.pictures import (

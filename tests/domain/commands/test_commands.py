@@ -6,7 +6,7 @@ import pytest
 
 from domain.commands.base import QUERIES, Command
 from domain.commands.registry import COMMANDS, MOST_COMMAND_BYTES, UnknownCommandError, parse_command, parse_query
-from domain.words.errors import InvalidInputError, TooLargeError
+from domain.text.errors import InvalidInputError, TooLargeError
 from tests.support.workers.payloads import RULE, ask, check, docker, expect_a_limit, external, rule
 
 NIGHT: dict[str, Any] = {"cron": "0 22 * * *", "duration_seconds": 3600}

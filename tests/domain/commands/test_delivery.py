@@ -10,7 +10,7 @@ import pytest
 from domain.commands.registry import parse_command
 from domain.outbox.delivery import Pending, body_of, cloud_event, failure, signed_headers
 from domain.outbox.targets import parse_targets
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import NOW
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import pytest
 
-from domain.foresight.plan.world import with_status
 from domain.handlers.check_replica import CheckReplicaHandler, ReconcileHandler
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying import DeployingProvisioningHandler, DeployingRollingBackHandler
@@ -17,6 +16,7 @@ from domain.handlers.scaling import ScalingHandler
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.model.states import RouteStatus, Verdict
+from domain.planning.plan.simulator import with_status
 from tests.support.pictures.pictures import (
     DESTROYED,
     DESTROYING,

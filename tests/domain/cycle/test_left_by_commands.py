@@ -9,7 +9,7 @@ import pytest
 
 from domain.model.deployment import Deployment, Rollout
 from domain.steering.activation import activate
-from domain.steering.steered import Steered
+from domain.steering.command_effect import Steered
 from tests.support.people.people import ask, asking, request
 from tests.support.pictures.pictures import (
     DESTROYING,

@@ -5,11 +5,15 @@ import pytest
 from domain.cycle.transitions import STAY, RevisionMove, Transition
 from domain.handlers import HANDLERS, woken_by
 from domain.handlers.base import DeploymentHandler
-from domain.model.events import DeploymentLifecycleType, DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.model.lifecycle_events import (
+    DeploymentLifecycleType,
+    DoDeploymentLifecycleEvent,
+    DoDeploymentLifecycleIfNeededEvent,
+)
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
-from domain.replicas.events import ON_EACH_HOST, ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
+from domain.replicas.route_events import ON_EACH_HOST, ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from domain.strategies import STRATEGIES
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 
 ALL = [
     *(DeploymentLifecycleStatus(lifecycle) for lifecycle in Lifecycle if lifecycle is not Lifecycle.DEPLOYING),

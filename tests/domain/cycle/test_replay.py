@@ -13,11 +13,11 @@ from domain.cycle.recording import decision_json, inputs_from_json, inputs_json
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers import HANDLERS
 from domain.handlers.cycle import cycle, handler_of
-from domain.handlers.replay import replay_step
+from domain.handlers.decision_replay import replay_step
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec
 from domain.model.states import RouteStatus, Verdict
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import (
     NOW,
     READY,

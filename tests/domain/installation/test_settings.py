@@ -4,7 +4,7 @@ import pytest
 from pydantic import Field
 
 from domain.installation.settings import LogLimits, Settings
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 
 
 class Door(Settings):

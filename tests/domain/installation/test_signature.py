@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from domain.installation.signature import parse_keys, payload_of, proven_payload, sign
-from domain.words.errors import InvalidInputError, RollwayError
+from domain.text.errors import InvalidInputError, RollwayError
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TASK = "rollway.scale"

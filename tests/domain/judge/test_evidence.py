@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from domain.judge.judge import Found, judge
-from domain.judge.settings import Judge, Slow
-from domain.model.answers import FIRST_BYTE_MS, Answers
+from domain.judge.judge_spec import Judge, Slow
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers
 from domain.model.canary import Evidence
-from tests.domain.foresight.test_answered import first_byte
+from tests.domain.planning.test_request_summary import first_byte
 from tests.support.pictures.pictures import NOW
 from tests.support.worlds.folding import folded, slow_of
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.cycle.rollout import is_judged, judging_of
-from domain.model.answers import Answers, Copies
+from domain.model.answer_counts import Answers, Copies
 from domain.model.canary import NOTHING_SEEN, CanaryState, Evidence
 from domain.model.decision import Decision
 from domain.model.deployment import Rollout

@@ -8,10 +8,10 @@ import pytest
 
 from domain.judge.evidence import seen
 from domain.judge.judge import Found, judge, needed, still_needed
-from domain.judge.settings import Judge
-from domain.model.answers import Answers
+from domain.judge.judge_spec import Judge
+from domain.model.answer_counts import Answers
 from domain.model.canary import NOTHING_SEEN, Evidence
-from domain.words.numbers import duration
+from domain.text.numbers import duration
 from tests.support.pictures.pictures import NOW
 
 SLOW = "41 that are not slow, which is later by {} than p95 of the control, known from 100 of its answers on"

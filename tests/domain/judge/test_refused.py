@@ -3,8 +3,8 @@
 import pytest
 
 from domain.judge.judge import Found
-from domain.judge.settings import Errors, Judge, Refused
-from domain.model.answers import Answers
+from domain.judge.judge_spec import Errors, Judge, Refused
+from domain.model.answer_counts import Answers
 from domain.model.canary import Evidence
 from tests.domain.judge.test_judged import found, seen
 from tests.support.pictures.pictures import NOW

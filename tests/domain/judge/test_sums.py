@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from domain.judge.evidence import seen
 from domain.judge.judge import judge
-from domain.judge.settings import Judge
-from domain.model.answers import FIRST_BYTE_MS, Answers
+from domain.judge.judge_spec import Judge
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers
 from domain.model.canary import NOTHING_SEEN, Evidence, Exposure, Sums
 from tests.support.pictures.pictures import NOW
 from tests.support.worlds.folding import folded

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from hypothesis import given
 
-from domain.foresight.why import why
 from domain.handlers.cycle import cycle
 from domain.model.decision import WaitsFor
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import Lifecycle, Verdict
+from domain.planning.wait_explanation import why
 from tests.support.pictures.pictures import (
     DESTROYING,
     NOW,

@@ -13,14 +13,14 @@ from uuid import UUID
 import pytest
 
 from domain.cycle.evaluator import DeploymentStrategyEvaluator
-from domain.foresight.why import Why, why
 from domain.handlers.cycle import cycle
 from domain.model.decision import Decision, Waits, WaitsFor
 from domain.model.deployment import Deployment, Hold, StartFailures
 from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.model.states import Verdict
+from domain.planning.wait_explanation import Why, why
 from domain.steering.activation import ActivationRequest, activate
-from domain.steering.steered import Asking, Steered
+from domain.steering.command_effect import Asking, Steered
 from domain.steering.verbs import abort, promote, resume
 from domain.strategies import parse_policy
 from domain.strategies.rolling_update import RollingUpdateStrategy

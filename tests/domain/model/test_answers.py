@@ -6,7 +6,16 @@ from uuid import UUID
 
 import pytest
 
-from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters, Look, counted_since, next_interval, together
+from domain.model.answer_counts import (
+    FIRST_BYTE_MS,
+    Answers,
+    Copies,
+    Counters,
+    Look,
+    counted_since,
+    next_interval,
+    together,
+)
 from tests.support.pictures.pictures import NOW
 
 OLD, NEW = UUID(int=1), UUID(int=2)

@@ -7,7 +7,7 @@ from domain.model.bounds import Bounds
 from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
-from domain.strategies.waiting import for_replicas, for_stopping
+from domain.strategies.messages import for_replicas, for_stopping
 from tests.support.pictures.pictures import NOW, V1, V2, routes_of
 
 THREE = Budget(3, 4, 3)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from domain.commands.apply.document import Document
 from domain.strategies import chosen_policy, parse_policy, stored_policy
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 
 NEVER = [
     ("rolling_update", {"min_ready_seconds": 60}, {"progress_timeout_seconds": 60}, "min_ready_seconds", "60 s"),

@@ -9,7 +9,7 @@ from domain.cycle.rollout import guard_of
 from domain.strategies import STRATEGIES, parse_policy, stored_policy
 from domain.strategies.budget import Budget, resting_budget, rounded_down, rounded_up, surge_budget
 from domain.strategies.rolling_update import RollingUpdateSpec
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import deploying, resting
 
 AMOUNT = 'must be a whole number of replicas from 0 to 10000, or a whole percent from "0%" to "1000%"'

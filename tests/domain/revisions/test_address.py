@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.support.workers.payloads import ask
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from domain.commands.apply.document import Document
 from domain.revisions.revision import filled_in
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 
 TOLD = {"PORT": "8123", "HOST": "127.0.0.1", "ROLLWAY_ROUTE": "0199"}
 

@@ -9,12 +9,12 @@ import pytest
 
 from domain.commands.registry import parse_command
 from domain.model.deployment import Deployment
-from domain.replicas.placement import Unplaced, place
+from domain.replicas.host_choice import Unplaced, place
 from domain.revisions.revision import RevisionSpec, revision_name
-from domain.revisions.secrets import MissingSecretError, SecretCheck, SecretReference, passed_over
+from domain.revisions.secret_refs import MissingSecretError, SecretCheck, SecretReference, passed_over
 from domain.steering.activation import ActivationRequest, activate
-from domain.steering.steered import Asking
-from domain.words.errors import InvalidInputError
+from domain.steering.command_effect import Asking
+from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import NOW, PENDING, V1, V2, V3, deploying, resting, rolling_update
 from tests.support.workers.payloads import ask, expect_a_limit
 

@@ -17,8 +17,8 @@ from domain.steering.activation import (
     activate,
     decide_activation,
 )
-from domain.steering.freezes import Frozen, FrozenError
-from domain.words.errors import WrongStateError
+from domain.steering.freeze_windows import Frozen, FrozenError
+from domain.text.errors import WrongStateError
 from tests.support.people.people import asking, request
 from tests.support.pictures.pictures import (
     DESTROYED,

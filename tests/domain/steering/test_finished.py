@@ -10,7 +10,7 @@ from domain.cycle.rollout import guard_of
 from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment
 from domain.strategies import parse_policy
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 from tests.support.people.people import ask
 from tests.support.pictures.pictures import NOW, blue_green, deploying, resting, rolling_back
 from tests.support.pictures.snapshots import Case, cases

@@ -6,11 +6,11 @@ import pytest
 
 from domain.commands.base import DeploymentCommand
 from domain.commands.registry import BUTTONS, button_of
-from domain.foresight.offered import offered
 from domain.model.deployment import Deployment
 from domain.model.states import RolloutOutcome
-from domain.steering.past import EndedRollout, KnownRevision, Past
-from domain.steering.steered import Asking
+from domain.planning.buttons import offered
+from domain.steering.command_effect import Asking
+from domain.steering.rollout_history import EndedRollout, KnownRevision, Past
 from tests.support.pictures.pictures import (
     DESTROYED,
     DESTROYING,

@@ -10,7 +10,7 @@ from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
 from domain.steering.activation import restarted_revision
 from domain.steering.verbs import destroy, scale, undo
-from domain.words.errors import WrongStateError
+from domain.text.errors import WrongStateError
 from tests.support.people.people import Ended, activate_revision, ask, asking, request, retry_rollout
 from tests.support.pictures.pictures import (
     DESTROYED,

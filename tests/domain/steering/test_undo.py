@@ -12,9 +12,9 @@ from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RolloutOutcome
-from domain.steering.past import EndedRollout, KnownRevision, way_back
+from domain.steering.rollout_history import EndedRollout, KnownRevision, way_back
 from domain.steering.verbs import undo
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 from tests.support.people.people import asking, request
 from tests.support.pictures.pictures import (
     DESTROYING,

@@ -16,7 +16,7 @@ from domain.model.states import Verdict
 from domain.steering.verbs import abort
 from domain.strategies import STRATEGIES, UNKNOWN, parse_policy
 from domain.strategies.recreate import RecreateStrategy
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.support.people.people import asking
 from tests.support.pictures.pictures import NOW, ROLLING_BACK, deploying, drawn_changes, happens, rolling_update
 from tests.support.pictures.policies import canary

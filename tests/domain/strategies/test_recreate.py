@@ -11,7 +11,7 @@ from domain.handlers.deploying import DeployingRollingBackHandler
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus, Verdict
 from domain.strategies import parse_policy
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import (
     NOW,
     READY,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from domain.model.states import DeploymentLifecycleStatus
-from domain.steering.past import way_back
-from domain.words.errors import RollwayError, WrongStateError
+from domain.steering.rollout_history import way_back
+from domain.text.errors import RollwayError, WrongStateError
 from tests.domain.steering.test_undo import at_rest, ended
 from tests.support.pictures.pictures import DESTROYED, DESTROYING, NOW
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from domain.autoscaling.judging import Quiet, Scaling, evaluate_rules, judge_rules
-from domain.autoscaling.state import MetricValue
+from domain.autoscaling.rule_state import MetricValue
+from domain.autoscaling.scaling_decision import Quiet, Scaling, evaluate_rules, judge_rules
 from tests.support.pictures.autoscaling_rules import DOWN, UP, ago, rule, seen
 from tests.support.pictures.pictures import NOW
 

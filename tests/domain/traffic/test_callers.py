@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.model.answers import FIRST_BYTE_MS, Answers
-from domain.traffic.callers import (
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers
+from domain.traffic.request_counts import (
     MOST_NAMED,
     NO_LOOK,
     WAITED_MS,

@@ -4,9 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from domain.autoscaling.demand import WINDOW_SECONDS, DemandLook, DemandSeries, Shown, value_of_demand, with_look
+from domain.autoscaling.request_load import WINDOW_SECONDS, DemandLook, DemandSeries, Shown, value_of_demand, with_look
 from domain.autoscaling.rule import ProxyMetric
-from domain.autoscaling.state import MetricValue
+from domain.autoscaling.rule_state import MetricValue
 from tests.support.pictures.pictures import NOW
 
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from domain.traffic.descriptions import entrances_in_words
 from domain.traffic.entrances import TrafficSettings, default_entrances, in_order
 from domain.traffic.nested import around, named_after
-from domain.traffic.published import Entrance, EntranceKind, RequestRules
+from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 from domain.traffic.wire import Protocol, known_protocol
-from domain.traffic.worded import entrances_in_words
 
 LABEL = "a" * 63
 LONGEST_HOST = f"{LABEL}.{LABEL}.{LABEL}.{'a' * 61}"

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.traffic.chosen import Sticky
+from domain.traffic.caller_match import Sticky
+from domain.traffic.descriptions import rules_in_words
 from domain.traffic.entrances import TrafficSettings
-from domain.traffic.published import RequestRules, known_rules, stored_together
+from domain.traffic.snapshot import RequestRules, known_rules, stored_together
 from domain.traffic.tls import TlsSettings
 from domain.traffic.wire import Protocol
-from domain.traffic.worded import rules_in_words
 
 
 @pytest.mark.parametrize("settings", [{}, {"path_prefix": "/a/"}, {"hosts": ["web"], "path_prefix": "/a/"}])

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from domain.traffic.descriptions import rules_in_words
 from domain.traffic.entrances import TrafficSettings
-from domain.traffic.shown import is_for
 from domain.traffic.tls import (
     CertificateKind,
     TlsSettings,
@@ -17,7 +17,7 @@ from domain.traffic.tls import (
     tried_again_after,
     wanted_certificates,
 )
-from domain.traffic.worded import rules_in_words
+from domain.traffic.tls_material import is_for
 
 OWN: Any = {"certificate": "file:/c.pem", "key": "file:/c.key"}
 HOSTS = ("a.example.com", "b.example.com")

@@ -12,7 +12,7 @@ from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import Lifecycle, RouteStatus, Verdict
 from domain.strategies.backoff import SHORT_LIVES, is_proven
-from domain.strategies.canary.judge import EVERY_SECONDS
+from domain.strategies.canary.judge_step import EVERY_SECONDS
 from tests.prove.laws.every_state import broken_by_row
 from tests.prove.laws.limits import broken_by_limits
 from tests.prove.laws.standing import broken_by_standing, is_sick_too_long

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from domain.model.deployment import Deployment, Route
 from domain.model.states import RouteStatus
-from domain.traffic.published import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic
 from domain.traffic.shares import sides
+from domain.traffic.snapshot import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic
 from tests.support.pictures.pictures import ROLLING_BACK
 from tests.support.worlds.promised import WHOLE, promised
 

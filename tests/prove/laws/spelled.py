@@ -1,6 +1,6 @@
 """What is left by a look, by news of a replica and by a proxy's word: the rules a second time, slow and field by field.
 
-It shares no code with `domain/cycle/effects.py`, `domain/cycle/rollout.py` and `domain/replicas/reported.py`.
+It shares no code with `domain/cycle/effects.py`, `domain/cycle/rollout.py` and `domain/replicas/status_reports.py`.
 """
 
 from collections import Counter

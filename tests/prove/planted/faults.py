@@ -10,20 +10,20 @@ from domain.model.canary import CanaryState
 from domain.model.decision import Decision, Waits, WaitsFor
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import RolloutOutcome, RouteStatus
-from domain.steering import trying_again
+from domain.steering import retry
 from domain.steering.activation import ActivationRequest
-from domain.steering.steered import Asking, Steered
+from domain.steering.command_effect import Asking, Steered
 from domain.strategies.backoff import hold_back
 from domain.strategies.blue_green import BlueGreenSpec, BlueGreenStrategy, _promoted
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, rounded_up
-from domain.strategies.canary.judge import Judgement, judgement
+from domain.strategies.canary.judge_step import Judgement, judgement
 from domain.strategies.canary.steps import CanarySpec
 from domain.strategies.rolling_update import RollingUpdateSpec, RollingUpdateStrategy
 from tests.prove.starts import Start
 from tests.support.pictures.specs import QUICK_JUDGE
 
-_WAVES, _GREEN, RETRY = RollingUpdateStrategy.evaluate_cycle, BlueGreenStrategy.evaluate_cycle, trying_again.retry
+_WAVES, _GREEN, RETRY = RollingUpdateStrategy.evaluate_cycle, BlueGreenStrategy.evaluate_cycle, retry.retry
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ FAULTS = (
     Fault(
         "what failed is never tried again", ("domain.strategies.converge.hold_back",), _never_again, rolling(1, 1, 0)
     ),
-    Fault("a retry loses the size", ("domain.steering.trying_again.retry",), _size_lost, rolling(1, 1, 0, size=2)),
+    Fault("a retry loses the size", ("domain.steering.retry.retry",), _size_lost, rolling(1, 1, 0, size=2)),
     Fault(
         "the way back keeps the new size",
         ("domain.steering.verbs.turned_back",),

@@ -9,7 +9,7 @@ from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route, StartFailures
 from domain.model.states import ROLLING_BACK, RolloutOutcome
 from domain.steering.activation import Activation, ActivationRequest, decide_activation
-from domain.steering.steered import Asking, Steered
+from domain.steering.command_effect import Asking, Steered
 from domain.strategies.backoff import unproven
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
@@ -81,13 +81,13 @@ MEETING_FAULTS = (
     Fault("greens too many take the place of blue", ("domain.strategies.blue_green._green",), _all_stay, blue_green(2)),
     Fault(
         "what is held follows the size of the new revision",
-        ("domain.strategies.base.sized_as_kept", "domain.strategies.canary.back.sized_as_kept"),
+        ("domain.strategies.base.sized_as_kept", "domain.strategies.canary.rollback.sized_as_kept"),
         _as_it_will_be,
         Start("canary", (), 2, 1, held=True),
     ),
     Fault(
         "who is exchanged in a pause counts twice",
-        ("domain.strategies.canary.sides.well_placed",),
+        ("domain.strategies.canary.sizing.well_placed",),
         _all_of_them,
         Start("canary", (*_ONE_STEP, ("max_surge", 3)), 1, moved=4, paused=True),
     ),
@@ -99,7 +99,7 @@ MEETING_FAULTS = (
     ),
     Fault(
         "an undo is tried again as any other rollout",
-        ("domain.steering.trying_again.retry",),
+        ("domain.steering.retry.retry",),
         _as_any_other,
         Start("canary", _ONE_STEP, 1, is_undo=True),
     ),
@@ -115,5 +115,7 @@ MEETING_FAULTS = (
         _whoever_failed,
         SHORT_LIVES,
     ),
-    Fault("who has lived for a minute lived shortly", ("domain.replicas.reported.is_proven",), _never, SHORT_LIVES),
+    Fault(
+        "who has lived for a minute lived shortly", ("domain.replicas.status_reports.is_proven",), _never, SHORT_LIVES
+    ),
 )

@@ -9,9 +9,9 @@ from domain.model.bounds import Bounds, Deadline
 from domain.model.canary import CanaryState
 from domain.model.decision import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
-from domain.steering.sizes import with_failures_allowed
+from domain.steering.resize import with_failures_allowed
 from domain.strategies.budget import Budget, surge_budget
-from domain.strategies.canary.sides import above_floor
+from domain.strategies.canary.sizing import above_floor
 from domain.strategies.canary.steps import CanarySpec
 from domain.strategies.canary.strategy import CanaryStrategy
 from tests.prove.planted.faults import Fault, canary, rolling
@@ -108,7 +108,7 @@ SUBTLE_FAULTS = (
     Fault("only the first limit is looked at", ("domain.model.bounds.passed",), _first_alone, _WITHIN),
     Fault(
         "what came up is well for good at once",
-        ("domain.replicas.reported.is_proven",),
+        ("domain.replicas.status_reports.is_proven",),
         _proven_at_once,
         rolling(1, 1, 0),
     ),
@@ -132,13 +132,13 @@ SUBTLE_FAULTS = (
     ),
     Fault(
         "one replica is enough for any share of the requests",
-        ("domain.strategies.canary.sides.needed",),
+        ("domain.strategies.canary.sizing.needed",),
         _one_is_enough,
         Start("canary", (("steps", ("90%",)), ("max_unavailable", 1)), 3),
     ),
     Fault(
         "old ones leave before every proxy knows the weight",
-        ("domain.strategies.canary.sides.above_floor",),
+        ("domain.strategies.canary.sizing.above_floor",),
         _weight_known,
         Start("canary", (("steps", ("50%",)),), 3),
     ),

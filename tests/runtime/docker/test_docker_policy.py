@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from domain.revisions.revision import RevisionSpec
-from domain.revisions.secrets import SecretReference
+from domain.revisions.secret_refs import SecretReference
 from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.docker.container import DockerPolicy, container_config
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.replicas.examined import advice, seen
+from domain.replicas.diagnosis import advice, seen
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.tls import ReplicaTls
 from runtime.probing.examine import examine

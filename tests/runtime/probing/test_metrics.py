@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
-from domain.autoscaling.judging import MetricSample
+from domain.autoscaling.scaling_decision import MetricSample
 from domain.traffic.tls import ReplicaTls
 from runtime.probing.metrics import MAX_BYTES, MAX_LINES, TIMEOUT_SECONDS, MetricsPage, read_pages, samples_in
 from tests.support.certificates.authorities import Authority

@@ -9,7 +9,7 @@ from typing import LiteralString
 from db.connection.engine import in_transaction
 from db.proxies.callers import add_requests
 from db.replicas.signs import show_sign_of_life
-from domain.traffic.callers import NOBODY, Requests
+from domain.traffic.request_counts import NOBODY, Requests
 from tasks.settings import KEY_PREFIX
 from tests.support.faults.watched import Watched
 from tests.support.pictures.pictures import PROVISIONING

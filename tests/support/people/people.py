@@ -9,10 +9,10 @@ from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
-from domain.steering.past import EndedRollout, KnownRevision, way_back
-from domain.steering.sizes import size_again
-from domain.steering.steered import Asking, Steered
-from domain.steering.trying_again import retry
+from domain.steering.command_effect import Asking, Steered
+from domain.steering.resize import size_again
+from domain.steering.retry import retry
+from domain.steering.rollout_history import EndedRollout, KnownRevision, way_back
 from domain.steering.verbs import abort, destroy, pause, promote, resume, scale, undo
 
 

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.model.states import RouteStatus, TrafficStatus
-from domain.traffic.published import (
+from domain.traffic.snapshot import (
     DeploymentInTraffic,
     Entrance,
     EntranceKind,

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from db.certificates import want
 from db.connection.engine import in_transaction, transaction
 from db.proxies.table import read_traffic
-from domain.traffic.published import RequestRules, stored_together
+from domain.traffic.snapshot import RequestRules, stored_together
 from domain.traffic.tls import TlsSettings, wanted_certificates
 from tests.support.rows.deployments import read, write
 

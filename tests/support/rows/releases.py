@@ -8,7 +8,7 @@ from db.connection.engine import transaction
 from db.cycle.applier import StrategyApplyResult
 from db.proxies.table import read_traffic
 from db.replicas.routes import record_stopped
-from domain.traffic.published import DeploymentInTraffic
+from domain.traffic.snapshot import DeploymentInTraffic
 from tests.support.pictures.policies import BLUE_GREEN, CANARY
 from tests.support.rows.deployments import ROLLING, Made, ask, mark, read, snapshot, start_all, write
 from tests.support.workers.coordinators import coordinator_without_redis, handler_for

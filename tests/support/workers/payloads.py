@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from domain.commands.registry import parse_command
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 
 RULE = {"metric": "busy", "comparator": ">", "threshold": 1, "step": 1, "max_replicas": 5}
 GIVEN: dict[str, dict[str, Any]] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from domain.revisions.secrets import SecretReference
+from domain.revisions.secret_refs import SecretReference
 from runtime.secrets import HostSecrets
 from tasks.hosts.heartbeat import SignsGiver, keep_showing_signs_of_life
 from tasks.hosts.secret_checks import keep_answering

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from domain.handlers import HANDLERS
 from domain.model.states import RouteStatus
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 from tests.support.pictures.policies import BLUE_GREEN, CONTINUOUS, COUNTING, COUNTING_BLUE_GREEN, PARKING, RECREATE
 from tests.support.rows.deployments import ROLLING, ask, become, make_deployment, read, start_all, write
 from tests.support.workers.coordinators import coordinator_without_redis

@@ -6,7 +6,7 @@ from itertools import accumulate, pairwise
 
 from domain.judge.evalues import Counts, good_enough, harm
 from domain.judge.evidence import exposed, failures, percentile_of, seen, sent, slow_ones
-from domain.judge.settings import Judge, Slow
+from domain.judge.judge_spec import Judge, Slow
 from domain.model.canary import NOTHING_SEEN, BothSides, EValue, Evidence, Exposure, Sums
 
 

@@ -11,14 +11,14 @@ from typing import Any, Self
 import psycopg
 from psycopg.rows import dict_row
 
-from domain.cycle.chain import Chain
 from domain.cycle.recording import changes_from_json, inputs_from_json
-from domain.foresight.learned import Learned
-from domain.foresight.plan.foreseen import Plan, plan
-from domain.foresight.plan.subject import Subject
+from domain.cycle.step_deltas import Chain
 from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
+from domain.planning.plan.plan_input import Subject
+from domain.planning.plan.rollout_plan import Plan, plan
+from domain.planning.replica_timings import Learned
 
 _STEPS = """
     SELECT s.rollout_id, s.step_no, s.phase, s.inputs, s.decision

@@ -10,7 +10,7 @@ import httpx
 
 from db.connection.engine import in_transaction
 from db.proxies.answers import intervals_of
-from domain.model.answers import Answers, Interval
+from domain.model.answer_counts import Answers, Interval
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import Replica, replicas

@@ -14,12 +14,12 @@ from hypothesis.stateful import RuleBasedStateMachine
 from domain.cycle.recording import decision_json, inputs_json
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.handlers.cycle import handler_of
-from domain.handlers.replay import replay_step
+from domain.handlers.decision_replay import replay_step
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RolloutOutcome, Verdict
-from domain.steering.steered import Steered
-from domain.words.errors import RollwayError
+from domain.steering.command_effect import Steered
+from domain.text.errors import RollwayError
 from tests.support.people import people
 from tests.support.pictures.pictures import NOW, V1
 from tests.support.pictures.safety import check_safety

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from domain.model.answers import FIRST_BYTE_MS, Answers
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers
 from domain.model.canary import Evidence
 
 SECONDS, A_SECOND, WEIGHT, BEFORE = 420, 50, 0.1, 60

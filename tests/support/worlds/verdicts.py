@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from domain.judge.judge import limits_of, measures
-from domain.judge.settings import Judge
+from domain.judge.judge_spec import Judge
 from tests.support.worlds.folding import each_folded
 from tests.support.worlds.streams import BEFORE, SECONDS, Stream
 

@@ -16,9 +16,13 @@ from domain.handlers.deploying import DeployingProvisioningHandler
 from domain.handlers.scaling import CheckPendingHandler
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment
-from domain.model.events import DeploymentLifecycleType, DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.model.lifecycle_events import (
+    DeploymentLifecycleType,
+    DoDeploymentLifecycleEvent,
+    DoDeploymentLifecycleIfNeededEvent,
+)
 from domain.model.states import DeploymentSubStep
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.cycle.written import in_halves
 from tasks.redis.locks import Slots

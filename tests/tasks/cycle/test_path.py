@@ -24,7 +24,7 @@ import redis
 from sqlalchemy import Engine
 
 from domain.handlers import HANDLERS
-from domain.model.events import DoDeploymentLifecycleEvent
+from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots
 from tasks.redis.wake import Waker

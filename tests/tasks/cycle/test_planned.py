@@ -10,10 +10,10 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.views.ahead import Foreseeable, foreseeable
 from db.views.deployments import deployment_named
-from domain.foresight.learned import Learned
-from domain.foresight.plan.foreseen import Plan, plan
-from domain.foresight.plan.subject import Subject, after_activation
 from domain.model.states import RouteStatus
+from domain.planning.plan.plan_input import Subject, after_activation
+from domain.planning.plan.rollout_plan import Plan, plan
+from domain.planning.replica_timings import Learned
 from domain.steering.activation import ActivationRequest
 from domain.strategies import parse_policy
 from tests.support.rows.deployments import Made, ask, become, make_deployment, read, start_all, write

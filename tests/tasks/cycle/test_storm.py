@@ -23,7 +23,7 @@ from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
 from domain.handlers import HANDLERS
 from domain.model.states import RouteStatus
-from domain.words.errors import RollwayError
+from domain.text.errors import RollwayError
 from tests.support.people.soak_report import leave, size
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import SPEC, ask, drawn, make_deployment, read, snapshot, write

@@ -12,8 +12,8 @@ from sqlalchemy import Engine
 from certificates.settings import CertificateSettings
 from db.certificates import certificate_troubles
 from db.connection.engine import in_transaction
-from domain.traffic.shown import some_of, why_unfit
 from domain.traffic.tls import TlsSettings
+from domain.traffic.tls_material import some_of, why_unfit
 from runtime.secrets import HostSecrets
 from tasks.hosts.certificates import CertificateWork
 from tests.support.certificates.authorities import Authority, Certified

@@ -19,7 +19,7 @@ from db.replicas.secrets import (
     take_secrets,
 )
 from domain.commands.registry import parse_command
-from domain.revisions.secrets import MissingSecretError, SecretCheck
+from domain.revisions.secret_refs import MissingSecretError, SecretCheck
 from runtime.secrets import HostSecrets
 from tasks.hosts.heartbeat import SignsGiver
 from tasks.hosts.secret_checks import SecretAnswers, check_secrets

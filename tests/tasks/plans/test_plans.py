@@ -32,9 +32,9 @@ from db.views.documents import begin_reading
 from db.views.fleet.changes import caught_up, changes_since
 from domain.commands.registry import COMMANDS
 from domain.installation.tokens import Role, Token
-from domain.replicas.events import RouteLifecycleType
-from domain.words.errors import RollwayError
-from domain.words.names import named_in
+from domain.replicas.route_events import RouteLifecycleType
+from domain.text.errors import RollwayError
+from domain.text.name_patterns import named_in
 from tasks import retention
 from tasks.app import app
 from tasks.wire.queues import DO_ROUTE_TASK

@@ -8,7 +8,7 @@ import pytest
 import redis
 from redis.lock import Lock
 
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tasks.redis.locks import Slots, ask_for_slots, slots_asked_for
 from tests.support.stack.slots import KEY, Sent, slots
 from tests.support.stack.waiting import eventually

@@ -9,9 +9,9 @@ from redis.retry import Retry
 from structlog.testing import capture_logs
 
 from domain.handlers import HANDLERS
-from domain.model.events import DoDeploymentLifecycleEvent
-from domain.replicas.events import RouteLifecycleType
-from domain.replicas.placement import EXTERNAL
+from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
+from domain.replicas.host_choice import EXTERNAL
+from domain.replicas.route_events import RouteLifecycleType
 from tasks.redis.wake import MOST_WAITING, Waker, route_key
 from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, host_queue
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK

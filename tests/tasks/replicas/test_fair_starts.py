@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from db.connection.engine import transaction
 from db.replicas.hosts import hosts_with_work
-from domain.replicas.events import RouteLifecycleType
+from domain.replicas.route_events import RouteLifecycleType
 from runtime.docker.runtime import DockerRuntime
 from runtime.external import ExternalRuntime
 from tasks.redis.wake import Waker

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.event_tasks import open_work
 from domain.handlers.check_replica import CheckReplicaHandler
-from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
+from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.redis.wake import Waker
 from tasks.replicas.metrics import look_at_metrics
 from tasks.wire.queues import DO_IF_NEEDED_TASK

@@ -14,7 +14,7 @@ from db.locking.statuses import due_statuses, statuses_of
 from db.replicas.lost import fail_routes_of_lost_hosts
 from db.views.deployments import deployment_named, existing_deployments
 from domain.model.states import Lifecycle, RouteStatus
-from domain.words.errors import UnreadableError
+from domain.text.errors import UnreadableError
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.pictures.pictures import SCALING

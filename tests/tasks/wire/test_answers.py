@@ -13,7 +13,7 @@ import tasks.worker.composition
 import tasks.worker.connections
 from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tasks.app import app
 from tasks.asked.commands import MAX_RETRIES, TASKS, answer_message
 from tests.support.pictures.pictures import PROVISIONING

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tasks.wire.keys import read_keys
 
 KEY = "k" * 32

@@ -7,8 +7,8 @@ from celery import Celery
 from kombu.entity import Exchange
 
 from domain.handlers import HANDLERS
-from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
-from domain.words.errors import InvalidInputError
+from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
+from domain.text.errors import InvalidInputError
 from tasks.app import TASK_MODULES, app
 from tasks.settings import TaskSettings
 from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, celery_settings

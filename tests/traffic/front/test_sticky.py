@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 
 from domain.model.states import RouteStatus
-from domain.traffic.chosen import Sticky
-from domain.traffic.published import Canary, RequestRules, RouteInTraffic
-from domain.traffic.shown import Secured, ShownCertificate
+from domain.traffic.caller_match import Sticky
+from domain.traffic.snapshot import Canary, RequestRules, RouteInTraffic
 from domain.traffic.tls import TlsSettings
+from domain.traffic.tls_material import Secured, ShownCertificate
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
 from tests.traffic.test_canary import CLUSTERS, ENDPOINTS, ROUTES, new
 from traffic.derived import derive_table

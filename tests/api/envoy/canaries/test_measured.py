@@ -10,8 +10,8 @@ import httpx
 
 from domain.judge.evidence import LEAST_FOR_A_PERCENTILE
 from domain.judge.judge import Found, Judged, judge
-from domain.judge.settings import Judge, Slow
-from domain.model.answers import Answers
+from domain.judge.judge_spec import Judge, Slow
+from domain.model.answer_counts import Answers
 from domain.model.canary import Evidence
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge, api_process

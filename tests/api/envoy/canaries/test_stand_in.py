@@ -13,7 +13,7 @@ import pytest
 
 from db.connection.engine import in_transaction
 from db.proxies.answers import intervals_of
-from domain.model.answers import Answers
+from domain.model.answer_counts import Answers
 from stack.home.folder import project_root
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import CANARY

@@ -8,7 +8,7 @@ import pytest
 
 from db.connection.engine import transaction
 from db.proxies.table import read_traffic
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import READY
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas

@@ -5,8 +5,8 @@ import socket
 import pytest
 from psycopg.types.json import Jsonb
 
-from domain.commands.deployment import SetTraffic
-from domain.traffic.published import RequestRules, stored_together
+from domain.commands.deployment_commands import SetTraffic
+from domain.traffic.snapshot import RequestRules, stored_together
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas

@@ -12,7 +12,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
-from domain.traffic.published import RequestRules, stored_together
+from domain.traffic.snapshot import RequestRules, stored_together
 from tests.support.pictures.policies import RECREATE
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction, transaction
 from db.proxies.callers import add_requests
-from domain.traffic.callers import NOBODY, Requests
+from domain.traffic.request_counts import NOBODY, Requests
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import PENDING, PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment, write

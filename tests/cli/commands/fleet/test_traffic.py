@@ -14,7 +14,7 @@ from db.proxies.acks import Ack, SeenProxy, begin_publishing, note_acks, note_pr
 from db.replicas.signs import show_sign_of_life
 from db.views.fleet.entrances import ReachedView
 from domain.traffic.entrances import default_entrances
-from domain.traffic.published import Entrance, EntranceKind, RequestRules
+from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 from runtime.machine.identity import identify
 from stack.home.folder import Home
 from stack.home.state import PartState, StackState, write_state

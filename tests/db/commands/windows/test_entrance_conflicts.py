@@ -12,8 +12,8 @@ from db.commands.entrances import take_default_entrances
 from db.commands.execute import Origin, execute
 from db.connection.engine import transaction
 from domain.commands.registry import parse_command
+from domain.text.errors import RollwayError, WrongStateError
 from domain.traffic.entrances import EntranceTakenError
-from domain.words.errors import RollwayError, WrongStateError
 from tests.support.pictures.pictures import DESTROYED, DESTROYING
 from tests.support.rows.deployments import ask, make_deployment, read, write
 from tests.support.rows.entrances import DEFAULTS, entrances

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from db.connection.engine import transaction
 from db.views.fleet.entrances import reached_at
 from domain.commands.base import StaleVersionError
-from domain.words.errors import InvalidInputError
+from domain.text.errors import InvalidInputError
 from tests.support.rows.deployments import ask, read
 from tests.support.rows.entrances import DEFAULTS, entrances, timeout_of
 

@@ -5,8 +5,8 @@ from sqlalchemy import Engine
 
 from db.connection.engine import transaction
 from db.proxies.table import read_traffic
+from domain.text.errors import WrongStateError
 from domain.traffic.maintenance import Maintenance
-from domain.words.errors import WrongStateError
 from tests.support.rows.deployments import ask, make_deployment, read
 
 

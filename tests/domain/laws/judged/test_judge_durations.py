@@ -10,8 +10,8 @@ import pytest
 
 from domain.judge.evalues import good_enough
 from domain.judge.judge import limits_of
-from domain.judge.settings import Judge
-from domain.model.answers import FIRST_BYTE_MS, Answers
+from domain.judge.judge_spec import Judge
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers
 from domain.model.canary import BothSides, EValue, Evidence
 from tests.support.people.soak_report import leave, size
 from tests.support.worlds.folding import each_folded, failures_of, good_of, harm_of

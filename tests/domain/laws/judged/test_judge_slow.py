@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from domain.judge.settings import Judge, Slow, times
+from domain.judge.judge_spec import Judge, Slow, times
 from tests.support.people.soak_report import leave, size
 from tests.support.worlds.folding import folded, harm_of, slow_of
 from tests.support.worlds.streams import BEFORE, Side, stream

@@ -1,0 +1,101 @@
+"""Demand: what is asked of a deployment, from looks at what its proxies show."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from domain.autoscaling.rule import ProxyMetric
+from domain.autoscaling.rule_state import MetricValue
+
+WINDOW_SECONDS = 10.0
+"""How far a value looks back: one moment of a quiet service, or of a busy one, says little."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemandSeries:
+    """The demand that rules with source 'proxy' read of a deployment.
+
+    `serving`: its healthy replicas in traffic. `is_per_replica`: the number for each of them, not for all together.
+    """
+
+    deployment_id: UUID
+    deployment: str
+    serving: int
+    series: str
+    metric: ProxyMetric
+    is_per_replica: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The numbers that a proxy shows of a deployment, which it began `uptime` seconds ago.
+
+    `requests`: answered since then, those among them for which there was no replica. `under_way`: answers at replicas
+    that do not leave.
+    """
+
+    uptime: int
+    requests: int
+    under_way: int
+
+
+@dataclass(frozen=True, slots=True)
+class DemandLook:
+    """Proxies' numbers of a deployment at one moment, by node id. `seconds`: when, on a clock that is never set.
+
+    `expected`: the node ids of all that should tell. One that may still send requests is among them.
+    """
+
+    seconds: float
+    expected: Collection[str]
+    shown: Mapping[str, Shown]
+
+
+def with_look(looks: Sequence[DemandLook], newest: DemandLook) -> tuple[DemandLook, ...]:
+    """The looks that a value is made of, the newest last."""
+    return (*(look for look in looks if 0 < newest.seconds - look.seconds <= WINDOW_SECONDS), newest)
+
+
+def value_of_demand(series: DemandSeries, looks: Sequence[DemandLook], now: datetime) -> MetricValue | None:
+    """The value of the series from one look or more, as of the newest; None where no proxy tells it.
+
+    A proxy of which the number is not known yet, since it is new, began anew or missed the last look, is silent. Where
+    no replica serves, what is asked for counts as if there were one.
+    """
+    expected = looks[-1].expected
+    share_of = _SHARES[series.metric]
+    shares = {node: share for node in expected if (share := share_of(list(_in_a_row(node, looks)))) is not None}
+    if not shares:
+        return None
+    value = sum(shares.values()) / (max(1, series.serving) if series.is_per_replica else 1)
+    silent = tuple(sorted(set(expected) - shares.keys()))
+    return MetricValue(series.series, value, now, len(silent), len(expected), silent)
+
+
+def _in_a_row(node: str, looks: Sequence[DemandLook]) -> Iterator[tuple[float, Shown]]:
+    """Yield what a proxy showed, the newest first, back to where it missed a look or began anew."""
+    later: Shown | None = None
+    for look in reversed(looks):
+        shown = look.shown.get(node)
+        if shown is None or (later and (shown.uptime > later.uptime or shown.requests > later.requests)):
+            return
+        yield look.seconds, shown
+        later = shown
+
+
+def _requests_per_second(found: Sequence[tuple[float, Shown]]) -> float | None:
+    if len(found) < 2:  # noqa: PLR2004  (a difference takes two)
+        return None
+    (ends, last), (begins, first) = found[0], found[-1]
+    return (last.requests - first.requests) / (ends - begins)
+
+
+def _answers_under_way(found: Sequence[tuple[float, Shown]]) -> float | None:
+    return sum(shown.under_way for _, shown in found) / len(found) if found else None
+
+
+_SHARES: Mapping[ProxyMetric, Callable[[Sequence[tuple[float, Shown]]], float | None]] = {
+    ProxyMetric.REQUESTS_PER_SECOND: _requests_per_second,
+    ProxyMetric.ANSWERS_UNDER_WAY: _answers_under_way,
+}

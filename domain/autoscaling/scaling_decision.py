@@ -1,0 +1,142 @@
+"""Autoscaling: what the value of a metric means for the number of replicas.
+
+no value, an old one, or one from before the last move    -> quiet
+the comparison does not hold                              -> quiet
+fewer replicas wanted while some, or a proxy, did not say -> quiet
+the clamped count is the present one, or the wrong way    -> quiet
+the cooldown since the last move has not passed           -> quiet, until it has
+otherwise                                                 -> it fires; of several rules the first that fires wins
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import isfinite
+
+from domain.autoscaling.rule import AutoscalingRule, MetricSource, number_in_words
+from domain.autoscaling.rule_state import MetricValue
+from domain.text.numbers import number_of
+
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSample:
+    """One line of a replica's metrics."""
+
+    metric: str
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """A rule fired: the new count, and why."""
+
+    desired: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """A rule does not fire, and why; `until` when only its cooldown holds it back."""
+
+    reason: str
+    until: datetime | None = None
+
+
+def evaluate_rules(
+    rules: Iterable[AutoscalingRule],
+    metrics: Iterable[MetricValue],
+    desired: int,
+    last_autoscaled_at: datetime | None,
+    now: datetime,
+) -> Scaling | None:
+    """Return what the first rule that fires makes of `desired`; None when all are quiet."""
+    judged = judge_rules(rules, metrics, desired, last_autoscaled_at, now)
+    return next((found for found in judged if isinstance(found, Scaling)), None)
+
+
+def judge_rules(
+    rules: Iterable[AutoscalingRule],
+    metrics: Iterable[MetricValue],
+    desired: int,
+    last_autoscaled_at: datetime | None,
+    now: datetime,
+) -> list[Scaling | Quiet]:
+    """Return what each rule says, in their order."""
+    values = {value.series: value for value in metrics}
+    return [_judge(rule, values.get(rule.series), desired, last_autoscaled_at, now) for rule in rules]
+
+
+def value_of_replicas(
+    rule: AutoscalingRule, replicas: Sequence[Sequence[MetricSample]], now: datetime
+) -> MetricValue | None:
+    """The value of the rule's series from the samples of each replica; no samples for one that did not answer."""
+    answers = [value for samples in replicas if (value := _of_one_replica(rule, samples)) is not None]
+    value = rule.aggregate.of(answers) if answers else None
+    return None if value is None else MetricValue(rule.series, value, now, missing=len(replicas) - len(answers))
+
+
+def _of_one_replica(rule: AutoscalingRule, samples: Iterable[MetricSample]) -> float | None:
+    """The sum of its samples that are meant and are numbers."""
+    meant = [
+        sample.value
+        for sample in samples
+        if sample.metric == rule.metric and rule.labels.items() <= sample.labels.items()
+    ]
+    numbers = [value for value in meant if isfinite(value)]
+    total = sum(numbers)
+    return total if numbers and isfinite(total) else None
+
+
+def _judge(
+    rule: AutoscalingRule, value: MetricValue | None, desired: int, last: datetime | None, now: datetime
+) -> Scaling | Quiet:
+    name = rule.metric_in_words
+    if value is None:
+        told = ": no proxy has told it" if rule.source is MetricSource.PROXY else ""
+        return Quiet(f"{name} has no value yet{told}")
+    if not isfinite(value.value):
+        return Quiet(f"{name} is no number")
+    age = (now - value.at).total_seconds()
+    if age > rule.max_age_seconds:
+        return Quiet(f"the value of {name} is {age:.0f} s old, at most {rule.max_age_seconds:g} s are allowed")
+    if not rule.comparator.holds(value.value, rule.threshold):
+        return Quiet(
+            f"{name} is {number_in_words(value.value)}, not {rule.comparator} {number_in_words(rule.threshold)}"
+            f"{_told_by(value)}"
+        )
+    holds = (
+        f"{name} is {number_in_words(value.value)} {rule.comparator} {number_in_words(rule.threshold)}{_told_by(value)}"
+    )
+    if last is not None and value.at <= last:
+        return Quiet(f"{holds}, but was measured before the last move")
+    if rule.step < 0 and value.missing:
+        return Quiet(f"{holds}, but {_who_is_missing(value)}")
+    to = min(max(desired + rule.step, rule.min_replicas), rule.max_replicas)
+    if (to - desired) * rule.step <= 0:
+        return Quiet(f"{holds}, but there are {number_of(desired, 'replica')} already ({_limit(rule)})")
+    ready_at = last + timedelta(seconds=rule.cooldown_seconds) if last is not None else now
+    if now < ready_at:
+        return Quiet(f"{holds}, but the cooldown runs until {ready_at:%H:%M:%S}", ready_at)
+    return Scaling(to, f"{holds}: from {desired} to {number_of(to, 'replica')} ({_limit(rule)})")
+
+
+def _limit(rule: AutoscalingRule) -> str:
+    return f"at most {rule.max_replicas}" if rule.step > 0 else f"at least {rule.min_replicas}"
+
+
+def _told_by(value: MetricValue) -> str:
+    if not value.proxies:
+        return ""
+    proxies = "the one proxy" if value.proxies == 1 else f"{value.proxies - value.missing} of {value.proxies} proxies"
+    return f", as {proxies} told"
+
+
+def _who_is_missing(value: MetricValue) -> str:
+    if not value.silent:
+        return f"{value.missing} of the replicas did not say, so none is taken away"
+    named, others = value.silent[:_MOST_NAMED], len(value.silent) - _MOST_NAMED
+    names = ", ".join(named) + (f" and {others} more" if others > 0 else "")
+    return f"{names} did not say, so no replica is taken away"

@@ -1,0 +1,314 @@
+"""An apply comes apart into the commands that make a deployment what its document says; nothing where it is that."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from domain.autoscaling.rule import AutoscalingRule
+from domain.commands.apply.document import Apply, Document
+from domain.commands.base import Command
+from domain.commands.deployment_commands import AddRevision, CreateDeployment, Scale, SetPolicy, SetTraffic
+from domain.commands.registry import parse_command
+from domain.commands.rollout_commands import ActivateRevision, Retry
+from domain.cycle.evaluator import EVALUATOR
+from domain.installation.tokens import NotAllowedError, Role
+from domain.model.deployment import Deployment
+from domain.model.policy import DeploymentPolicy
+from domain.model.states import Lifecycle
+from domain.revisions.revision import RevisionExistsError
+from domain.revisions.spec_storage import StoredSpec, stored_spec, with_values_of
+from domain.steering.activation import Activation, ActivationRequest, decide_activation
+from domain.text.errors import WrongStateError
+from domain.text.numbers import number_of
+from domain.traffic.descriptions import entrances_in_words
+from domain.traffic.entrances import EntranceTakenError
+from domain.traffic.release import Reached
+from domain.traffic.snapshot import Entrance
+from domain.traffic.wire import Wire
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRevision:
+    """A revision as it is stored: `spec` holds its values. `wire`: how its replicas are spoken to; None: as all are."""
+
+    id: UUID
+    name: str
+    spec: dict[str, Any]
+    wire: Wire | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDeployment:
+    """The stored parts of a deployment beside its snapshot.
+
+    `current` and `deploying` are the names of its revisions. `release`: where its rollout leads callers, if that brings
+    settings. `failed_starts`: so many in a row, and none has come up since. `rules`: these set its size.
+    """
+
+    snapshot: Deployment
+    policy: DeploymentPolicy | None
+    current: str | None
+    deploying: str | None
+    reached: Reached
+    failed_starts: int = 0
+    release: Reached | None = None
+    rules: tuple[AutoscalingRule, ...] = ()
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether starts are tried ever more slowly, or have been given up for a while."""
+        return bool(self.failed_starts or self.snapshot.degraded_reason or self.snapshot.retry_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The stored side of a document: its deployment, and the revision of its name.
+
+    `is_restarted`: what runs is a restart of that revision. `owners`: which other deployments have entrances that the
+    document names.
+    """
+
+    deployment: StoredDeployment | None = None
+    revision: StoredRevision | None = None
+    is_restarted: bool = False
+    owners: Mapping[Entrance, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A command, and what it does in words."""
+
+    command: Command
+    sentence: str
+
+
+_NOT_STORED_YET = UUID(int=0)
+_ROLLOUT = frozenset({Activation.BEGUN, Activation.SUPERSEDED, Activation.RESUMED})
+"""What leads to a rollout under way, which brings size and traffic of its revision and takes them back with itself."""
+_Parts = Callable[[Document, Stored, Apply], Iterator[Part]]
+
+
+def parts(document: Document, stored: Stored, apply: Apply) -> list[Part]:
+    """The commands that make the deployment what the document says; empty when it is that already.
+
+    Raises RevisionExistsError, WrongStateError, EntranceTakenError and DeploymentAlreadyInProgressError.
+    """
+    if stored.deployment and stored.deployment.snapshot.status.lifecycle is Lifecycle.DESTROYING:
+        message = f"{document.deployment} is being destroyed; apply again when 'rollway status' no longer lists it"
+        raise WrongStateError(message, deployment=document.deployment, state=Lifecycle.DESTROYING)
+    kinds: tuple[_Parts, ...] = (
+        _create,
+        _set_policy,
+        _scale,
+        _set_traffic,
+        _add_revision,
+        _activate,
+        _bring_traffic,
+        _try_again,
+    )
+    document = _with_stored_values(document, stored.revision)
+    return [part for kind in kinds for part in kind(document, stored, apply)]
+
+
+def refuse_beyond(role: Role, found: Sequence[Part]) -> None:
+    """Raises NotAllowedError for a part that this role could not ask for alone."""
+    for part in found:
+        needed = part.command.door.role
+        if not role.reaches(needed):
+            message = f"{part.sentence}: this needs the role {needed}, and not {role}; nothing was applied"
+            raise NotAllowedError(message, needed=needed, role=role)
+
+
+def notes(document: Document, stored: Stored, apply: Apply) -> tuple[str, ...]:
+    """What of the document does not take hold, and why."""
+    known = stored.deployment
+    if known is None:
+        return ()
+    if _only_registers(document, stored, apply) and (document.replicas is not None or document.wanted_traffic):
+        return (f"replicas and traffic come with {document.revision_name}: apply the file when that is to run",)
+    size = known.snapshot.desired_replicas
+    if known.rules and document.replicas not in (None, size):
+        return (f"replicas: {document.replicas} is for a new deployment; rules set the size, {size} now",)
+    return ()
+
+
+def told_of(document: Document, done: Sequence[Part], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Tell what became of the document, as an `AppliedDocument` without its notes."""
+    rollout_id = next((result["rollout_id"] for result in results if result.get("rollout_id")), None)
+    sentences = [part.sentence for part in done]
+    return {"deployment": document.deployment, "done": sentences, "results": list(results), "rollout_id": rollout_id}
+
+
+def _part(apply: Apply, kind: type[Command], document: Document, sentence: str, **settings: object) -> Part:
+    shared = {"request_id": apply.request_id, "actor": apply.actor, "reason": apply.reason}
+    payload = {"deployment": document.deployment, **shared, **settings}
+    return Part(parse_command(kind.task, payload), sentence)
+
+
+def _with_stored_values(document: Document, stored: StoredRevision | None) -> Document:
+    """A masked value of a revision that exists is the one that it has: what people are shown can be applied again."""
+    if document.revision is None or stored is None:
+        return document
+    return document.model_copy(update={"revision": with_values_of(stored.spec, document.revision)})
+
+
+def _create(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+    if stored.deployment is None:
+        replicas = 1 if document.replicas is None else document.replicas
+        settings = {"desired_replicas": replicas, "policy": document.policy}
+        yield _part(apply, CreateDeployment, document, f"created, {number_of(replicas, 'replica')} wanted", **settings)
+
+
+def _set_policy(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+    if stored.deployment is None or not document.mentions_policy:
+        return
+    policy = document.parsed_policy
+    if policy != stored.deployment.policy:
+        sentence = f"policy {policy.strategy}, for rollouts from now on" if policy else "policy removed"
+        yield _part(apply, SetPolicy, document, sentence, policy=document.policy)
+
+
+def _scale(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+    """Yield a size: one that a rollout begins with is part of its activation."""
+    size, known = _another_size(document, stored), stored.deployment
+    if known is None or size is None or _only_registers(document, stored, apply):
+        return
+    before = known.snapshot.desired_replicas
+    match _rollout(document, stored, apply):
+        case None:
+            sentence = f"scaled from {before} to {size} replicas"
+            yield _part(apply, Scale, document, sentence, desired_replicas=size)
+        case Activation.RESUMED:
+            sentence = f"rollout to {known.deploying} scaled from {before} to {size} replicas"
+            yield _part(apply, Scale, document, sentence, desired_replicas=size, with_rollout=True)
+
+
+def _another_size(document: Document, stored: Stored) -> int | None:
+    """Return the size that the document brings; None where it brings none, or where rules set the size."""
+    known = stored.deployment
+    if known is None or known.rules or document.replicas in (None, known.snapshot.desired_replicas):
+        return None
+    return document.replicas
+
+
+def _set_traffic(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+    """Yield settings that come with no rollout."""
+    if not _rollout(document, stored, apply) and not _only_registers(document, stored, apply):
+        yield from _traffic(document, stored, apply, stored.deployment.reached if stored.deployment else None)
+
+
+def _bring_traffic(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+    """Yield settings that come with the rollout that the document begins, or goes on with."""
+    known = stored.deployment
+    if known is not None and (rollout := _rollout(document, stored, apply)):
+        entrances, rules = (rollout is Activation.RESUMED and known.release) or known.reached
+        if stored.revision is not None and stored.revision.wire is not None:
+            rules = rules.with_wire(stored.revision.wire)
+        yield from _traffic(document, stored, apply, (entrances, rules))
+
+
+def _traffic(document: Document, stored: Stored, apply: Apply, reached: Reached | None) -> Iterator[Part]:
+    """Yield the settings of the document where they differ from `reached`."""
+    wanted = document.wanted_traffic
+    if wanted is None:
+        return
+    for entrance, owner in stored.owners.items():
+        if not wanted.is_default:
+            raise EntranceTakenError.by(owner, document.deployment, entrance.kind, entrance.value)
+    free = tuple(entrance for entrance in wanted.entrances_of(document.deployment) if entrance not in stored.owners)
+    if reached == (free, wanted.rules):
+        return
+    with_rollout = _rollout(document, stored, apply) is not None
+    sentence = f"reached as {entrances_in_words(free, wanted.rules)}"
+    if with_rollout:
+        sentence = f"{_exchange(document, stored)} {sentence}"
+    settings = wanted.model_dump(mode="json") | ({"with_rollout": True} if with_rollout else {})
+    yield _part(apply, SetTraffic, document, sentence, **settings)
+
+
+def _exchange(document: Document, stored: Stored) -> str:
+    """Say from when on the settings of the new revision hold."""
+    policy = _policy(document, stored)
+    return EVALUATOR.strategy_of(policy).exchange if policy else ""
+
+
+def _only_registers(document: Document, stored: Stored, apply: Apply) -> bool:
+    """Whether the document is about a revision that is not to run yet: what comes with it waits for its activation."""
+    known = stored.deployment
+    if document.revision is None or (document.activate and apply.activate) or known is None:
+        return False
+    return document.revision_name not in (known.current, known.deploying)
+
+
+def _rollout(document: Document, stored: Stored, apply: Apply) -> Activation | None:
+    """The activation that begins a rollout to the revision, or goes on with one; None where it does neither."""
+    activation = _activation(document, stored, apply)
+    is_back = stored.deployment is not None and stored.deployment.current == document.revision_name
+    return activation if activation in _ROLLOUT and not is_back else None
+
+
+def _add_revision(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+    if document.revision is None:
+        return
+    spec, name = document.revision.spec, document.revision_name
+    if stored.revision is None:
+        yield _part(
+            apply, AddRevision, document, f"revision {name} added", name=name, spec=spec.model_dump(mode="json")
+        )
+    elif stored_spec(json.dumps(stored.revision.spec)) != StoredSpec(spec):
+        raise RevisionExistsError.of(document.deployment, stored.revision.name)
+
+
+def _activate(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+    activation, name, known = _activation(document, stored, apply), document.revision_name, stored.deployment
+    size = _another_size(document, stored) if activation in _ROLLOUT else None
+    match activation:
+        case None | Activation.ALREADY_ACTIVE | Activation.CONVERGING | Activation.RESUMED:
+            return
+        case Activation.FIRST if known and stored.revision and stored.revision.id == known.snapshot.current_revision_id:
+            return
+        case Activation.BEGUN if known:
+            sentence = f"rollout from {known.current} to {name} begun"
+        case Activation.SUPERSEDED if known:
+            sentence = f"rollout to {name} begun, leaving the one to {known.deploying}"
+        case _:
+            sentence = f"revision {name} activated"
+    how: dict[str, object] = {"supersede": apply.supersede, "through_freeze": apply.through_freeze}
+    if size is not None:
+        sentence, how = f"{sentence}, with {number_of(size, 'replica')}", {**how, "desired_replicas": size}
+    yield _part(apply, ActivateRevision, document, sentence, revision=name, **how)
+
+
+def _try_again(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+    """Yield what ends the pauses: who applies what fails to start has mended something, and means now."""
+    known = stored.deployment
+    if known is None or not known.is_held_back or not (document.activate and apply.activate):
+        return
+    if next(_activate(document, stored, apply), None) is None:
+        sentence = f"tried again now, {number_of(known.failed_starts, 'failed start')} forgotten"
+        yield _part(apply, Retry, document, sentence, now=True)
+
+
+def _activation(document: Document, stored: Stored, apply: Apply) -> Activation | None:
+    """What activating the revision of the document comes to; None where that is not asked for.
+
+    Raises WrongStateError and DeploymentAlreadyInProgressError.
+    """
+    name, known, revision = document.revision_name, stored.deployment, stored.revision
+    if not (name and document.activate and apply.activate) or stored.is_restarted:
+        return None
+    if known is None:
+        return Activation.FIRST
+    revision_id, policy = revision.id if revision else _NOT_STORED_YET, _policy(document, stored)
+    wanted = ActivationRequest(revision_id, name, known.deploying, policy, apply.supersede)
+    return decide_activation(known.snapshot, wanted)
+
+
+def _policy(document: Document, stored: Stored) -> DeploymentPolicy | None:
+    """The policy by which a rollout of the document begins, or goes on."""
+    if document.mentions_policy or stored.deployment is None:
+        return document.parsed_policy
+    rollout = stored.deployment.snapshot.rollout
+    return stored.deployment.policy or (rollout.policy if rollout else None)

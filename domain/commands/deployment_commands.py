@@ -1,0 +1,159 @@
+"""Commands that describe a deployment: what it runs, how many, where it is reached, how it is rolled out."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+
+from domain.autoscaling.rule import MAX_RULES, AutoscalingRule
+from domain.commands.base import DEPLOYMENT, POLICY, SPEC, Command, DeploymentCommand, Door, Replicas
+from domain.commands.results import (
+    Created,
+    MaintenanceSet,
+    PolicySet,
+    RevisionAdded,
+    RulesSet,
+    Scaled,
+    SteeredAnswer,
+    TrafficSet,
+)
+from domain.installation.tokens import Role
+from domain.revisions.revision import RevisionSpec
+from domain.revisions.secret_refs import MASK, names_masked
+from domain.text.errors import RollwayError
+from domain.text.name_patterns import DeploymentName, Name
+from domain.traffic.entrances import TrafficSettings
+from domain.traffic.maintenance import USUAL_RETRY_SECONDS, checked_header, checked_page
+
+_RULE = {"metric": "queue_length", "comparator": ">", "threshold": 100, "step": 1, "min_replicas": 2, "max_replicas": 9}
+
+
+class DeploymentExistsError(RollwayError):
+    """A deployment of that name exists with other settings."""
+
+
+class CreateDeployment(Command):
+    """Create a deployment."""
+
+    task = "rollway.create_deployment"
+    answer = Created
+    door = Door("POST", "/v1/deployments", Role.ADMIN, {"deployment": "web", "policy": POLICY}, status=201)
+
+    deployment: DeploymentName
+    """The name of the deployment."""
+    desired_replicas: Replicas = 1
+    """How many replicas."""
+    policy: dict[str, Any] | None = None
+    """How it is rolled out: {"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
+
+
+class AddRevision(DeploymentCommand):
+    """Add a revision. Adding the same one again is no error."""
+
+    task = "rollway.add_revision"
+    answer = RevisionAdded
+    door = Door("POST", f"{DEPLOYMENT}/revisions", Role.OPERATOR, example={"name": "v2", "spec": SPEC})
+
+    name: Name | None = None
+    """Left out: `<deployment>-<8 hex digits>` of its content."""
+    values_of: Name | None = None
+    """A revision that exists, whose values stand where `env` says ***, as people are shown it."""
+    spec: RevisionSpec
+    """What to run."""
+
+    @field_validator("spec")
+    @classmethod
+    def _holds_no_mask(cls, spec: RevisionSpec, info: ValidationInfo) -> RevisionSpec:
+        """Refuse what was read with its values masked: it would run with *** in their place."""
+        if info.data.get("values_of") is None and (masked := names_masked(spec.env)):
+            raise ValueError(f"env.{masked[0]}: {MASK} stands where a value is not shown; write the value itself")
+        return spec
+
+
+class SetPolicy(DeploymentCommand):
+    """Replace the policy, for rollouts that begin from now on."""
+
+    task = "rollway.set_policy"
+    answer = PolicySet
+    door = Door("PUT", f"{DEPLOYMENT}/policy", Role.ADMIN, {"policy": POLICY}, label="Policy …")
+
+    policy: dict[str, Any] | None
+    """How it is rolled out: {"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
+
+
+class SetTraffic(DeploymentCommand, TrafficSettings):
+    """Replace where the deployment is reached. With neither hosts nor a prefix: where a new deployment is."""
+
+    task = "rollway.set_traffic"
+    answer = TrafficSet
+    door = Door("PUT", f"{DEPLOYMENT}/traffic", Role.ADMIN, {"hosts": ["web.example.com"]}, label="Reached at …")
+
+    with_rollout: bool = False
+    """The settings come with the rollout under way: they hold as soon as callers meet its revision, and go with it."""
+
+
+class SetMaintenance(DeploymentCommand):
+    """Have proxies answer callers by 503 themselves, or no longer. Previews are still reached, and rollouts go on."""
+
+    task = "rollway.set_maintenance"
+    answer = MaintenanceSet
+    door = Door(
+        "POST",
+        f"{DEPLOYMENT}/maintenance",
+        Role.OPERATOR,
+        {"state": "on", "reason": "the database moves"},
+        label="Maintenance …",
+    )
+
+    state: Literal["on", "off"]
+    """Whether it begins or ends; on again, it goes on with what is said now."""
+    page: Annotated[str, AfterValidator(checked_page)] | None = None
+    """The HTML that callers get, with its styles in it; left out: a sentence."""
+    allow: Annotated[str, Field(max_length=1000), AfterValidator(checked_header)] | None = None
+    """Requests with this header get through: its name, or its name and its value as `name: value`."""
+    retry_after_seconds: int = Field(default=USUAL_RETRY_SECONDS, ge=1, le=604_800)
+    """After how long callers are told to come back."""
+
+    @model_validator(mode="after")
+    def _ends_without_more(self) -> Self:
+        if self.state == "off" and (self.page is not None or self.allow is not None):
+            raise ValueError("page and allow are for a maintenance that is on; leave them out, or say on")
+        return self
+
+
+class SetAutoscalingRules(DeploymentCommand):
+    """Replace all autoscaling rules; the first that fires wins."""
+
+    task = "rollway.set_autoscaling_rules"
+    answer = RulesSet
+    door = Door("PUT", f"{DEPLOYMENT}/autoscaling", Role.ADMIN, {"rules": [_RULE]}, label="Autoscaling …")
+
+    rules: tuple[AutoscalingRule, ...] = Field(max_length=MAX_RULES)
+    """The rules, in the order in which they are asked; an empty list ends the autoscaling."""
+
+
+class Scale(DeploymentCommand):
+    """Change how many replicas are wanted, in the middle of a rollout too."""
+
+    task = "rollway.scale"
+    answer = Scaled
+    door = Door("POST", f"{DEPLOYMENT}/scale", example={"desired_replicas": 5}, label="Scale …", is_planned=True)
+
+    desired_replicas: Replicas
+    """How many replicas are wanted."""
+    with_rollout: bool = False
+    """The size comes with the rollout under way: it is that of its revision, and goes with it."""
+
+
+class Destroy(DeploymentCommand):
+    """Drain every replica and end the deployment, whatever it is doing. The history stays.
+
+    By force it ends at once, its replicas taken as stopped: for those that nobody can stop any more, as what ran them
+    is gone for good. What still runs of them is ended without a drain, by a sweep of its host.
+    """
+
+    task = "rollway.destroy"
+    answer = SteeredAnswer
+    door = Door("POST", f"{DEPLOYMENT}/destroy", Role.ADMIN, label="Destroy …")
+
+    force: bool = False
+    """End it at once, its replicas taken as stopped."""

@@ -1,0 +1,163 @@
+"""Commands about the fleet: freeze windows, and groups of deployments that share a budget of rollouts."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Self
+
+from cronsim import CronSim, CronSimError
+from pydantic import AfterValidator, AwareDatetime, Field, model_validator
+
+from domain.commands.base import Command, Door
+from domain.commands.results import Answer
+from domain.installation.tokens import Role
+from domain.text.name_patterns import DeploymentName, Name
+
+MOST_NAMED = 1000
+LONGEST_SECONDS = 31 * 86_400
+_FIELDS = 5
+
+
+def _cron(line: str) -> str:
+    if len(line.split()) != _FIELDS:
+        raise ValueError("must be a cron line of five fields, such as '0 18 * * FRI'")
+    try:
+        begins = next(CronSim(line, datetime(2000, 1, 1, tzinfo=UTC)), None)
+    except CronSimError as error:
+        raise ValueError(f"must be a cron line, such as '0 18 * * FRI'; {str(error).lower()}") from None
+    if begins is None:
+        raise ValueError("must be a cron line that comes true some day")
+    return line
+
+
+Cron = Annotated[str, Field(max_length=200), AfterValidator(_cron)]
+Meant = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,53})?\*?$")]
+"""The name of a deployment, or the beginning of names with a * behind."""
+
+
+class FreezeSet(Answer):
+    """A freeze is as it was asked for."""
+
+    freeze: str
+    """The name of the freeze."""
+    frozen_until: str | None
+    """When the window ends that is on now, as ISO 8601 has it."""
+    starts_at: str | None
+    """When the next one begins."""
+
+
+class FreezeDeleted(Answer):
+    """A freeze has ended."""
+
+    freeze: str
+    """The name of the freeze."""
+
+
+class GroupSet(Answer):
+    """A group is as it was asked for."""
+
+    group: str
+    """The name of the group."""
+    deployments: tuple[str, ...]
+    """In their order."""
+    most_at_once: int | None
+    """How many of them may roll out at once."""
+    in_order: bool
+    """Whether each waits for those before it."""
+
+
+class GroupDeleted(Answer):
+    """A group has ended."""
+
+    group: str
+    """The name of the group."""
+
+
+_GROUP = {"deployments": ["web"], "most_at_once": 1}
+_EXAMPLE = {"cron": "0 18 * * FRI", "time_zone": "Europe/Berlin", "duration_seconds": 216_000}
+
+
+class SetFreeze(Command):
+    """Let nothing start in a window; replaces the freeze of that name. What leads back is never frozen."""
+
+    task = "rollway.set_freeze"
+    answer = FreezeSet
+    door = Door("PUT", "/v1/freezes/{freeze}", Role.ADMIN, _EXAMPLE, is_of_fleet=True, label="Freeze …")
+
+    freeze: Name
+    """The name of the freeze."""
+    cron: Cron | None = None
+    """When it begins, each time: five fields, such as `0 18 * * FRI`."""
+    time_zone: Annotated[str, Field(max_length=100)] = "UTC"
+    """The time zone of the cron line, such as `Europe/Berlin`."""
+    duration_seconds: int | None = Field(None, ge=60, le=LONGEST_SECONDS, strict=True)
+    """How long it lasts from then on; alone: from now on."""
+    starts_at: AwareDatetime | None = None
+    """Instead of a cron line: when it begins, once."""
+    ends_at: AwareDatetime | None = None
+    """And when it ends."""
+    deployments: tuple[Meant, ...] = Field((), max_length=MOST_NAMED)
+    """Over these: names, or beginnings of names with a * behind; with no groups either: over all."""
+    groups: tuple[Name, ...] = Field((), max_length=MOST_NAMED)
+    """And over the deployments of these groups."""
+    pauses: bool = False
+    """Whether what is under way waits too, its clocks standing still; otherwise it finishes."""
+
+    @model_validator(mode="after")
+    def _one_window(self) -> Self:
+        ways = ({"cron", "duration_seconds"}, {"duration_seconds"}, {"starts_at", "ends_at"})
+        if {name for way in ways for name in way if getattr(self, name) is not None} not in ways:
+            raise ValueError("needs duration_seconds, with cron or from now on, or starts_at and ends_at")
+        if self.starts_at is not None and self.ends_at is not None and self.ends_at <= self.starts_at:
+            raise ValueError("ends_at must be later than starts_at")
+        return self
+
+    def begun(self, now: datetime) -> Self:
+        """The freeze with both of its ends, where it is one of so long from now on."""
+        if self.cron is not None or self.duration_seconds is None:
+            return self
+        ends_at = now + timedelta(seconds=self.duration_seconds)
+        return self.model_copy(update={"starts_at": now, "ends_at": ends_at, "duration_seconds": None})
+
+
+class DeleteFreeze(Command):
+    """End a freeze; what it held goes on."""
+
+    task = "rollway.delete_freeze"
+    answer = FreezeDeleted
+    door = Door("DELETE", "/v1/freezes/{freeze}", Role.ADMIN, is_of_fleet=True, label="End a freeze …")
+
+    freeze: Name
+    """The name of the freeze."""
+
+
+class SetGroup(Command):
+    """Let deployments share a budget of rollouts; replaces the group of that name."""
+
+    task = "rollway.set_group"
+    answer = GroupSet
+    door = Door("PUT", "/v1/groups/{group}", Role.ADMIN, _GROUP, is_of_fleet=True, label="Group …")
+
+    group: Name
+    """The name of the group."""
+    deployments: tuple[DeploymentName, ...] = Field(min_length=1, max_length=MOST_NAMED)
+    """By name, those that are not there yet too; each may be in one group."""
+    most_at_once: int | None = Field(None, ge=1, le=MOST_NAMED, strict=True)
+    """How many of them may roll out at once; left out: any number."""
+    in_order: bool = False
+    """Whether each waits until no rollout of one before it is under way."""
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        if len(set(self.deployments)) != len(self.deployments):
+            raise ValueError("deployments names one of them twice")
+        return self
+
+
+class DeleteGroup(Command):
+    """End a group; its deployments stay, and wait for each other no more."""
+
+    task = "rollway.delete_group"
+    answer = GroupDeleted
+    door = Door("DELETE", "/v1/groups/{group}", Role.ADMIN, is_of_fleet=True, label="End a group …")
+
+    group: Name
+    """The name of the group."""

@@ -1,0 +1,217 @@
+"""The answers of commands, in `result`."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from domain.steering.activation import Activation
+from domain.traffic.caller_match import Sticky
+from domain.traffic.tls import TlsSettings, UpstreamTls
+from domain.traffic.wire import Protocol
+
+
+class Answer(BaseModel):
+    """An answer."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Changed(Answer):
+    """A deployment was changed."""
+
+    deployment: str
+    """The name of the deployment."""
+    version: int
+    """The version of the deployment from now on."""
+
+
+class Created(Changed):
+    """A deployment was created."""
+
+    deployment_id: str
+    """The id of the deployment."""
+
+
+class RevisionAdded(Answer):
+    """A revision is there."""
+
+    deployment: str
+    """The name of its deployment."""
+    revision: str
+    """The name of the revision."""
+    revision_id: str
+    """The id of the revision."""
+    added: bool
+    """Whether it is new."""
+
+
+class PolicySet(Changed):
+    """A policy was set."""
+
+    policy: dict[str, Any] | None
+    """The policy with every setting; null: there is none."""
+
+
+class RulesSet(Changed):
+    """Autoscaling rules were set."""
+
+    rules: tuple[dict[str, Any], ...]
+    """The rules with every setting."""
+
+
+class MetricPushed(Answer):
+    """A value was kept."""
+
+    deployment: str
+    """The name of its deployment."""
+    metric: str
+    """The name of the metric."""
+    value: float
+    """The value that was kept."""
+    fires: bool
+    """Whether a rule acts on it."""
+
+
+class SteeredAnswer(Changed):
+    """A deployment is on its way."""
+
+    rollout_id: str | None
+    """The id of the rollout that is under way."""
+    already: bool
+    """Whether there was nothing to do."""
+    noted: str | None = None
+    """Who holds the deployment: it is done as soon as they let go, within a second; null: it is done."""
+    answering: str | None = None
+    """Who answers the requests of a canary that turns back until the old replicas can; null: they do."""
+
+
+class Activated(SteeredAnswer):
+    """A revision is to be the running one."""
+
+    revision: str
+    """The name of the revision."""
+    activation: Activation
+    """What came of it: `first` revision, rollout `begun`, `resumed` or `superseded`, `moved` without a rollout, ..."""
+    passed_over: dict[str, Any] = {}
+    """Hosts that cannot have a secret of the revision, and why."""
+
+
+class AppliedDocument(Answer):
+    """The outcome of one document."""
+
+    deployment: str
+    """The name of its deployment."""
+    done: tuple[str, ...]
+    """What was done, in sentences; none: it was so already."""
+    results: tuple[dict[str, Any], ...]
+    """What the commands answered that did it, in their order."""
+    rollout_id: str | None
+    """The id of the rollout that began, or goes on with another size."""
+    notes: tuple[str, ...] = ()
+    """What of the document does not take hold, and why, in sentences."""
+
+
+class Applied(Answer):
+    """Deployments are what the documents say."""
+
+    documents: tuple[AppliedDocument, ...]
+    """What became of each, in their order."""
+
+
+class Turned(SteeredAnswer):
+    """A rollout that was under way turns, or a revision is activated: then it and what came of that are named."""
+
+    revision: str | None = None
+    """The name of the revision."""
+    activation: Activation | None = None
+    """What came of the activation."""
+    passed_over: dict[str, Any] = {}
+    """Hosts that cannot have a secret of the revision, and why."""
+    stays: tuple[str, ...] = ()
+    """What was set by itself since the last rollout, and an undo leaves as it is."""
+
+
+class Retried(Turned):
+    """A rollout begins once more, or what failed is tried again."""
+
+    forgotten: int | None = None
+    """How many failed starts no longer hold anything back."""
+
+
+class Scaled(SteeredAnswer):
+    """A deployment gets another size."""
+
+    before: int | None = Field(default=None, alias="from")
+    """How many were wanted before."""
+    to: int | None = None
+    """How many are wanted."""
+    rules: tuple[str, ...] = ()
+    """The autoscaling rules, which may change it again."""
+
+
+class RouteReported(Answer):
+    """News of a replica."""
+
+    deployment: str
+    """The name of its deployment."""
+    route: str
+    """The id of the route."""
+    status: str
+    """The status that was reported."""
+    applied: bool
+    """Whether it was news."""
+
+
+class GotEntrance(Answer):
+    """One host name or path prefix."""
+
+    kind: Literal["host", "prefix"]
+    """Whether the entrance is a host name or a path prefix."""
+    value: str
+    """The host name, or the prefix, as requests have it."""
+    strip_prefix: bool
+    """Whether replicas see the path without it."""
+
+
+class TrafficSet(Changed):
+    """A deployment is reached otherwise."""
+
+    entrances: tuple[GotEntrance, ...]
+    """The entrances that the deployment has now; what another one has already is not among them."""
+    request_timeout_seconds: float | None
+    """How long a request may take; null: as long as it likes."""
+    idle_timeout_seconds: float | None
+    """How long a request may be silent; null: for ever."""
+    hedge_after_seconds: float | None
+    """After how long a request is sent to a second replica; null: never."""
+    preview: bool
+    """Whether preview requests reach a new revision before it gets traffic."""
+    protocol: Protocol
+    """What replicas are asked in."""
+    tls: TlsSettings | None
+    """The certificate by which it is reached over HTTPS; null: in clear text alone."""
+    hold_seconds: float | None
+    """For how long a request waits while no replica serves; null: it is refused at once."""
+    hold_callers: int
+    """How many requests wait at a proxy at most."""
+    max_body_bytes: int | None
+    """How large the body of a request may be; null: as large as it likes."""
+    max_requests_per_second: int | None
+    """How many requests a second each proxy takes; null: as many as come."""
+    upstream_tls: UpstreamTls | None
+    """What is expected of replicas, which are asked by TLS; null: in clear text."""
+    sticky: Sticky | None
+    """By what a caller is known who stays with a replica; null: nobody does."""
+    pages: dict[str, str] | None
+    """HTML by the status with which a proxy answers when no replica has; null: a sentence of the proxy's."""
+
+
+class MaintenanceSet(Changed):
+    """A maintenance has begun, goes on otherwise, or is over."""
+
+    state: Literal["on", "off"]
+    """Whether proxies answer callers by 503 themselves."""
+    since: str | None
+    """When it began, as ISO 8601 has it."""
+    already: bool
+    """Whether there was nothing to do."""

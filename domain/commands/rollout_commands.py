@@ -1,0 +1,166 @@
+"""Commands that begin a rollout, steer it or go back."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from domain.commands.base import DEPLOYMENT, DeploymentCommand, Door, Replicas, StartingCommand
+from domain.commands.results import Activated, Retried, SteeredAnswer, Turned
+from domain.installation.tokens import Role
+from domain.text.name_patterns import Name
+
+_Revision = Annotated[Name, Field(json_schema_extra={"x-names": "revision"})]
+
+
+class ActivateRevision(StartingCommand):
+    """Make a revision the running one. With a policy that is a rollout, without one replicas are just replaced."""
+
+    task = "rollway.activate_revision"
+    answer = Activated
+    door = Door(
+        "POST",
+        f"{DEPLOYMENT}/activate",
+        example={"revision": "v2", "reason": "ticket 7"},
+        label="Roll out …",
+        is_planned=True,
+    )
+
+    revision: _Revision
+    """The name of the revision."""
+    supersede: bool = False
+    """Leave a rollout to another revision that is under way."""
+    desired_replicas: Replicas | None = None
+    """A new size that comes with the new revision, and goes again should it be rolled back."""
+
+
+class Restart(StartingCommand):
+    """Roll the same revision again, with the policy and its budgets: a secret or a file that it reads has changed.
+
+    The revision is called v3.r2 after v3. An undo passes it by, as nothing but the replicas is new.
+    """
+
+    task = "rollway.restart"
+    answer = Activated
+    door = Door(
+        "POST", f"{DEPLOYMENT}/restart", example={"reason": "a new certificate"}, label="Restart", is_planned=True
+    )
+
+
+class RollingUpdate(StartingCommand):
+    """Roll out what runs with another image or command; everything else is as in the current revision."""
+
+    task = "rollway.rolling_update"
+    answer = Activated
+    door = Door(
+        "POST",
+        f"{DEPLOYMENT}/rolling-update",
+        Role.OPERATOR,
+        example={"command": ["python", "app.py", "2"]},
+        label="Another image …",
+        is_planned=True,
+    )
+
+    revision: _Revision | None = None
+    """The name of the revision. Left out: made from its content, so that the same change asked again changes nothing.
+    With neither image nor command: a revision that exists, or the one of the rollout under way."""
+    image: str | None = Field(default=None, min_length=1)
+    """The image of its containers from now on."""
+    command: tuple[str, ...] = ()
+    """What it runs from now on."""
+    supersede: bool = False
+    """Leave a rollout to another revision that is under way."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether a revision with another content is asked for."""
+        return self.image is not None or bool(self.command)
+
+
+class Pause(DeploymentCommand):
+    """Hold a rollout where it is. Nothing is created or drained, and its deadlines stand still."""
+
+    task = "rollway.pause"
+    answer = SteeredAnswer
+    door = Door(
+        "POST", f"{DEPLOYMENT}/pause", example={"reason": "looking at the logs"}, label="Pause", is_planned=True
+    )
+
+
+class Resume(DeploymentCommand):
+    """Go on with a paused rollout. Its deadlines move by the time it was paused."""
+
+    task = "rollway.resume"
+    answer = SteeredAnswer
+    door = Door("POST", f"{DEPLOYMENT}/resume", label="Resume", is_planned=True)
+
+
+class Promote(DeploymentCommand):
+    """Move the traffic to a green set, or to the next weight of a canary, as soon as it is healthy.
+
+    In full a canary passes all of its weights by: the rest follows at once.
+    """
+
+    task = "rollway.promote"
+    answer = SteeredAnswer
+    door = Door("POST", f"{DEPLOYMENT}/promote", label="Promote", is_planned=True)
+
+    full: bool = False
+    """Past all weights of a canary: the rest follows at once; needs a reason."""
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Self:
+        if self.full and not self.reason:
+            raise ValueError("full needs a reason, for the history")
+        return self
+
+
+class Abort(DeploymentCommand):
+    """Leave a rollout: old and new trade places, within the same budget.
+
+    A canary loses its requests as fast as old replicas can answer them, or all at once with `now`.
+    """
+
+    task = "rollway.abort"
+    answer = SteeredAnswer
+    door = Door("POST", f"{DEPLOYMENT}/abort", example={"reason": "it is slow"}, label="Abort", is_planned=True)
+
+    now: bool = False
+    """Take all requests from a canary at once, though fewer old replicas than usual answer them until more are up."""
+
+
+class Undo(DeploymentCommand):
+    """Go back to what ran before, at once.
+
+    A rollout under way turns back; otherwise the revision before gets the traffic as soon as it is healthy, and nothing
+    waits for a promotion. What was rolled back itself is passed by. When the last rollout is undone already, this is
+    refused and says what is further back, but for one that went back itself within the last minute: then nothing is
+    left to do. A revision that is named takes the place of whatever is under way, and is
+    refused where it has only ever failed, unless it is asked for `anyway`. A size and settings that were set by
+    themselves since stay, and the answer says so.
+    """
+
+    task = "rollway.undo"
+    answer = Turned
+    door = Door("POST", f"{DEPLOYMENT}/undo", label="Undo", is_planned=True)
+
+    revision: _Revision | None = None
+    """Left out: the one from before the current one that was not rolled back itself."""
+    anyway: bool = False
+    """To a revision of which no replica has ever come up, too."""
+    now: bool = False
+    """Take all requests from a canary at once, though fewer old replicas than usual answer them until more are up."""
+
+
+class Retry(StartingCommand):
+    """Begin again what was rolled back, or try failed starts now. What is just rolling back turns forward again.
+
+    Where nothing was rolled back, or with `now`, nothing begins: failed starts are forgotten and tried again at once,
+    as when a database is back that they need.
+    """
+
+    task = "rollway.retry"
+    answer = Retried
+    door = Door("POST", f"{DEPLOYMENT}/retry", label="Retry", is_planned=True)
+
+    now: bool = False
+    """Begin nothing: forget the failed starts, so that what waits for its next try is tried at once."""

@@ -1,0 +1,84 @@
+"""Commands about who is told of transitions: a webhook or a task of another service."""
+
+from domain.commands.base import Command, Door
+from domain.commands.results import Answer
+from domain.installation.tokens import Role
+from domain.outbox.delivery import SubscriptionSettings
+from domain.text.name_patterns import Name
+
+
+class SubscriptionSet(Answer):
+    """A subscription is as it was asked for."""
+
+    subscription: str
+    """The name of the subscription."""
+    webhook: str | None
+    """The name of its target."""
+    task: str | None
+    """The Celery task that is sent."""
+    queue: str | None
+    """The queue of the task."""
+
+
+class SubscriptionDeleted(Answer):
+    """A subscription has ended."""
+
+    subscription: str
+    """The name of the subscription."""
+
+
+class EventsTouched(Answer):
+    """Events that a subscription has not been told are sent now, or forgotten."""
+
+    subscription: str
+    """The name of the subscription."""
+    events: int
+    """How many there are."""
+
+
+class SetSubscription(Command, SubscriptionSettings):
+    """Tell a webhook or a Celery task of transitions; replaces the subscription of that name."""
+
+    task = "rollway.set_subscription"
+    answer = SubscriptionSet
+    door = Door(
+        "PUT",
+        "/v1/subscriptions/{subscription}",
+        Role.ADMIN,
+        {"webhook": "ci"},
+        is_of_fleet=True,
+        label="Tell of events …",
+    )
+
+
+class DeleteSubscription(Command):
+    """End a subscription; what it has not been told yet it never is."""
+
+    task = "rollway.delete_subscription"
+    answer = SubscriptionDeleted
+    door = Door("DELETE", "/v1/subscriptions/{subscription}", Role.ADMIN, is_of_fleet=True, label="Tell no more …")
+
+    subscription: Name
+    """The name of the subscription."""
+
+
+class ResendEvents(Command):
+    """Send a subscription now what it has not been told, also what was given up."""
+
+    task = "rollway.resend_events"
+    answer = EventsTouched
+    door = Door("POST", "/v1/subscriptions/{subscription}/resend", Role.ADMIN, is_of_fleet=True, label="Send now …")
+
+    subscription: Name
+    """The name of the subscription."""
+
+
+class ForgetEvents(Command):
+    """Forget what a subscription has not been told, also what was given up."""
+
+    task = "rollway.forget_events"
+    answer = EventsTouched
+    door = Door("DELETE", "/v1/subscriptions/{subscription}/events", Role.ADMIN, is_of_fleet=True, label="Forget …")
+
+    subscription: Name
+    """The name of the subscription."""

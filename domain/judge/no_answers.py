@@ -1,0 +1,69 @@
+"""Whether a new revision answers nobody, by what proxies tell: a limit of every rollout, judged or not."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Interval
+from domain.text.numbers import duration, number_of
+
+LONGEST = 2
+"""A request is unanswered once it has waited so many times as long as any answer of the old revision took to begin."""
+SHORTEST = timedelta(seconds=5)
+"""No request is unanswered before it has waited so long, however quick the old revision is."""
+FIRST_BYTES_LATE = timedelta(seconds=3)
+EXCUSED = 0.001
+"""Where the old revision fails so often that so many in a row are no rarer than this, they are not the new one's."""
+
+
+def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:
+    """Count requests that `new` was sent and did not answer; None once it has answered one.
+
+    Those that failed count at once. Those under way count where the old revision answers: after `LONGEST` times as long
+    as the slowest of its answers took. An answer that has begun is one; a 5xx is none.
+
+    Where the old revision fails as well, or who asks leaves both at once, none counts: that is no fault of the new one.
+
+    Proxies add first bytes up to two seconds late, so in the beginning some are of answers from before the first look.
+    """
+    count = _left(intervals, old, new)
+    return 0 if count and _are_excused(count, intervals, old, new) else count
+
+
+def not_proven(new: str, count: int, limit: int, left: timedelta | None) -> str:
+    """Say that `new` has answered nobody yet. `left`: for so long it is still counted; None: as long as it goes on."""
+    so_far = f"none of {number_of(count, 'request')}" if count else "nobody"
+    counted = f", counted for {duration(max(timedelta(), left))} more" if left is not None else ""
+    return f"not proven yet: {new} has answered {so_far}, and goes back at {limit}{counted}"
+
+
+def _left(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:
+    told, late = (_told(intervals, new, since) for since in (intervals[0].at, intervals[0].at + FIRST_BYTES_LATE))
+    if told.done > told.failed_first or sum(late.first_byte) > told.done:
+        return None
+    patience = _patience(_told(intervals, old, intervals[0].at))
+    if patience is None:
+        return told.failed_first
+    sent_by = intervals[-1].at - patience
+    sent = sum(interval.of[new].begun for interval in intervals if new in interval.of and interval.at <= sent_by)
+    return told.failed_first + max(0, sent - max(told.done, sum(told.first_byte)))
+
+
+def _are_excused(count: int, intervals: Sequence[Interval], old: UUID, new: UUID) -> bool:
+    """By the first tries of the old revision since the new one was asked first; by all, if nobody asked it since."""
+    since = next((interval.at for interval in intervals if new in interval.of), intervals[0].at)
+    beside, ever = (_told(intervals, old, at) for at in (since, intervals[0].at))
+    met = beside if beside.done else ever
+    # one more of each kind: few answers are no certainty
+    return bool(met.done) and ((met.failed_first + 1) / (met.done + 2)) ** count > EXCUSED
+
+
+def _told(intervals: Sequence[Interval], revision: UUID, since: datetime) -> Answers:
+    return sum((interval.of.get(revision, Answers()) for interval in intervals if interval.at >= since), Answers())
+
+
+def _patience(answers: Answers) -> timedelta | None:
+    slowest = max((place for place, count in enumerate(answers.first_byte) if count), default=None)
+    if slowest is None or slowest == len(FIRST_BYTE_MS):
+        return None
+    return max(SHORTEST, LONGEST * timedelta(milliseconds=FIRST_BYTE_MS[slowest]))

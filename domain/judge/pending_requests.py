@@ -1,0 +1,107 @@
+"""What is under way to a canary beyond its share, by what both sides have under way and how long answers take."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from domain.model.answer_counts import FIRST_BYTE_MS
+from domain.model.canary import Exposure
+
+LEAST_FOR_TIMES = 100
+"""Answers of the control that must be known before it is known how long answers take."""
+SURELY = 2
+"""What is under way to the canary may be so many standard deviations above its share by chance alone."""
+_EDGES = (0.0, *(edge / 1000 for edge in FIRST_BYTE_MS))
+
+
+class _Sent(NamedTuple):
+    """The requests that either side was sent at about one time. `lasts`: the part of such that is still under way."""
+
+    canary: float
+    control: float
+    lasts: float
+
+
+_SIDES = ("canary", "control")
+
+
+def surplus(exposure: Exposure) -> float:
+    """Count what is under way to the canary beyond what its share of all under way would surely be.
+
+    Where answers take as long on both sides, of the requests that were sent so long ago the same part is under way on
+    either. How large that part is follows from the control's times: with it what was sent to each side says what its
+    under way should be, to those that were under way before the first look as well, of which the canary has none. What
+    the control has more or less than that is the canary's with its share too: what hangs on both sides, and what it
+    answers faster or slower than before.
+
+    One lucky look is enough to be found good, and what hangs must not hide behind it: so the fewest that are likely
+    are taken off, not the mean.
+    """
+    canary, control = exposure.under_way
+    expected, variance = _share_of(exposure, control)
+    return max(0.0, canary - max(0.0, expected - SURELY * math.sqrt(variance)))
+
+
+def _share_of(exposure: Exposure, control: int) -> tuple[float, float]:
+    """The canary's share of what the control has under way, and its variance."""
+    sent = list(_sent(exposure))
+    new, old = (sum(getattr(its, side) * its.lasts for its in sent) for side in _SIDES)
+    if not old:
+        return 0.0, 0.0
+    times = new / old
+    if not _is_timed(exposure):
+        return times * control, times * (1 + times) * control
+    doubts = [its.lasts * (1 - its.lasts) for its in sent]
+    of_new, of_old = (
+        sum(getattr(its, side) * doubt for its, doubt in zip(sent, doubts, strict=True)) for side in _SIDES
+    )
+    beyond = max(0.0, control - old - SURELY * math.sqrt(of_old))
+    return times * control, of_new + times * times * of_old + times * (1 + times) * beyond
+
+
+def _is_timed(exposure: Exposure) -> bool:
+    return sum(exposure.first_byte) >= LEAST_FOR_TIMES and any(exposure.seconds)
+
+
+def _sent(exposure: Exposure) -> Iterator[_Sent]:
+    """What was sent in each of the last intervals, in all before them, and to the control before the first look.
+
+    As long as it is not known how long answers take, all of the last intervals may be under way.
+    """
+    if not _is_timed(exposure):
+        yield from (_Sent(*both, 1.0) for both in exposure.recent)
+        return
+    area, age, canary, control = _area(exposure.first_byte), 0.0, exposure.canary, exposure.control
+    # sums that a version before wrote lack the seconds of their first intervals
+    for (new, old), seconds in zip(reversed(exposure.recent), reversed(exposure.seconds), strict=False):
+        yield _Sent(new, old, _mean(area, age, age + seconds))
+        age, canary, control = age + seconds, canary - new, control - old
+    known = max(age, _seconds_known(exposure))
+    yield _Sent(canary, control, _mean(area, age, known))
+    yield _Sent(0, exposure.control / known * (area[-1] - _at(area, known)), 1.0)
+
+
+def _seconds_known(exposure: Exposure) -> float:
+    return (exposure.at - exposure.first_at).total_seconds() if exposure.at and exposure.first_at else 0.0
+
+
+def _area(first_byte: Sequence[int]) -> list[float]:
+    """The area below the part of answers that take longer, from no time to each edge of the buckets."""
+    total = sum(first_byte)
+    longer = [1.0, *(1 - below / total for below in accumulate(first_byte[:-1]))]
+    pieces = zip(pairwise(longer), pairwise(_EDGES), strict=True)
+    return [*accumulate(((low + high) / 2 * (end - begin) for (low, high), (begin, end) in pieces), initial=0.0)]
+
+
+def _at(area: Sequence[float], age: float) -> float:
+    place = bisect_right(_EDGES, age)
+    if place == len(_EDGES):
+        return area[-1]
+    begin, end = _EDGES[place - 1 : place + 1]
+    return area[place - 1] + (area[place] - area[place - 1]) * (age - begin) / (end - begin)
+
+
+def _mean(area: Sequence[float], young: float, old: float) -> float:
+    return (_at(area, old) - _at(area, young)) / (old - young) if old > young else 0.0

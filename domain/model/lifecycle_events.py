@@ -1,0 +1,67 @@
+"""The two events that make everything move, their keys, and how often beat sends them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self, TypeVar
+
+from domain.model.states import DeploymentSubStep
+from domain.text.errors import InvalidInputError
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class DeploymentLifecycleType(StrEnum):
+    """The first half of an event's key: which kind of look at a deployment is asked for."""
+
+    CHECK_PENDING = "check_pending"
+    CHECK_REPLICA = "check_replica"
+    SCALING = "scaling"
+    RECONCILE = "reconcile"
+    DEPLOYING = "deploying"
+    DESTROYING = "destroying"
+
+
+@dataclass(frozen=True, slots=True)
+class DoDeploymentLifecycleEvent:
+    """Run this handler now, over everything of its target statuses that is off."""
+
+    lifecycle_type: DeploymentLifecycleType
+    sub_step: DeploymentSubStep | None = None
+
+    @classmethod
+    def parse(cls, lifecycle_type: str, sub_step: str | None) -> Self:
+        """From a message. Raises InvalidInputError naming the field and the words it may be."""
+        return cls(
+            member_of(DeploymentLifecycleType, "lifecycle_type", lifecycle_type),
+            member_of(DeploymentSubStep, "sub_step", sub_step) if sub_step is not None else None,
+        )
+
+    @property
+    def key(self) -> "DoDeploymentLifecycleEvent":
+        """The key that a handler is registered by: the same for this event and for the one that says "if needed"."""
+        return DoDeploymentLifecycleEvent(self.lifecycle_type, self.sub_step)
+
+    def __str__(self) -> str:
+        return f"{self.lifecycle_type}/{self.sub_step}" if self.sub_step else str(self.lifecycle_type)
+
+
+@dataclass(frozen=True, slots=True)
+class DoDeploymentLifecycleIfNeededEvent(DoDeploymentLifecycleEvent):
+    """Run this handler if anything is marked for it: the short tick, and the wake after a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentTaskSpec:
+    """Cadence of a handler in seconds. `short`: look at what is marked; `long`: look at what is off."""
+
+    short: float | None
+    long: float
+
+
+def member_of(enum: type[E], name: str, value: str) -> E:
+    """The member of `enum` with this value. Raises InvalidInputError with the field's name and the words it may be."""
+    try:
+        return enum(value)
+    except ValueError:
+        words = ", ".join(member.value for member in enum)
+        raise InvalidInputError(f"{name} must be one of {words}, not {value!r}", field=name) from None

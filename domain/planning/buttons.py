@@ -1,0 +1,98 @@
+"""The buttons of a deployment: each shipped rule is asked, and what it refuses now is not offered."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from domain.commands.base import DeploymentCommand
+from domain.commands.fields import fields_of
+from domain.commands.registry import BUTTONS, RULES, Case
+from domain.model.deployment import Deployment
+from domain.model.states import Lifecycle, RolloutOutcome
+from domain.steering.activation import RUN_ALREADY, ActivationRequest, restarted_revision
+from domain.steering.command_effect import Asking
+from domain.steering.rollout_history import Past, way_back
+from domain.text.errors import RevisionNotFoundError, RollwayError
+
+_NOT_STORED_YET = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class SupposedCase:
+    """A command that nobody has given, to the deployment as it is. Names are only said, so none is needed."""
+
+    deployment: Deployment
+    command: DeploymentCommand
+    asking: Asking
+    past: Past
+
+    def asked_for(self) -> ActivationRequest:
+        """To another revision. Raises RevisionNotFoundError where there is none."""
+        if self.past.other is None:
+            raise RevisionNotFoundError(f"{self.deployment.name} has no other revision")
+        return self._activation(self.past.other)
+
+    def changed(self) -> ActivationRequest:
+        """To a revision of its own. Raises RevisionNotFoundError where nothing runs that could be changed."""
+        if self.deployment.current_revision_id is None:
+            raise RevisionNotFoundError(f"{self.deployment.name} runs nothing that could be changed")
+        return self._activation(_NOT_STORED_YET)
+
+    def same_again(self) -> ActivationRequest:
+        """To a revision of its own. Raises WrongStateError."""
+        restarted_revision(self.deployment)
+        return self._activation(_NOT_STORED_YET)
+
+    def way_back(self) -> ActivationRequest | None:
+        """To what ran before; None where the rollout under way turns."""
+        if self.deployment.rollout is not None:
+            return None
+        return self._activation(way_back(self.deployment, self.past.ended, self.asking.at).revision.id)
+
+    def start_seconds(self) -> float | None:
+        """Nobody is told of it: the sentence is not looked at."""
+        return None
+
+    def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
+        """The revision of the last rollout, and how it ended."""
+        if self.past.last is None:
+            return None, None
+        return replace(self._activation(self.past.last[0]), is_undo=self.past.last_is_undo), self.past.last[1]
+
+    def _activation(self, revision_id: UUID) -> ActivationRequest:
+        return ActivationRequest(revision_id, "", None, self.past.policy, frozen=self.past.frozen)
+
+
+def offered(deployment: Deployment, past: Past, asking: Asking) -> tuple[str, ...]:
+    """The verbs that would change the deployment, in the order of buttons; others are refused, or it is so already.
+
+    What no rule steers, such as its policy, can be set until it is being destroyed.
+    """
+    steers = {command: verb for verb, command in BUTTONS.items() if command in RULES}
+    is_alive = deployment.status.lifecycle not in (Lifecycle.DESTROYING, Lifecycle.DESTROYED)
+    sets = [verb for verb, each in BUTTONS.items() if issubclass(each, DeploymentCommand) and each not in RULES]
+    return (
+        *(steers[kind] for kind in RULES if kind in steers and _is_taken(deployment, kind, past, asking)),
+        *(sets if is_alive else ()),
+    )
+
+
+def _is_taken(deployment: Deployment, kind: type[DeploymentCommand], past: Past, asking: Asking) -> bool:
+    return any(_changes(SupposedCase(deployment, command, asking, past)) for command in _supposed(deployment, kind))
+
+
+def _supposed(deployment: Deployment, kind: type[DeploymentCommand]) -> Iterator[DeploymentCommand]:
+    """The command with its example, then with the least of each number: one of the two is not what it is already."""
+    example: dict[str, Any] = {**kind.door.example, "request_id": "offered", "deployment": deployment.name}
+    least = {field.name: field.least for field in fields_of(kind) if field.is_needed and field.least is not None}
+    for payload in (example, {**example, **least}):
+        yield kind.model_validate(payload)
+
+
+def _changes(case: Case) -> bool:
+    try:
+        steered = RULES[type(case.command)](case)
+    except RollwayError:
+        return False
+    return not steered.already and steered.details.get("activation") not in RUN_ALREADY

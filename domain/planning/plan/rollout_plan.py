@@ -1,0 +1,160 @@
+"""Plans a rollout before anything starts: its waves, how far it goes, what holds all the way, how long it takes.
+
+    runs of the world in which nothing fails, each with other times   ──▶  the waves of one, the times of all
+
+Where the order in which replicas come up and stop makes no difference, the waves are what will happen; where it does
+(`is_certain` is False), they are one way that it can go.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from domain.cycle.rollout import guard_of
+from domain.handlers.check_replica import budget_at_rest
+from domain.model.deployment import Deployment
+from domain.planning.plan.plan_input import Subject
+from domain.planning.plan.plan_warnings import about_slow_starts, warnings_of
+from domain.planning.plan.run import Course, Wave, course
+from domain.planning.plan.sampled_times import Draw, LearnedFates
+from domain.planning.replica_timings import Learned, Span
+from domain.strategies.budget import Budget
+
+_MOST_RUNS, _FEWEST_RUNS = 100, 9
+_WORK, _MOST_WORK = 80_000, 800_000
+"""Replicas looked at, all runs together, and at the most: a rollout of hundreds of waves is run less often, and of one
+that would take longer than half of the most only the first waves are told. Some 7 µs each."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWave(Wave):
+    """A wave, with when it begins and how long it takes until the next one; None where nothing is learned."""
+
+    begins: Span | None
+    takes: Span | None
+
+    @property
+    def does(self) -> str:
+        """E.g. "create 1, drain 1"; empty where no replica moves."""
+        return moves_in_words(self.create, self.promote, self.drain, self.park)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The future while nothing fails. `seconds`: until it is done; None where nothing is learned yet.
+
+    `most_live` stays at or below `ceiling`, `fewest_serving` at or above `floor`; `most_running` counts those too that
+    are stopping or parked. `is_certain`: the waves come in this order however long each replica takes. `is_cut`: only
+    the first waves are told. `guarantee`: what holds all the way, and when few answer much.
+    """
+
+    desired: int
+    waves: tuple[PlannedWave, ...]
+    most_live: int
+    most_running: int
+    fewest_serving: int
+    ceiling: int
+    floor: int
+    guarantee: str
+    seconds: Span | None
+    is_certain: bool
+    is_cut: bool
+    ends_ready: bool
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as plain JSON values."""
+        document: dict[str, Any] = _adapter().dump_python(self, mode="json")
+        return document
+
+
+def plan(subject: Subject, now: datetime, learned: Learned, draw: Draw) -> Plan:
+    """Plan from the snapshot `subject.deployment`, as the command leaves it that is still to be given."""
+    typical = course(subject.deployment, now, LearnedFates(learned=learned), _MOST_WORK / 2)
+    others = _others(subject.deployment, now, learned, draw, typical)
+    budget, is_known = budget_of(subject.deployment), bool(learned.starts)
+    alike = [run for run in others if run.moves == typical.moves]
+    times = [run.seconds for run in others if run.seconds is not None and run.back_reason is None]
+    seconds = Span.of(times) if is_known and times else None
+    return Plan(
+        desired=subject.deployment.desired_replicas,
+        waves=_planned(typical, alike if is_known else ()),
+        most_live=max(run.most_live for run in (typical, *others)),
+        most_running=max(run.most_running for run in (typical, *others)),
+        fewest_serving=min(run.fewest_serving for run in (typical, *others)),
+        ceiling=budget.ceiling,
+        floor=budget.keep,
+        guarantee="; ".join(filter(None, (guarantee(budget), typical.busiest))),
+        seconds=seconds,
+        is_certain=len(alike) == len(others) and not typical.is_cut,
+        is_cut=typical.is_cut,
+        ends_ready=typical.seconds is not None and typical.back_reason is None and typical.end.degraded_reason is None,
+        warnings=(
+            *warnings_of(subject, budget, learned, typical, others),
+            *about_slow_starts(subject.deployment, now, learned),
+        ),
+    )
+
+
+def budget_of(deployment: Deployment) -> Budget:
+    """Return what holds all the way: of the rollout in both directions, or outside of one."""
+    if deployment.rollout is not None:
+        return guard_of(deployment)
+    return budget_at_rest(deployment)
+
+
+def guarantee(budget: Budget) -> str:
+    """E.g. "never more than 4 live, never fewer than 2 of 3 serving by our own doing"."""
+    most = f"never more than {budget.ceiling} live{' or stopping' if budget.count_stopping else ''}"
+    if budget.alone:
+        return f"{most}, and old and new never run at the same time"
+    if budget.keep == 0:
+        return f"{most}; none has to stay, so for a while none may serve"
+    return f"{most}, never fewer than {budget.keep} of {budget.desired} serving by our own doing"
+
+
+def moves_in_words(create: int, promote: int, drain: int, park: int) -> str:
+    """E.g. "create 1, drain 1"; empty for none."""
+    moves = {"create": create, "promote": promote, "drain": drain, "park": park}
+    return ", ".join(f"{word} {count}" for word, count in moves.items() if count)
+
+
+def _others(deployment: Deployment, now: datetime, learned: Learned, draw: Draw, typical: Course) -> list[Course]:
+    """None beside a run that was cut: it has used up what may be done."""
+    work = max(1, typical.work)
+    runs = 0 if typical.is_cut else min(_MOST_RUNS, max(_WORK // work, min(_FEWEST_RUNS, _MOST_WORK // work)))
+    varied, replicas = _varied(learned), deployment.desired_replicas
+    return [
+        course(deployment, now, LearnedFates(learned=varied, draw=draw, replicas=replicas), _MOST_WORK / 2)
+        for _ in range(runs)
+    ]
+
+
+def _varied(learned: Learned) -> Learned:
+    """Give times where nothing is learned that still differ, so that it shows whether their order matters."""
+    return Learned(learned.starts or (1.0, 2.0), learned.stops or (1.0, 2.0), learned.wakes)
+
+
+def _planned(typical: Course, alike: Sequence[Course]) -> tuple[PlannedWave, ...]:
+    return tuple(
+        PlannedWave(
+            **asdict(wave),
+            begins=Span.of([run.begins[place] for run in alike]) if alike else None,
+            takes=Span.of([_takes(run, place) for run in alike]) if alike else None,
+        )
+        for place, wave in enumerate(typical.waves)
+    )
+
+
+def _takes(run: Course, place: int) -> float:
+    later = (*run.begins[place + 1 :], run.begins[place] if run.seconds is None else run.seconds)
+    return later[0] - run.begins[place]
+
+
+@lru_cache(maxsize=1)
+def _adapter() -> TypeAdapter[Plan]:
+    return TypeAdapter(Plan)

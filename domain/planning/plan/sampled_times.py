@@ -1,0 +1,74 @@
+"""Fates drawn from what was learned: a run goes as some stretch of the past went, from where things are now.
+
+    measured   2 2 2 2 2 2 3 3 3 4 4 4 4 4 4      the oldest first
+               └─before──┘└like┘   └──now──┘
+    drawn      one of `like`, times the median of `now` over that of `before`: 3 * 4 / 2 = 6
+
+A busy machine is slow for all replicas of a rollout, and the next rollout finds it about as busy. So what the past
+teaches is how much times change from one rollout to the next, and the last ones say what they are now.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from domain.planning.plan.simulator import Fate, Fates
+from domain.planning.replica_timings import Learned
+
+Draw = Callable[[], float]
+"""A number from 0 to below 1, another one each time; `random.Random(seed).random` is one."""
+
+ALARM_SECONDS = 1.0
+"""A time that a handler named is seen by the alarm, which looks each second."""
+_FEWEST = 3
+"""A stretch of the past has as many measurements as the rollout has replicas, and so many at least."""
+_STRETCHES = 6
+"""A past shorter than so many stretches does not show how times change: they are taken as they were."""
+_ASSUMED_START_SECONDS = 1.0
+_ASSUMED_STOP_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class LearnedFates(Fates):
+    """The fates of one run, in which no start fails.
+
+    `replicas`: how many the rollout has. `moment`: of the past that the run is like, from 0, the oldest, to 1.
+    """
+
+    learned: Learned = field(default_factory=Learned)
+    draw: Draw = lambda: 0.5
+    replicas: int = _FEWEST
+    moment: float = 0.5
+
+    def __post_init__(self) -> None:
+        self.moment = self.draw()
+
+    def of_replica(self) -> Fate:
+        """Return what becomes of the next replica."""
+        return Fate(
+            start_seconds=self._one_of(self.learned.starts, _ASSUMED_START_SECONDS, self.replicas),
+            stop_seconds=self._one_of(self.learned.stops, _ASSUMED_STOP_SECONDS, self.replicas),
+        )
+
+    def wake_seconds(self) -> float:
+        """From the news of a replica to the look that it leads to."""
+        return self._one_of(self.learned.wakes, 0, _FEWEST)
+
+    def alarm_seconds(self) -> float:
+        """From a time that a handler named to the look that it leads to: anything up to the next alarm."""
+        return self.draw() * ALARM_SECONDS
+
+    def _one_of(self, measured: Sequence[float], assumed: float, in_a_row: int) -> float:
+        if not measured:
+            return assumed
+        length = max(_FEWEST, min(in_a_row, len(measured) // _STRETCHES))
+        before = 2 * length if len(measured) >= _STRETCHES * length else 0
+        begins = before + round(self.moment * max(0, len(measured) - length - before))
+        like = measured[begins : begins + length]
+        return like[int(self.draw() * len(like))] * _change(measured[begins - before : begins], measured[-before:])
+
+
+def _change(before: Sequence[float], now: Sequence[float]) -> float:
+    """Return how many times as long it takes now; 1 where nothing is known of before, or it took no time."""
+    usual = median(before) if before else 0.0
+    return median(now) / usual if usual > 0 else 1.0

@@ -1,0 +1,185 @@
+"""One deployment in a simulated world: the shipped decisions, replicas whose fates are given, a clock that jumps.
+
+    a replica comes up, fails or is gone  ──wake──▶  a look of the handler  ──▶  the next snapshot
+    a time comes that the handler named   ──alarm──▶       "
+
+There is no database and no chance here: what is drawn is drawn by `Fates`. Proxies know each table at once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from domain.cycle.effects import after
+from domain.cycle.rollout import weight_known
+from domain.cycle.transitions import ClassifiedDecision
+from domain.handlers import woken_by
+from domain.handlers.cycle import cycle
+from domain.model.deployment import Deployment, Route
+from domain.model.states import RouteStatus
+from domain.replicas.status_reports import reported
+
+Change = tuple[Route, datetime, RouteStatus]
+"""A replica, when something becomes of it, and what."""
+MOST_LOOKS = 100_000
+"""A deployment that has been looked at so often never rests, and something is wrong with its decisions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """The fate of one replica, in seconds.
+
+    `start_seconds`: from its creation until it is healthy, or has failed where `start_fails`.
+    `stop_seconds`: from its drain until it is gone; None: it is gone at once, and nobody is told.
+    `lives_seconds`: after so long in health it fails; None: it stays well.
+    """
+
+    start_seconds: float = 1.0
+    start_fails: bool = False
+    stop_seconds: float | None = None
+    lives_seconds: float | None = None
+
+
+@dataclass(slots=True)
+class Fates:
+    """The fates of a run: every replica has one, and each look comes as soon as there is something to see."""
+
+    same: Fate = Fate()
+
+    def of_replica(self) -> Fate:
+        """Return what becomes of the next replica."""
+        return self.same
+
+    def wake_seconds(self) -> float:
+        """From the news of a replica to the look that it leads to."""
+        return 0
+
+    def alarm_seconds(self) -> float:
+        """From a time that a handler named to the look that it leads to."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedLook:
+    """One look of a handler, what it decided, and the snapshot that this left behind."""
+
+    at: datetime
+    decision: ClassifiedDecision
+    after: Deployment
+
+
+@dataclass(slots=True)
+class World:
+    """A deployment on a clock that jumps to what comes next: a start or a stop that ends, or a time that was named."""
+
+    deployment: Deployment
+    at: datetime
+    fates: Fates = field(default_factory=Fates)
+    looks: list[SimulatedLook] = field(default_factory=list)
+    drawn: dict[UUID, Fate] = field(default_factory=dict)
+    due_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        self.due_at = self.at + _seconds(self.fates.wake_seconds())
+
+    @property
+    def created(self) -> int:
+        """The number of replicas that have been created so far."""
+        return sum(look.decision.changes.created for look in self.looks)
+
+    def run(self, seconds: float) -> None:
+        """Until nothing more can happen, or `seconds` have passed."""
+        ends = self.at + _seconds(seconds)
+        while self.step(ends):
+            pass
+
+    def step(self, ends: datetime) -> bool:
+        """The next thing that happens; False when nothing more does until `ends`. Raises ValueError: it never rests."""
+        changes = list(self._changes())
+        at = self._next(changes)
+        if at is None or at > ends:
+            return False
+        self.at = max(self.at, at)
+        if by_now := [(route.id, status) for route, at, status in changes if at <= self.at]:
+            self._replicas_change(by_now)
+            self.look_soon()
+        if self.due_at is not None and self.due_at <= self.at:
+            self._look()
+        return True
+
+    def look_soon(self) -> None:
+        """Something has changed that a handler should see."""
+        soon = self.at + _seconds(self.fates.wake_seconds())
+        self.due_at = soon if self.due_at is None else min(soon, self.due_at)
+
+    def _look(self) -> None:
+        if len(self.looks) == MOST_LOOKS:
+            raise ValueError(f"{self.deployment.name} never rests: {self.looks[-1].decision.reason}")
+        decision = cycle(self.deployment, self.at)
+        deployment = weight_known(after(decision, self.at), self.at)
+        for route in deployment.routes[len(deployment.routes) - decision.changes.created :]:
+            self.drawn[route.id] = self.fates.of_replica()  # anew: an id may have been that of one that is gone
+        drained = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
+        self.deployment = without(deployment, [route.id for route in drained if self._stops(route) is None])
+        self.looks.append(SimulatedLook(self.at, decision, self.deployment))
+        self.due_at = self._next_look(decision.due_at)
+
+    def _next_look(self, due_at: datetime | None) -> datetime | None:
+        if due_at is None:
+            return None
+        later = self.fates.alarm_seconds() if due_at > self.at else self.fates.wake_seconds()
+        return max(due_at, self.at) + _seconds(later)
+
+    def _next(self, changes: Iterable[Change]) -> datetime | None:
+        if woken_by(self.deployment.status) is None:
+            return None
+        times = (self.due_at, *(at for _, at, _ in changes))
+        return min((at for at in times if at is not None), default=None)
+
+    def _changes(self) -> Iterator[Change]:
+        """Yield what becomes of each replica next, and when."""
+        for route in self.deployment.routes:
+            match route.status:
+                case RouteStatus.PROVISIONING:
+                    fate = self._fate(route)
+                    status = RouteStatus.FAILED if fate.start_fails else RouteStatus.HEALTHY
+                    yield route, route.created_at + _seconds(fate.start_seconds), status
+                case RouteStatus.HEALTHY if (lives := self._fate(route).lives_seconds) is not None:
+                    yield route, route.status_changed_at + _seconds(lives), RouteStatus.FAILED
+                case RouteStatus.TERMINATING if (at := self._stops(route)) is not None:
+                    yield route, at, RouteStatus.TERMINATED
+
+    def _replicas_change(self, becomes: Sequence[tuple[UUID, RouteStatus]]) -> None:
+        """Replicas that fail come first, as in a report of them all."""
+        for status in (RouteStatus.FAILED, RouteStatus.HEALTHY):
+            if ids := [route_id for route_id, each in becomes if each is status]:
+                self.deployment = with_status(self.deployment, ids, status, self.at)
+        self.deployment = without(self.deployment, [route_id for route_id, s in becomes if s is RouteStatus.TERMINATED])
+
+    def _fate(self, route: Route) -> Fate:
+        fate = self.drawn.get(route.id)
+        if fate is None:
+            fate = self.drawn[route.id] = self.fates.of_replica()
+        return fate
+
+    def _stops(self, route: Route) -> datetime | None:
+        takes = self._fate(route).stop_seconds
+        return None if takes is None else route.status_changed_at + _seconds(takes)
+
+
+def with_status(
+    deployment: Deployment, ids: Iterable[UUID], status: RouteStatus, now: datetime, *, blame: bool = True
+) -> Deployment:
+    """The deployment once these replicas are found to be so."""
+    return reported(deployment, dict.fromkeys(ids, status), now, blame=blame)
+
+
+def without(deployment: Deployment, ids: Iterable[UUID]) -> Deployment:
+    """The deployment once these replicas are gone."""
+    gone = set(ids)
+    return replace(deployment, routes=tuple(r for r in deployment.routes if r.id not in gone)) if gone else deployment
+
+
+def _seconds(seconds: float) -> timedelta:
+    return timedelta(seconds=seconds)

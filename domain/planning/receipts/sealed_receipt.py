@@ -1,0 +1,148 @@
+"""The receipt of a rollout: what was promised, what was measured, who did what and why; sealed by a hash.
+
+    receipt 1 ──sha256──▶ receipt 2 ──sha256──▶ receipt 3        of one deployment, in the order in which rollouts ended
+
+Who changes one of them, or takes one away from the middle, breaks the hash of the one after it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from domain.planning.receipts.recorded_rollout import RecordedAct, RecordedStep, extremes, replayed, waits, waves
+from domain.planning.request_summary import answered
+
+FORM = 1
+"""The form of the document: it counts up when a field changes its meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRollout:
+    """A rollout as it is stored, with its steps and with what was asked for meanwhile. `outcome` None: under way.
+
+    `requests`: what proxies told, as `answered` gives it.
+    """
+
+    id: str
+    deployment: str
+    from_revision: str
+    to_revision: str
+    policy: dict[str, Any]
+    ceiling: int
+    floor: int
+    count_stopping: bool
+    actor: str
+    reason: str
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: str | None
+    back_reason: str | None
+    failed_routes: int
+    steps: Sequence[RecordedStep]
+    acts: Sequence[RecordedAct]
+    requests: Mapping[str, Any] = field(default_factory=lambda: answered((), {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A receipt as it is kept: `text` is what is hashed, the hash of the one before in it."""
+
+    number: int
+    text: str
+    sha256: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The receipt."""
+        document: dict[str, Any] = json.loads(self.text)
+        return document
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the text is still the one that was sealed."""
+        return digest(self.text) == self.sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """A receipt's place in its chain. `is_joined`: whether the one before is what it was; None: it is not there."""
+
+    number: int
+    sha256: str
+    previous_sha256: str | None
+    is_intact: bool
+    is_joined: bool | None
+
+
+def receipt(rollout: RecordedRollout) -> dict[str, Any]:
+    """All that is on record of it, as plain JSON values; the same rows give the same receipt."""
+    measured = extremes(rollout.steps)
+    took = None if rollout.ended_at is None else (rollout.ended_at - rollout.started_at).total_seconds()
+    return {
+        "form": FORM,
+        "rollout": rollout.id,
+        "deployment": rollout.deployment,
+        "from": rollout.from_revision,
+        "to": rollout.to_revision,
+        "policy": rollout.policy,
+        "actor": rollout.actor,
+        "reason": rollout.reason,
+        "started_at": rollout.started_at.isoformat(),
+        "ended_at": None if rollout.ended_at is None else rollout.ended_at.isoformat(),
+        "seconds": None if took is None else round(took, 3),
+        "outcome": rollout.outcome,
+        "back_reason": rollout.back_reason,
+        "promised": {
+            "most_live": rollout.ceiling,
+            "fewest_serving": rollout.floor,
+            "counts_stopping": rollout.count_stopping,
+        },
+        "measured": None if measured is None else asdict(measured),
+        "failed_replicas": rollout.failed_routes,
+        "requests": dict(rollout.requests),
+        "waves": waves(rollout.steps, rollout.ended_at),
+        "waits": list(waits(rollout.steps, rollout.acts)),
+        "acts": [
+            {"at": act.at.isoformat(), "actor": act.actor, "what": act.what, "said": act.said} for act in rollout.acts
+        ],
+        "replayed": replayed(rollout.steps),
+    }
+
+
+def sealed(document: dict[str, Any], before: Sealed | None) -> Sealed:
+    """The receipt as the next one of its deployment, with the hash of the one before in it; None: it is the first."""
+    number = 1 if before is None else before.number + 1
+    whole = {**document, "number": number, "previous_sha256": None if before is None else before.sha256}
+    text = canonical(whole)
+    return Sealed(number, text, digest(text))
+
+
+def canonical(document: dict[str, Any]) -> str:
+    """One text for one document: keys in order, no blanks."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(text: str) -> str:
+    """SHA-256, as 64 hexadecimal digits."""
+    return sha256(text.encode()).hexdigest()
+
+
+def broken(kept: Sealed, before: Sealed | None, *, is_oldest: bool) -> str | None:
+    """Say what is wrong with a receipt in its chain; None: nothing. `is_oldest`: of those that are kept."""
+    if not kept.is_intact:
+        return f"receipt {kept.number} was changed after it was sealed"
+    if before is None:
+        return None if is_oldest else f"receipt {kept.number - 1} is gone, and receipt {kept.number} is not"
+    if checked(kept, before).is_joined is False:
+        return f"receipt {before.number} is not the one that was there when receipt {kept.number} was sealed"
+    return None
+
+
+def checked(kept: Sealed, before: Sealed | None) -> Seal:
+    """Whether the receipt, and the one before it, are what they were when they were sealed."""
+    previous = kept.document["previous_sha256"]
+    joined = None if before is None else digest(before.text) == previous
+    return Seal(kept.number, kept.sha256, previous, kept.is_intact, joined)

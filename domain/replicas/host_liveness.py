@@ -1,0 +1,54 @@
+"""Finds the silent: worker hosts and their replicas, by looks at signs of life; and the parts that people miss.
+
+    looks in a row without a fresh sign     0 1 2 3       4 5 6 7     8 ...       (15 s of silence are 8 looks)
+    its running routes                      as they are   degraded    failed: the host is down
+
+Looks are counted, not seconds: while nobody looked, nobody could be heard.
+"""
+
+from datetime import datetime, timedelta
+
+from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
+from domain.text.errors import RollwayError, WrongStateError
+
+SIGN_OF_LIFE_SECONDS = 1.0
+"""How often a worker shows a sign of life of its host."""
+FRESH_SECONDS = 2.5 * SIGN_OF_LIFE_SECONDS
+"""A look finds a host silent whose last sign is older."""
+MISSED_AFTER = timedelta(seconds=5)
+"""People are told of workers, or of the server for proxies, when none was heard of for longer."""
+BEAT_MISSED_AFTER = timedelta(seconds=15)
+"""People are told of beat when no tick of it was heard of for longer: ticks wait for a worker that is free."""
+
+
+BACK_FOR = timedelta(seconds=10)
+"""So long after a host is back, and looked at, its replicas may be found to have ended while it was away."""
+
+
+class HostNotFoundError(RollwayError):
+    """No worker host has that name."""
+
+
+def looks_until_down(seconds: float) -> int:
+    """Silent looks in a row after which a host is down: those that fit into `seconds` of silence, one at least."""
+    return max(1, round(seconds / ROUTE_CADENCES[RouteLifecycleType.HOSTS]))
+
+
+def looks_until_degraded(seconds: float) -> int:
+    """Silent looks in a row after which a host's running routes are degraded: half of the others, rounded up."""
+    return (looks_until_down(seconds) + 1) // 2
+
+
+def is_lost(started_at: datetime, back_at: datetime | None, now: datetime, looked_at: datetime | None = None) -> bool:
+    """Whether the end of a replica is put down to its host: it was started before all workers there were away.
+
+    A machine that was switched off or started anew ends what ran on it; so does a container with its worker, and an
+    engine with its containers. `looked_at`: the first look since it is back; beat may be back much later than a worker.
+    """
+    return back_at is not None and started_at < back_at <= now <= max(back_at, looked_at or back_at) + BACK_FOR
+
+
+def refuse_to_forget(host: str, down_since: datetime | None) -> None:
+    """Only a host that is down may be forgotten. Raises WrongStateError for one that is up."""
+    if down_since is None:
+        raise WrongStateError(f"host {host} is up; only a host that is down can be forgotten", host=host)

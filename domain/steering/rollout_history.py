@@ -1,0 +1,188 @@
+"""Finds what ran before, as the rollouts that ended tell it, and which of it an undo goes back to.
+
+    v1 → v2 completed, v2 → v3 completed        undo goes to v2
+    ..., v3 → v4 rolled back                    v4 is gone and v3 runs: nothing to undo, only `--to v2` goes further
+    ..., just now                               whoever asked meant v4, so it is done already
+    ..., undone: v3 → v2 completed              likewise: v3 is gone and v2 runs
+    ..., v2 → v5 completed                      undo goes to v2; v3 and v4 were rolled back and are passed by
+
+A revision that came up in a later rollout is no longer one that was rolled back. One with the content of the current
+revision, as a restart leaves it behind, is passed by too, unless its replicas still run: nothing would change.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from domain.model.deployment import Deployment
+from domain.model.policy import DeploymentPolicy
+from domain.model.states import Lifecycle, RolloutOutcome
+from domain.steering.freeze_windows import Frozen
+from domain.text.errors import RollwayError, WrongStateError
+
+_JUST = timedelta(minutes=1)
+"""Whoever types an undo so long after a rollout has gone back may have seen it still under way."""
+
+
+class NoPreviousRevisionError(RollwayError):
+    """Nothing ran before the current revision, so there is nothing to go back to."""
+
+
+class AlreadyUndoneError(RollwayError):
+    """The last rollout is undone already, by itself or by a person; going further back takes a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRevision:
+    """A revision. `content`: equal for revisions that run the same."""
+
+    id: UUID
+    name: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRollout:
+    """A rollout that was completed or rolled back. `size_before` and `size_with_revision`: replicas wanted."""
+
+    from_revision: KnownRevision
+    to_revision: KnownRevision
+    outcome: RolloutOutcome
+    ended_at: datetime
+    is_undo: bool
+    size_before: int
+    size_with_revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """The goal of an undo. `desired`: the size to take back, where one came with the revision that is left."""
+
+    revision: KnownRevision
+    desired: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The past that rules know beside the snapshot.
+
+    `other`: a revision that neither runs nor is on its way, if there is one. `last`: the revision of the last rollout,
+    and how it ended, None while it runs; `last_is_undo`: whether it is an undo. `ended`: the rollouts that an undo
+    looks back over, the eldest first. `frozen`: the freeze that is on.
+    """
+
+    policy: DeploymentPolicy | None
+    other: UUID | None = None
+    last: tuple[UUID, RolloutOutcome | None] | None = None
+    last_is_undo: bool = False
+    ended: Sequence[EndedRollout] = ()
+    frozen: Frozen | None = None
+
+
+def way_back(deployment: Deployment, ended: Sequence[EndedRollout], now: datetime) -> WayBack:
+    """Return where an undo at rest goes; `ended`: the eldest first. What has just gone back itself leads to what runs.
+
+    Raises AlreadyUndoneError when what came last is undone, NoPreviousRevisionError when nothing is left to go to, and
+    WrongStateError when the deployment is being destroyed.
+    """
+    if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
+        raise WrongStateError.of_leaving(deployment.name, deployment.status, "it can go back")
+    current = deployment.current_revision_id
+    stack, rolled_back = _ran(ended)
+    while stack and stack[-1].id != current:  # it was left without a rollout
+        stack.pop()
+    before = [] if not stack else [known for known in stack if _is_other(known, stack[-1], deployment)]
+    good = [known for known in before if known.id not in rolled_back]
+    if undone := _undone(ended, current):
+        if not ended[-1].is_undo and now - ended[-1].ended_at <= _JUST:
+            return WayBack(stack[-1])
+        raise _already_undone(deployment.name, undone.name, stack[-1].name, good[-1].name if good else "")
+    if not good:
+        raise _nothing_before(deployment.name, before[-1].name if before else "", stack[-2].name if stack[1:] else "")
+    return WayBack(good[-1], _size_before(deployment, ended[-1]))
+
+
+def with_what_stays(refusal: RollwayError, settings: Sequence[str]) -> RollwayError:
+    """Say beside the refusal what was set by itself, which no undo takes back."""
+    if not settings:
+        return refusal
+    message = f"{refusal.message}. An undo goes back to a revision, and leaves what was set by itself: "
+    message += f"{'; '.join(settings)}. Apply the file of before, or set that again"
+    return type(refusal)(message, **refusal.detail)
+
+
+def size_back(deployment: Deployment, revision: str, ended: Sequence[EndedRollout]) -> int | None:
+    """Return the size to take back with an undo to a named revision at rest: the last rollout has left that one."""
+    is_back = deployment.rollout is None and bool(ended) and ended[-1].from_revision.name == revision
+    return _size_before(deployment, ended[-1]) if is_back else None
+
+
+def _ran(ended: Sequence[EndedRollout]) -> tuple[list[KnownRevision], set[UUID]]:
+    """Return what ran, each on top of what an undo would lead to; and the revisions rolled back last."""
+    stack: list[KnownRevision] = []
+    rolled_back: set[UUID] = set()
+    for rollout in ended:
+        _go_back_to(stack, rollout.from_revision)
+        if rollout.outcome is not RolloutOutcome.COMPLETED:
+            rolled_back.add(rollout.to_revision.id)
+            continue
+        rolled_back.discard(rollout.to_revision.id)
+        if rollout.is_undo:
+            rolled_back.add(rollout.from_revision.id)
+            _go_back_to(stack, rollout.to_revision)
+        else:
+            stack.append(rollout.to_revision)
+    return stack, rolled_back
+
+
+def _go_back_to(stack: list[KnownRevision], revision: KnownRevision) -> None:
+    """Leave what ran after it; where it is not known to have run, it is put on top."""
+    known = [place for place, ran in enumerate(stack) if ran.id == revision.id]
+    if known:
+        del stack[known[-1] + 1 :]
+    else:
+        stack.append(revision)
+
+
+def _is_other(known: KnownRevision, current: KnownRevision, deployment: Deployment) -> bool:
+    if known.id == current.id:
+        return False
+    return known.content != current.content or any(route.revision_id == known.id for route in deployment.active_routes)
+
+
+def _undone(ended: Sequence[EndedRollout], current: UUID | None) -> KnownRevision | None:
+    """Return what the last rollout took away again, if it did that and nothing has changed since."""
+    last = ended[-1] if ended else None
+    if last is None:
+        return None
+    if last.outcome is RolloutOutcome.COMPLETED:
+        return last.from_revision if last.is_undo and last.to_revision.id == current else None
+    return last.to_revision if not last.is_undo and last.from_revision.id == current else None
+
+
+def _size_before(deployment: Deployment, last: EndedRollout) -> int | None:
+    """A size goes with the revision that it came with, unless somebody has scaled since."""
+    is_its_own = last.to_revision.id == deployment.current_revision_id and last.outcome is RolloutOutcome.COMPLETED
+    return last.size_before if is_its_own and last.size_with_revision == deployment.desired_replicas else None
+
+
+def _already_undone(deployment: str, undone: str, current: str, further: str) -> AlreadyUndoneError:
+    """`further`: what ran before the current revision, if anything did."""
+    message = f"the rollout of {deployment} to {undone} is undone already, and {deployment} runs {current}"
+    if further:
+        message += f"; 'rollway undo {deployment} --to {further}' goes further back"
+    return AlreadyUndoneError(message, deployment=deployment, undone=undone, current=current, further=further)
+
+
+def _nothing_before(deployment: str, rolled_back: str, same: str) -> NoPreviousRevisionError:
+    """`rolled_back`: what ran before and was rolled back itself, if anything did; `same`: what ran, whatever it was."""
+    message = f"no rollout has led to the current revision of {deployment}; name the revision to go back to"
+    if same:
+        message = f"{same}, which {deployment} ran before, runs the same; name the revision to go back to"
+    if rolled_back:
+        message = (
+            f"what {deployment} ran before was rolled back itself; "
+            f"'rollway undo {deployment} --to {rolled_back}' goes there all the same"
+        )
+    return NoPreviousRevisionError(message, deployment=deployment)

@@ -1,0 +1,131 @@
+"""The way back from a weight: the new side loses requests as fast as the old one can answer them, or all for harm.
+
+    1  the old side carries more than it gets  -> the canary gets the rest, as soon as proxies know
+    2  otherwise converge, but who is needed for a weight stays: what the canary's no longer asks for is drained,
+       old ones come up in its place
+
+n=4 surge=1, aborted at 75 %:   ■■|■■■ 50 %  →  ■■|■■  →  ■■■|■■ 25 %  →  ■■■|■  →  ■■■■|■ 0 %  →  ■■■■|
+"""
+
+import math
+from dataclasses import replace
+from datetime import datetime
+from typing import ClassVar
+from uuid import UUID
+
+from domain.model.canary import CanaryState
+from domain.model.decision import Decision, RouteChanges, Stage, Waits, WaitsFor
+from domain.model.deployment import Deployment
+from domain.strategies.backoff import held_until
+from domain.strategies.base import AbstractDeploymentStrategy
+from domain.strategies.buckets import Buckets
+from domain.strategies.budget import Budget
+from domain.strategies.canary.sizing import above_floor
+from domain.strategies.canary.step_waits import for_proxies, soonest
+from domain.strategies.keep_whole import sized_as_kept
+from domain.strategies.messages import for_replicas
+from domain.strategies.weighted import SpecT
+from domain.text.numbers import WHOLE, number_of, percent
+
+
+def weight_back(deployment: Deployment, given: int, budget: Budget) -> int:
+    """Return the weight that the canary still gets: as little as the old side can do without."""
+    old, new = _serving(deployment)
+    carry = min(budget.keep, old + new)
+    return 0 if old >= carry else min(given, WHOLE - WHOLE * old // carry)
+
+
+class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
+    """A strategy whose new revision gets a share of the requests by weight, with the way back from there."""
+
+    weighs: ClassVar[bool] = True
+
+    def keep_whole(self, deployment: Deployment, spec: SpecT, now: datetime) -> Decision:
+        """Replace what dies; who is needed for a weight stays, and loses its requests first."""
+        deployment = sized_as_kept(deployment)
+        kept = super().keep_whole(deployment, spec, now)
+        canary = deployment.rollout.canary if deployment.rollout else None
+        if canary is None or canary.weight is None:
+            return kept
+        changes = above_floor(deployment, canary, kept.changes, self.budget_of(deployment, spec))
+        if changes or not kept.changes:
+            return replace(kept, changes=changes)
+        requests = f"the canary's {percent(canary.weight)}" if canary.weight else "all requests"
+        said = f"who is left is needed for {requests}"
+        return Decision.wait(Waits(WaitsFor.NOTHING, said))
+
+    def go_back(self, deployment: Deployment, spec: SpecT, target: UUID, now: datetime) -> Decision:
+        """Take one step of the ladder above; where no weight is left it converges."""
+        converging = super().go_back(deployment, spec, target, now)
+        canary = deployment.rollout.canary if deployment.rollout else None
+        if canary is None or not canary.weight:
+            return converging
+        return _from_weight(deployment, canary, target, converging, self.budget_of(deployment, spec), now)
+
+    def begins_with(self, deployment: Deployment, spec: SpecT) -> CanaryState | None:
+        """Begin with what the old side cannot answer: replicas of the new revision may be left of an earlier try."""
+        weight = weight_back(deployment, WHOLE - 1, self.budget_of(deployment, spec)) if self.weighs else None
+        return None if weight is None else CanaryState(weight=weight)
+
+    def answering(self, deployment: Deployment, spec: SpecT, start_seconds: float | None) -> str | None:
+        """Say who answers until the old side is whole, for how long that is, and what takes all away at once."""
+        budget, (old, _) = self.budget_of(deployment, spec), _serving(deployment)
+        if not weight_back(deployment, WHOLE, budget):
+            return None
+        canary = deployment.rollout.canary if deployment.rollout else None
+        few = f"{number_of(old, 'old replica')} {'answers' if old == 1 else 'answer'} what {budget.desired} should"
+        more = _more(max(0, budget.keep - old), max(1, budget.ceiling - budget.desired), start_seconds)
+        if canary is None or not canary.weight:
+            return f"{few} until {more}"
+        keeps = f"the canary keeps {percent(canary.weight)} of the requests until {more}"
+        return f"{keeps}; 'rollway abort {deployment.name} --now' takes them away at once, then {few}"
+
+    def turned_back(self, deployment: Deployment, spec: SpecT, *, at_once: bool) -> CanaryState | None:
+        """Leave only what the old side cannot answer yet; after harm nothing at all."""
+        canary = super().turned_back(deployment, spec, at_once=at_once)
+        if canary is None or not canary.weight:
+            return canary
+        budget = self.budget_of(deployment, spec)
+        return canary.with_weight(0 if at_once else weight_back(deployment, canary.weight, budget))
+
+
+def _from_weight(  # noqa: PLR0913
+    deployment: Deployment, canary: CanaryState, target: UUID, converging: Decision, budget: Budget, now: datetime
+) -> Decision:
+    given = canary.weight or 0
+    weight = weight_back(deployment, given, budget)
+    if weight < given:
+        said = f"the canary gets {percent(weight)} of the requests, on the way back to none"
+        return Decision.moved(said, RouteChanges(stage=Stage(canary.stage, weight)), now)
+    changes = above_floor(deployment, canary, converging.changes, budget)
+    if changes or not converging.changes:
+        return replace(converging, changes=changes)
+    old = Buckets.of(deployment.routes, target, now)
+    recheck_at = soonest((converging.recheck_at, held_until(deployment), old.next_change_at(now)), now)
+    if canary.weight_known_at is None:
+        return Decision.wait(for_proxies(given), recheck_at)
+    said = f"the canary answers {percent(given)} of the requests until old ones can"
+    return Decision.wait(for_replicas(said, old, budget, now), recheck_at)
+
+
+def at_once(deployment: Deployment, given: int, harm: str, budget: Budget) -> str:
+    """Harm leads back without a stop, and says so where the old side is too small for all requests."""
+    if not weight_back(deployment, given, budget):
+        return harm
+    old, _ = _serving(deployment)
+    return f"{harm}; so {number_of(old, 'old replica')} at once answer what {budget.desired} should"
+
+
+def _more(missing: int, at_a_time: int, start_seconds: float | None) -> str:
+    """8 more are up, 3 at a time, while starts took 20 s: three times 20 s."""
+    said = f"{missing} more are up, {at_a_time} at a time"
+    if start_seconds is None:
+        return said
+    return f"{said}, about {max(1.0, math.ceil(missing / at_a_time) * start_seconds):.0f} s as starts went of late"
+
+
+def _serving(deployment: Deployment) -> tuple[int, int]:
+    """Count the serving ones of the old side and of the canary."""
+    target = deployment.deploying_revision_id
+    sides = [route.revision_id == target for route in deployment.routes if route.is_serving]
+    return sides.count(False), sides.count(True)

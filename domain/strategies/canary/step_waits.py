@@ -1,0 +1,63 @@
+"""Says what a canary waits for: either of its sides, or the end of a look; and what it says meanwhile."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from domain.model.decision import Decision, Waits, WaitsFor
+from domain.strategies.buckets import Buckets
+from domain.strategies.budget import Budget
+from domain.strategies.canary.judge_step import Judgement
+from domain.strategies.messages import for_replicas
+from domain.text.numbers import percent
+
+
+def still_coming(buckets: Buckets, wanted: int, beside: int, fresh: int) -> str:
+    """Say how many are there, of the canary and of its baseline."""
+    warming = f", {len(buckets.warming)} not for min_ready_seconds yet" if buckets.warming else ""
+    its_baseline = f"; {beside} of {fresh} of its baseline" if fresh else ""
+    return (
+        f"{len(buckets.ready)} of {wanted} canary replicas healthy{warming}, "
+        f"{len(buckets.starting)} starting, {len(buckets.sick)} unhealthy{its_baseline}"
+    )
+
+
+def looking(what: str, over_at: datetime | None, judged: Judgement, now: datetime) -> str:
+    """Say what the canary has, for how long, and what its judge finds."""
+    share = f"the canary has {what}"
+    if over_at is not None:
+        share = f"{share}, for {(over_at - now).total_seconds():.0f} more s"
+    return f"{share}; {judged.sentence}" if judged.sentence else share
+
+
+def waits_for_sides(  # noqa: PLR0913
+    words: str, buckets: Buckets, sides: tuple[Decision, Decision], wanted: int, min_ready: float, now: datetime
+) -> Waits:
+    """Return what either side waits for; both complete: some of the canary are not warm, or none can be spared."""
+    if found := next((side.waits for side in sides if side.waits), None):
+        return replace(found, words=words)
+    alone = replace(buckets, foreign=(), foreign_stopping=())
+    return for_replicas(words, alone, Budget(wanted, wanted, 0), now, min_ready=min_ready)
+
+
+def for_proxies(weight: int) -> Waits:
+    """All proxies that live must know a weight before anything follows of it."""
+    return Waits(WaitsFor.PROXIES, f"every live proxy must acknowledge {percent(weight)} for the canary")
+
+
+def for_a_look(
+    words: str, over_at: datetime | None, judged: Judgement, times: Sequence[datetime | None], now: datetime
+) -> Waits:
+    """A person is waited for where nobody else ends the step, and the judge as soon as it may decide.
+
+    It looks each second, and finds the same if nobody answers. `times`: when something else may change.
+    """
+    if over_at is None and not judged.decides:
+        return Waits(WaitsFor.PERSON, words)
+    kind = WaitsFor.JUDGE if judged.decides and judged.decides[0] <= now else WaitsFor.TIME
+    return Waits(kind, words, until=soonest((*judged.decides, *times), now))
+
+
+def soonest(times: Iterable[datetime | None], now: datetime) -> datetime | None:
+    """The first that is still to come."""
+    return min((at for at in times if at is not None and at > now), default=None)

@@ -1,0 +1,145 @@
+"""What callers got, in few numbers: their requests by what became of them, and how long the first byte took."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import add, sub
+from typing import Self
+from uuid import UUID
+
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers
+
+WAITED_MS = (5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
+"""The upper edges of buckets of times to the first byte, in ms: some of `FIRST_BYTE_MS`; one more holds the rest."""
+CLASSES = ("2xx", "3xx", "4xx", "failed")
+"""What metrics call `Requests.classes`."""
+NOBODY = UUID(int=0)
+"""Stands for the revision where no replica was there to answer."""
+OTHERS = "(other)"
+"""Stands for the deployments that have no name in metrics: no deployment is called so."""
+Answering = tuple[str, UUID]
+"""A deployment, by its name, and the revision of it that answered."""
+MOST_NAMED = 100
+"""Deployments whose requests have a name in metrics, and whose callers' waits are known: those with the most."""
+_FADES = 0.99
+_NOBODY_WAITED = (0,) * (len(WAITED_MS) + 1)
+_UNTIMED = Answers().first_byte
+_EDGES = tuple(FIRST_BYTE_MS.index(edge) + 1 for edge in WAITED_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Requests by what became of them. `waited`: of how many the first byte took how long, by `WAITED_MS`.
+
+    `fine`: all but the others. `redirected`: a 3xx other than 304. `refused`: a 4xx. `failed`: a 5xx, a reset, a
+    time-out, no connection or no replica.
+    """
+
+    fine: int = 0
+    redirected: int = 0
+    refused: int = 0
+    failed: int = 0
+    waited: tuple[int, ...] = _NOBODY_WAITED
+
+    @classmethod
+    def of(cls, answers: Answers) -> Self:
+        """The answers of a revision, in these classes."""
+        if answers.first_byte == _UNTIMED:
+            waited = _NOBODY_WAITED
+        else:
+            ends = zip((0, *_EDGES), (*_EDGES, len(answers.first_byte)), strict=True)
+            waited = tuple(sum(answers.first_byte[start:end]) for start, end in ends)
+        fine = answers.done - answers.failed - answers.refused - answers.redirected
+        return cls(max(0, fine), answers.redirected, answers.refused, answers.failed, waited)
+
+    @classmethod
+    def read(cls, fine: int, redirected: int, refused: int, failed: int, waited: Sequence[int]) -> Self:
+        """As rows have them."""
+        return cls(fine, redirected, refused, failed, tuple(waited))
+
+    def since(self, before: Self, *, is_timed: bool) -> "Requests":
+        """Leave out those that had come `before`; all came since where fewer are counted now."""
+        classes = tuple(map(sub, self.classes, before.classes))
+        if min(classes) < 0:
+            return self if is_timed else Requests(*self.classes)
+        fine, redirected, refused, failed = classes
+        waited = tuple(map(sub, self.waited, before.waited)) if is_timed else _NOBODY_WAITED
+        return Requests(fine, redirected, refused, failed, waited)
+
+    def __add__(self, other: Self) -> "Requests":
+        fine, redirected, refused, failed = map(add, self.classes, other.classes)
+        return Requests(fine, redirected, refused, failed, tuple(map(add, self.waited, other.waited)))
+
+    @property
+    def classes(self) -> tuple[int, int, int, int]:
+        """How many there are of each class."""
+        return self.fine, self.redirected, self.refused, self.failed
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(self.classes)
+
+
+NO_REQUESTS = Requests()
+
+
+def waited_ms(waited: Sequence[int], share: float) -> int | None:
+    """Within how many ms this share had its first byte: an edge; None where nobody is known, or it was longer."""
+    wanted, so_far = share * sum(waited), 0
+    for edge, count in zip(WAITED_MS, waited, strict=False):
+        so_far += count
+        if so_far >= wanted > 0:
+            return edge
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class CallersCounted:
+    """All that one proxy has counted since it began, `uptime` seconds ago, by deployment and revision."""
+
+    uptime: int
+    of: Mapping[Answering, Requests]
+
+
+@dataclass(frozen=True, slots=True)
+class CallersLook:
+    """The counts of each proxy that told, by node id. `timed`: the deployments whose waits were asked for."""
+
+    counted: Mapping[str, CallersCounted]
+    timed: frozenset[str]
+
+
+NO_LOOK = CallersLook({}, frozenset())
+Came = Mapping[Answering, Requests]
+"""What came between two looks."""
+
+
+def came_since(before: CallersLook, now: CallersLook) -> Came:
+    """The requests that were answered between two looks, of proxies that told at both; without what had none.
+
+    A proxy that began anew counts anew: all that it shows came since. Waits count where both looks asked for them.
+    """
+    came: dict[Answering, Requests] = {}
+    timed = before.timed & now.timed
+    for node in before.counted.keys() & now.counted.keys():
+        known = before.counted[node]
+        is_same = known.uptime <= now.counted[node].uptime
+        for of, counted in now.counted[node].of.items():
+            its = (known.of.get(of) if is_same else None) or NO_REQUESTS
+            between = counted.since(its, is_timed=of[0] in timed)
+            if between.count:
+                came[of] = came.get(of, NO_REQUESTS) + between
+    return came
+
+
+def weighed(weights: Mapping[str, float], came: Came) -> dict[str, float]:
+    """How much each deployment is asked: what came counts less with each look, so that the newest counts most."""
+    found = {name: weight * _FADES for name, weight in weights.items() if weight * _FADES >= 1}
+    for (deployment, _), requests in came.items():
+        found[deployment] = found.get(deployment, 0) + requests.count
+    return found
+
+
+def most_asked(weights: Mapping[str, float]) -> frozenset[str]:
+    """The deployments with the most requests, as many as have a name."""
+    return frozenset(sorted(weights, key=lambda name: (-weights[name], name))[:MOST_NAMED])

@@ -1,0 +1,179 @@
+"""The news for proxies: deployments, where they are reached, and the replicas that may take their requests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from domain.model.states import RouteStatus, TrafficStatus
+from domain.traffic.caller_match import Chosen, Sticky, known_sticky, stored_sticky
+from domain.traffic.maintenance import Maintenance
+from domain.traffic.tls import UPSTREAM_TLS, TlsSettings, UpstreamTls, known_tls, known_upstream, stored_tls
+from domain.traffic.tls_material import Secured
+from domain.traffic.wire import Protocol, ReplicaWire, Wire, known_protocol
+
+
+class EntranceKind(StrEnum):
+    """The way to tell requests for a deployment from others: by the host they name, or by how their path begins."""
+
+    HOST = "host"
+    PREFIX = "prefix"
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """One host name, or one path prefix ("/web/"), which the proxy removes before it passes a request on."""
+
+    kind: EntranceKind
+    value: str
+    strip_prefix: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRules:
+    """The rules for a deployment's requests, which proxies follow. `timeout_seconds`: None for no limit.
+
+    `hedge_after_seconds`: a request that may be sent twice, and has had no first byte of its answer for so long, is
+    sent to a second replica too, and the first answer counts; None for never. `preview`: whether the revision that is
+    being rolled out can be looked at before it gets traffic. `idle_timeout_seconds`: a request on which nothing is sent
+    for so long, in either direction, is cut; None for never. `protocol`: what replicas are asked in. `tls`: None: it is
+    reached in clear text alone. `hold_seconds`: while no replica serves, a request waits for one for so long; None: it
+    is refused at once. `hold_callers`: so many requests wait at a proxy at most. `max_body_bytes`: how large the body
+    of a request may be; None: as large as it likes. `max_requests_per_second`: by its host names, at each proxy; None:
+    as many as come. `sticky`: by what a caller is known who stays with a replica; None: nobody does. `upstream_tls`:
+    what is expected of replicas, which are asked by TLS; None: in clear text.
+    """
+
+    timeout_seconds: float | None = None
+    hedge_after_seconds: float | None = 5.0
+    preview: bool = True
+    idle_timeout_seconds: float | None = 3600.0
+    protocol: Protocol = Protocol.HTTP1
+    tls: TlsSettings | None = None
+    hold_seconds: float | None = None
+    hold_callers: int = 1000
+    max_body_bytes: int | None = None
+    max_requests_per_second: int | None = None
+    sticky: Sticky | None = None
+    upstream_tls: UpstreamTls | None = None
+    pages: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def wire(self) -> Wire:
+        """What of them is about speaking to replicas: each revision keeps its own."""
+        return Wire(self.protocol, self.upstream_tls)
+
+    def with_wire(self, wire: Wire) -> "RequestRules":
+        """Return the rules for replicas that are spoken to in this way."""
+        return replace(self, protocol=wire.protocol, upstream_tls=wire.upstream_tls)
+
+
+USUAL = RequestRules()
+"""What a new deployment has."""
+_STORED_TOGETHER = ("hold_seconds", "hold_callers", "max_body_bytes", "max_requests_per_second")
+"""The rules without a column of their own, besides those that are more than a number."""
+
+
+def stored_together(rules: RequestRules) -> dict[str, Any]:
+    """Return the rules that are stored in one column, where they differ from what a new deployment has."""
+    found = {name: getattr(rules, name) for name in _STORED_TOGETHER}
+    differing = {name: value for name, value in found.items() if value != getattr(USUAL, name)}
+    tls = {} if rules.tls is None else {"tls": stored_tls(rules.tls)}
+    sticky = {} if rules.sticky is None else {"sticky": stored_sticky(rules.sticky)}
+    upstream = rules.upstream_tls and UPSTREAM_TLS.dump_python(rules.upstream_tls, mode="json", exclude_defaults=True)
+    pages = {"pages": dict(rules.pages)} if rules.pages else {}
+    return differing | tls | sticky | pages | ({} if upstream is None else {"upstream_tls": upstream})
+
+
+def known_rules(  # noqa: PLR0913 -- the columns of Postgres, in its order
+    timeout: float | None,
+    hedge_after: float | None,
+    idle_timeout: float | None,
+    protocol: str,
+    together: Mapping[str, Any],
+    *,
+    preview: bool,
+) -> RequestRules:
+    """Return the rules as they were stored; what only a newer release knows is left out."""
+    known = {name: together[name] for name in _STORED_TOGETHER if name in together}
+    tls, sticky = known_tls(together.get("tls")), known_sticky(together.get("sticky"))
+    spoken, upstream = known_protocol(protocol), known_upstream(together.get("upstream_tls"))
+    known |= {"sticky": sticky, "upstream_tls": upstream, "pages": tuple(together.get("pages", {}).items())}
+    return RequestRules(timeout, hedge_after, preview, idle_timeout, spoken, tls, **known)
+
+
+@dataclass(frozen=True, slots=True)
+class RouteInTraffic:
+    """A route whose replica runs and was not asked to end yet.
+
+    `ratio`: its share of requests against the others' (0..1).
+    `is_candidate`: of the revision that its deployment is rolling out to. A parked one waits for a way back.
+    `is_current`: of the revision that is to be replaced, or that runs while there is no rollout.
+    `seat`: where callers who stay with a replica find it; None: it has none (yet). `wire`: the name of how it is spoken
+    to.
+    """
+
+    id: UUID
+    revision: str
+    revision_id: UUID
+    address: str
+    status: RouteStatus
+    traffic: TrafficStatus
+    ratio: float
+    is_candidate: bool
+    is_parked: bool
+    is_current: bool = True
+    seat: int | None = None
+    wire: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """The sharing of requests with a canary that there is, or was just now.
+
+    `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `sticky`: the id of
+    the rollout by whose cookie callers stay on their side. `mirrored`: how many of 10,000 requests that only read the
+    candidates get copies of. `baseline`: the routes of its fresh baseline, which get as many as the candidates; None:
+    it has, and just now had, none. `floor`: as many as serve at least; what another canary left helps out below it.
+    `chosen`: the callers who go to the candidates whatever the weight is, as long as there is one.
+    """
+
+    weight: int | None = None
+    sticky: UUID | None = None
+    mirrored: int = 0
+    baseline: frozenset[UUID] | None = None
+    floor: int = 0
+    chosen: Chosen | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentInTraffic:
+    """A deployment that is not destroyed, with its routes in id order.
+
+    `secured`: what it has for TLS; None where its rules want none. `maintenance`: None: callers reach its replicas.
+    `wire`: how replicas are spoken to where there is none; `wires`: what that and the wires of its routes stand for.
+    """
+
+    name: str
+    entrances: tuple[Entrance, ...]
+    rules: RequestRules
+    routes: tuple[RouteInTraffic, ...]
+    canary: Canary | None = None
+    secured: Secured | None = None
+    maintenance: Maintenance | None = None
+    wire: str = ""
+    wires: Mapping[str, ReplicaWire] = field(default_factory=lambda: {"": ReplicaWire()})
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficSnapshot:
+    """All that proxies may know, read in one snapshot of Postgres. `seen`: that snapshot (`pg_snapshot`, as text).
+
+    What a transaction took out of traffic is missing here exactly when `pg_visible_in_snapshot(its id, seen)`.
+    `faults`: what could not be read and is missing too, a sentence each.
+    """
+
+    seen: str
+    deployments: tuple[DeploymentInTraffic, ...]
+    faults: tuple[str, ...] = ()

@@ -1,0 +1,94 @@
+"""The simulated world at its edges: what never rests, what nobody looks at, replicas that live for a while."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.handlers.cycle import handler_of
+from domain.model.states import RouteStatus
+from domain.planning.plan import simulator as simulated
+from domain.planning.plan.plan_input import Subject, says_when_healthy
+from domain.planning.plan.rollout_plan import plan
+from domain.planning.plan.run import Stand, course
+from domain.planning.plan.sampled_times import LearnedFates
+from domain.planning.plan.simulator import Fate, Fates, World
+from domain.planning.replica_timings import Learned
+from tests.support.pictures.pictures import DESTROYED, NOW, READY, deploying, resting, rolling_back
+from tests.support.pictures.simulation import world_of
+
+FIVE_WEEKS = 35 * 86400.0
+
+
+def test_a_replica_that_lives_for_a_while_fails_then_and_is_replaced() -> None:
+    world = world_of(resting("■■■", status=READY, status_for=0), lives_seconds=600)
+    world.run(900)
+    assert world.created == 3
+    assert all(route.created_at >= NOW for route in world.deployment.routes)
+
+
+def test_what_never_rests_is_an_error_that_says_what_it_did_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated, "MOST_LOOKS", 2)
+    world = world_of(deploying("■■■|"))
+    with pytest.raises(ValueError, match="web never rests: "):
+        world.run(60)
+
+
+def test_what_is_destroyed_is_looked_at_by_nobody() -> None:
+    world = world_of(resting("", status=DESTROYED))
+    world.run(60)
+    assert world.looks == []
+    with pytest.raises(ValueError, match="web is destroyed, and nobody looks at it"):
+        handler_of(world.deployment)
+
+
+def test_a_look_is_as_late_as_its_wake_or_its_alarm() -> None:
+    learned = Learned(starts=(2.0,), wakes=(0.5,))
+    run = course(deploying("■■■|", 3, spec={"min_ready_seconds": 5}), NOW, LearnedFates(learned=learned))
+    assert run.begins[:2] == (0.5, 8.0), "a start of 2 s and 5 s in health, and the alarm comes half a second later"
+
+
+def test_a_replica_of_which_nothing_was_learned_takes_a_second_to_start_and_one_to_stop() -> None:
+    fate = LearnedFates().of_replica()
+    assert (fate.start_seconds, fate.stop_seconds, LearnedFates().wake_seconds()) == (1, 1, 0)
+
+
+def test_what_is_parked_is_beside_what_is_live() -> None:
+    stand = Stand.of(resting("▫▫|■■◇~").routes)
+    assert (stand.live, stand.stopping, stand.serving) == (3, 1, 2)
+
+
+def test_a_past_of_two_measurements_is_drawn_from_as_a_whole() -> None:
+    draws = iter((0.9, 0.0, 0.9))
+    fates = LearnedFates(learned=Learned(wakes=(0.5, 3.0)), draw=lambda: next(draws))
+    assert [fates.wake_seconds(), fates.wake_seconds()] == [0.5, 3.0]
+
+
+def test_a_start_that_never_ends_never_comes_to_rest() -> None:
+    stuck = rolling_back("■■◇|")
+    assert course(stuck, NOW, Fates(Fate(start_seconds=FIVE_WEEKS))).seconds is None
+    foreseen = plan(Subject(stuck), NOW, Learned(starts=(FIVE_WEEKS,)), lambda: 0.5)
+    assert foreseen.seconds is None
+    assert any(warning.startswith("it does not come to rest: ") for warning in foreseen.warnings)
+
+
+def test_those_that_are_stopping_when_it_begins_have_a_fate_too() -> None:
+    world = World(resting("■■■~", status=READY, status_for=0), NOW, Fates(Fate(stop_seconds=5)))
+    world.run(4)
+    assert [route.status for route in world.deployment.routes].count(RouteStatus.TERMINATING) == 1
+    world.at = NOW
+    world.run(6)
+    assert len(world.deployment.routes) == 3
+    assert world.at - NOW <= timedelta(seconds=6)
+
+
+@pytest.mark.parametrize(
+    ("spec", "checked"),
+    [
+        ({}, False),
+        ({"health_check": None}, False),
+        ({"health_check": {"path": "/"}}, True),
+        ({"runtime": "external"}, True),
+    ],
+)
+def test_who_says_when_a_replica_is_healthy(spec: dict[str, object], *, checked: bool) -> None:
+    assert says_when_healthy(spec) is checked

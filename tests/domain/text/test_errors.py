@@ -1,0 +1,108 @@
+"""Refusals: a code for programs, a sentence for people, and the values that matter."""
+
+import json
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from domain.commands.base import StaleVersionError
+from domain.revisions.revision import RevisionExistsError
+from domain.text.errors import InvalidInputError, RollwayError
+from domain.traffic.entrances import EntranceTakenError
+
+
+class Size(BaseModel):
+    least: int = Field(ge=0)
+    most: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Size":
+        if self.least > self.most:
+            raise ValueError("least must be at most most")
+        return self
+
+
+class Fleet(BaseModel):
+    sizes: list[Size]
+
+
+def refused(given: object, where: str = "", model: type[BaseModel] = Fleet) -> InvalidInputError:
+    with pytest.raises(ValidationError) as error:
+        model.model_validate(given)
+    return InvalidInputError.of(error.value, where)
+
+
+def kinds(base: type[RollwayError] = RollwayError) -> list[type[RollwayError]]:
+    return [base, *(kind for child in base.__subclasses__() for kind in kinds(child))]
+
+
+def test_every_refusal_has_a_code_of_its_own() -> None:
+    assert len({kind.code for kind in kinds()}) == len(kinds())
+
+
+def test_a_refusal_is_json_and_its_words_are_the_message() -> None:
+    error = StaleVersionError("it has changed", version=3, deployment=UUID(int=1))
+    assert json.loads(json.dumps(error.as_json())) == {
+        "code": "stale_version",
+        "message": "it has changed",
+        "detail": {"version": "3", "deployment": str(UUID(int=1))},
+    }
+    assert str(error) == error.message == "it has changed"
+
+
+@pytest.mark.parametrize(
+    ("given", "where", "message", "field"),
+    [
+        ({}, "", "sizes: is missing", "sizes"),
+        ({}, "fleet", "fleet.sizes: is missing", "fleet.sizes"),
+        ([], "fleet", "fleet: must be fields, each with its value", "fleet"),
+        ({"sizes": [{"least": 1}]}, "", "sizes.0.most: is missing", "sizes.0.most"),
+        ({"sizes": [{"least": 2, "most": 1}]}, "", "sizes.0: least must be at most most", "sizes.0"),
+    ],
+)
+def test_a_fault_is_told_with_the_path_of_its_field(given: object, where: str, message: str, field: str) -> None:
+    error = refused(given, where)
+    assert (error.message, error.detail) == (message, {"field": field})
+
+
+class Closed(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Room(BaseModel):
+    door: Closed
+
+
+def test_where_the_fields_are_not_known_none_is_proposed() -> None:
+    with pytest.raises(ValidationError) as error:
+        Room.model_validate({"door": {"colour": "red"}})
+    assert InvalidInputError.of(error.value).message == "door.colour: there is no such field"
+
+
+def test_several_faults_are_all_told_each_once_and_none_with_what_was_given() -> None:
+    error = refused({"least": -7, "most": "secret"}, model=Size)
+    assert error.message == ("least: must be at least 0; most: must be a whole number, such as 3")
+    assert error.detail == {"field": "least"}
+
+
+def test_a_fault_of_the_whole_has_no_path() -> None:
+    assert refused({"least": 2, "most": 1}, model=Size).message == "least must be at most most"
+
+
+def test_another_content_for_a_revision_is_refused_naming_it() -> None:
+    error = RevisionExistsError.of("web", "v1")
+    assert error.message.startswith("revision v1 of web exists with another content; ")
+    assert error.detail == {"deployment": "web", "revision": "v1"}
+
+
+def test_a_taken_entrance_is_refused_naming_both_deployments() -> None:
+    error = EntranceTakenError.by("shop", "web", "host", "www.example.com")
+    assert error.message.startswith("host www.example.com is shop's, so web cannot have it")
+    assert error.detail == {"deployment": "web", "entrance": "www.example.com", "owner": "shop"}
+
+
+def test_of_many_faults_the_first_twenty_are_told_and_the_rest_is_counted() -> None:
+    told = refused({"sizes": [{"least": 1}] * 25}).message
+    assert told.startswith("sizes.0.most: is missing; ")
+    assert told.endswith("sizes.19.most: is missing; and 5 more")

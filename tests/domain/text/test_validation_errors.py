@@ -1,0 +1,176 @@
+"""Wrong fields, and what the refusal says would be right there."""
+
+from typing import Any
+
+import pytest
+
+from domain.commands.registry import parse_command
+from domain.strategies import parse_policy
+from domain.text.errors import InvalidInputError
+
+HEADER = {"request_id": "r1"}
+LONG = "a" * 60
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "sentence", "field"),
+    [
+        ("scale", {"deployment": "web"}, "desired_replicas: is missing", "desired_replicas"),
+        (
+            "create_deployment",
+            {"deployment": LONG},
+            "deployment: must be lower-case letters, digits, '-' and '.', 54 at most",
+            "deployment",
+        ),
+        (
+            "activate_revision",
+            {"deployment": "web", "revision": "V 1"},
+            "revision: must be lower-case letters, digits, '-' and '.', 63 at most",
+            "revision",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "health_check": {"pathh": "/"}}},
+            "spec.health_check.pathh: there is no such field; did you mean path?",
+            "spec.health_check.pathh",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "health_check": "/healthz"}},
+            (
+                "spec.health_check: must be fields, each with its value, such as {path: /healthz}; the fields are "
+                "path, protocol, service, host, interval_seconds, timeout_seconds, success_threshold, "
+                "failure_threshold, initial_delay_seconds, start_deadline_seconds"
+            ),
+            "spec.health_check",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "health_check": {"path": "healthz"}}},
+            "spec.health_check.path: must begin with '/', such as /health",
+            "spec.health_check.path",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "stop_grace_seconds": "10s"}},
+            "spec.stop_grace_seconds: must be a number of seconds, without a unit, such as 10",
+            "spec.stop_grace_seconds",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "port": 80}},
+            (
+                "spec.port: there is no such field; each replica gets a port of its own, as {port} in 'command' "
+                "and as PORT in its environment"
+            ),
+            "spec.port",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": "serve 'it"}},
+            "spec.command: has a quote that is not closed; as a list no quotes are needed: [python, serve.py]",
+            "spec.command",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "env": ["A=1"]}},
+            "spec.env: must be names, each with its value, such as {NAME: value}",
+            "spec.env",
+        ),
+        (
+            "set_freeze",
+            {"freeze": "night", "cron": "0 22 * *", "duration_seconds": 3600},
+            "cron: must be a cron line of five fields, such as '0 18 * * FRI'",
+            "cron",
+        ),
+        (
+            "set_freeze",
+            {"freeze": "night", "cron": "0 25 * * *", "duration_seconds": 3600},
+            "cron: must be a cron line, such as '0 18 * * FRI'; bad hour",
+            "cron",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"runtime": "docker", "docker": "web"}},
+            "spec.docker: must be fields, each with its value",
+            "spec.docker",
+        ),
+        (
+            "set_freeze",
+            {"freeze": "never", "cron": "0 0 */30 4 MON#5", "duration_seconds": 3600},
+            "cron: must be a cron line that comes true some day",
+            "cron",
+        ),
+        (
+            "set_group",
+            {"group": "shop", "deployments": ["web", "api", "web"]},
+            "deployments names one of them twice",
+            "",
+        ),
+        (
+            "set_autoscaling_rules",
+            {"deployment": "web", "rules": [{"metrik": "cpu"}]},
+            "rules.0.metrik: there is no such field; did you mean metric?",
+            "rules.0.metric",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "env": {"A": 1}}},
+            "spec.env.A: must be text; put it in quotes",
+            "spec.env.A",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "env": {False: "1"}}},
+            "spec.env: a name is False, which YAML makes of NO, OFF and FALSE: put it in quotes",
+            "spec.env",
+        ),
+        ("add_revision", {"deployment": "web", "spec": []}, "spec: must be fields, each with its value", "spec"),
+        (
+            "set_autoscaling_rules",
+            {"deployment": "web", "rules": [{"metricc": "x"}]},
+            "rules.0.metricc: there is no such field; did you mean metric?",
+            "rules.0.metric",
+        ),
+    ],
+)
+def test_a_wrong_field_is_named_with_what_would_be_right(
+    task: str, given: dict[str, Any], sentence: str, field: str
+) -> None:
+    with pytest.raises(InvalidInputError) as error:
+        parse_command(f"rollway.{task}", {**HEADER, **given})
+    assert sentence in error.value.message
+    assert str(error.value.detail["field"]).startswith(field)
+
+
+@pytest.mark.parametrize(("payload", "kind"), [("web", "text"), (None, "nothing"), (["web"], "list"), (3, "number")])
+def test_a_payload_that_has_no_fields_is_told_so_and_no_field_is_blamed(payload: object, kind: str) -> None:
+    with pytest.raises(InvalidInputError) as error:
+        parse_command("rollway.activate_revision", payload)
+    assert error.value.message == f"the payload must be fields, each with its value, and no {kind}"
+    assert error.value.detail["field"] == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (
+            {"strategy": "blue_green", "spec": {"manual": True}},
+            "policy.spec.manual: there is no such field; the fields are count_stopping, ",
+        ),
+        (
+            {"strategy": "rolling_update", "spec": {"max_surg": 1}},
+            "policy.spec.max_surg: there is no such field; did you mean max_surge?",
+        ),
+        (
+            {"strategy": "recreate", "limits": {"timeout": 3}},
+            "policy.limits.timeout: there is no such field; did you mean timeout_seconds?",
+        ),
+        ({"strateg": "recreate"}, "policy.strateg: there is no such field; did you mean strategy?"),
+        ([], "policy: must be fields, each with its value"),
+    ],
+)
+def test_a_wrong_field_of_a_policy_is_told_which_ones_there_are(given: object, sentence: str) -> None:
+    with pytest.raises(InvalidInputError) as error:
+        parse_policy(given)
+    assert sentence in error.value.message
