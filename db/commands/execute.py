@@ -3,7 +3,7 @@
 Where somebody holds the deployment, what cannot wait stands beside it as a wish, for whoever comes next.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,9 +16,9 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from db.commands import autoscaling, fleet, subscriptions
-from db.commands.apply.difference import stored_of
+from db.commands.apply.difference import settings_to_put_back, stored_of
 from db.commands.entrances import refuse_foreign, set_traffic
-from db.commands.locked import KEEP_ANSWER, answer_again, answered, note
+from db.commands.locked import KEEP_ANSWER, answer_again, answered, lock_named, note
 from db.commands.maintenance import set_maintenance
 from db.commands.policies import create_deployment, set_policy
 from db.commands.revisions import add_revision
@@ -29,8 +29,9 @@ from db.locking.locked import SKIPPING_HELD, holder_of, lock_unheld, refusal_of_
 from db.locking.statuses import IS_COUNTED_ON, lifecycle_status
 from db.replicas import told
 from db.silence import AWAY
+from db.views.past import keep_settings_release, mark_settings_undone, sections
 from domain.commands.apply.document import Apply, Document
-from domain.commands.apply.expansion import notes, parts, refuse_beyond, told_of
+from domain.commands.apply.expansion import Part, notes, parts, refuse_beyond, settings_alone, told_of
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.deployment_commands import (
     AddRevision,
@@ -42,6 +43,7 @@ from domain.commands.deployment_commands import (
 )
 from domain.commands.registry import RULES, parse_command
 from domain.commands.replica_commands import PushMetric
+from domain.commands.rollout_commands import Undo
 from domain.installation.tokens import Role
 from domain.model.states import DeploymentLifecycleStatus
 from domain.text.errors import DeploymentNotFoundError, RollwayError
@@ -243,6 +245,8 @@ def _execute_once(
         connection.execute("SELECT set_config('rollway.is_walled', 'on', true)")
     if isinstance(command, Apply):
         return _apply(connection, command, sent)
+    if isinstance(command, Undo) and command.revision is None and (done := _put_back(connection, command, sent)):
+        return done
     return _carry_out(connection, command, claim, sent)
 
 
@@ -279,9 +283,10 @@ def _apply(connection: Connection, command: Apply, sent: Origin) -> CommandResul
     for document in command.documents:
         stored = stored_of(connection, document)
         found = parts(document, stored, command)
-        refuse_beyond(sent.role, found)
-        commands = [part.command for part in found]
-        done = [_carry_out(connection, each, _claim(connection, each, claim_named), sent) for each in commands]
+        before = sections(connection, document.deployment, settings_alone(stored, found))
+        done = _all_parts(connection, found, sent)
+        if before:
+            keep_settings_release(connection, document.deployment, before)
         done_of.append(
             {**told_of(document, found, [each.result for each in done]), "notes": notes(document, stored, command)}
         )
@@ -289,6 +294,33 @@ def _apply(connection: Connection, command: Apply, sent: Origin) -> CommandResul
     result: Result = {"documents": done_of}
     connection.execute(KEEP_ANSWER, answered(command, result))
     return CommandResult(result, statuses=tuple(statuses))
+
+
+def _all_parts(connection: Connection, found: Sequence[Part], sent: Origin) -> list[CommandResult]:
+    """Carry out the parts in their order. Raises NotAllowedError, before the first, for one that the role may not."""
+    refuse_beyond(sent.role, found)
+    commands = [part.command for part in found]
+    return [_carry_out(connection, each, _claim(connection, each, claim_named), sent) for each in commands]
+
+
+def _put_back(connection: Connection, command: Undo, sent: Origin) -> CommandResult | None:
+    """Undo a file that changed settings alone; None where a rollout, or nothing, came last."""
+    again = settings_to_put_back(connection, command)
+    if again is None:
+        return None
+    deployment, (document,) = lock_named(connection, command.deployment, command.expected_version), again.documents
+    found = parts(document, stored_of(connection, document), again)
+    done = _all_parts(connection, found, sent)
+    mark_settings_undone(connection, deployment.id)
+    result: Result = {
+        "deployment": command.deployment,
+        "rollout_id": None,
+        "version": done[-1].result["version"],
+        "already": False,
+        "settings": [part.sentence for part in found],
+    }
+    connection.execute(KEEP_ANSWER, answered(command, result))
+    return CommandResult(result, statuses=done[-1].statuses)
 
 
 _EFFECTS: dict[type[Command], Callable[[Connection, Any], Result]] = {

@@ -22,7 +22,9 @@ from db.freezes import frozen_now
 from db.locking.statuses import ACTIVE
 from db.outbox import write_events
 from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
-from db.views.past import ended_rollouts, set_alone
+from db.views.deployments import existing_deployments
+from db.views.fleet.entrances import reached_at
+from db.views.past import ended_rollouts, set_alone, settings_release
 from db.views.routes import why_it_only_failed
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.deployment_commands import Scale
@@ -43,6 +45,7 @@ from domain.steering.rollout_history import (
     with_what_stays,
 )
 from domain.text.errors import RevisionNotFoundError
+from domain.traffic.descriptions import entrances_in_words
 from domain.traffic.wire import Wire
 
 _OF_ROLLOUT = ROLLOUT.called("o")
@@ -208,6 +211,9 @@ def steer(
     else:
         write_steered(connection, case.deployment, steered, command, case.asking, result)
         _take_settings(connection, case, steered.deployment)
+        if isinstance(command, Undo | Retry) and (settings := _settings_back(connection, case, steered.deployment)):
+            result |= {"settings": [settings]}
+            connection.execute(KEEP_ANSWER, answered(command, result))
         if case.is_heard:
             write_events(connection, told_by_command(case.deployment, steered, case.asking, command.actor))
     return result, steered.deployment.status
@@ -221,6 +227,16 @@ def _take_settings(connection: Connection, case: "StoredCase", after: Deployment
         bring_again(connection, case.deployment, rollout, case.wire(rollout.to_revision_id), is_back=is_back)
     elif runs is not None and runs != case.deployment.current_revision_id:
         follow(connection, after.id, runs, case.wire(runs))
+
+
+def _settings_back(connection: Connection, case: "StoredCase", after: Deployment) -> str:
+    """Say which settings come back with a rollout, and when; empty where none do."""
+    if after.rollout is None:
+        return ""
+    reached = reached_at(connection, after.id)
+    if case.deployment.rollout is None or after.rollout.id != case.deployment.rollout.id or not reached.brings:
+        return reached.brings
+    return f"as soon as the new revision answers nobody {entrances_in_words(*reached.reached)}"
 
 
 def case_of(
@@ -308,9 +324,13 @@ class StoredCase:
             return self._back_to(self.command.revision, size_back(self.deployment, self.command.revision, ended))
         if self.deployment.rollout is not None:
             return None
+        (view,) = existing_deployments(self.connection, [self.deployment.name])
+        release = settings_release(self.connection, view)
         try:
-            back = way_back(self.deployment, ended, self.asking.at)
+            back = way_back(self.deployment, ended, self.asking.at, release)
         except (AlreadyUndoneError, NoPreviousRevisionError) as refusal:
+            if release is not None:
+                raise
             raise with_what_stays(refusal, set_alone(self.connection, self.deployment.id)) from None
         return self._back_to(back.revision.name, back.desired)
 

@@ -1,16 +1,22 @@
 """The reads of what ran before: the rollouts that an undo looks back over, and all that rules know of them."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.types.json import Jsonb
 
 from db.freezes import frozen_now
 from db.locking.upstream import OF_DEPLOYMENT
 from db.views.deployment_view import DeploymentView
+from db.views.deployments import existing_deployments
+from db.views.fleet.entrances import reached_at
 from domain.model.states import RolloutOutcome
-from domain.steering.rollout_history import EndedRollout, KnownRevision, Past
+from domain.steering.rollout_history import EndedRollout, KnownRevision, Past, SettingsRelease
 from domain.strategies import stored_policy
+from domain.traffic.entrances import settings_of
 
 _ENDED = f"""
     SELECT f.id, f.name, md5(f.spec::text || coalesce(f.wire, {OF_DEPLOYMENT})),
@@ -60,6 +66,57 @@ def set_alone(connection: Connection[Any], deployment_id: UUID) -> list[str]:
     return [f"{message}, by {actor}" for message, actor in rows]
 
 
+_SETTINGS_RELEASE = """
+    SELECT d.settings_release, d.current_revision_id::text,
+           (SELECT id::text FROM rollouts WHERE deployment_id = d.id ORDER BY started_at DESC LIMIT 1)
+      FROM deployments d WHERE d.id = %s
+"""
+_KEEP_SETTINGS_RELEASE = "UPDATE deployments SET settings_release = %s WHERE id = %s"
+
+
+def sections(connection: Connection[Any], deployment: str, names: Iterable[str]) -> dict[str, Any]:
+    """The named sections of a file as they describe an existing deployment now: replicas, policy, traffic."""
+    if not names:
+        return {}
+    (view,) = existing_deployments(connection, [deployment])
+    return _sections(connection, view, names)
+
+
+def _sections(connection: Connection[Any], view: DeploymentView, names: Iterable[str]) -> dict[str, Any]:
+    traffic = settings_of(view.name, *reached_at(connection, view.id).reached)
+    known = {
+        "replicas": view.desired_replicas,
+        "policy": stored_policy(view.policy).as_json() if view.policy else None,
+        "traffic": traffic.model_dump(mode="json", exclude_defaults=True),
+    }
+    return {name: known[name] for name in names}
+
+
+def settings_release(connection: Connection[Any], view: DeploymentView) -> SettingsRelease | None:
+    """The file that changed settings alone after the last rollout, as far as nobody has changed them since."""
+    ((stored, *runs),) = connection.execute(_SETTINGS_RELEASE, (view.id,))
+    if stored is None or view.rollout_id is not None:
+        return None
+    release = SettingsRelease(**stored)
+    if runs != [release.revision_id, release.rollout_id]:
+        return None
+    return release.against(_sections(connection, view, release.after))
+
+
+def keep_settings_release(connection: Connection[Any], deployment: str, before: Mapping[str, Any]) -> None:
+    """Keep what a file without a rollout replaced, next to what it set."""
+    (view,) = existing_deployments(connection, [deployment])
+    ((_, *runs),) = connection.execute(_SETTINGS_RELEASE, (view.id,))
+    release = SettingsRelease(before, _sections(connection, view, before), *runs)
+    connection.execute(_KEEP_SETTINGS_RELEASE, (Jsonb(asdict(release)), view.id))
+
+
+def mark_settings_undone(connection: Connection[Any], deployment_id: UUID) -> None:
+    """Mark the last file as undone: a second undo is refused, since it would go further back."""
+    query = "UPDATE deployments SET settings_release = settings_release || '{\"is_undone\": true}' WHERE id = %s"
+    connection.execute(query, (deployment_id,))
+
+
 def past_of(connection: Connection[Any], view: DeploymentView) -> Past:
     """Read what the rules of commands know of the deployment beside its snapshot."""
     other = connection.execute(_OTHER, (view.id, view.current_revision_id, view.deploying_revision_id)).fetchone()
@@ -70,5 +127,6 @@ def past_of(connection: Connection[Any], view: DeploymentView) -> Past:
         last=(last[0], RolloutOutcome(last[1]) if last[1] else None) if last else None,
         last_is_undo=bool(last and last[2]),
         ended=ended_rollouts(connection, view.id),
+        settings=settings_release(connection, view),
         frozen=frozen_now(connection, view.name, view.now),
     )

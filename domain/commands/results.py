@@ -127,6 +127,8 @@ class Turned(SteeredAnswer):
     """What came of the activation."""
     passed_over: dict[str, Any] = {}
     """Hosts that cannot have a secret of the revision, and why."""
+    settings: tuple[str, ...] = ()
+    """The settings that come back, in sentences that say when."""
     stays: tuple[str, ...] = ()
     """What was set by itself since the last rollout, and an undo leaves as it is."""
 

@@ -135,8 +135,9 @@ class Undo(DeploymentCommand):
     waits for a promotion. What was rolled back itself is passed by. When the last rollout is undone already, this is
     refused and says what is further back, but for one that went back itself within the last minute: then nothing is
     left to do. A revision that is named takes the place of whatever is under way, and is
-    refused where it has only ever failed, unless it is asked for `anyway`. A size and settings that were set by
-    themselves since stay, and the answer says so.
+    refused where it has only ever failed, unless it is asked for `anyway`. When the last change was a file that changed
+    settings alone, its settings are put back instead, and nothing is rolled out. A size and settings that a person set
+    since stay, and the answer names them.
     """
 
     task = "rollway.undo"

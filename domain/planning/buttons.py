@@ -8,6 +8,7 @@ from uuid import UUID
 from domain.commands.base import DeploymentCommand
 from domain.commands.fields import fields_of
 from domain.commands.registry import BUTTONS, RULES, Case
+from domain.commands.rollout_commands import Undo
 from domain.model.deployment import Deployment
 from domain.model.states import Lifecycle, RolloutOutcome
 from domain.steering.activation import RUN_ALREADY, ActivationRequest, restarted_revision
@@ -48,7 +49,8 @@ class SupposedCase:
         """To what ran before; None where the rollout under way turns."""
         if self.deployment.rollout is not None:
             return None
-        return self._activation(way_back(self.deployment, self.past.ended, self.asking.at).revision.id)
+        back = way_back(self.deployment, self.past.ended, self.asking.at, self.past.settings)
+        return self._activation(back.revision.id)
 
     def start_seconds(self) -> float | None:
         """Nobody is told of it: the sentence is not looked at."""
@@ -79,6 +81,8 @@ def offered(deployment: Deployment, past: Past, asking: Asking) -> tuple[str, ..
 
 
 def _is_taken(deployment: Deployment, kind: type[DeploymentCommand], past: Past, asking: Asking) -> bool:
+    if kind is Undo and past.settings is not None and not past.settings.is_undone:
+        return True
     return any(_changes(SupposedCase(deployment, command, asking, past)) for command in _supposed(deployment, kind))
 
 

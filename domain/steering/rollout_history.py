@@ -8,11 +8,14 @@
 
 A revision that came up in a later rollout is no longer one that was rolled back. One with the content of the current
 revision, as a restart leaves it behind, is passed by too, unless its replicas still run: nothing would change.
+
+    ..., v2 → v5 completed, a file with other settings      undo puts the settings of before back; v5 runs on
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from domain.model.deployment import Deployment
@@ -64,12 +67,34 @@ class WayBack:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingsRelease:
+    """The last file that changed settings alone. `before` and `after`: its sections, by their names in a file.
+
+    `revision_id` and `rollout_id`: what ran then, and the last rollout, as text; an undo after another one leaves the
+    settings alone. `is_undone`: the settings of before have been put back.
+    """
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    revision_id: str | None
+    rollout_id: str | None
+    is_undone: bool = False
+
+    def against(self, sections: Mapping[str, Any]) -> "SettingsRelease | None":
+        """The release with those of its sections that nobody has changed since; None where none is left."""
+        same = {name for name, value in self.after.items() if sections[name] == value}
+        if not same and not self.is_undone:
+            return None
+        return replace(self, before={name: value for name, value in self.before.items() if name in same})
+
+
+@dataclass(frozen=True, slots=True)
 class Past:
     """The past that rules know beside the snapshot.
 
     `other`: a revision that neither runs nor is on its way, if there is one. `last`: the revision of the last rollout,
     and how it ended, None while it runs; `last_is_undo`: whether it is an undo. `ended`: the rollouts that an undo
-    looks back over, the eldest first. `frozen`: the freeze that is on.
+    looks back over, the eldest first. `settings`: the file after them. `frozen`: the freeze that is on.
     """
 
     policy: DeploymentPolicy | None
@@ -77,12 +102,16 @@ class Past:
     last: tuple[UUID, RolloutOutcome | None] | None = None
     last_is_undo: bool = False
     ended: Sequence[EndedRollout] = ()
+    settings: SettingsRelease | None = None
     frozen: Frozen | None = None
 
 
-def way_back(deployment: Deployment, ended: Sequence[EndedRollout], now: datetime) -> WayBack:
-    """Return where an undo at rest goes; `ended`: the eldest first. What has just gone back itself leads to what runs.
+def way_back(
+    deployment: Deployment, ended: Sequence[EndedRollout], now: datetime, settings: SettingsRelease | None = None
+) -> WayBack:
+    """The revision that an undo at rest goes to. A rollout that has just gone back by itself leads to what runs.
 
+    `ended`: the eldest first. `settings`: the file that is newer than they are.
     Raises AlreadyUndoneError when what came last is undone, NoPreviousRevisionError when nothing is left to go to, and
     WrongStateError when the deployment is being destroyed.
     """
@@ -100,6 +129,8 @@ def way_back(deployment: Deployment, ended: Sequence[EndedRollout], now: datetim
         raise _already_undone(deployment.name, undone.name, stack[-1].name, good[-1].name if good else "")
     if not good:
         raise _nothing_before(deployment.name, before[-1].name if before else "", stack[-2].name if stack[1:] else "")
+    if settings is not None and settings.is_undone:
+        raise _settings_undone(deployment.name, stack[-1].name, good[-1].name)
     return WayBack(good[-1], _size_before(deployment, ended[-1]))
 
 
@@ -173,6 +204,12 @@ def _already_undone(deployment: str, undone: str, current: str, further: str) ->
     if further:
         message += f"; 'rollway undo {deployment} --to {further}' goes further back"
     return AlreadyUndoneError(message, deployment=deployment, undone=undone, current=current, further=further)
+
+
+def _settings_undone(deployment: str, current: str, further: str) -> AlreadyUndoneError:
+    message = f"the settings that the last file brought to {deployment} are undone already, and {current} runs"
+    message += f"; 'rollway undo {deployment} --to {further}' goes further back"
+    return AlreadyUndoneError(message, deployment=deployment, current=current, further=further)
 
 
 def _nothing_before(deployment: str, rolled_back: str, same: str) -> NoPreviousRevisionError:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -177,6 +178,19 @@ class TrafficSettings(BaseModel):
         hosts = {Entrance(EntranceKind.HOST, host) for host in self.hosts or ()}
         prefix = {Entrance(EntranceKind.PREFIX, self.path_prefix, self.strip_prefix)} if self.path_prefix else set()
         return in_order(hosts | prefix)
+
+
+def settings_of(deployment: str, entrances: tuple[Entrance, ...], rules: RequestRules) -> TrafficSettings:
+    """The settings by which a deployment is reached like that."""
+    prefix = next((each for each in entrances if each.kind is EntranceKind.PREFIX), None)
+    strip_prefix = prefix is None or prefix.strip_prefix
+    places: dict[str, object] = {"strip_prefix": strip_prefix}
+    if entrances != default_entrances(deployment, strip_prefix=strip_prefix):
+        hosts = [each.value for each in entrances if each.kind is EntranceKind.HOST]
+        places |= {"hosts": hosts, "path_prefix": prefix and prefix.value}
+    kept = {field.name: getattr(rules, field.name) for field in fields(rules)}
+    kept["request_timeout_seconds"], kept["pages"] = kept.pop("timeout_seconds"), dict(rules.pages) or None
+    return TrafficSettings.model_validate({**places, **kept})
 
 
 def default_entrances(deployment: str, *, strip_prefix: bool = True) -> tuple[Entrance, ...]:

@@ -12,12 +12,13 @@ from api.people.reads.deployments import Document, named
 from api.people.reads.table import Shape
 from api.people.requests import Asked, Parameters
 from db.commands.apply.ahead import AppliedAhead, applied_ahead
-from db.commands.apply.difference import DocumentDifference, differences
+from db.commands.apply.difference import DocumentDifference, differences, settings_to_put_back
 from db.commands.foretold import foretold
 from db.views.past import past_of
 from domain.commands.apply.document import Apply, ToApply
 from domain.commands.base import Command, DeploymentCommand, Door
 from domain.commands.registry import BUTTONS, Button, button_of
+from domain.commands.rollout_commands import Undo
 from domain.cycle.recording import inputs_json
 from domain.installation.tokens import Token
 from domain.planning.buttons import offered as offered_now
@@ -54,8 +55,12 @@ def questions(connection: Connection, command: Command) -> Sequence[AskedPlan]:
                 AskedPlan(each.planned, each.deployment, each.to_revision, _about(each))
                 for each in applied_ahead(connection, command)
             ]
+        case Undo() if again := settings_to_put_back(connection, command):
+            (ahead,) = applied_ahead(connection, again)
+            return [AskedPlan(ahead.planned, ahead.deployment, "", {"would": ahead.would})]
         case DeploymentCommand(deployment=name):
-            return [AskedPlan(foretold(connection, command), name, getattr(command, "revision", None) or "", {})]
+            revision = getattr(command, "revision", None) or ""
+            return [AskedPlan(foretold(connection, command), name, revision, {"would": ()})]
     raise TypeError(command)
 
 
@@ -67,7 +72,7 @@ def plan_shape(command: type[Command]) -> Shape:
     """The shape of the answer: a plan, or one for each document that is applied."""
     if issubclass(command, Apply):
         return Shape((Plan,), "whole", {"deployment": str, "would": tuple[str, ...]})
-    return Shape((Plan,))
+    return Shape((Plan,), "whole", {"would": tuple[str, ...]})
 
 
 class ApplyParameters(ToApply, Parameters):

@@ -68,6 +68,13 @@ def _undone(result: Result) -> str:
 
 
 def _gone_where(result: Result) -> str:
+    settings = "; ".join(result.get("settings", ()))
+    if settings and result["rollout_id"] is None:
+        return f"{result['deployment']} keeps its revision, and has the settings of before: {settings}"
+    return f"{_revision_back(result)}{settings and f', with its settings: {settings}'}"
+
+
+def _revision_back(result: Result) -> str:
     match result.get("activation"):
         case None:
             return _aborted(result)

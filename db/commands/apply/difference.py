@@ -13,9 +13,11 @@ from db.cycle.rules import rules_of_one
 from db.views.deployment_view import DeploymentView
 from db.views.deployments import existing_deployments
 from db.views.fleet.entrances import owners_of, reached_at
+from db.views.past import settings_release
 from db.views.timeline import revision_named
 from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.expansion import Stored, StoredDeployment, StoredRevision, notes, parts
+from domain.commands.rollout_commands import Undo
 from domain.model.policy import DeploymentPolicy
 from domain.revisions.next_revision import is_restart
 from domain.revisions.revision import RevisionSpec
@@ -133,6 +135,16 @@ def _mask(before: dict[str, Any], after: dict[str, Any], *, with_values: bool) -
 
 def _changed(env: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
     return (name for name, value in env.items() if other.get(name) != value)
+
+
+def settings_to_put_back(connection: Connection[Any], undo: Undo) -> Apply | None:
+    """The apply that undoes a file which changed settings alone; None where a rollout, or nothing, came last."""
+    view = next(iter(existing_deployments(connection, [undo.deployment])), None)
+    release = settings_release(connection, view) if view and undo.revision is None else None
+    if release is None or release.is_undone:
+        return None
+    document = Document.model_validate({"deployment": undo.deployment, **release.before})
+    return Apply(request_id=undo.request_id, actor=undo.actor, reason=undo.reason, documents=(document,))
 
 
 def stored_of(connection: Connection, document: Document) -> Stored:

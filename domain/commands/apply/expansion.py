@@ -121,6 +121,17 @@ def refuse_beyond(role: Role, found: Sequence[Part]) -> None:
             raise NotAllowedError(message, needed=needed, role=role)
 
 
+_SECTIONS: dict[type[Command], str] = {SetPolicy: "policy", Scale: "replicas", SetTraffic: "traffic"}
+
+
+def settings_alone(stored: Stored, found: Sequence[Part]) -> frozenset[str]:
+    """The sections of a file that changes settings of a deployment at rest and nothing else; empty for any other."""
+    kinds = {type(part.command) for part in found}
+    if stored.deployment is None or stored.deployment.snapshot.rollout is not None or not kinds <= _SECTIONS.keys():
+        return frozenset()
+    return frozenset(_SECTIONS[kind] for kind in kinds)
+
+
 def notes(document: Document, stored: Stored, apply: Apply) -> tuple[str, ...]:
     """What of the document does not take hold, and why."""
     known = stored.deployment

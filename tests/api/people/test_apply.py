@@ -83,6 +83,25 @@ def test_what_the_page_may_press_is_offered_with_its_words(people_server: People
         assert [field["name"] for field in offered[2]["fields"]] == ["desired_replicas", "with_rollout"]
 
 
+def test_the_plan_of_an_undo_names_the_settings_of_a_file_and_a_role_undoes_what_it_may_set(
+    people_server: People, name: str
+) -> None:
+    with (
+        people_server.client(Role.ADMIN, name, name="ada") as ada,
+        people_server.client(Role.RELEASER, name, name="rita") as releaser,
+    ):
+        for sections, status in (({"replicas": 4}, 200), ({"traffic": {"max_body_bytes": 9}}, 403)):
+            applied = ada.post("/v1/apply", json={"documents": [{"deployment": name, **sections}]})
+            assert applied.status_code == 200, applied.text
+            planned = releaser.post(f"/v1/deployments/{name}/undo/plan").json()
+            assert len(planned["would"]) == 1
+            undone = releaser.post(f"/v1/deployments/{name}/undo")
+            assert undone.status_code == status, undone.text
+        (result,) = ada.post(f"/v1/deployments/{name}/undo").json()["settings"]
+        assert result == planned["would"][0]
+        assert ada.post(f"/v1/deployments/{name}/scale/plan", json={"desired_replicas": 9}).json()["would"] == []
+
+
 @pytest.mark.parametrize("what", ["", "/plan", "/ahead", "/difference"])
 def test_two_documents_of_one_deployment_are_refused_wherever_they_are_asked_about(
     people_server: People, what: str

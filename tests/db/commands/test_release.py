@@ -249,7 +249,7 @@ def test_what_somebody_has_set_since_stays_and_an_undo_says_so(engine: Engine) -
     apply(engine, file("v3", traffic=OF_V2))
     go_on(engine, made, "ended")
     ask(engine, "set_traffic", deployment="web", hosts=["other.example.com"])
-    apply(engine, {"deployment": "web", "replicas": 4})
+    ask(engine, "scale", deployment="web", desired_replicas=4)
     stays = ["reached as other.example.com, by unknown", "scaled from 3 to 4 replicas, by unknown"]
     assert ask(engine, "undo", deployment="web").result["stays"] == stays
     go_on(engine, made, "ended")
@@ -259,9 +259,9 @@ def test_what_somebody_has_set_since_stays_and_an_undo_says_so(engine: Engine) -
     assert "set by itself" not in refusal.value.message, "that was before the last rollout"
 
 
-def test_an_undo_of_settings_alone_says_that_it_takes_back_no_settings_and_what_does(engine: Engine) -> None:
+def test_an_undo_of_what_a_person_has_set_says_that_it_takes_back_no_settings_and_what_does(engine: Engine) -> None:
     make_deployment(engine)
-    apply(engine, {"deployment": "web", "replicas": 4})
+    ask(engine, "scale", deployment="web", desired_replicas=4)
     expected = "leaves what was set by itself: scaled from 3 to 4 replicas, by unknown. Apply the file of before"
     with pytest.raises(NoPreviousRevisionError, match=expected):
         ask(engine, "undo", deployment="web")

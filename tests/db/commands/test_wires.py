@@ -100,7 +100,7 @@ def test_what_is_set_by_itself_is_said_of_what_runs_and_of_nothing_before(engine
     made = make_deployment(engine)
     apply(engine, file("v3"))
     go_on(engine, made, "ended")
-    assert apply(engine, file("v3", traffic=HTTP2)) == ["reached as web, web.localhost, /web/, replicas speak HTTP/2"]
+    ask(engine, "set_traffic", deployment="web", **HTTP2)
     assert asked(engine) == {("v3", "http2")}
     ask(engine, "undo", deployment="web")
     go_on(engine, made, "met")

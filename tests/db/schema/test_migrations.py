@@ -86,7 +86,7 @@ def migrate(engine: Engine, to: str) -> None:
 
 
 FILES = "SELECT relname, relfilenode FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
-MIGRATIONS = sorted(file.name[:4] for file in (project_root() / "migrations/versions").glob("*.sql"))
+MIGRATIONS = sorted(file.name[:4] for file in (project_root() / "migrations/versions").glob("0*.py"))
 FIRST = project_root() / "migrations/versions/0001_start.sql"
 WORDS: dict[LiteralString, type[StrEnum]] = {
     "deployments_lifecycle_check": Lifecycle,

@@ -105,7 +105,7 @@ async function showPlan() {
   if (!offer.is_planned || !isWhole) return plan.replaceChildren();
   try {
     const found = await inTurn(`${offer.place}/plan`, asked, signal);
-    if (!signal.aborted) plan.replaceChildren(...(found.items ? found.items.flatMap(applied) : planned(found)));
+    if (!signal.aborted) plan.replaceChildren(...(found.items ? found.items.flatMap(applied) : [...settings(found), ...planned(found)]));
   } catch (error) {
     if (signal.aborted) return;
     plan.replaceChildren();
@@ -116,6 +116,10 @@ async function showPlan() {
 function applied(found) {
   const would = found.would.length ? found.would.join("; ") : "nothing to do";
   return [h("p", {}, h("strong", {}, found.deployment), `: ${would}`), ...(found.waves.length ? planned(found) : [])];
+}
+
+function settings(found) {
+  return found.would.length ? [h("p", {}, `${found.would.join("; ")}.`)] : [];
 }
 
 function planned(found) {

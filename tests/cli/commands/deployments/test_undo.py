@@ -1,6 +1,7 @@
 """`rollway undo` against a real Postgres, with a coordinator and no worker hosts."""
 
 import json
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, text
@@ -35,6 +36,20 @@ def test_an_undo_says_what_it_leaves_as_it_is(rollway: Rollway, engine: Engine) 
         ended = rollway("undo", "web")
     set_alone = "set by itself, and left as it is: scaled from 3 to 4 replicas, by "
     assert [line for line in ended.out.splitlines() if line.startswith(set_alone)] != [], ended.out
+
+
+def test_an_undo_of_a_file_that_changed_settings_alone_puts_them_back(
+    rollway: Rollway, engine: Engine, tmp_path: Path
+) -> None:
+    promoted_to_v2(engine)
+    (tmp_path / "web.yaml").write_text("deployment: web\nreplicas: 4\n", encoding="utf-8")
+    assert rollway("apply", "-f", str(tmp_path / "web.yaml")).code == 0
+    ended = rollway("undo", "web")
+    said = "web keeps its revision, and has the settings of before: scaled from 4 to 3 replicas\n"
+    assert (ended.code, ended.out) == (0, said)
+    again = rollway("undo", "web", "--json")
+    message = json.loads(again.out)["error"]["message"]
+    assert (again.code, message.partition("; ")[2]) == (1, "'rollway undo web --to v1' goes further back")
 
 
 def test_a_second_undo_says_what_is_undone_already_and_what_would_go_further(rollway: Rollway, engine: Engine) -> None:

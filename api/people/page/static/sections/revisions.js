@@ -102,7 +102,7 @@ function difference(name, current) {
 
 /** Pairs of what goes and what comes, by their paths. */
 function changes({ before, after, hidden }) {
-  const [old, now] = [new Map(flat(before.spec)), new Map(flat(after.spec))];
+  const [old, now] = [before, after].map(({ spec, wire }) => new Map(flat({ ...spec, traffic: wire })));
   for (const name of hidden) now.set(`env.${name}`, "*** (another value)");
   const paths = [...new Set([...old.keys(), ...now.keys()])].filter((path) => old.get(path) !== now.get(path));
   return paths.flatMap((path) => [
