@@ -50,11 +50,11 @@ def test_who_asks_slowly_is_cut_and_the_next_one_is_answered(shown: str) -> None
 
 
 def test_a_port_that_is_taken_is_shown_on_as_soon_as_it_is_free(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tasks.seen.exposition._TRY_AGAIN_SECONDS", 0.1)
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = int(taken.getsockname()[1])
-        expose(settings(port, tmp_path))
+        expose(settings(port, tmp_path_factory.mktemp("home")))  # it is looked at until the process ends
         time.sleep(0.3)
     assert eventually(lambda: plain_http.get(f"http://127.0.0.1:{port}/metrics").status_code == 200)
