@@ -127,10 +127,10 @@ def way_back(
         if not ended[-1].is_undo and now - ended[-1].ended_at <= _JUST:
             return WayBack(stack[-1])
         raise _already_undone(deployment.name, undone.name, stack[-1].name, good[-1].name if good else "")
+    if settings is not None and settings.is_undone:
+        raise _settings_undone(deployment.name, good[-1].name if good else "")
     if not good:
         raise _nothing_before(deployment.name, before[-1].name if before else "", stack[-2].name if stack[1:] else "")
-    if settings is not None and settings.is_undone:
-        raise _settings_undone(deployment.name, stack[-1].name, good[-1].name)
     return WayBack(good[-1], _size_before(deployment, ended[-1]))
 
 
@@ -206,10 +206,12 @@ def _already_undone(deployment: str, undone: str, current: str, further: str) ->
     return AlreadyUndoneError(message, deployment=deployment, undone=undone, current=current, further=further)
 
 
-def _settings_undone(deployment: str, current: str, further: str) -> AlreadyUndoneError:
-    message = f"the settings that the last file brought to {deployment} are undone already, and {current} runs"
-    message += f"; 'rollway undo {deployment} --to {further}' goes further back"
-    return AlreadyUndoneError(message, deployment=deployment, current=current, further=further)
+def _settings_undone(deployment: str, further: str) -> AlreadyUndoneError:
+    """`further`: what ran before the current revision, if anything did."""
+    message = f"the settings that the last file brought to {deployment} are undone already"
+    if further:
+        message += f"; 'rollway undo {deployment} --to {further}' goes further back"
+    return AlreadyUndoneError(message, deployment=deployment, further=further)
 
 
 def _nothing_before(deployment: str, rolled_back: str, same: str) -> NoPreviousRevisionError:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from domain.revisions.revision import RevisionSpec
 from domain.revisions.secret_refs import MASK, masked
 from domain.revisions.spec_storage import stored_spec
 from domain.strategies import stored_policy
-from domain.traffic.entrances import TrafficSettings
+from domain.traffic.entrances import settings_of
 from domain.traffic.release import known_release
 from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 
@@ -78,7 +78,7 @@ def _wanted(document: Document) -> dict[str, Any]:
     if document.mentions_policy:
         shown["policy"] = _policy(document.parsed_policy)
     if (wanted := document.wanted_traffic) is not None:
-        shown["traffic"] = _traffic(wanted.entrances_of(document.deployment), wanted.rules)
+        shown["traffic"] = _traffic(document.deployment, wanted.entrances_of(document.deployment), wanted.rules)
     return {name: value for name, value in shown.items() if value is not None or name == "policy"}
 
 
@@ -95,7 +95,7 @@ def _stored(document: Document, stored: Stored, runs: StoredRevision | None) -> 
     if document.mentions_policy:
         shown["policy"] = _policy(deployment.policy)
     if document.wanted_traffic is not None:
-        shown["traffic"] = _traffic(*deployment.reached)
+        shown["traffic"] = _traffic(document.deployment, *deployment.reached)
     return shown
 
 
@@ -110,14 +110,15 @@ def _policy(policy: DeploymentPolicy | None) -> dict[str, Any] | None:
     return None if policy is None else policy.as_json()
 
 
-def _traffic(entrances: tuple[Entrance, ...], rules: RequestRules) -> dict[str, Any]:
+_PLACES = {"hosts", "path_prefix", "strip_prefix"}
+
+
+def _traffic(deployment: str, entrances: tuple[Entrance, ...], rules: RequestRules) -> dict[str, Any]:
     hosts = [entrance.value for entrance in entrances if entrance.kind is EntranceKind.HOST]
     prefix = next((entrance for entrance in entrances if entrance.kind is EntranceKind.PREFIX), None)
     paths = {"path_prefix": prefix.value, "strip_prefix": prefix.strip_prefix} if prefix else {}
-    settings = asdict(rules)
-    settings["request_timeout_seconds"] = settings.pop("timeout_seconds")
-    usual = TrafficSettings().model_dump()
-    return {"hosts": hosts, **paths, **{name: value for name, value in settings.items() if value != usual[name]}}
+    dump = settings_of(deployment, entrances, rules).model_dump(mode="json", exclude_defaults=True, exclude=_PLACES)
+    return {"hosts": hosts, **paths, **dump}
 
 
 def _mask(before: dict[str, Any], after: dict[str, Any], *, with_values: bool) -> None:
@@ -144,7 +145,8 @@ def settings_to_put_back(connection: Connection[Any], undo: Undo) -> Apply | Non
     if release is None or release.is_undone:
         return None
     document = Document.model_validate({"deployment": undo.deployment, **release.before})
-    return Apply(request_id=undo.request_id, actor=undo.actor, reason=undo.reason, documents=(document,))
+    reason = undo.reason or "as before the last file"
+    return Apply(request_id=undo.request_id, actor=undo.actor, reason=reason, documents=(document,))
 
 
 def stored_of(connection: Connection, document: Document) -> Stored:

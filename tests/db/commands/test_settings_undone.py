@@ -64,7 +64,7 @@ def test_a_second_undo_is_refused_and_names_what_is_further_back(engine: Engine)
     apply(engine, {"deployment": "web", "replicas": 5})
     result = ask(engine, "undo", deployment="web").result
     assert (result["settings"], result["rollout_id"]) == (["scaled from 5 to 3 replicas"], None)
-    with pytest.raises(AlreadyUndoneError, match="and v3 runs; 'rollway undo web --to v1' goes further back"):
+    with pytest.raises(AlreadyUndoneError, match="are undone already; 'rollway undo web --to v1' goes further back"):
         ask(engine, "undo", deployment="web")
 
 
@@ -72,8 +72,10 @@ def test_where_no_rollout_came_before_a_second_undo_has_nothing_to_go_back_to(en
     make_deployment(engine)
     apply(engine, {"deployment": "web", "replicas": 5})
     ask(engine, "undo", deployment="web")
-    with pytest.raises(NoPreviousRevisionError):
+    with pytest.raises(AlreadyUndoneError, match=r"the last file brought to web are undone already$"):
         ask(engine, "undo", deployment="web")
+    rows = read(engine, "SELECT message FROM deployment_history WHERE phase = 'scale' ORDER BY id")
+    assert [row["message"] for row in rows] == ["from 3 to 5 replicas", "from 5 to 3 replicas: as before the last file"]
 
 
 @pytest.mark.parametrize("is_over", [False, True])
