@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from db.connection.engine import transaction
 from db.fleet import MEASURES, EndedRollouts, FleetView, read_fleet
 from domain.model.states import RolloutOutcome
-from domain.strategies import STRATEGIES
+from domain.strategies.builtin import STRATEGIES
 from domain.traffic.request_counts import CLASSES, MOST_NAMED, WAITED_MS, Requests
 from tasks.redis.aside import how_many_aside
 from tasks.settings import KEY_PREFIX

@@ -13,7 +13,7 @@ from domain.cycle.rollout import judging_of
 from domain.judge.judge import Point, is_due, point_of
 from domain.model.answer_counts import Answers, Interval
 from domain.model.canary import NOTHING_SEEN, CanaryState, Evidence, Sums
-from domain.strategies import stored_policy
+from domain.strategies.builtin import stored_policy
 
 _SUMS = TypeAdapter(Sums)
 

@@ -8,7 +8,7 @@ from domain.commands.apply.document import Document, RevisionSection
 from domain.model.policy import RolloutLimits
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerResources, DockerSpec, ExternalSpec
-from domain.strategies import STRATEGIES
+from domain.strategies.builtin import STRATEGIES
 from domain.traffic.caller_match import Sticky
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.tls import TlsSettings, UpstreamTls

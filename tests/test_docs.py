@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.handlers import HANDLERS
+from domain.handlers.dispatch import HANDLERS
 from reference.rooms import printed, rooms
 from tests.apart import APART
 from tests.platforms.table import PLATFORMS

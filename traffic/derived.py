@@ -6,7 +6,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 
 from domain.model.states import RouteStatus
-from domain.traffic.shares import is_preview, sides, with_a_share
+from domain.traffic.capacity import is_preview, sides, with_a_share
 from domain.traffic.snapshot import Canary, DeploymentInTraffic, RouteInTraffic, TrafficSnapshot
 from traffic.table import Service, TlsDoor, TrafficTable, Upstream
 from traffic.ways import Ways, ways_to

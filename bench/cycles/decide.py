@@ -10,7 +10,7 @@ from domain.model.decision import Decision, RouteChanges
 from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
-from domain.strategies.sentences import creating, draining, steps
+from domain.strategies.messages import creating, draining, steps
 from tests.support.pictures.pictures import NOW, deploying
 
 REPLICAS = (3, 10, 100)

@@ -14,10 +14,10 @@ from cli.terminal.exits import UsageError
 from db.views.ahead import Foreseeable, LearnedView, planned_activation, planned_rest
 from domain.commands.base import DEPLOYMENT
 from domain.cycle.recording import inputs_from_json
-from domain.planning.plan.plan_input import Subject
-from domain.planning.plan.sampled_times import Draw
-from domain.planning.plan.what_if import Supposing, supposed
+from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Learned
+from domain.planning.sampled_times import Draw
+from domain.planning.what_if import Supposing, supposed
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from cli.foresight.asked import AskedAhead, Otherwise, asked_for
 from cli.options import AsJson
 from cli.servers import Reader, signs_of_life
 from cli.terminal.output import columns, print_json, printer
-from domain.planning.plan.rollout_plan import Plan, PlannedWave
-from domain.planning.plan.rollout_plan import plan as foresee
 from domain.planning.replica_timings import Span
+from domain.planning.rollout_plan import Plan, PlannedWave
+from domain.planning.rollout_plan import plan as foresee
 
 Deployment = Annotated[
     str | None,

@@ -22,7 +22,7 @@ from domain.cycle.recording import inputs_from_json
 from domain.handlers.decision_replay import as_recorded, decided_again, is_same_decision
 from domain.model.deployment import Deployment
 from domain.model.picture import picture
-from domain.planning.receipts.sealed_receipt import Seal
+from domain.planning.sealed_receipt import Seal
 from domain.text.errors import RolloutNotFoundError
 from domain.text.numbers import duration
 

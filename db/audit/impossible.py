@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.locking.statuses import ACTIVE, PRESENT, RUNNING
-from domain.planning.receipts.sealed_receipt import Sealed, broken
+from domain.planning.sealed_receipt import Sealed, broken
 
 MOST = 1000
 """Findings of one audit: more would not tell more."""

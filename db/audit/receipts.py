@@ -14,13 +14,11 @@ from psycopg.rows import class_row, dict_row
 from db.proxies.answers import intervals_of
 from db.views.ahead import learned_of
 from db.views.timeline import steps_of
-from domain.planning.plan.plan_input import Subject
-from domain.planning.plan.rollout_plan import Plan, PlannedWave, plan
-from domain.planning.receipts.deviation import deviations
-from domain.planning.receipts.recorded_rollout import RecordedAct, RecordedStep
-from domain.planning.receipts.sealed_receipt import RecordedRollout, Sealed, receipt, sealed
+from domain.planning.plan_input import Subject
+from domain.planning.recorded_rollout import RecordedAct, RecordedStep, deviations
 from domain.planning.replica_timings import Learned, Span
-from domain.planning.request_summary import NOT_MEASURED, answered
+from domain.planning.rollout_plan import Plan, PlannedWave, plan
+from domain.planning.sealed_receipt import NOT_MEASURED, RecordedRollout, Sealed, answered, receipt, sealed
 from domain.text.errors import RolloutNotFoundError
 
 KEPT = 1000

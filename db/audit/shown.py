@@ -10,7 +10,7 @@ from db.audit.receipts import deviations_of, made_from_rows, receipt_before, sea
 from db.certificates import certificates_of, troubles_of
 from db.views.ahead import last_rollout_of, waiting
 from db.views.fleet.entrances import reached_at
-from domain.planning.receipts.sealed_receipt import Seal, checked
+from domain.planning.sealed_receipt import Seal, checked
 from domain.planning.wait_explanation import Why, why
 
 

@@ -13,8 +13,7 @@ from db.connection.engine import database_now
 from db.cycle.rules import replace_rules, rules_of, store_values
 from db.locking.locked import mark_unheld
 from db.locking.upstream import SPOKEN
-from domain.autoscaling.rule import AutoscalingRule
-from domain.autoscaling.rule_state import NO_AUTOSCALING, MetricValue
+from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingRule, MetricValue
 from domain.autoscaling.scaling_decision import evaluate_rules
 from domain.commands.deployment_commands import SetAutoscalingRules
 from domain.commands.replica_commands import PushMetric

@@ -22,8 +22,7 @@ from domain.model.states import ROLLING_BACK, Lifecycle
 from domain.text.errors import WrongStateError
 from domain.traffic.caller_match import STICKY
 from domain.traffic.descriptions import entrances_in_words
-from domain.traffic.entrances import EntranceTakenError, default_entrances
-from domain.traffic.nested import around, named_after
+from domain.traffic.entrances import EntranceTakenError, around, default_entrances, named_after
 from domain.traffic.release import LastRelease, Reached, known_release, release_again, stored_release
 from domain.traffic.snapshot import Entrance, EntranceKind, stored_together
 from domain.traffic.tls import TLS_SETTINGS, UPSTREAM_TLS, CertificateKind, wanted_certificates

@@ -11,7 +11,7 @@ from db.views.ahead import foreseeable
 from db.views.deployments import deployment_named
 from db.views.fleet.signs import signs_of_life
 from domain.commands.base import DeploymentCommand
-from domain.planning.plan.plan_input import Planned, Subject, says_when_healthy
+from domain.planning.plan_input import Planned, Subject, says_when_healthy
 from domain.revisions.revision import revision_name
 from domain.steering.activation import ActivationRequest, restarted_revision
 from domain.steering.command_effect import Asking

@@ -14,7 +14,7 @@ from db.outbox import write_events
 from domain.commands.deployment_commands import CreateDeployment, DeploymentExistsError, SetPolicy
 from domain.model.policy import DeploymentPolicy
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
-from domain.strategies import chosen_policy, parse_policy
+from domain.strategies.builtin import chosen_policy, parse_policy
 from domain.text.numbers import number_of
 
 

@@ -12,10 +12,17 @@ from db.commands.locked import lock_named, note
 from domain.commands.deployment_commands import AddRevision
 from domain.commands.rollout_commands import RollingUpdate
 from domain.model.deployment import Deployment
-from domain.revisions.next_revision import changed_spec, restarted_name
-from domain.revisions.revision import RevisionExistsError, RevisionSpec, revision_name
+from domain.revisions.revision import (
+    RevisionExistsError,
+    RevisionSpec,
+    changed_spec,
+    is_same,
+    restarted_name,
+    revision_name,
+    stored_spec,
+    with_values_of,
+)
 from domain.revisions.secret_refs import MASK, names_masked
-from domain.revisions.spec_storage import is_same, stored_spec, with_values_of
 from domain.text.errors import InvalidInputError, RevisionNotFoundError, WrongStateError
 
 _OF_ID = "SELECT name, spec FROM revisions WHERE id = %s"

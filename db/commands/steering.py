@@ -30,13 +30,13 @@ from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.deployment_commands import Scale
 from domain.commands.registry import RULES
 from domain.commands.rollout_commands import Abort, Pause, Retry, Undo
+from domain.cycle.rollout import size_again
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
 from domain.revisions.secret_refs import SecretCheck
 from domain.steering.activation import ActivationRequest, restarted_revision
 from domain.steering.command_effect import Asking, Steered
-from domain.steering.resize import size_again
 from domain.steering.rollout_history import (
     AlreadyUndoneError,
     NoPreviousRevisionError,

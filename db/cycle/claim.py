@@ -27,7 +27,7 @@ from db.freezes import GROUP_OF, gates_of
 from db.locking.locked import IN_ID_ORDER, SKIPPING_HELD, mark_unheld
 from db.locking.rows import named_row
 from db.locking.statuses import ACTIVE, IS_MISPLACED, WELL, known_status, lifecycle_status
-from domain.autoscaling.rule_state import NO_AUTOSCALING, AutoscalingState
+from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
 from domain.model.bounds import Glimpse
 from domain.model.deployment import Deployment, Hold, Rollout, Route
 from domain.model.states import DeploymentLifecycleStatus

@@ -12,7 +12,7 @@ from db.cycle.claim import Claimed
 from db.cycle.rules import rules_of
 from db.evidence import evidence_of
 from db.locking.statuses import IS_MISPLACED, PRESENT
-from domain.autoscaling.rule_state import NO_AUTOSCALING
+from domain.autoscaling.rule import NO_AUTOSCALING
 from domain.cycle.rollout import is_judged, with_evidence
 from domain.model.deployment import Deployment, Route
 from domain.model.states import Lifecycle, RouteStatus, TrafficStatus

@@ -9,8 +9,15 @@ from psycopg.rows import DictRow, dict_row
 from pydantic_core import to_json
 
 from db.locking.rows import columns
-from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, MetricSource
-from domain.autoscaling.rule_state import NO_AUTOSCALING, AutoscalingState, MetricValue
+from domain.autoscaling.rule import (
+    NO_AUTOSCALING,
+    Aggregate,
+    AutoscalingRule,
+    AutoscalingState,
+    Comparator,
+    MetricSource,
+    MetricValue,
+)
 from domain.text.errors import UnreadableError
 
 _RULE = columns("""

@@ -10,12 +10,12 @@ from uuid import UUID
 
 from db.failures import start_failures
 from db.locking.statuses import ACTIVE, lifecycle_status
-from domain.autoscaling.rule_state import NO_AUTOSCALING, AutoscalingState
+from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
 from domain.model.bounds import RouteCounts
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.policy import DeploymentPolicy
-from domain.strategies import stored_policy
+from domain.strategies.builtin import stored_policy
 
 
 class DeploymentRow(NamedTuple):

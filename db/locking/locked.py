@@ -13,7 +13,7 @@ from psycopg import Connection
 from psycopg.rows import scalar_row
 
 from domain.model.states import Lifecycle
-from domain.steering.held import HeldError, Holder, refusal
+from domain.steering.command_effect import HeldError, Holder, refusal
 
 IN_ID_ORDER = "ORDER BY d.id FOR NO KEY UPDATE OF d"
 """The end of a query over `deployments d` that reads and locks in one statement."""

@@ -10,7 +10,7 @@ from psycopg.rows import scalar_row
 from db.connection.engine import database_now
 from db.locking.locked import changed, lock_unheld
 from db.locking.rows import columns
-from domain.replicas.answering import MOST_KEPT, RENEWED_BELOW, kept_until
+from domain.replicas.health import MOST_KEPT, RENEWED_BELOW, kept_until
 
 _IS_LATE = "status = 'unhealthy' AND kept_until IS NOT NULL AND stopped_at IS NULL"
 _LATE = f"SELECT id FROM routes WHERE {_IS_LATE}"

@@ -15,8 +15,7 @@ from db.locking.rows import columns
 from db.locking.statuses import ACTIVE, TO_STOP
 from db.locking.upstream import SPOKEN
 from domain.model.states import Lifecycle, RouteStatus
-from domain.revisions.revision import RevisionSpec
-from domain.revisions.spec_storage import StoredSpec, stored_spec
+from domain.revisions.revision import RevisionSpec, StoredSpec, stored_spec
 from domain.text.errors import RouteNotFoundError
 from domain.traffic.tls import ReplicaTls
 from domain.traffic.wire import known_wire, replica_wire

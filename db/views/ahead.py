@@ -26,12 +26,11 @@ from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment, Hold, Route, StartFailures
 from domain.model.picture import picture
 from domain.model.states import Verdict
-from domain.planning.plan.plan_input import Planned, Subject, after_activation, says_when_healthy
-from domain.planning.plan.wait_context import Around
+from domain.planning.plan_input import Around, Planned, Subject, after_activation, says_when_healthy
 from domain.planning.replica_timings import Learned
 from domain.steering.activation import ActivationRequest
 from domain.steering.gates import OpenRollout
-from domain.strategies import stored_policy
+from domain.strategies.builtin import stored_policy
 from domain.text.errors import RevisionNotFoundError, RolloutNotFoundError
 from domain.traffic.wire import known_wire
 

@@ -7,8 +7,7 @@ from uuid import UUID
 
 from db.views.rollouts import RolloutView, shared_fields
 from db.views.routes import RouteView
-from domain.cycle.late import overdue
-from domain.cycle.status_line import Standing, standing
+from domain.cycle.status_line import Standing, overdue, standing
 from domain.model.deployment import MOST_STARTS, Deployment
 from domain.model.picture import picture
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle

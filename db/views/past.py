@@ -15,7 +15,7 @@ from db.views.deployments import existing_deployments
 from db.views.fleet.entrances import reached_at
 from domain.model.states import RolloutOutcome
 from domain.steering.rollout_history import EndedRollout, KnownRevision, Past, SettingsRelease
-from domain.strategies import stored_policy
+from domain.strategies.builtin import stored_policy
 from domain.traffic.entrances import settings_of
 
 _ENDED = f"""

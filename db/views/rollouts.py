@@ -66,7 +66,7 @@ class RolloutView:
     @property
     def snapshot(self) -> Rollout:
         """As decisions see it."""
-        from domain.strategies import stored_policy  # noqa: PLC0415 -- who only shows a rollout needs no strategy
+        from domain.strategies.builtin import stored_policy  # noqa: PLC0415 -- who only shows a rollout needs no strategy
 
         policy = stored_policy({"strategy": self.strategy, "spec": self.spec, "limits": self.limits})
         canary = CanaryState.stored(self.stage, self.weight, self.weight_known_at)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from domain.autoscaling.rule import ProxyMetric
-from domain.autoscaling.rule_state import MetricValue
+from domain.autoscaling.rule import MetricValue, ProxyMetric
 
 WINDOW_SECONDS = 10.0
 """How far a value looks back: one moment of a quiet service, or of a busy one, says little."""

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from math import isfinite
 from operator import ge, gt, le, lt
@@ -176,3 +178,31 @@ def _braced(labels: Mapping[str, str]) -> str:
     if not labels:
         return ""
     return "{" + ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(labels.items())) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValue:
+    """The value of a series at a time of the database's.
+
+    `missing`: replicas that were asked and did not say, or proxies. `proxies`: how many should have said it, where they
+    tell it; `silent`: the node ids of those that did not.
+    """
+
+    series: str
+    value: float
+    at: datetime
+    missing: int = 0
+    proxies: int = 0
+    silent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AutoscalingState:
+    """The rules of a ready deployment in their order, the `metrics` that they read, and when one fired last."""
+
+    rules: tuple[AutoscalingRule, ...] = ()
+    metrics: tuple[MetricValue, ...] = ()
+    last_at: datetime | None = None
+
+
+NO_AUTOSCALING = AutoscalingState()

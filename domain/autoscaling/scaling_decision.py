@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
 
-from domain.autoscaling.rule import AutoscalingRule, MetricSource, number_in_words
-from domain.autoscaling.rule_state import MetricValue
+from domain.autoscaling.rule import AutoscalingRule, MetricSource, MetricValue, number_in_words
 from domain.text.numbers import number_of
 
 _MOST_NAMED = 3

@@ -22,7 +22,6 @@ from domain.model.states import RolloutOutcome
 from domain.steering import verbs
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.command_effect import Asking, Steered
-from domain.steering.retry import retry
 from domain.text.errors import InvalidInputError, RollwayError, TooLargeError
 from domain.text.storable import storable, unstorable
 
@@ -121,7 +120,7 @@ RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
     rollout_commands.Undo: lambda case: verbs.undo(
         case.deployment, case.way_back(), case.asking, now=case.command.now, start_seconds=case.start_seconds()
     ),
-    rollout_commands.Retry: lambda case: retry(
+    rollout_commands.Retry: lambda case: verbs.retry(
         case.deployment, *case.last_rollout(), case.asking, now=case.command.now
     ),
     rollout_commands.Restart: lambda case: activate(case.deployment, case.same_again(), case.asking),

@@ -2,8 +2,8 @@
 
 This changes in its rollout:
 
-deadlines      it waits for a person or is held    they stand still from now on
-               otherwise                           they run; those that stood still move on by that time
+deadlines      it waits for a person or is held    they stop
+               otherwise                           they run; stopped ones move by the time that they stood still
 last progress  an old route is drained, or the     now
                weight falls to what old ones leave
 failures       an unhealthy new route is drained   one more, since it had to be replaced
@@ -25,17 +25,15 @@ from domain.model.states import ROLLING_BACK, RouteStatus, TrafficStatus
 
 
 def with_clock_stopped(rollout: Rollout, now: datetime) -> Rollout:
-    """The rollout waits for a person, or is held: no deadline comes nearer."""
+    """Stop the deadlines while the rollout waits for a person or is held."""
     return rollout if rollout.clock_stopped_at else replace(rollout, clock_stopped_at=now)
 
 
 def with_clock_running(rollout: Rollout, now: datetime) -> Rollout:
-    """The clock goes on: what it counts moves by the time that it stood still.
+    """Start the deadlines again: they move by the time that they stood still, less after progress at p.
 
-    Progress that came while it stood still, at p, leaves less of that time to move by:
-
-        progress ──10 s── stopped ──60 s── now             the last progress is still 10 s ago
-        stopped ──20 s── progress at p ──40 s── now        the last progress is now, and not 20 s ahead
+    progress ──10 s── stopped ──60 s── now             the last progress is still 10 s ago
+    stopped ──20 s── progress at p ──40 s── now        the last progress is now, and not 20 s ahead
     """
     stopped_at = rollout.clock_stopped_at
     if stopped_at is None:
@@ -49,14 +47,14 @@ def with_clock_running(rollout: Rollout, now: datetime) -> Rollout:
 
 
 def after(decision: ClassifiedDecision, now: datetime) -> Deployment:
-    """Make the whole snapshot. A new route has a placeholder until Postgres gives it an id."""
+    """The whole next snapshot. A new route has a placeholder until Postgres gives it an id."""
     before = decision.deployment
     deployment = deployment_after(decision, rollout_after(decision, now), now)
     return replace(deployment, routes=routes_after(before.routes, decision.changes, now))
 
 
 def deployment_after(decision: ClassifiedDecision, rollout: Rollout | None, now: datetime) -> Deployment:
-    """Make the next deployment with the given rollout; its routes stay as they were."""
+    """The next deployment, with the routes from before."""
     before, stays = decision.deployment, decision.revision is RevisionMove.KEEP
     swapped = decision.revision is RevisionMove.SWAP
     autoscaled = before.rollout is None and decision.desired_replicas != before.desired_replicas
@@ -83,7 +81,6 @@ def deployment_after(decision: ClassifiedDecision, rollout: Rollout | None, now:
 
 
 def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None:
-    """Make the next state of the rollout; None outside a rollout."""
     before = decision.deployment.rollout
     if before is None:
         return None
@@ -120,24 +117,23 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
 
 
 def _at_stage(rollout: Rollout, stage: Stage) -> Rollout:
-    """Begin a stage. A promotion is for the next one, not for a weight on the way to the end of the present one."""
+    """Begin a stage. A promotion applies to the next stage, not to a weight within the present one."""
     canary = rollout.canary or CanaryState()
     requested = rollout.promote_requested and canary.is_at(stage.number)
     return replace(rollout, canary=canary.at(stage.number, stage.weight), promote_requested=requested)
 
 
 def turns_back(decision: ClassifiedDecision) -> bool:
-    """Whether this decision begins the way back."""
     return decision.to == ROLLING_BACK != decision.deployment.status
 
 
 def back_reason_of(decision: ClassifiedDecision) -> str | None:
-    """Say why this decision begins the way back; None if it does not."""
+    """Why this decision begins the way back; None if it does not."""
     return decision.reason if turns_back(decision) else None
 
 
 def routes_after(routes: Iterable[Route], changes: RouteChanges, now: datetime) -> tuple[Route, ...]:
-    """Apply the changes to the routes. Drained routes are stopping; created ones are starting and come last."""
+    """Apply the changes. Drained routes are stopping; created ones are starting and come last."""
     promoted, parked, drained = (
         set(ids) for ids in (changes.promote_route_ids, changes.park_route_ids, changes.drain_route_ids)
     )
@@ -165,7 +161,7 @@ def _is_progress(drained: Iterable[Route], rollout: Rollout, stage: Stage | None
 
 
 def _replaced(drained: Iterable[Route], before: Deployment) -> int:
-    """Count the new replicas that are drained because probes found them unhealthy. On the way back none counts."""
+    """Count drained new replicas that are unhealthy. On the way back none counts."""
     if not before.status.goes_forward:
         return 0
     new = [route for route in drained if route.revision_id == before.deploying_revision_id]

@@ -1,28 +1,62 @@
-"""Ask the strategy of each rollout for a decision."""
+"""Asks the strategy of each rollout for a decision."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from domain.cycle.at_hand import is_unproven, with_old_at_hand
-from domain.model.decision import Decision, WaitsFor
+from domain.model.decision import Decision, RouteChanges, WaitsFor
 from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
-from domain.model.states import ROLLING_BACK
-from domain.strategies import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
+from domain.model.states import ROLLING_BACK, RouteStatus
 from domain.strategies.backoff import hold_back, nowhere_to_go
 from domain.strategies.base import AbstractDeploymentStrategy
-from domain.strategies.buckets import next_end_at
+from domain.strategies.buckets import ids, next_end_at, worst_first
 from domain.strategies.budget import Budget
+from domain.strategies.builtin import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
 from domain.strategies.keep_whole import meanwhile
+
+
+def is_unproven(rollout: Rollout) -> bool:
+    """Whether callers send requests and the new revision has answered none; False where no limit would undo that."""
+    limits = rollout.policy.limits
+    is_asked = rollout.in_use and rollout.unanswered is not None and not rollout.is_undo
+    return is_asked and limits.unanswered is not None and limits.unanswered_within_seconds > 0
+
+
+def with_old_at_hand(decision: Decision, deployment: Deployment, budget: Budget, now: datetime) -> Decision:
+    """Park the last replicas of the current revision, for unanswered_within_seconds, until the first answer.
+
+    no requests, or one was answered                    -> drained
+    an undo, count_stopping, or no limit of unanswered  -> drained
+    n is 0, or it was parked before                     -> drained
+    another old one stays                               -> drained
+    otherwise                                           -> ceiling - n healthy ones are parked, the rest drained
+
+    rolling update, surge 1:  ■|■■  →  □|■■■ done    blue-green:  ■■|□□  →  □□|■■ done    recreate: ceiling n, none
+    """
+    rollout, drained = deployment.rollout, set(decision.changes.drain_route_ids)
+    if rollout is None or not drained or not budget.desired or budget.count_stopping:
+        return decision
+    current = [route for route in deployment.active_routes if route.revision_id == deployment.current_revision_id]
+    old = [route for route in current if route.parked_until is None]
+    if any(route.id not in drained for route in old):
+        return decision
+    well = [r for r in worst_first(old) if r.id in drained and r.status is RouteStatus.HEALTHY and not r.is_misplaced]
+    kept = ids(well[max(0, len(well) - budget.ceiling + budget.desired) :])
+    if not kept:
+        return decision
+    until = now + timedelta(seconds=rollout.policy.limits.unanswered_within_seconds)
+    stays = tuple(route_id for route_id in decision.changes.drain_route_ids if route_id not in kept)
+    changes = replace(decision.changes, drain_route_ids=stays) + RouteChanges.park(kept, until)
+    return replace(decision, changes=changes, reason=f"{decision.reason}; {len(kept)} of them parked until it answers")
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyEvaluationSummary:
-    """The decision for each deployment, or what making it raised."""
+    """The decision for each deployment, or its error."""
 
     assignments: Mapping[UUID, Decision]
     errors: Mapping[UUID, str]
@@ -35,12 +69,12 @@ class DeploymentStrategyEvaluator:
     strategies: DeploymentStrategyRegistry
 
     def strategy_of(self, policy: DeploymentPolicy) -> AbstractDeploymentStrategy[Any]:
-        """Return the strategy that the policy names; UNKNOWN if this release lacks it or cannot read its settings."""
+        """The policy's strategy; UNKNOWN if this release lacks it or cannot read its settings."""
         strategy = self.strategies.get(policy.strategy)
         return strategy if strategy and isinstance(policy.spec, strategy.spec_model) else UNKNOWN
 
     def evaluate_one(self, deployment: Deployment, now: datetime) -> Decision:
-        """Return the strategy's decision, less what is held back or kept at hand. Raises ValueError without one."""
+        """The next step forward. Raises ValueError without a rollout."""
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
@@ -73,13 +107,13 @@ class DeploymentStrategyEvaluator:
         return self.strategy_of(policy).go_back(deployment, policy.spec, deployment.current_revision_id, now)
 
     def sent_back(self, deployment: Deployment, rollout: Rollout, *, at_once: bool = False) -> Rollout:
-        """Return the rollout as its strategy begins the way back; `at_once`: nothing is left to it."""
+        """The rollout at the start of the way back; `at_once`: the new revision gets no more requests."""
         turned = replace(deployment, rollout=rollout, desired_replicas=rollout.desired_at_start)
         canary = self.strategy_of(rollout.policy).turned_back(turned, rollout.policy.spec, at_once=at_once)
         return replace(rollout, canary=canary)
 
     def wait_of(self, deployment: Deployment, now: datetime) -> Decision | None:
-        """Return the wait that the next look at a rollout finds before its limits; None without one."""
+        """The rollout's wait, before its limits apply; None without one."""
         decide = self.evaluate_back if deployment.status == ROLLING_BACK else self.evaluate_one
         found = contained(decide, (deployment,), now).assignments.get(deployment.id)
         return found if found and found.waits else None
@@ -92,7 +126,6 @@ class DeploymentStrategyEvaluator:
         return self.strategy_of(policy).budget_of(deployment, policy.spec)
 
     def _standing(self, deployment: Deployment, wait: Decision, now: datetime) -> Decision:
-        """The wait, and what keeps replicas whole."""
         if deployment.rollout is None:
             return wait
         policy = deployment.rollout.policy
@@ -110,7 +143,7 @@ EVALUATOR = DeploymentStrategyEvaluator(STRATEGIES)
 def contained(
     decide: Callable[[Deployment, datetime], Decision], deployments: Iterable[Deployment], now: datetime
 ) -> StrategyEvaluationSummary:
-    """What `decide` raises becomes the error of that deployment alone."""
+    """Decide about each deployment; an exception becomes the error of that one alone."""
     assignments: dict[UUID, Decision] = {}
     errors: dict[UUID, str] = {}
     for deployment in deployments:

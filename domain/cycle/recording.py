@@ -11,7 +11,7 @@ from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.states import Verdict
-from domain.strategies import stored_policy
+from domain.strategies.builtin import stored_policy
 
 
 @dataclass(slots=True)

@@ -1,8 +1,10 @@
 """Says how a deployment stands, in a word and a tone: for every list and page that shows many at once."""
 
+from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from domain.model.states import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle
+from domain.text.numbers import duration
 
 Tone = Literal["good", "moves", "warn", "bad", "rests"]
 
@@ -37,3 +39,14 @@ def standing(
     if lifecycle is Lifecycle.READY:
         return Standing(lifecycle, "good")
     return Standing(lifecycle, "moves" if lifecycle in (Lifecycle.DEPLOYING, Lifecycle.SCALING) else "rests")
+
+
+LATE = timedelta(seconds=15)
+"""What is due is looked for each second, and a worker that died is missed for some seconds more."""
+
+
+def overdue(lifecycle: Lifecycle, due_at: datetime | None, now: datetime) -> str:
+    """A sentence when no worker looks at what is due; empty when all is well."""
+    if due_at is None or now - due_at < LATE or lifecycle is Lifecycle.DESTROYED:
+        return ""
+    return f"due for {duration(now - due_at)}, but no worker has looked: do workers and beat run?"

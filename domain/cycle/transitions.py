@@ -1,4 +1,4 @@
-"""Classify a decision: apply the limits to its verdict, and find the next status in the handler's table."""
+"""Classifies a decision: applies the limits to its verdict, and finds the next status in the handler's table."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from domain.text.str_enum import Word
 
 ERROR_PAUSE_SECONDS = 5
 RETRY_SECONDS = 60
-"""How many seconds after it gave up a phase is tried again."""
+"""The pause between giving up a phase and its next try."""
 
 
 class RevisionMove(Word):
@@ -51,7 +51,7 @@ class DeploymentStatusTransitions:
     error: Transition = STAY
 
     def of(self, verdict: Verdict) -> Transition:
-        """Return the field that has the name of this verdict."""
+        """The transition of this verdict."""
         transition: Transition = getattr(self, verdict)
         return transition
 
@@ -87,12 +87,12 @@ class ClassifiedDecision:
 
     @property
     def is_step(self) -> bool:
-        """Whether it takes its rollout further, or back; what only keeps a held or paused one whole does not."""
+        """Whether it takes its rollout further, or back. Repairs during a hold or pause are no steps."""
         return self.changes_anything and not (self.deployment.stands_still and self.verdict is Verdict.NEED_RETRY)
 
     @property
     def awaited_verb(self) -> str | None:
-        """The verb that a person must type to go on; None where nobody is waited for."""
+        """The command that the rollout waits for; None if it waits for no person."""
         return self.waits.awaited_verb if self.waits and self.clock_stopped else None
 
     @property
@@ -112,7 +112,7 @@ class Wait(NamedTuple):
 
 
 def wait_of(decision: Decision, bounds: Bounds, now: datetime) -> Wait | None:
-    """Return the wait that `classify` would find; None if a limit ends the rollout instead."""
+    """The wait that `classify` would find; None if a limit ends the rollout instead."""
     verdict, reason = hardened(decision, bounds, 0, now)
     return Wait(reason, _due_at(decision, verdict, 0, bounds, now)) if verdict is Verdict.SKIPPED else None
 
@@ -120,7 +120,10 @@ def wait_of(decision: Decision, bounds: Bounds, now: datetime) -> Wait | None:
 def classify(
     decision: Decision, deployment: Deployment, transitions: DeploymentStatusTransitions, bounds: Bounds, now: datetime
 ) -> ClassifiedDecision:
-    """Apply the limits and find what follows. If a limit replaces the verdict, the decision's changes are dropped."""
+    """Apply the limits and find the next status.
+
+    If a limit replaces the verdict, the decision's changes are dropped.
+    """
     attempts = deployment.phase_attempts + 1 if decision.verdict is Verdict.ERROR else 0
     verdict, reason = hardened(decision, bounds, attempts, now)
     transition = transitions.of(verdict)
@@ -160,14 +163,14 @@ def _degraded(
 
 
 def _with_current(deployment: Deployment, move: RevisionMove) -> Deployment:
-    """Return the deployment as it stands then: what a revision did that leaves is not held against the next one."""
+    """The failures of a revision that leaves do not count against the next one."""
     if move is not RevisionMove.SWAP:
         return deployment
     return replace(deployment, current_revision_id=deployment.deploying_revision_id)
 
 
 def _desired(decision: Decision, deployment: Deployment, to: DeploymentLifecycleStatus) -> int:
-    """Return the count that is wanted next: on the way back that of before."""
+    """On the way back the count from before."""
     if decision.desired_replicas is not None:
         return decision.desired_replicas
     if deployment.rollout is not None and to == ROLLING_BACK:
@@ -176,12 +179,11 @@ def _desired(decision: Decision, deployment: Deployment, to: DeploymentLifecycle
 
 
 def _due_next(to: DeploymentLifecycleStatus, now: datetime) -> datetime | None:
-    """A new status is looked at at once, unless it is the last one."""
     return None if to.lifecycle is Lifecycle.DESTROYED else now
 
 
 def _due_at(decision: Decision, verdict: Verdict, attempts: int, bounds: Bounds, now: datetime) -> datetime | None:
-    """Return when a deployment that keeps its status must be looked at again."""
+    """The next look at a deployment that keeps its status."""
     if verdict is Verdict.ERROR:
         return now + timedelta(seconds=ERROR_PAUSE_SECONDS * attempts)
     if verdict in (Verdict.EXPIRED, Verdict.GIVE_UP):

@@ -1,4 +1,4 @@
-"""A handler declares which deployments it looks at and decides about each; `execute()` is the same for all."""
+"""A handler declares which deployments it looks at, and decides about each; `execute()` is the same for all."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -27,22 +27,18 @@ class DeploymentExecutionResult:
 
     @property
     def successes(self) -> tuple[ClassifiedDecision, ...]:
-        """Decisions that end their phase."""
         return self._with(Verdict.SUCCESS)
 
     @property
     def need_retry(self) -> tuple[ClassifiedDecision, ...]:
-        """Decisions that move something."""
         return self._with(Verdict.NEED_RETRY)
 
     @property
     def skipped(self) -> tuple[ClassifiedDecision, ...]:
-        """Decisions that wait."""
         return self._with(Verdict.SKIPPED)
 
     @property
     def errors(self) -> tuple[ClassifiedDecision, ...]:
-        """Decisions that went wrong, came too late, or were given up."""
         return self._with(Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP)
 
     def _with(self, *verdicts: Verdict) -> tuple[ClassifiedDecision, ...]:
@@ -64,18 +60,17 @@ class DeploymentHandler(ABC):
 
     @abstractmethod
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
-        """Decide what one deployment needs next."""
+        """Decide about one deployment."""
 
     def bounds(self, deployment: Deployment) -> Bounds:  # noqa: ARG002  (most phases have no limit)
-        """Return the deadlines of this phase and the failures that it allows."""
+        """The deadlines of this phase and the failures that it allows."""
         return Bounds()
 
     def glance(self, seen: Glimpse, now: datetime) -> Wait | None:  # noqa: ARG002
-        """Decide from counts alone that a deployment waits; None where that takes its routes, or it is no wait."""
+        """The wait that counts alone show; None if it takes the routes, or is no wait."""
         return None
 
     def execute(self, deployments: Iterable[Deployment], now: datetime) -> DeploymentExecutionResult:
-        """Decide and classify a batch."""
         batch = tuple(deployments)
         summary = contained(self.decide, batch, now)
         found = (
@@ -87,7 +82,7 @@ class DeploymentHandler(ABC):
         )
 
     def classified(self, decision: Decision, deployment: Deployment, now: datetime) -> ClassifiedDecision:
-        """Apply the limits of this phase. Deadlines that stood still are first moved on by that time."""
+        """Apply the limits of this phase, after stopped deadlines are moved."""
         rollout, limited = deployment.rollout, deployment
         if rollout is not None and rollout.clock_stopped_at is not None:
             limited = replace(deployment, rollout=with_clock_running(rollout, now))

@@ -10,7 +10,7 @@ from domain.model.decision import Decision, Waits, WaitsFor
 from domain.model.deployment import Deployment
 from domain.model.lifecycle_events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle, Verdict
-from domain.replicas.answering import is_answering
+from domain.replicas.health import is_answering
 from domain.strategies.backoff import proven_at, unproven
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, resting_budget

@@ -7,8 +7,7 @@ from typing import Any
 
 from domain.cycle.recording import decision_json, inputs_from_json
 from domain.cycle.transitions import ClassifiedDecision
-from domain.handlers import HANDLERS
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import HANDLERS, cycle
 from domain.model.bounds import MAX_ATTEMPTS
 from domain.model.deployment import Deployment
 from domain.model.states import Verdict

@@ -40,27 +40,27 @@ class Bounds(NamedTuple):
 
 
 class Limited(Protocol):
-    """The fields that the limits of a rollout are read from. A Rollout and a row of `rollouts` have them."""
+    """The fields that a rollout's limits need. A Rollout and a row of `rollouts` have them."""
 
     @property
     def deadline(self) -> datetime:
-        """The end of the timeout."""
+        """End of the timeout."""
 
     @property
     def last_progress_at(self) -> datetime:
-        """The time of the last progress: an old route drained, or a new replica up."""
+        """When an old route was last drained, or a new replica came up."""
 
     @property
     def failed_routes(self) -> int:
-        """The number of failed new replicas."""
+        """Failed new replicas."""
 
     @property
     def last_failure(self) -> str | None:
-        """The reason of the last failed new replica."""
+        """Why the last new replica failed."""
 
 
 class RouteCounts(NamedTuple):
-    """The live routes of a rollout's new revision, as Postgres counts them. `idle`: routes without traffic."""
+    """Live routes of the new revision, as Postgres counts them. `idle`: without traffic."""
 
     starting: int
     healthy: int
@@ -95,7 +95,7 @@ def _timeout(seconds: float) -> str:
 
 
 def hardened(decision: Decision, bounds: Bounds, attempts: int, now: datetime) -> tuple[Verdict, str]:
-    """Return the final verdict and its reason. `attempts`: errors in a row."""
+    """The final verdict and its reason. `attempts`: errors in a row."""
     if decision.verdict is Verdict.SUCCESS or decision.clock_stopped:
         return decision.verdict, decision.reason
     if (deadline := passed(bounds, now)) is not None:
@@ -110,7 +110,7 @@ def hardened(decision: Decision, bounds: Bounds, attempts: int, now: datetime) -
 
 
 def passed(bounds: Bounds, now: datetime) -> Deadline | None:
-    """Return the first deadline that has passed."""
+    """The first deadline that has passed."""
     for deadline in bounds.deadlines:
         if now >= deadline.at:
             return deadline

@@ -1,4 +1,4 @@
-"""A decision as plain data: the verdict, the changes of routes, and the wait with what it is for."""
+"""A decision as plain data: the verdict, the changes of routes, and the wait."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ class WaitsFor(StrEnum):
 
 
 class Inequality(NamedTuple):
-    """`value` is less, or more, than `limit`, which is what blocks. `words` has both numbers, such as "2 ready < 3"."""
+    """A blocking comparison of `value` and `limit`. `words` has both numbers, such as "2 ready < 3"."""
 
     value: float
     relation: str
@@ -42,7 +42,7 @@ class Inequality(NamedTuple):
 
 
 def too_short(passed: timedelta, needed: timedelta, what: str) -> Inequality:
-    """So much time has `passed`, and more is `needed`: "1 s in health < 30 s". A second that has begun is none yet."""
+    """The time `passed` is less than `needed`: "1 s in health < 30 s". Only full seconds count."""
     seconds = passed.total_seconds()
     least = f"{needed.total_seconds():g} s" if needed % timedelta(seconds=1) else duration(needed)
     words = f"{duration(timedelta(seconds=max(0, seconds // 1)))} {what} < {least}"
@@ -50,16 +50,16 @@ def too_short(passed: timedelta, needed: timedelta, what: str) -> Inequality:
 
 
 COMES_TO = {"abort": "goes back", "activate": "gives it one"}
-"""What follows of what a person types; of all else, it goes on."""
+"""The effect of the command that a person types; every other command lets the rollout continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A decision's wait, and in `words` how things stand: "1 new starting; 2 of 3 ready", "green is healthy".
+    """A decision's wait. `words` describes the state: "1 new starting; 2 of 3 ready", "green is healthy".
 
-    `routes`: the replicas that are waited for. `seconds`: how long that takes them by the policy. `until`: when time
-    alone may end it, where a judge looks before. `typed`: what a person is to type, which is not refused. `blocked`:
-    which inequalities hold it, worked out when they are read.
+    `routes`: the replicas that it waits for. `seconds`: the time that the policy gives them. `until`: when time alone
+    may end it, where a judge looks before. `typed`: the command that a person must type. `blocked`: the inequalities
+    that hold it, computed when they are read.
     """
 
     kind: WaitsFor
@@ -81,17 +81,17 @@ class Waits:
 
     @property
     def verb(self) -> str:
-        """The command that a person is to type, without its arguments; empty where nobody is to."""
+        """The command that a person must type, without its arguments; empty if none."""
         return self.typed.split()[1] if self.typed else ""
 
     @property
     def awaited_verb(self) -> str | None:
-        """That command; None where no person is waited for."""
+        """That command; None if it waits for no person."""
         return self.verb if self.kind is WaitsFor.PERSON else None
 
     @property
     def blocked_by(self) -> str | None:
-        """The inequalities that still block, in words; None where there is none."""
+        """The inequalities that still block, in words; None if there is none."""
         *most, last = [each.words for each in self.blocked if each.holds] or [""]
         return " and ".join(filter(None, (", ".join(most), last))) or None
 
@@ -155,22 +155,18 @@ class RouteChanges:
         *,
         drain: tuple[UUID, ...] = (),
     ) -> Self:
-        """Create `count` routes, and drain these others."""
         return cls((RouteCreatorSpec(revision_id, count, traffic),) if count > 0 else (), drain_route_ids=drain)
 
     @classmethod
     def promote(cls, route_ids: Iterable[UUID]) -> Self:
-        """Bring these routes into traffic."""
         return cls(promote_route_ids=tuple(route_ids))
 
     @classmethod
     def drain(cls, route_ids: Iterable[UUID]) -> Self:
-        """Take these routes out of traffic, and then stop them."""
         return cls(drain_route_ids=tuple(route_ids))
 
     @classmethod
     def park(cls, route_ids: Iterable[UUID], until: datetime) -> Self:
-        """Take these routes out of traffic, and keep them running until then."""
         parked = tuple(route_ids)
         return cls(park_route_ids=parked, park_until=until) if parked else cls()
 
@@ -183,8 +179,7 @@ class Decision:
     """The result of a cycle: the verdict, the route changes, and one plain sentence why.
 
     `recheck_at`: when a handler looks again, though nothing has changed. `clock_stopped`: the limits of the rollout
-    stand still. `desired_replicas`: the new count that an autoscaling rule gives. `waits`: what a wait waits for, from
-    which its reason is made.
+    stand still. `desired_replicas`: the new count of an autoscaling rule. `waits`: the wait, which gives the reason.
     """
 
     verdict: Verdict
@@ -202,12 +197,12 @@ class Decision:
 
     @classmethod
     def success(cls, reason: str, changes: RouteChanges = _NO_CHANGES) -> Self:
-        """The phase has reached its end, with these last changes."""
+        """The phase ends with these last changes."""
         return cls(Verdict.SUCCESS, reason, changes)
 
     @classmethod
     def moved(cls, reason: str, changes: RouteChanges, recheck_at: datetime | None = None) -> Self:
-        """The cycle changes something, and the phase goes on."""
+        """The cycle changes something, and the phase continues."""
         return cls(Verdict.NEED_RETRY, reason, changes, recheck_at)
 
     @classmethod
@@ -217,7 +212,7 @@ class Decision:
 
     @classmethod
     def wait_for_person(cls, words: str, typed: str = "") -> Self:
-        """Wait until a person types a command; no limit counts meanwhile. A strategy leaves to others which one."""
+        """Wait until a person types a command; no limit counts meanwhile. The evaluator fills in `typed`."""
         return cls.wait(Waits(WaitsFor.PERSON, words, typed=typed), clock_stopped=True)
 
     @classmethod
@@ -226,7 +221,7 @@ class Decision:
         return cls.wait(Waits(WaitsFor.HOLD, hold.reason, until=hold.until), hold.until, clock_stopped=True)
 
     def waiting_for(self, waits: Waits) -> Self:
-        """Tell the wait in other words; the reason of a step stays what it was."""
+        """Replace the wait; the reason of a step stays."""
         return replace(self, waits=waits, reason=waits.reason if self.verdict is Verdict.SKIPPED else self.reason)
 
     @classmethod

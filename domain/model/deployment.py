@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from domain.autoscaling.rule_state import NO_AUTOSCALING, AutoscalingState
+from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
 from domain.model.canary import CanaryState
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus, TrafficStatus

@@ -20,16 +20,161 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from domain.cycle.effects import after, turns_back, with_clock_running
 from domain.cycle.transitions import ClassifiedDecision
-from domain.handlers.cycle import cycle
-from domain.model.decision import WaitsFor
-from domain.model.deployment import Deployment
-from domain.model.states import Lifecycle
-from domain.planning.next_event import End, end_of, waits_of
-from domain.planning.plan.wait_context import NOTHING_KNOWN, Around
+from domain.handlers.dispatch import cycle, handler_of
+from domain.model.bounds import passed
+from domain.model.decision import COMES_TO, Waits, WaitsFor
+from domain.model.deployment import Deployment, Route
+from domain.model.states import Lifecycle, RouteStatus, Verdict
+from domain.planning.plan_input import NOTHING_KNOWN, Around
 from domain.planning.replica_timings import Span
-from domain.planning.wait_target import Awaited, awaited
+from domain.replicas.health import is_answering
 from domain.text.numbers import duration
+
+NEVER = "no clock ends this wait"
+MOST_LOOKS, MOST_AT_REST = 2000, 20
+"""So many looks in a row that change nothing are asked for: a judge looks each second, until the timeout."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """`what` happens `at` that time; None: no time is set."""
+
+    at: datetime | None
+    what: str
+
+
+def waits_of(decision: ClassifiedDecision) -> Waits:
+    """Return what a wait is for. Raises ValueError for a decision that changes something."""
+    if decision.waits is None:
+        raise ValueError(f"{decision.deployment.name} does not wait: {decision.reason}")
+    return decision.waits
+
+
+def end_of(decision: ClassifiedDecision, now: datetime) -> End:
+    """The first look after this one, which found a wait `now`, that finds something else."""
+    waits = waits_of(decision)
+    if waits.kind is WaitsFor.HOLD:
+        return End(waits.until, "it is looked at again")
+    if waits.kind is WaitsFor.PERSON and decision.clock_stopped:
+        return End(None, "no clock of the rollout runs until then")
+    first: datetime | None = None
+    at: datetime | None = now
+    for _ in range(MOST_LOOKS if decision.deployment.rollout else MOST_AT_REST):
+        left, before, at = after(decision, at or now), decision, _next_look(decision)
+        if at is None:
+            return End(None, NEVER)
+        first, decision = first or at, cycle(left, at)
+        if decision.changes_anything or _stands(decision, before):
+            return End(at, _comes_to(left, decision, at))
+    if decision.deployment.rollout is not None:
+        return End(None, NEVER)  # a judge looks on, also on a way back that no deadline ends
+    return End(first, "it is looked at again")
+
+
+def _next_look(decision: ClassifiedDecision) -> datetime | None:
+    return (decision.waits and decision.waits.until) or decision.due_at
+
+
+def _stands(decision: ClassifiedDecision, before: ClassifiedDecision) -> bool:
+    """Whether somebody is waited for from here on who was not before."""
+    return waits_of(decision).kind is WaitsFor.PERSON is not waits_of(before).kind
+
+
+def _comes_to(deployment: Deployment, decision: ClassifiedDecision, now: datetime) -> str:
+    if decision.verdict is Verdict.SKIPPED:
+        return f"a person is waited for: {waits_of(decision).words}"
+    because = _deadline(deployment, now) if decision.verdict is Verdict.EXPIRED else decision.reason
+    if turns_back(decision):
+        return f"the rollout goes back: {because}"
+    if decision.verdict in (Verdict.EXPIRED, Verdict.GIVE_UP):
+        return f"it is called degraded and tried again later: {because}"
+    if decision.verdict is Verdict.SUCCESS:
+        return f"{'scaling begins' if decision.to.lifecycle is Lifecycle.SCALING else 'it completes'}: {because}"
+    return f"the next step: {because}"
+
+
+def _deadline(deployment: Deployment, now: datetime) -> str:
+    rollout = deployment.rollout
+    running = replace(deployment, rollout=with_clock_running(rollout, now)) if rollout else deployment
+    deadline = passed(handler_of(deployment).bounds(running), now)
+    return f"{deadline.what} has passed" if deadline else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """The thing waited for, in words. `name`: of the route or host, or what a person types. `usually`: of the past."""
+
+    kind: WaitsFor
+    words: str
+    name: str | None = None
+    usually: Span | None = None
+
+
+def awaited(deployment: Deployment, waits: Waits, around: Around, now: datetime) -> Awaited:
+    """Return what is awaited: a replica, or its host or what that lacks, by what is known around the deployment."""
+    if waits.kind is WaitsFor.ROUTE:
+        return _of_route(deployment, waits, around, now)
+    name = deployment.name
+    if waits.kind is WaitsFor.PERSON:
+        said = f"{name} waits for a person, since {waits.words}: '{waits.typed}' {COMES_TO.get(waits.verb, 'goes on')}"
+        return Awaited(WaitsFor.PERSON, said, waits.typed)
+    doing = "is not going forward" if waits.kind is WaitsFor.HOLD else "waits"
+    return Awaited(waits.kind, f"{name} {doing}: {waits.words}")
+
+
+def route_name(route: Route) -> str:
+    """The last 8 digits of its id, as everywhere: the first ones are a time, which routes of one rollout share."""
+    return route.id.hex[-8:]
+
+
+def _of_route(deployment: Deployment, waits: Waits, around: Around, now: datetime) -> Awaited:
+    """The route that has been at it for longest is named."""
+    route = min(waits.routes, key=lambda route: (route.status_changed_at, route.id))
+    if (other := _of_host(deployment, route, around)) is not None:
+        return other
+    name, host = route_name(route), around.hosts.get(route.id)
+    doing, usually = _doing(route, waits, around)
+    where = f" on host {host}" if host else ""
+    for_seconds = duration(max(timedelta(), now - route.status_changed_at))
+    often = f", usually {usually}" if usually else ""
+    reason = around.reasons.get(route.id, "")
+    said = f" ({reason})" if reason and route.status is not RouteStatus.HEALTHY else ""
+    words = f"{deployment.name} waits for route {name}{where}, {doing} for {for_seconds}{often}{said}"
+    return Awaited(WaitsFor.ROUTE, words, name, usually)
+
+
+def _of_host(deployment: Deployment, route: Route, around: Around) -> Awaited | None:
+    """The host, or what it lacks, when the replica can do nothing about it."""
+    name, host = route_name(route), around.hosts.get(route.id)
+    if host is None and route.id not in around.hosts:
+        return None
+    if host is None:
+        words = f"{deployment.name} waits for a host that is up, for route {name}, which has none yet"
+        return Awaited(WaitsFor.HOST, words)
+    if host in around.down:
+        words = f"{deployment.name} waits for host {host}, which is down with route {name}"
+        return Awaited(WaitsFor.HOST, words, host)
+    if route.status is RouteStatus.PROVISIONING and host in around.lacking:
+        words = f"{deployment.name} waits for a secret on host {host}, for route {name}: {around.lacking[host]}"
+        return Awaited(WaitsFor.SECRET, words, host)
+    return None
+
+
+def _doing(route: Route, waits: Waits, around: Around) -> tuple[str, Span | None]:
+    """Return what the replica is at, and how long that usually takes."""
+    match route.status:
+        case RouteStatus.PROVISIONING:
+            return "starting", Span.of(around.learned.starts) if around.learned.starts else None
+        case RouteStatus.TERMINATING:
+            return "stopping", Span.of(around.learned.stops) if around.learned.stops else None
+        case RouteStatus.HEALTHY if waits.seconds is not None:
+            return "healthy", Span(waits.seconds, waits.seconds)
+        case RouteStatus.UNHEALTHY if is_answering(route):
+            return "unhealthy, but answering callers,", None
+        case _:
+            return str(route.status), None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from signal import Signals
 
+from domain.model.deployment import Route
 from domain.model.states import RouteStatus
 from domain.revisions.health_check import HealthCheck
+from domain.text.numbers import doubling_pause
 
 _LONG_START = timedelta(seconds=3)
 """After which a start has a reason: a wrong path is told long before the deadline, and most starts write nothing."""
@@ -145,3 +147,30 @@ def _still_starting(check: HealthCheck, route: ProbedRoute, result: ProbeResult,
         return HealthVerdict(route.status, route.streak if result.answered is None else 0)
     reason = f"not healthy within {check.start_deadline_seconds:g} s of its start: {result.detail}"
     return HealthVerdict(RouteStatus.FAILED, 0, reason)
+
+
+_AFTER_AN_ANSWER = timedelta(seconds=60)
+RENEWED_BELOW = timedelta(seconds=45)
+"""A replica is kept again when less of its time is left: each renewal counts up a version."""
+MOST_KEPT = timedelta(minutes=5)
+
+
+def kept_until(found_sick_at: datetime, answered_at: datetime) -> datetime:
+    """Until when a sick replica is kept that answers no probe, but callers: it may be busy.
+
+    it has answered no caller since it was found sick    -> no longer than every sick one, 30 s
+    it has                                               -> 60 s after its last answer, 5 min in all
+    """
+    return min(answered_at + _AFTER_AN_ANSWER, found_sick_at + MOST_KEPT)
+
+
+def is_answering(route: Route) -> bool:
+    """Whether it is sick and has answered callers since."""
+    if route.status is not RouteStatus.UNHEALTHY or route.kept_until is None:
+        return False
+    return route.kept_until > route.status_changed_at
+
+
+def pause_after(tries: int) -> timedelta:
+    """Return how long the next try waits, after so many in a row that had no answer: 1 at least."""
+    return doubling_pause(tries, first=1, longest=10)

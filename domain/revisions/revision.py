@@ -2,16 +2,28 @@
 
 import hashlib
 import json
+import re
 import shlex
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, Self
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerSpec, ExternalSpec
-from domain.revisions.secret_refs import MOST_SECRETS, EnvValue, references_of
-from domain.text.errors import RollwayError
+from domain.revisions.secret_refs import MASK, MOST_SECRETS, EnvValue, names_masked, references_of
+from domain.text.errors import InvalidInputError, RollwayError
 from domain.text.storable import storable
 
 MOST_SECONDS = 86_400
@@ -176,3 +188,105 @@ def filled_in(texts: Sequence[str], told: Mapping[str, str]) -> list[str]:
     for mark, name in _FILLED_IN.items():
         words = [word.replace(mark, told[name]) for word in words]
     return words
+
+
+Spec = TypeVar("Spec", bound=RevisionSpec)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSpec:
+    """`unreadable`: the sentence that says what this release cannot read; the spec is then just what ends a replica."""
+
+    spec: RevisionSpec
+    unreadable: str | None = None
+
+
+def stored_spec(text: str) -> StoredSpec:
+    """The spec in a revision's JSON.
+
+    fields that this release does not know   -> left out
+    values that it does not take             -> unreadable; to end a replica its runtime, times and whom to ask are kept
+    """
+    try:
+        return StoredSpec(RevisionSpec.model_validate_json(text, extra="ignore"))
+    except ValidationError as error:
+        fault = InvalidInputError.of(error, "revision")
+    raw = json.loads(text)
+    spec = _what_ends_it(raw if isinstance(raw, dict) else {})
+    return StoredSpec(spec, f"this release of Rollway cannot read its revision: {fault}")
+
+
+def is_same(stored: Mapping[str, Any], spec: RevisionSpec) -> bool:
+    """Whether a stored spec says what this one does. What the release that wrote it did not know has its default."""
+    try:
+        return RevisionSpec.model_validate(stored) == spec
+    except ValidationError:
+        return False
+
+
+def with_values_of(stored: Mapping[str, Any], spec: Spec) -> Spec:
+    """The spec with the value that the stored revision has wherever it says ***; what that one lacks stays ***."""
+    if not names_masked(spec.env):
+        return spec
+    known = stored_spec(json.dumps(stored)).spec.env
+    env = {name: known.get(name, value) if value == MASK else value for name, value in spec.env.items()}
+    return spec.model_copy(update={"env": env})
+
+
+def _what_ends_it(raw: Mapping[str, Any]) -> RevisionSpec:
+    """Not validated: its runtime may be one that this release does not have."""
+    known: dict[str, Any] = {"runtime": str(raw.get("runtime", "process"))}
+    for name in ("drain_seconds", "drain_max_seconds", "stop_grace_seconds"):
+        if isinstance(raw.get(name), int | float):
+            known[name] = min(max(0.0, raw[name]), MOST_SECONDS)
+    if raw.get("drain") == "fixed":
+        known["drain"] = "fixed"
+    with suppress(ValidationError):
+        known["external"] = ExternalSpec.model_validate(raw.get("external"), extra="ignore")
+    return RevisionSpec.model_construct(**known)
+
+
+def changed_spec(name: str, stored: StoredSpec, image: str | None, command: Sequence[str]) -> RevisionSpec:
+    """Return what the revision `name` runs, but with this image or command. Raises InvalidInputError.
+
+    what this release cannot read              -> error
+    an image for what does not run in a container -> error
+    otherwise                                   -> everything else as it was
+    """
+    if stored.unreadable:
+        raise InvalidInputError(f"{name}: {stored.unreadable}", field="revision")
+    change: dict[str, Any] = {"command": list(command)} if command else {}
+    if image is not None:
+        if stored.spec.docker is None:
+            message = f"image: {name} runs with runtime {stored.spec.runtime!r}, which has no image"
+            raise InvalidInputError(f"{message}; a command changes what it runs", field="image")
+        change["docker"] = {**stored.spec.docker.model_dump(mode="json"), "image": image}
+    try:
+        return RevisionSpec.model_validate({**stored.spec.model_dump(mode="json"), **change})
+    except ValidationError as error:
+        raise InvalidInputError.of(error, model=RevisionSpec) from None
+
+
+_RESTART = re.compile(r"\.r([1-9][0-9]*)$")
+_MOST = 63
+"""Letters in the name of a revision."""
+
+
+def restarted_name(name: str, taken: Collection[str]) -> str:
+    """The next name that is not taken yet; one that is too long is cut."""
+    found = _RESTART.search(name)
+    number = int(found[1]) + 1 if found else 2
+    while (next_name := _numbered(name, number)) in taken:
+        number += 1
+    return next_name
+
+
+def is_restart(name: str, of: str) -> bool:
+    """Whether `name` is what a restart of the revision `of` would be called."""
+    found = _RESTART.search(name)
+    return found is not None and name == _numbered(of, int(found[1])) != of
+
+
+def _numbered(name: str, number: int) -> str:
+    suffix = f".r{number}"
+    return _RESTART.sub("", name)[: _MOST - len(suffix)].rstrip("-.") + suffix

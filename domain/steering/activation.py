@@ -19,14 +19,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
-from domain.cycle.rollout import Begin, begun, rollout_of, turned_back, unpaused
+from domain.cycle.rollout import Begin, begun, resized, rollout_of, turned_back, unpaused, with_failures_allowed
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome
 from domain.revisions.secret_refs import SecretCheck, passed_over
 from domain.steering.command_effect import Asking, Steered
 from domain.steering.freeze_windows import Frozen
-from domain.steering.resize import resized, with_failures_allowed
 from domain.text.errors import RollwayError, WrongStateError
 
 

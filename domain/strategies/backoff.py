@@ -1,6 +1,6 @@
 """Failing starts are tried again ever more slowly: one at a time, after 2, 4, 8 ... seconds, at most 10 minutes.
 
-One that comes up ends the wait. But the pauses begin anew only when it has been well for a minute:
+A replica that comes up ends the wait. But the pauses start from 2 s again only after it has been well for a minute:
 
     start  up  ends   pause 2 s   start  up  ends   pause 4 s   start  up: degraded  ends   pause 8 s   ...
     start  up  well for a minute: the mark goes, and the next failure is the first again
@@ -16,18 +16,17 @@ from domain.text.numbers import doubling_pause, number_of
 
 LONGEST_PAUSE_SECONDS = 600
 PROVEN_SECONDS = 60
-"""So long a replica must be well before the failures from before it no longer count."""
+"""A replica that has been well for this time clears the failures before it."""
 SHORT_LIVES = 2
-"""From so many short lives in a row on a deployment is called degraded, also while its replicas are well."""
+"""Short lives in a row from which a deployment is called degraded, even while its replicas are well."""
 
 
 def next_start_at(failures: StartFailures) -> datetime:
-    """Return when the next start may be tried."""
     return failures.last_at + doubling_pause(failures.in_a_row, first=2, longest=LONGEST_PAUSE_SECONDS)
 
 
 def held_until(deployment: Deployment) -> datetime | None:
-    """Return when a start of the current revision may be tried; None when none is held back."""
+    """When a start of the current revision may be tried; None if none is held back."""
     failures = deployment.start_failures
     if failures is None or failures.revision_id != deployment.current_revision_id or failures.came_up_at is not None:
         return None
@@ -35,7 +34,7 @@ def held_until(deployment: Deployment) -> datetime | None:
 
 
 def nowhere_to_go(deployment: Deployment) -> Decision | None:
-    """End a way back on which no replica is left, and none comes up."""
+    """End a way back that has no replica left while starts fail."""
     failures = deployment.start_failures
     if failures is None or failures.in_a_row < MOST_STARTS:
         return None
@@ -45,14 +44,14 @@ def nowhere_to_go(deployment: Deployment) -> Decision | None:
 
 
 def is_proven(failures: StartFailures, now: datetime) -> bool:
-    """Whether what came up after the last failure has been well for long enough."""
+    """Whether the replica that came up after the last failure has been well for long enough."""
     return failures.came_up_at is not None and now >= proven_at(failures.came_up_at)
 
 
 def unproven(deployment: Deployment, now: datetime) -> tuple[str, datetime] | None:
-    """Say why a deployment with all its replicas is called degraded, and since when; None when it is not.
+    """Why a deployment with all its replicas is called degraded, and since when; None if it is not.
 
-    Nothing is given up by that: what it lacks is replaced, and `proven_at` ends it.
+    It continues to replace what it lacks; `proven_at` ends this state.
     """
     failures = deployment.start_failures
     if failures is None or failures.revision_id != deployment.current_revision_id or failures.came_up_at is None:
@@ -64,12 +63,11 @@ def unproven(deployment: Deployment, now: datetime) -> tuple[str, datetime] | No
 
 
 def proven_at(came_up_at: datetime) -> datetime:
-    """Return when what came up then has been well for long enough."""
     return came_up_at + timedelta(seconds=PROVEN_SECONDS)
 
 
 def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Decision:
-    """The decision with as few creations as the failures of that revision allow: none while one starts, then one."""
+    """Limit creations of a failing revision: none while one starts, then one."""
     failures = deployment.start_failures
     if failures is None or failures.in_a_row == 0 or failures.came_up_at is not None:
         return decision
@@ -97,7 +95,7 @@ def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Deci
 
 
 def _waits(words: str, failures: StartFailures, starting: tuple[Route, ...], now: datetime) -> Waits:
-    """The one that is being tried comes first; without one it is the pause after the last."""
+    """Wait for the replica that starts, or for the pause after the last failure."""
     if tried := len(starting):
         alone = Inequality(tried + 1, ">", 1, f"{tried} being tried + 1 > 1 at a time")
         return Waits(WaitsFor.ROUTE, words, starting, (alone,))

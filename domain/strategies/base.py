@@ -1,4 +1,4 @@
-"""The base of every strategy: its spec, its budget, and one answer for one deployment."""
+"""The base of every strategy: its spec, its budget, and one decision for one deployment."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -16,7 +16,6 @@ from domain.strategies.keep_whole import kept_whole, sized_as_kept
 from domain.strategies.weighted import SpecT, TwoSided
 
 StrategyCycleResult = Decision
-"""A strategy answers in the words of every decision."""
 
 
 class AbstractDeploymentStrategy(TwoSided[SpecT], ABC):
@@ -24,14 +23,14 @@ class AbstractDeploymentStrategy(TwoSided[SpecT], ABC):
 
     spec_model: ClassVar[type[StrategySpec]]
     promotion: ClassVar[str | None] = None
-    """What a person's `promote` comes to, in words; None where it means nothing."""
+    """The effect of `promote`, in words; None if it has none."""
     exchange: ClassVar[str] = "from the first new replica on"
-    """From when on callers may meet the new revision, and the traffic settings that come with it hold."""
+    """When callers first meet the new revision, and its traffic settings begin to hold."""
     weighs: ClassVar[bool] = False
     """Whether its new revision gets a share of the requests by weight, stage by stage."""
 
     def undoing(self, policy: DeploymentPolicy) -> DeploymentPolicy:
-        """Return the policy of an undo, for a deployment whose policy is this; every release reads it back as it is."""
+        """The policy of an undo, in a form that every release can read back."""
         return policy
 
     @abstractmethod
@@ -54,13 +53,13 @@ class AbstractDeploymentStrategy(TwoSided[SpecT], ABC):
         return converge(deployment, target, self.budget_of(deployment, spec), now)
 
     def budget_of(self, deployment: Deployment, spec: SpecT) -> Budget:
-        """The budget that holds in this cycle: for the rollout's sizes; what stops counts if the spec says so."""
+        """The budget of this cycle; stopping replicas count if the spec says so."""
         desired, rollout = deployment.desired_replicas, deployment.rollout
         budget = self.budget(spec, desired, rollout.desired_at_start if rollout else desired)
         return replace(budget, count_stopping=True) if spec.count_stopping else budget
 
     def wait_by_counts(self, spec: SpecT, desired: int, counts: RouteCounts) -> StrategyCycleResult | None:  # noqa: ARG002
-        """If the counts alone show that `evaluate_cycle` would wait, that wait; None if it takes the routes to know."""
+        """The wait of `evaluate_cycle`, where counts alone show it; None if that takes the routes."""
         return None
 
 

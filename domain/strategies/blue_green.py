@@ -36,8 +36,7 @@ from domain.strategies.base import AbstractDeploymentStrategy, deploying_revisio
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
-from domain.strategies.messages import for_replicas
-from domain.strategies.sentences import counted, steps
+from domain.strategies.messages import counted, for_replicas, steps
 from domain.text.numbers import all_of
 
 

@@ -4,8 +4,7 @@
     live, of another revision      foreign | parked
     drained, not gone yet          stopping (of the target) | foreign_stopping
 
-A live route of the target that is neither healthy nor starting is sick, so is one in a
-health state that is added later.
+A live route of the target that is neither healthy nor starting is sick.
 """
 
 from collections.abc import Iterable
@@ -90,15 +89,13 @@ class Buckets:
         return len(self.target) + len(self.foreign)
 
     def room(self, budget: Budget) -> int:
-        """Count the replicas that may be created below the ceiling."""
         return max(0, budget.ceiling - self.taken(budget))
 
     def taken(self, budget: Budget) -> int:
-        """Count the places below the ceiling that are taken."""
         return self.live + self._counted_stopping(budget)
 
     def occupied(self, budget: Budget) -> str:
-        """Say what the ceiling counts: "3 live", or "3 live + 1 stopping"."""
+        """The count in words: "3 live", or "3 live + 1 stopping"."""
         stopping = self._counted_stopping(budget)
         return f"{self.live} live + {stopping} stopping" if stopping else f"{self.live} live"
 
@@ -111,7 +108,7 @@ class Buckets:
         return sick_too_long(self.sick, now)
 
     def next_change_at(self, now: datetime) -> datetime | None:
-        """Return when time alone moves a route or makes it replaceable; None: never."""
+        """When time alone moves a route or makes it replaceable; None: never."""
         ends = (*map(grace_ends_at, self.sick), self.next_ready_at, *(route.parked_until for route in self.parked))
         return min((at for at in ends if at is not None and at > now), default=None)
 
@@ -124,7 +121,6 @@ class Buckets:
 
 
 def grace_ends_at(route: Route) -> datetime:
-    """Return when a sick route may be replaced."""
     grace = route.status_changed_at + timedelta(seconds=SICK_GRACE_SECONDS)
     return max(grace, route.kept_until or grace)
 
@@ -135,14 +131,14 @@ def sick_too_long(routes: Iterable[Route], now: datetime) -> tuple[Route, ...]:
 
 
 def well_placed(routes: Iterable[Route], now: datetime) -> tuple[Route, ...]:
-    """Leave out those that others come for: who is sick for too long, or on a drained host."""
+    """Leave out routes that are replaced: sick for too long, or on a drained host."""
     every = tuple(routes)
     replaced = sick_too_long(every, now)
     return tuple([route for route in every if not route.is_misplaced and route not in replaced])
 
 
 def next_end_at(routes: Iterable[Route], now: datetime) -> datetime | None:
-    """Return when the first of them will have been parked for its time, or sick for too long; None: never."""
+    """When the first of them has been parked for its time, or sick for too long; None: never."""
     live = tuple(routes)
     ends = (*(r.parked_until for r in live), *(grace_ends_at(r) for r in live if r.status not in _WELL))
     return min((at for at in ends if at is not None and at > now), default=None)
@@ -155,5 +151,4 @@ def worst_first(routes: Iterable[Route]) -> list[Route]:
 
 
 def ids(routes: Iterable[Route]) -> tuple[UUID, ...]:
-    """The ids, in the same order."""
     return tuple([route.id for route in routes])

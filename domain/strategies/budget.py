@@ -57,7 +57,7 @@ class Budget:
 
 
 def is_zero(amount: int | str | None) -> bool:
-    """Whether the setting is 0 or 0 %, so zero for any count."""
+    """Whether the setting is 0 or 0 %."""
     return amount == 0 or (isinstance(amount, str) and int(amount[:-1]) == 0)
 
 
@@ -73,9 +73,9 @@ def rounded_down(amount: int | str, desired: int) -> int:
 
 @lru_cache(maxsize=1024)  # the deployments of a fleet share a few
 def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str) -> Budget:
-    """The ceiling is n + s, and keep is n - u, but at least 1 unless the one wanted is the only one that there may be.
+    """Ceiling n + s, keep n - u, but at least 1, except for one replica without surge.
 
-    If percents make both s and u 0, u is 1.
+    If s and u round to 0, u is 1.
     """
     surge = rounded_up(max_surge, desired)
     unavailable = rounded_down(max_unavailable, desired)

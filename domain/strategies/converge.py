@@ -27,8 +27,7 @@ from domain.model.states import TrafficStatus
 from domain.strategies.backoff import hold_back
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
-from domain.strategies.messages import for_replicas
-from domain.strategies.sentences import counted, creating, draining, steps
+from domain.strategies.messages import counted, creating, draining, for_replicas, steps
 from domain.text.numbers import number_of
 
 

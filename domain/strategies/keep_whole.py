@@ -1,4 +1,4 @@
-"""A held or paused rollout goes nowhere, but what dies is replaced, and a new size followed.
+"""A held or paused rollout makes no progress, but dead replicas are replaced and a new size is applied.
 
 n = desired, and before the first step the size from before; "new" are live replicas of the deploying revision, "old"
 others. Those parked on a way back are neither.
@@ -28,7 +28,7 @@ from domain.model.states import ROLLING_BACK, RouteStatus, Verdict
 from domain.strategies.buckets import Buckets, ids, sick_too_long, well_placed, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
-from domain.strategies.sentences import creating, draining, steps
+from domain.strategies.messages import creating, draining, steps
 
 
 def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: datetime) -> Decision:
@@ -65,7 +65,7 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
 
 
 def sized_as_kept(deployment: Deployment) -> Deployment:
-    """Return the deployment with the size that is kept: until its rollout's first step the one from before."""
+    """Until the rollout's first step, the size from before is kept."""
     if deployment.rollout is None or _has_begun(deployment):
         return deployment
     return replace(deployment, desired_replicas=deployment.rollout.desired_at_start)
@@ -86,7 +86,7 @@ def _resting(budget: Budget) -> Budget:
 
 
 def meanwhile(wait: Decision, kept: Decision, ends_at: datetime | None = None) -> Decision:
-    """Return the wait with what keeps replicas whole, or what gives up. `ends_at`: when time alone allows more."""
+    """Combine a wait with repairs, or give up with them. `ends_at`: when time alone allows more."""
     if kept.verdict is Verdict.GIVE_UP:
         return kept
     times = (wait.recheck_at, kept.recheck_at, ends_at)
@@ -98,7 +98,7 @@ def meanwhile(wait: Decision, kept: Decision, ends_at: datetime | None = None) -
 
 
 def _above(live: Iterable[Route], target: UUID, budget: Budget) -> list[Route]:
-    """Choose those above the ceiling: who serves last, new before old, within the floor."""
+    """The replicas above the ceiling, within the floor: those that serve come last, new ones before old ones."""
     ordered = sorted(worst_first(live), key=lambda route: (route.is_serving, route.revision_id != target))
     serving = sum(route.is_serving for route in ordered)
     spare = max(0, serving - budget.keep)

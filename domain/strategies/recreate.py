@@ -18,8 +18,7 @@ from domain.model.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
-from domain.strategies.messages import for_replicas
-from domain.strategies.sentences import complete, counted, creating, steps
+from domain.strategies.messages import complete, counted, creating, for_replicas, steps
 
 
 class RecreateSpec(StrategySpec):

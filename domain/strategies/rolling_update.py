@@ -38,8 +38,7 @@ from domain.strategies.base import AbstractDeploymentStrategy, deploying_revisio
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
 from domain.strategies.keep_whole import meanwhile
-from domain.strategies.messages import for_replicas
-from domain.strategies.sentences import complete, creating, draining, steps
+from domain.strategies.messages import complete, creating, draining, for_replicas, steps
 
 
 class RollingUpdateSpec(StrategySpec):

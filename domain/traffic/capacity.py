@@ -1,6 +1,10 @@
 """What a share of the requests asks of replicas, and what share replicas carry, where `keep` carry all requests."""
 
+from typing import NamedTuple
+
+from domain.model.states import RouteStatus, TrafficStatus
 from domain.text.numbers import WHOLE
+from domain.traffic.snapshot import DeploymentInTraffic, RouteInTraffic
 
 _FINE = 2
 """Weights are whole hundredths of a percent: so much less of one asks for no further replica."""
@@ -36,3 +40,81 @@ def shared_out(weight: int, keep: int, canary: int, baseline: int, rest: int) ->
     given, beside = (published(weight, replicas, keep) for replicas in (canary, baseline))
     is_apart = baseline and rest and rest >= needed(keep, WHOLE - given - beside)
     return given, beside if is_apart else None
+
+
+class Sides(NamedTuple):
+    """The replicas that get requests, that get only a canary's share, and that get as large a share beside it.
+
+    `weight`, `baseline_weight`: how many of 10,000 requests the canary and its baseline get for now.
+    """
+
+    live: list[RouteInTraffic]
+    canary: list[RouteInTraffic]
+    baseline: list[RouteInTraffic]
+    weight: int = 0
+    baseline_weight: int = 0
+
+
+def sides(deployment: DeploymentInTraffic) -> Sides:
+    """The replicas in traffic, shared out.
+
+    weight None                        all in traffic
+    a weight, and one side not healthy the other side
+    a weight, and current ones there   the current ones, and the candidates; what another canary left gets none, unless
+                                       fewer current ones are healthy than the floor, or none
+    and some of them for a baseline    of these as many as the canary has, the healthy ones first, if others are left
+                                       who carry the rest
+    a weight, and none but candidates  the candidates
+
+    A canary gets no more than its weight, and no more than who is healthy of it carries by the floor; its baseline
+    alike. Where fewer than the floor are healthy on both sides together, all of them get equal parts at most.
+
+    n=6, 50 %, two of three hosts lost:   ■■|■  the canary gets 33.33 %
+    """
+    active = [route for route in deployment.routes if route.traffic is TrafficStatus.ACTIVE]
+    given = deployment.canary
+    if given is None or given.weight is None:
+        return Sides(active, [], [])
+    old = [route for route in active if not route.is_candidate]
+    live = [route for route in old if route.is_current]
+    if _healthy(live) < max(1, given.floor):
+        live = old
+    if not live:
+        return Sides(active, [], [])
+    canary = [route for route in active if route.is_candidate]
+    if canary and not _healthy(canary):
+        return Sides(live if _healthy(live) else active, [], [])
+    if canary and not _healthy(live):
+        return Sides(active, [], [])
+    enough = min(given.floor, _healthy(live) + _healthy(canary))
+    fresh = [route for route in live if route.id in (given.baseline or ())]
+    fresh.sort(key=_is_healthy, reverse=True)
+    baseline = fresh[: len(canary)]
+    rest = [route for route in live if route not in baseline]
+    weight, beside = shared_out(given.weight, enough, *map(_healthy, (canary, baseline, rest)))
+    if beside is None:
+        return Sides(live, canary, [], weight)
+    return Sides(rest, canary, baseline, weight, beside)
+
+
+def _healthy(routes: list[RouteInTraffic]) -> int:
+    return sum(map(_is_healthy, routes))
+
+
+def _is_healthy(route: RouteInTraffic) -> bool:
+    return route.status is RouteStatus.HEALTHY
+
+
+def is_preview(route: RouteInTraffic) -> bool:
+    """Healthy, of the revision that is being rolled out, and not in traffic yet."""
+    return (
+        route.traffic is TrafficStatus.INACTIVE
+        and route.is_candidate
+        and not route.is_parked
+        and route.status is RouteStatus.HEALTHY
+    )
+
+
+def with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:
+    """The routes that get requests: those with a ratio above 0, or all when no ratio is."""
+    return [route for route in routes if route.ratio > 0] or routes

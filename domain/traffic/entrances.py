@@ -1,7 +1,7 @@
 """The entrances of a deployment: which host names and path prefixes are valid, and those that a new one gets."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import Annotated, Self
 
@@ -216,3 +216,44 @@ def _passes(check: Callable[[str], str], value: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def around(entrance: Entrance) -> tuple[Entrance, ...]:
+    """The entrances that it lies in, the nearest first; not `/`, which takes only what nobody else takes.
+
+    /web/login/         -> /web/
+    a.web.example.com   -> web.example.com, *.web.example.com, example.com, *.example.com, com, *.com
+    *.web.example.com   -> web.example.com, example.com, *.example.com, com, *.com
+    """
+    found = _prefixes(entrance.value) if entrance.kind is EntranceKind.PREFIX else _hosts(entrance.value)
+    return tuple(Entrance(entrance.kind, value) for value in found)
+
+
+def named_after(entrances: Iterable[Entrance]) -> dict[str, Entrance]:
+    """The names of deployments that get one of these by default, whether or not they have it now."""
+    found = {name: entrance for entrance in entrances for name in _names(entrance)}
+    return {name: entrance for name, entrance in found.items() if _is_default(name, entrance)}
+
+
+def _prefixes(prefix: str) -> Iterator[str]:
+    while (prefix := prefix[: prefix.rfind("/", 0, -1) + 1]) not in {"/", ""}:
+        yield prefix
+
+
+def _hosts(host: str) -> Iterator[str]:
+    is_wildcard, name = host.startswith("*."), host.removeprefix("*.")
+    if is_wildcard:
+        yield name
+    while "." in name:
+        name = name.partition(".")[2]
+        yield from (name, f"*.{name}")
+
+
+def _names(entrance: Entrance) -> tuple[str, ...]:
+    if entrance.kind is EntranceKind.PREFIX:
+        return (entrance.value[1:-1],)
+    return entrance.value, entrance.value.removesuffix(".localhost")
+
+
+def _is_default(name: str, entrance: Entrance) -> bool:
+    return any((own.kind, own.value) == (entrance.kind, entrance.value) for own in default_entrances(name))

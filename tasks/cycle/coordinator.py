@@ -19,8 +19,8 @@ from db.cycle.claim import Claim, Claimed, claim_due, claim_these, mark_what_is_
 from db.cycle.load import Load, load, load_what_is_readable
 from db.placing import Placing
 from domain.cycle.transitions import ClassifiedDecision, classify
-from domain.handlers import HandlerRegistry
 from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
+from domain.handlers.dispatch import HandlerRegistry
 from domain.model.bounds import Bounds
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment

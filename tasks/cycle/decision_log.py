@@ -14,7 +14,7 @@ from db.connection.engine import in_transaction
 from db.event_tasks import revision_names, traceparents
 from db.silence import AWAY
 from domain.cycle.transitions import ClassifiedDecision
-from domain.handlers import HANDLERS
+from domain.handlers.dispatch import HANDLERS
 from domain.model.deployment import Deployment
 from domain.model.states import Verdict
 from tasks.cycle.written import ChunkResult

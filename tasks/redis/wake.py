@@ -11,7 +11,7 @@ import structlog
 from celery.signals import after_task_publish
 from redis.exceptions import RedisError
 
-from domain.handlers import HANDLERS, woken_by
+from domain.handlers.dispatch import HANDLERS, woken_by
 from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus
 from domain.replicas.host_choice import EXTERNAL

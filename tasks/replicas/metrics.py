@@ -9,8 +9,7 @@ from sqlalchemy import Engine
 
 from db.commands.autoscaling import WatchedDeployment, store_and_mark, watched_deployments
 from db.connection.engine import in_transaction
-from domain.autoscaling.rule import AutoscalingRule, MetricSource
-from domain.autoscaling.rule_state import MetricValue
+from domain.autoscaling.rule import AutoscalingRule, MetricSource, MetricValue
 from domain.autoscaling.scaling_decision import MetricSample, value_of_replicas
 from runtime.probing.metrics import MetricsPage, read_pages
 from tasks.cycle.change import change_and_wake

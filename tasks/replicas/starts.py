@@ -17,8 +17,8 @@ from db.replicas.reports import RouteReport
 from db.replicas.routes import PostponedStart, RouteRow, postpone_starts, routes_to_start
 from db.replicas.secrets import note_fault
 from domain.model.states import RouteStatus
+from domain.replicas.health import pause_after
 from domain.replicas.route_events import RouteLifecycleType
-from domain.replicas.trying import pause_after
 from domain.revisions.secret_refs import references_of
 from domain.text.storable import storable
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, Runtime

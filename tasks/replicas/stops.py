@@ -17,7 +17,7 @@ from db.proxies.drains import Told, told_of_drains
 from db.replicas.kills import Cut, Kill, record_cuts, record_kills
 from db.replicas.routes import RouteRow, record_stopped, request_stop, routes_to_stop
 from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, cut_by_maximum, next_stop_step
-from domain.replicas.trying import pause_after
+from domain.replicas.health import pause_after
 from runtime.base import Runtime
 from tasks.cycle.change import change_and_wake
 from tasks.redis.wake import Waker

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from domain.handlers import HANDLERS
+from domain.handlers.dispatch import HANDLERS
 from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
 from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.wire.queues import (

@@ -15,7 +15,7 @@ from celery.worker.consumer import Consumer
 from certificates.settings import CertificateSettings
 from db.connection.engine import engine
 from db.silence import is_unreachable
-from domain.handlers import HANDLERS
+from domain.handlers.dispatch import HANDLERS
 from runtime.base import Runtime
 from runtime.docker.container import DockerPolicy, owner_of
 from runtime.docker.runtime import DockerRuntime

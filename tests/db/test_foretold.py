@@ -22,7 +22,7 @@ from domain.commands.base import DeploymentCommand
 from domain.commands.deployment_commands import Destroy, Scale
 from domain.commands.rollout_commands import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
 from domain.cycle.effects import after
-from domain.handlers import HANDLERS
+from domain.handlers.dispatch import HANDLERS
 from domain.installation.settings import Retention
 from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus

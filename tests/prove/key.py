@@ -14,10 +14,10 @@ way back      it leads no more to where the rollout went, so failed routes and l
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from domain.cycle.rollout import size_again
 from domain.handlers.scaling import TIMEOUT_MINUTES
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import DeploymentSubStep, Lifecycle, RouteStatus, TrafficStatus
-from domain.steering.resize import size_again
 from domain.strategies.backoff import next_start_at, proven_at
 from domain.strategies.buckets import SICK_GRACE_SECONDS
 from tests.prove.clocks import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from domain.model.deployment import StartFailures
 from domain.steering.activation import activate
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from tests.prove.laws.people import COMMANDS, asked
 from tests.prove.search import moves
 from tests.prove.state import Left, State

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.strategies import STRATEGIES
+from domain.strategies.builtin import STRATEGIES
 from tests.prove.film import film
 from tests.prove.search import Search, in_a_circle
 from tests.prove.starts import SEARCHED, Start, starts

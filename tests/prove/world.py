@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from domain.cycle.effects import after, routes_after
 from domain.cycle.rollout import is_judged
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.handlers.scaling import TIMEOUT_MINUTES
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.states import RouteStatus
-from domain.planning.plan.simulator import with_status
+from domain.planning.simulator import with_status
 from domain.strategies.canary.judge_step import EVERY_SECONDS
 from tests.prove.clocks import begin, ends
 from tests.prove.key import FAR

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from cli.apply import read_file
 from domain.commands.registry import COMMANDS
-from domain.strategies import STRATEGIES
+from domain.strategies.builtin import STRATEGIES
 from domain.text.validation_errors import meanings
 from reference.environment import READERS
 from reference.file import SECTIONS

@@ -9,16 +9,14 @@ MINUTES, WORDS_A_MINUTE = 45, 250
 ROOMS = ("domain/model/", "domain/strategies/", "domain/cycle/", "domain/handlers/")
 EXPLAIN_THEMSELVES = (
     *(
-        "domain.autoscaling.rule_state",
+        "domain.autoscaling.rule",
         "domain.model.canary",
         "domain.model.lifecycle_events",
         "domain.model.deployment",
     ),
-    "domain.strategies.sentences",
-    "domain.cycle.at_hand",  # who is kept for a moment although nobody wants it
     "domain.strategies.weighted",  # no strategy but the canary says anything there
 )
-REGISTRY = "domain.strategies"
+REGISTRY = "domain.strategies.builtin"
 
 
 def rows() -> list[tuple[int, list[str]]]:

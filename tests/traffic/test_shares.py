@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from domain.model.states import RouteStatus
-from domain.traffic.shares import sides
+from domain.traffic.capacity import sides
 from domain.traffic.snapshot import Canary, RouteInTraffic
 from tests.support.pictures.traffic_samples import deployment, route
 

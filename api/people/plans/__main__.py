@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from api.people.plans.workers import ANSWER, QUESTION, AskedPlan
-from domain.planning.plan.rollout_plan import plan
+from domain.planning.rollout_plan import plan
 
 _NICE = 10
 """Everything else goes first: requests, and on a machine with everything its workers."""

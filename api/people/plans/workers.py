@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
-from domain.planning.plan.plan_input import Planned
+from domain.planning.plan_input import Planned
 
 QUESTION = Struct(">Q")
 """How many bytes of a question follow."""

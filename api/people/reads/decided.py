@@ -22,8 +22,8 @@ from domain.commands.rollout_commands import Undo
 from domain.cycle.recording import inputs_json
 from domain.installation.tokens import Token
 from domain.planning.buttons import offered as offered_now
-from domain.planning.plan.rollout_plan import Plan
 from domain.planning.replica_timings import Learned
+from domain.planning.rollout_plan import Plan
 from domain.steering.command_effect import Asking
 
 

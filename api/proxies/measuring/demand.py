@@ -15,7 +15,7 @@ from db.connection.engine import in_transaction
 from db.cycle.rules import store_values
 from db.proxies.demand import Demanded, demanded
 from domain.autoscaling.request_load import DemandLook, Shown, value_of_demand, with_look
-from domain.autoscaling.rule_state import MetricValue
+from domain.autoscaling.rule import MetricValue
 from traffic.envoy.counted import REQUESTS_PAGE, counted
 from traffic.envoy.under_way import clusters_page, under_way
 

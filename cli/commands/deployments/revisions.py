@@ -18,8 +18,8 @@ from cli.terminal.output import ago, columns, print_diff, print_json, printer
 from db.views.deployment_view import DeploymentView
 from db.views.timeline import RevisionView
 from domain.commands.base import DEPLOYMENT
+from domain.revisions.revision import stored_spec
 from domain.revisions.secret_refs import MASK
-from domain.revisions.spec_storage import stored_spec
 from domain.text.errors import RevisionNotFoundError
 
 

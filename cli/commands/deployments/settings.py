@@ -13,7 +13,7 @@ from cli.servers import Reader
 from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
-from domain.autoscaling.rule_state import AutoscalingState
+from domain.autoscaling.rule import AutoscalingState
 from domain.commands.base import DEPLOYMENT
 from domain.commands.deployment_commands import CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
 from domain.commands.replica_commands import PushMetric

@@ -18,11 +18,10 @@ from domain.commands.deployment_commands import Scale
 from domain.commands.rollout_commands import ActivateRevision, Retry
 from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle
-from domain.planning.plan.plan_input import Planned, Subject, after_activation, says_when_healthy
+from domain.planning.plan_input import Planned, Subject, after_activation, says_when_healthy
 from domain.planning.replica_timings import Learned
 from domain.steering.activation import ActivationRequest
-from domain.steering.retry import try_now
-from domain.steering.verbs import scale
+from domain.steering.verbs import scale, try_now
 
 _PENDING = DeploymentLifecycleStatus(Lifecycle.PENDING)
 

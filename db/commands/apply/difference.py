@@ -19,11 +19,9 @@ from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.expansion import Stored, StoredDeployment, StoredRevision, notes, parts
 from domain.commands.rollout_commands import Undo
 from domain.model.policy import DeploymentPolicy
-from domain.revisions.next_revision import is_restart
-from domain.revisions.revision import RevisionSpec
+from domain.revisions.revision import RevisionSpec, is_restart, stored_spec
 from domain.revisions.secret_refs import MASK, masked
-from domain.revisions.spec_storage import stored_spec
-from domain.strategies import stored_policy
+from domain.strategies.builtin import stored_policy
 from domain.traffic.entrances import settings_of
 from domain.traffic.release import known_release
 from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules

@@ -12,7 +12,7 @@ from psycopg.rows import dict_row, scalar_row
 from db.views.deployment_view import DeploymentView
 from db.views.deployments import deployments_by_id, existing_deployments
 from db.views.timeline import HistoryView
-from domain.cycle.late import LATE
+from domain.cycle.status_line import LATE
 
 OVERLAP = timedelta(seconds=20)
 """A record is dated when it is written and seen when that is committed, which no transaction puts off for so long."""

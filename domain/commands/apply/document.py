@@ -23,7 +23,7 @@ from domain.model.policy import DeploymentPolicy
 from domain.revisions.revision import RevisionSpec, revision_name
 from domain.revisions.secret_refs import EnvValue
 from domain.revisions.shell_syntax import fault_of_command, fault_of_text, fault_of_variable
-from domain.strategies import chosen_policy, parse_policy
+from domain.strategies.builtin import chosen_policy, parse_policy
 from domain.text.errors import InvalidInputError
 from domain.text.name_patterns import DeploymentName, Name
 from domain.traffic.entrances import TrafficSettings

@@ -17,8 +17,7 @@ from domain.installation.tokens import NotAllowedError, Role
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import Lifecycle
-from domain.revisions.revision import RevisionExistsError
-from domain.revisions.spec_storage import StoredSpec, stored_spec, with_values_of
+from domain.revisions.revision import RevisionExistsError, StoredSpec, stored_spec, with_values_of
 from domain.steering.activation import Activation, ActivationRequest, decide_activation
 from domain.text.errors import WrongStateError
 from domain.text.numbers import number_of

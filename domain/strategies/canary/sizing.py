@@ -22,7 +22,7 @@ from domain.strategies.buckets import Buckets, ids, well_placed, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.canary.steps import CanarySpec, baseline, is_rising, size_at, weight_at
 from domain.strategies.converge import converge
-from domain.strategies.sentences import counted, draining, steps
+from domain.strategies.messages import counted, draining, steps
 from domain.text.numbers import WHOLE
 from domain.traffic.capacity import carried, needed
 

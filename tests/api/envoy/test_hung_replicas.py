@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from db.connection.engine import database_now, in_transaction
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from stack.home.folder import project_root
 from tests.support.people.asking import page
 from tests.support.proxies import plain_http

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.replicas.signs import show_sign_of_life
-from domain.planning.receipts.sealed_receipt import sealed
+from domain.planning.sealed_receipt import sealed
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import HERE, SPEC, ask, make_deployment, write
 

@@ -13,7 +13,7 @@ from db.connection.engine import transaction
 from db.views.deployments import deployment_named
 from db.views.routes import FailingStart
 from db.views.timeline import progress_of
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import make_deployment
 

@@ -9,7 +9,7 @@ from db.connection.engine import database_now, in_transaction, transaction
 from db.proxies.answers import record_interval
 from db.views.ahead import foreseeable
 from db.views.deployments import deployment_named
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.answer_counts import Answers, Interval
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import Made, make_deployment, write

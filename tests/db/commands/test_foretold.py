@@ -11,7 +11,7 @@ from db.connection.engine import in_transaction
 from domain.commands.base import DeploymentCommand
 from domain.commands.registry import parse_command
 from domain.model.deployment import Deployment
-from domain.planning.plan.rollout_plan import plan
+from domain.planning.rollout_plan import plan
 from domain.text.errors import DeploymentNotFoundError, RollwayError
 from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK
 from tests.support.rows.deployments import ask, make_deployment, read, snapshot

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from db.commands.execute import heed
 from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
-from domain.steering.held import HeldError
+from domain.steering.command_effect import HeldError
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK
 from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, snapshot, write
 from tests.support.rows.rows import everything, told

@@ -9,8 +9,7 @@ from sqlalchemy import Engine
 from db.commands.autoscaling import store_and_mark, watched_deployments
 from db.connection.engine import database_now, in_transaction, transaction
 from db.cycle.rules import store_values
-from domain.autoscaling.rule import AutoscalingRule
-from domain.autoscaling.rule_state import MetricValue
+from domain.autoscaling.rule import AutoscalingRule, MetricValue
 from domain.commands.base import RequestIdReusedError, StaleVersionError
 from domain.text.errors import DeploymentNotFoundError, InvalidInputError
 from tests.support.pictures.autoscaling import DOWN, SCRAPED, UP, check, is_marked, push, ruled

@@ -12,8 +12,7 @@ from db.cycle.rules import store_values
 from db.proxies.acks import SeenProxy, note_proxies, note_publisher
 from db.proxies.demand import Demanded, demanded
 from domain.autoscaling.request_load import DemandSeries
-from domain.autoscaling.rule import ProxyMetric
-from domain.autoscaling.rule_state import MetricValue
+from domain.autoscaling.rule import MetricValue, ProxyMetric
 from tests.support.pictures.autoscaling import UP as PUSHED
 from tests.support.pictures.autoscaling import check, is_marked, ruled
 from tests.support.rows.deployments import ask, make_deployment, mark, read, write

@@ -15,8 +15,8 @@ from db.proxies.answers import record_interval
 from db.views.evidence import EvidenceView, evidence_shown
 from db.views.rollouts import rollouts_by_id
 from domain.cycle.recording import inputs_json
-from domain.handlers.cycle import cycle
 from domain.handlers.decision_replay import replay_step
+from domain.handlers.dispatch import cycle
 from domain.judge.judge import Found, judge
 from domain.judge.judge_spec import Judge
 from domain.model.answer_counts import Answers, Copies, Interval

@@ -12,7 +12,7 @@ from db.connection.engine import in_transaction
 from db.views.ahead import foreseeable, learned_of, planned_activation, planned_rest
 from db.views.deployments import deployment_named
 from db.views.timeline import revision_named
-from domain.planning.plan.plan_input import Planned
+from domain.planning.plan_input import Planned
 from domain.planning.replica_timings import Learned
 from domain.text.errors import DeploymentNotFoundError, RevisionNotFoundError
 from tests.support.pictures.pictures import PENDING, PROVISIONING

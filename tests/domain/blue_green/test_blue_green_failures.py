@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from domain.cycle.effects import after
-from domain.handlers.cycle import cycle
 from domain.handlers.deploying import DeployingRollingBackHandler
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import StartFailures
 from domain.model.policy import RolloutLimits
 from domain.model.states import RouteStatus, Verdict
-from domain.planning.plan.simulator import with_status
+from domain.planning.simulator import with_status
 from tests.support.pictures.blue_green import AUTO, IN_GRACE, MANUAL, PAST_GRACE, of_v3, step
 from tests.support.pictures.pictures import (
     NOW,

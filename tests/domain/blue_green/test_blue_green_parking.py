@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.handlers.scaling import ScalingHandler
 from domain.model.deployment import Deployment
 from domain.model.picture import picture as drawn
 from domain.model.states import RouteStatus, Verdict
-from domain.planning.plan.simulator import with_status
+from domain.planning.simulator import with_status
 from domain.steering.activation import Activation, ActivationRequest, decide_activation
 from tests.support.pictures.blue_green import AUTO, MANUAL, PARKING, of_v3, step
 from tests.support.pictures.pictures import (

@@ -6,10 +6,10 @@ import pytest
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.transitions import RevisionMove
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.picture import picture as drawn
 from domain.model.states import RouteStatus, TrafficStatus, Verdict
-from domain.planning.plan.simulator import with_status
+from domain.planning.simulator import with_status
 from tests.support.pictures.blue_green import AUTO, DELAYED, IN_GRACE, MANUAL, PAST_GRACE, asked, step
 from tests.support.pictures.pictures import NOW, PROVISIONING, READY, V1, V2, deploying, happens, route_id
 from tests.support.pictures.simulation import all_started, applied

@@ -16,9 +16,9 @@ from domain.model.deployment import Deployment
 from domain.model.picture import picture
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import Verdict
-from domain.planning.plan.simulator import Fates, World
+from domain.planning.simulator import Fates, World
 from domain.steering.verbs import abort, promote, scale
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from domain.strategies.canary.steps import baseline
 from domain.text.errors import InvalidInputError
 from tests.domain.canary.test_canary import step

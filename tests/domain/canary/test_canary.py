@@ -7,12 +7,12 @@ import pytest
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import weight_known
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.canary import CanaryState
 from domain.model.decision import Stage
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
-from domain.planning.plan.simulator import Fates, World
+from domain.planning.simulator import Fates, World
 from domain.planning.wait_explanation import why
 from domain.steering.verbs import abort, pause, promote, resume
 from domain.strategies.budget import Budget

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.answer_counts import Answers
 from domain.model.canary import Evidence
 from domain.model.deployment import Deployment, Hold

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment
 from domain.model.picture import picture
 from domain.model.policy import DeploymentPolicy

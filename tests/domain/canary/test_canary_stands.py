@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.answer_counts import Answers, Copies
 from domain.model.canary import Evidence
 from domain.model.decision import Stage

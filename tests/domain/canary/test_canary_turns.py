@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from domain.cycle.effects import after
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.answer_counts import Answers
 from domain.model.canary import Evidence
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import PROVISIONING, ROLLING_BACK, Verdict
-from domain.steering.retry import retry
-from domain.steering.verbs import abort, promote
+from domain.steering.verbs import abort, promote, retry
 from tests.support.people.people import activate_revision, asking, request
 from tests.support.pictures.pictures import NOW, READY, V2, V3, deploying, resting
 from tests.support.pictures.policies import canary

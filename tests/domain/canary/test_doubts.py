@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.strategies.canary.doubts import doubts
+from domain.strategies.canary.judge_step import doubts
 from domain.strategies.canary.steps import CanarySpec
 
 

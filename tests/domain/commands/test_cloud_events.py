@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from domain.cycle.writes import foretold
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, Hold
 from domain.model.policy import DeploymentPolicy
 from domain.outbox.cloud_events import MEANINGS, CloudEvent, CloudEventType, told_by_command, told_by_decisions

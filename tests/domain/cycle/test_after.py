@@ -7,12 +7,12 @@ import pytest
 
 from domain.cycle.effects import after, back_reason_of, with_clock_running
 from domain.cycle.writes import outcome_of
-from domain.handlers.cycle import cycle
 from domain.handlers.deploying import DeployingProvisioningHandler
+from domain.handlers.dispatch import cycle
 from domain.model.decision import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, StartFailures
 from domain.model.states import RolloutOutcome, RouteStatus, TrafficStatus
-from domain.planning.plan.simulator import with_status
+from domain.planning.simulator import with_status
 from domain.steering.verbs import pause, resume
 from tests.support.people.people import asking
 from tests.support.pictures.pictures import (

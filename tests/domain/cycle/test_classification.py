@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove, classify
-from domain.handlers import HANDLERS
-from domain.handlers.cycle import cycle
 from domain.handlers.deploying import DeployingProvisioningHandler
+from domain.handlers.dispatch import HANDLERS, cycle
 from domain.handlers.scaling import ScalingHandler
 from domain.model.bounds import MAX_ATTEMPTS
 from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment
 from domain.model.policy import RolloutLimits
 from domain.model.states import Verdict
-from domain.planning.plan.simulator import Fates
+from domain.planning.simulator import Fates
 from tests.support.pictures.pictures import NOW, PROVISIONING, READY, ROLLING_BACK, V2, deploying, resting, rolling_back
 from tests.support.pictures.simulation import applied, world_of
 

@@ -10,13 +10,13 @@ from uuid import UUID
 import pytest
 
 from domain.handlers.check_replica import CheckReplicaHandler, ReconcileHandler
-from domain.handlers.cycle import cycle
 from domain.handlers.deploying import DeployingProvisioningHandler, DeployingRollingBackHandler
+from domain.handlers.dispatch import cycle
 from domain.handlers.scaling import ScalingHandler
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.model.states import RouteStatus, Verdict
-from domain.planning.plan.simulator import with_status
+from domain.planning.simulator import with_status
 from tests.support.pictures.pictures import (
     DESTROYED,
     DESTROYING,

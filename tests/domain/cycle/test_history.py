@@ -4,7 +4,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from domain.cycle.writes import HistoryKey, history_key
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment
 from domain.model.states import Verdict
 from tests.support.pictures.pictures import NOW, ROLLOUT, deploying, resting

@@ -8,7 +8,7 @@ import pytest
 
 from domain.cycle.effects import after
 from domain.cycle.evaluator import EVALUATOR
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, Hold
 from domain.model.policy import DeploymentPolicy, RolloutLimits
 from tests.support.pictures.pictures import (

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from domain.autoscaling.rule_state import NO_AUTOSCALING
+from domain.autoscaling.rule import NO_AUTOSCALING
 from domain.cycle.recording import inputs_from_json, inputs_json
 from domain.handlers.check_replica import CheckReplicaHandler, ReconcileHandler, is_settled
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus, Verdict
-from domain.planning.plan.simulator import with_status
+from domain.planning.simulator import with_status
 from tests.support.pictures.autoscaling_rules import DOWN, ago, rule, seen
 from tests.support.pictures.pictures import NOW, READY, SCALING, V1, V2, V3, deploying, resting, route_id
 from tests.support.pictures.simulation import applied

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from domain.handlers.check_replica import CheckReplicaHandler
-from domain.handlers.cycle import handler_of
+from domain.handlers.dispatch import handler_of
 from domain.handlers.scaling import ScalingHandler
 from domain.model.deployment import Deployment
 from domain.model.states import Verdict

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.handlers.scaling import ScalingHandler
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
-from domain.planning.plan.simulator import with_status
+from domain.planning.simulator import with_status
 from tests.support.pictures.pictures import NOW, READY, V2, happens, resting, route_id
 from tests.support.pictures.simulation import all_started, applied, until_it_waits, world_of
 

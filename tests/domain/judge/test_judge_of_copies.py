@@ -11,7 +11,7 @@ from domain.model.canary import NOTHING_SEEN, CanaryState, Evidence
 from domain.model.decision import Decision
 from domain.model.deployment import Rollout
 from domain.model.states import Verdict
-from domain.strategies import STRATEGIES, parse_policy
+from domain.strategies.builtin import STRATEGIES, parse_policy
 from tests.support.pictures.pictures import NOW, deploying
 
 KNOWN_AT = NOW - timedelta(seconds=30)

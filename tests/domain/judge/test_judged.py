@@ -11,8 +11,8 @@ import pytest
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.recording import decision_json, inputs_json
 from domain.cycle.rollout import is_judged
-from domain.handlers import HANDLERS
 from domain.handlers.decision_replay import replay_step
+from domain.handlers.dispatch import HANDLERS
 from domain.judge.judge import Found, Judged, judge
 from domain.judge.judge_spec import Errors, Judge, Slow
 from domain.model.answer_counts import FIRST_BYTE_MS, Answers
@@ -20,7 +20,7 @@ from domain.model.canary import Evidence
 from domain.model.deployment import Deployment
 from domain.model.states import Verdict
 from domain.planning.wait_explanation import why
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from tests.support.pictures.pictures import NOW, deploying
 from tests.support.pictures.values_within import with_canary
 from tests.support.worlds.folding import folded, slow_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hypothesis import given
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.decision import WaitsFor
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import Lifecycle, Verdict

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.autoscaling.request_load import DemandLook, DemandSeries, Shown, value_of_demand, with_look
-from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, ProxyMetric
-from domain.autoscaling.rule_state import MetricValue
+from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, MetricValue, ProxyMetric
 from domain.autoscaling.scaling_decision import Quiet, Scaling, evaluate_rules, judge_rules
 from tests.support.pictures.autoscaling_rules import ago
 from tests.support.pictures.pictures import NOW

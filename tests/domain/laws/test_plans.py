@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RouteStatus
-from domain.planning.plan.plan_input import Subject
-from domain.planning.plan.rollout_plan import plan
-from domain.planning.plan.run import Stand
-from domain.planning.plan.sampled_times import LearnedFates
-from domain.planning.plan.simulator import with_status, without
+from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Learned, Span
+from domain.planning.rollout_plan import plan
+from domain.planning.run import Stand
+from domain.planning.sampled_times import LearnedFates
+from domain.planning.simulator import with_status, without
 from tests.support.pictures.pictures import NOW, READY, deploying
 from tests.support.pictures.simulation import applied
 from tests.support.pictures.snapshots import REPLICAS, policies

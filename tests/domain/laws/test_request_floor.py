@@ -15,7 +15,7 @@ import pytest
 
 from domain.cycle.rollout import weight_known
 from domain.model.deployment import Deployment
-from domain.planning.plan.simulator import Fate, Fates, World
+from domain.planning.simulator import Fate, Fates, World
 from domain.steering.verbs import abort
 from domain.strategies.canary.steps import CanarySpec
 from tests.support.people.people import activate_revision, asking

@@ -6,8 +6,8 @@ from hypothesis import example, given
 
 from domain.cycle.transitions import Wait
 from domain.cycle.writes import turns_clock
-from domain.handlers.cycle import cycle
 from domain.handlers.deploying import DeployingProvisioningHandler
+from domain.handlers.dispatch import cycle
 from domain.model.bounds import Glimpse, RouteCounts
 from domain.model.deployment import Deployment, Route
 from domain.model.states import RouteStatus, TrafficStatus

@@ -2,7 +2,7 @@
 
 from hypothesis import example, given
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.states import RouteStatus, Verdict
 from tests.support.pictures.pictures import NOW, resting, rolling_back
 from tests.support.pictures.simulation import until_it_waits

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment
 from domain.model.states import Lifecycle, RouteStatus
-from domain.planning.plan.simulator import with_status
+from domain.planning.simulator import with_status
 from domain.steering.verbs import scale
 from tests.support.pictures.pictures import DESTROYED, DESTROYING, NOW, READY
 from tests.support.pictures.safety import check_safety

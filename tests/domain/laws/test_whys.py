@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from domain.cycle.evaluator import DeploymentStrategyEvaluator
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.decision import Decision, Waits, WaitsFor
 from domain.model.deployment import Deployment, Hold, StartFailures
 from domain.model.policy import DeploymentPolicy, RolloutLimits
@@ -22,7 +22,7 @@ from domain.planning.wait_explanation import Why, why
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.command_effect import Asking, Steered
 from domain.steering.verbs import abort, promote, resume
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from tests.support.people.soak_report import size
 from tests.support.pictures import pictures

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.autoscaling.rule_state import MetricValue
+from domain.autoscaling.rule import MetricValue
 from domain.autoscaling.scaling_decision import MetricSample, value_of_replicas
 from tests.support.pictures.autoscaling_rules import BUSY, DOWN, rule
 from tests.support.pictures.pictures import NOW

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.cycle.rollout import Begin, begun
-from domain.strategies import STRATEGIES, parse_policy, stored_policy
+from domain.strategies.builtin import STRATEGIES, parse_policy, stored_policy
 from tests.support.pictures.pictures import NOW, ROLLOUT, V1, resting, rolling_update
 from tests.support.pictures.policies import canary
 from tests.support.pictures.specs import SPECS

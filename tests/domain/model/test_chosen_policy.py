@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.commands.apply.document import Document
-from domain.strategies import chosen_policy, parse_policy, stored_policy
+from domain.strategies.builtin import chosen_policy, parse_policy, stored_policy
 from domain.text.errors import InvalidInputError
 
 NEVER = [

@@ -1,6 +1,6 @@
 """What a policy leaves out."""
 
-from domain.strategies import STRATEGIES, parse_policy
+from domain.strategies.builtin import STRATEGIES, parse_policy
 
 
 def test_what_a_policy_leaves_out_is_careful() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import guard_of
-from domain.strategies import STRATEGIES, parse_policy, stored_policy
 from domain.strategies.budget import Budget, resting_budget, rounded_down, rounded_up, surge_budget
+from domain.strategies.builtin import STRATEGIES, parse_policy, stored_policy
 from domain.strategies.rolling_update import RollingUpdateSpec
 from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import deploying, resting

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment
 from domain.model.policy import RolloutLimits
 from tests.support.pictures.pictures import NOW, RECREATE, blue_green, deploying, resting, rolling_back

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from domain.model.deployment import Deployment
-from domain.planning.plan.plan_input import Subject
-from domain.planning.plan.rollout_plan import plan
+from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Learned
+from domain.planning.rollout_plan import plan
 from tests.support.pictures.pictures import NOW, READY, V1, blue_green, deploying, resting
 from tests.support.pictures.policies import canary
 

@@ -8,12 +8,11 @@ import pytest
 
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
-from domain.planning.plan.plan_input import Subject
-from domain.planning.plan.rollout_plan import Plan, plan
-from domain.planning.receipts.deviation import deviations
-from domain.planning.receipts.recorded_rollout import RecordedStep
+from domain.planning.plan_input import Subject
+from domain.planning.recorded_rollout import RecordedStep, deviations
 from domain.planning.replica_timings import Learned
-from domain.strategies import parse_policy
+from domain.planning.rollout_plan import Plan, plan
+from domain.strategies.builtin import parse_policy
 from tests.support.pictures.pictures import NOW, ROLLING_BACK, blue_green, deploying, rolling_update
 from tests.support.worlds.recorded import steps_of
 

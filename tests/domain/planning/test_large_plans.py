@@ -2,9 +2,9 @@
 
 import random
 
-from domain.planning.plan.plan_input import Subject
-from domain.planning.plan.rollout_plan import plan
+from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Learned
+from domain.planning.rollout_plan import plan
 from tests.support.pictures.pictures import NOW, deploying
 
 TAUGHT = Learned(starts=(2.0, 3.0), stops=(1.0,), wakes=(0.1,))

@@ -7,10 +7,10 @@ import pytest
 
 from domain.model.deployment import Deployment
 from domain.model.policy import RolloutLimits
-from domain.planning.plan.plan_input import Subject
-from domain.planning.plan.rollout_plan import Plan, plan
+from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Learned
-from domain.strategies import parse_policy
+from domain.planning.rollout_plan import Plan, plan
+from domain.strategies.builtin import parse_policy
 from tests.support.pictures.pictures import NOW, READY, RECREATE, blue_green, deploying, resting
 
 TAUGHT = Learned(starts=(2.0, 2.0, 2.0, 3.0, 4.0), stops=(1.0, 1.5), wakes=(0.1,))

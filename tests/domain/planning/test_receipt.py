@@ -10,8 +10,8 @@ import pytest
 
 from domain.cycle.recording import changes_from_json
 from domain.model.policy import DeploymentPolicy, RolloutLimits
-from domain.planning.receipts.recorded_rollout import RecordedAct, RecordedStep, extremes, waves
-from domain.planning.receipts.sealed_receipt import RecordedRollout, Sealed, checked, receipt, sealed
+from domain.planning.recorded_rollout import RecordedAct, RecordedStep, extremes, waves
+from domain.planning.sealed_receipt import RecordedRollout, Sealed, checked, receipt, sealed
 from tests.support.pictures.pictures import NOW, RECREATE, blue_green, deploying, rolling_update
 from tests.support.worlds.recorded import steps_of
 

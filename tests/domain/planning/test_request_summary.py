@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Interval
-from domain.planning.request_summary import answered, within_ms
+from domain.planning.sealed_receipt import answered, within_ms
 
 OLD, NEW = UUID(int=1), UUID(int=2)
 NAMES = {OLD: "v1", NEW: "v2"}

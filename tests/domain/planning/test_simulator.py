@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from domain.handlers.cycle import handler_of
+from domain.handlers.dispatch import handler_of
 from domain.model.states import RouteStatus
-from domain.planning.plan import simulator as simulated
-from domain.planning.plan.plan_input import Subject, says_when_healthy
-from domain.planning.plan.rollout_plan import plan
-from domain.planning.plan.run import Stand, course
-from domain.planning.plan.sampled_times import LearnedFates
-from domain.planning.plan.simulator import Fate, Fates, World
+from domain.planning import simulator as simulated
+from domain.planning.plan_input import Subject, says_when_healthy
 from domain.planning.replica_timings import Learned
+from domain.planning.rollout_plan import plan
+from domain.planning.run import Stand, course
+from domain.planning.sampled_times import LearnedFates
+from domain.planning.simulator import Fate, Fates, World
 from tests.support.pictures.pictures import DESTROYED, NOW, READY, deploying, resting, rolling_back
 from tests.support.pictures.simulation import world_of
 

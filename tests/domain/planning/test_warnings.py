@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from domain.model.deployment import Deployment
-from domain.planning.plan.plan_input import Subject
-from domain.planning.plan.rollout_plan import plan
+from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Learned
+from domain.planning.rollout_plan import plan
 from tests.support.pictures.pictures import NOW, READY, deploying, resting
 
 BAD_EVENING = Learned((2.0,) * 9, failed_starts=1, never_up=4, revisions=7)

@@ -9,13 +9,13 @@ import pytest
 from domain.cycle.effects import turns_back
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import NoRolloutError
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.picture import picture
-from domain.planning.plan.plan_input import Subject
-from domain.planning.plan.rollout_plan import plan
-from domain.planning.plan.what_if import Supposing, supposed
+from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Learned
-from domain.strategies import parse_policy
+from domain.planning.rollout_plan import plan
+from domain.planning.what_if import Supposing, supposed
+from domain.strategies.builtin import parse_policy
 from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import NOW, READY, deploying, resting
 from tests.support.pictures.policies import canary as canary_policy

@@ -9,7 +9,7 @@ import pytest
 
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.policy import RolloutLimits
-from domain.planning.plan.wait_context import Around
+from domain.planning.plan_input import Around
 from domain.planning.replica_timings import Learned, Span
 from domain.planning.wait_explanation import why
 from tests.support.pictures.pictures import (

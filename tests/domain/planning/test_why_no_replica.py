@@ -7,9 +7,9 @@ import pytest
 from domain.model.decision import Decision
 from domain.model.deployment import Hold, StartFailures
 from domain.model.states import Verdict
-from domain.planning.plan.wait_context import Around
+from domain.planning.plan_input import Around
 from domain.planning.wait_explanation import why
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from tests.support.pictures.pictures import NOW, PENDING, V2, blue_green, deploying, resting
 
 TOO_LONG = "it is called degraded and tried again later: the 30 minutes that scaling may take has passed"

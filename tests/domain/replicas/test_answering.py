@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, Route
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RouteStatus
-from domain.replicas.answering import MOST_KEPT, kept_until
+from domain.replicas.health import MOST_KEPT, kept_until
 from domain.strategies.buckets import SICK_GRACE_SECONDS, grace_ends_at
 from tests.support.pictures.blue_green import AUTO
 from tests.support.pictures.pictures import NOW, READY, RECREATE, V1, V2, deploying, resting, rolling_update, routes_of

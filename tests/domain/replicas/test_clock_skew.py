@@ -7,8 +7,8 @@ import pytest
 
 from domain.cycle.transitions import ClassifiedDecision, classify
 from domain.cycle.writes import turns_clock
-from domain.handlers.cycle import cycle
 from domain.handlers.deploying import DeployingProvisioningHandler
+from domain.handlers.dispatch import cycle
 from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.policy import RolloutLimits

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.revisions.next_revision import is_restart, restarted_name
+from domain.revisions.revision import is_restart, restarted_name
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """How long a runtime that gives no answer is left alone."""
 
-from domain.replicas.trying import pause_after
+from domain.replicas.health import pause_after
 
 
 def test_each_try_waits_longer_and_none_longer_than_ten_seconds() -> None:

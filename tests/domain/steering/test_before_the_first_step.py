@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Hold
 from domain.model.policy import DeploymentPolicy
 from tests.support.pictures.pictures import (

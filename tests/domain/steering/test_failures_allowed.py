@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from domain.cycle.rollout import rollout_of
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment
 from domain.model.states import Verdict
 from domain.steering.activation import activate

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.cycle.rollout import guard_of
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from domain.text.errors import RollwayError
 from tests.support.people.people import ask
 from tests.support.pictures.pictures import NOW, blue_green, deploying, resting, rolling_back

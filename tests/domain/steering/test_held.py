@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from domain.cycle.effects import after
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, Hold, StartFailures
 from domain.model.policy import DeploymentPolicy
 from domain.strategies.recreate import RecreateSpec

@@ -6,13 +6,12 @@ from uuid import UUID
 
 import pytest
 
-from domain.cycle.rollout import NoRolloutError
-from domain.handlers.cycle import cycle
+from domain.cycle.rollout import NoRolloutError, size_again
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
 from domain.steering.freeze_windows import Frozen, FrozenError
-from domain.steering.resize import size_again
-from domain.steering.retry import retry
+from domain.steering.verbs import retry
 from domain.text.errors import WrongStateError
 from tests.support.people.people import asking, request
 from tests.support.pictures.pictures import (

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy

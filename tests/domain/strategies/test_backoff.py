@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.handlers.scaling import ScalingHandler
 from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor, too_short
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import RouteStatus, Verdict
-from domain.planning.plan.simulator import Fates, World, with_status
+from domain.planning.simulator import Fates, World, with_status
 from domain.strategies.backoff import hold_back, next_start_at
 from tests.support.pictures.pictures import NOW, READY, V1, V2, deploying, happens, resting, route_id
 from tests.support.pictures.simulation import all_started, applied, world_of

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from domain.strategies import STRATEGIES
+from domain.strategies.builtin import STRATEGIES
 
 ROOT = Path(__file__).parents[3]
 PRODUCT = ("domain", "db", "runtime", "traffic", "tasks", "api", "cli", "stack")

@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR, DeploymentStrategyEvaluator, contained
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment, Hold
 from domain.model.policy import StrategySpec, UnreadableSpec
 from domain.model.states import Verdict
 from domain.steering.verbs import abort
-from domain.strategies import STRATEGIES, UNKNOWN, parse_policy
+from domain.strategies.builtin import STRATEGIES, UNKNOWN, parse_policy
 from domain.strategies.recreate import RecreateStrategy
 from domain.text.errors import InvalidInputError
 from tests.support.people.people import asking

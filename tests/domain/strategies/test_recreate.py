@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.handlers.cycle import cycle
 from domain.handlers.deploying import DeployingRollingBackHandler
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus, Verdict
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import (
     NOW,

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from domain.cycle.transitions import RevisionMove
-from domain.handlers.cycle import cycle
 from domain.handlers.deploying import DeployingRollingBackHandler
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import RouteStatus, Verdict
 from domain.steering.activation import Activation, ActivationRequest, decide_activation

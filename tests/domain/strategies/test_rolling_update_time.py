@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import StartFailures
 from domain.model.policy import RolloutLimits
 from domain.model.states import RouteStatus, Verdict
-from domain.planning.plan.simulator import Fate, Fates, with_status
+from domain.planning.simulator import Fate, Fates, with_status
 from tests.domain.strategies.test_rolling_update import IN_GRACE
 from tests.support.pictures.pictures import NOW, V1, V2, deploying, happens, route_id
 from tests.support.pictures.simulation import applied, world_of

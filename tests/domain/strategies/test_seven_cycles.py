@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from domain.cycle.transitions import RevisionMove
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.decision import RouteChanges
 from domain.model.picture import picture
 from domain.model.states import Verdict

@@ -2,9 +2,8 @@
 
 import pytest
 
-from domain.revisions.revision import RevisionSpec
+from domain.revisions.revision import RevisionSpec, with_values_of
 from domain.revisions.secret_refs import differ_unseen, masked
-from domain.revisions.spec_storage import with_values_of
 from domain.text.errors import InvalidInputError
 from tests.support.workers.payloads import ask
 

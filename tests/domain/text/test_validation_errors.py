@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.commands.registry import parse_command
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from domain.text.errors import InvalidInputError
 
 HEADER = {"request_id": "r1"}

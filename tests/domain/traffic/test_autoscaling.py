@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.autoscaling.rule_state import MetricValue
+from domain.autoscaling.rule import MetricValue
 from domain.autoscaling.scaling_decision import Quiet, Scaling, evaluate_rules, judge_rules
 from tests.support.pictures.autoscaling_rules import DOWN, UP, ago, rule, seen
 from tests.support.pictures.pictures import NOW

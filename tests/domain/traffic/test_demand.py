@@ -5,8 +5,7 @@ from uuid import UUID
 import pytest
 
 from domain.autoscaling.request_load import WINDOW_SECONDS, DemandLook, DemandSeries, Shown, value_of_demand, with_look
-from domain.autoscaling.rule import ProxyMetric
-from domain.autoscaling.rule_state import MetricValue
+from domain.autoscaling.rule import MetricValue, ProxyMetric
 from tests.support.pictures.pictures import NOW
 
 

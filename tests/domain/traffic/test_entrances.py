@@ -6,8 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.traffic.descriptions import entrances_in_words
-from domain.traffic.entrances import TrafficSettings, default_entrances, in_order
-from domain.traffic.nested import around, named_after
+from domain.traffic.entrances import TrafficSettings, around, default_entrances, in_order, named_after
 from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 from domain.traffic.wire import Protocol, known_protocol
 

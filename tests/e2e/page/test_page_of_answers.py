@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from domain.installation.tokens import Role
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from tests.support.people.browser import fits, log_in, serious
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import write

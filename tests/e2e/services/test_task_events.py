@@ -9,7 +9,7 @@ import pytest
 import redis
 from redis.client import Monitor
 
-from domain.handlers import HANDLERS
+from domain.handlers.dispatch import HANDLERS
 from tests.support.proxies import plain_http
 from tests.support.stack.flower import start_flower
 from tests.support.stack.stack import Fleet

@@ -8,7 +8,7 @@ from domain.cycle.effects import routes_after
 from domain.cycle.rollout import guard_of, is_judged
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.cycle.writes import outcome_of
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import Lifecycle, RouteStatus, Verdict
 from domain.strategies.backoff import SHORT_LIVES, is_proven

@@ -4,12 +4,12 @@ import json
 from datetime import datetime
 from functools import cache
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import Lifecycle, RolloutOutcome, TrafficStatus
 from domain.steering.command_effect import Steered
-from domain.strategies import stored_policy
+from domain.strategies.builtin import stored_policy
 from tests.prove.laws.requests import broken_by_requests
 from tests.prove.laws.wishes import broken_by_word
 from tests.prove.state import State

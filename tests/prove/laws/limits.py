@@ -9,7 +9,7 @@ from domain.cycle.transitions import ClassifiedDecision
 from domain.model.deployment import Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import Verdict
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 

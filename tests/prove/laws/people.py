@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from domain.cycle.rollout import size_again
 from domain.model.deployment import Deployment
 from domain.model.states import RolloutOutcome
-from domain.steering import retry
 from domain.steering import verbs as steering
 from domain.steering.command_effect import Steered
-from domain.steering.resize import size_again
 from domain.text.errors import RollwayError
 from tests.prove.laws.every_state import broken_by_command
 from tests.prove.laws.spelled import unlike
@@ -51,9 +50,9 @@ def _retry(state: State) -> Steered:
         with_revision, before = rollout.desired_with_revision, rollout.desired_at_start
         last = RolledBack(rollout.to_revision_id, with_revision, before, rollout.is_undo)
     if last is None:
-        return retry.retry(deployment, None, None, asking(deployment, state.now))
+        return steering.retry(deployment, None, None, asking(deployment, state.now))
     again = request(deployment, last.revision, state.policy, desired=size_again(deployment, last.size, last.before))
-    return retry.retry(deployment, replace(again, is_undo=last.is_undo), outcome, asking(deployment, state.now))
+    return steering.retry(deployment, replace(again, is_undo=last.is_undo), outcome, asking(deployment, state.now))
 
 
 COMMANDS: dict[str, Command] = {

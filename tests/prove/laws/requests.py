@@ -10,7 +10,7 @@ from uuid import UUID
 
 from domain.model.deployment import Deployment, Route
 from domain.model.states import RouteStatus
-from domain.traffic.shares import sides
+from domain.traffic.capacity import sides
 from domain.traffic.snapshot import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic
 from tests.support.pictures.pictures import ROLLING_BACK
 from tests.support.worlds.promised import WHOLE, promised

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.cycle.effects import after
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RouteStatus
-from domain.planning.plan.simulator import with_status
+from domain.planning.simulator import with_status
 from domain.text.errors import RollwayError
 from tests.prove.laws.people import COMMANDS, Command
 from tests.prove.laws.spelled import after_look, after_news, unlike

@@ -10,7 +10,7 @@ from domain.model.canary import CanaryState
 from domain.model.decision import Decision, Waits, WaitsFor
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import RolloutOutcome, RouteStatus
-from domain.steering import retry
+from domain.steering import verbs
 from domain.steering.activation import ActivationRequest
 from domain.steering.command_effect import Asking, Steered
 from domain.strategies.backoff import hold_back
@@ -23,7 +23,7 @@ from domain.strategies.rolling_update import RollingUpdateSpec, RollingUpdateStr
 from tests.prove.starts import Start
 from tests.support.pictures.specs import QUICK_JUDGE
 
-_WAVES, _GREEN, RETRY = RollingUpdateStrategy.evaluate_cycle, BlueGreenStrategy.evaluate_cycle, retry.retry
+_WAVES, _GREEN, RETRY = RollingUpdateStrategy.evaluate_cycle, BlueGreenStrategy.evaluate_cycle, verbs.retry
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ FAULTS = (
     Fault(
         "what failed is never tried again", ("domain.strategies.converge.hold_back",), _never_again, rolling(1, 1, 0)
     ),
-    Fault("a retry loses the size", ("domain.steering.retry.retry",), _size_lost, rolling(1, 1, 0, size=2)),
+    Fault("a retry loses the size", ("domain.steering.verbs.retry",), _size_lost, rolling(1, 1, 0, size=2)),
     Fault(
         "the way back keeps the new size",
         ("domain.steering.verbs.turned_back",),

@@ -99,7 +99,7 @@ MEETING_FAULTS = (
     ),
     Fault(
         "an undo is tried again as any other rollout",
-        ("domain.steering.retry.retry",),
+        ("domain.steering.verbs.retry",),
         _as_any_other,
         Start("canary", _ONE_STEP, 1, is_undo=True),
     ),

@@ -4,12 +4,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from domain.cycle.evaluator import DeploymentStrategyEvaluator
-from domain.cycle.rollout import unpaused
+from domain.cycle.rollout import unpaused, with_failures_allowed
 from domain.model.bounds import Bounds, Deadline
 from domain.model.canary import CanaryState
 from domain.model.decision import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
-from domain.steering.resize import with_failures_allowed
 from domain.strategies.budget import Budget, surge_budget
 from domain.strategies.canary.sizing import above_floor
 from domain.strategies.canary.steps import CanarySpec

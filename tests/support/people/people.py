@@ -5,15 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from domain.cycle.rollout import size_again
 from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.command_effect import Asking, Steered
-from domain.steering.resize import size_again
-from domain.steering.retry import retry
 from domain.steering.rollout_history import EndedRollout, KnownRevision, way_back
-from domain.steering.verbs import abort, destroy, pause, promote, resume, scale, undo
+from domain.steering.verbs import abort, destroy, pause, promote, resume, retry, scale, undo
 
 
 @dataclass(frozen=True, slots=True)

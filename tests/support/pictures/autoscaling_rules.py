@@ -3,8 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from domain.autoscaling.rule import AutoscalingRule
-from domain.autoscaling.rule_state import MetricValue
+from domain.autoscaling.rule import AutoscalingRule, MetricValue
 from tests.support.pictures.pictures import NOW
 
 BUSY = "requests_in_flight"

@@ -22,7 +22,7 @@ from domain.model.states import (
     TrafficStatus,
     Verdict,
 )
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from tests.support.pictures.values_within import with_autoscaling, with_canary
 
 NOW = datetime(2026, 3, 14, 12, tzinfo=UTC)

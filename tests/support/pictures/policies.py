@@ -3,7 +3,7 @@
 from typing import Any
 
 from domain.model.policy import DeploymentPolicy
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 
 BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": True}}
 PARKING = {"strategy": "blue_green", "spec": {"auto_promote": True, "scale_down_delay_seconds": 3600}}

@@ -6,10 +6,10 @@ from datetime import datetime
 from domain.cycle.effects import after
 from domain.cycle.rollout import weight_known
 from domain.cycle.transitions import ClassifiedDecision
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
-from domain.planning.plan.simulator import Fate, Fates, World, with_status
+from domain.planning.simulator import Fate, Fates, World, with_status
 from tests.support.pictures.pictures import NOW, ROLLING_BACK
 
 

@@ -8,12 +8,12 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from domain.handlers.cycle import handler_of
+from domain.handlers.dispatch import handler_of
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment, Route, StartFailures
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus, TrafficStatus
-from domain.strategies import STRATEGIES, parse_policy
+from domain.strategies.builtin import STRATEGIES, parse_policy
 from tests.support.pictures.pictures import NOW, PROVISIONING, ROLLING_BACK, SCALING, V1, V2, V3, resting, rollout_of
 from tests.support.pictures.safety import counted, is_parked, target_of
 from tests.support.pictures.specs import SPECS

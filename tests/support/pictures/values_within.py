@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 from typing import Any
 
-from domain.autoscaling.rule_state import AutoscalingState
+from domain.autoscaling.rule import AutoscalingState
 from domain.cycle.rollout import judging_of
 from domain.model.canary import NOTHING_SEEN, CanaryState
 from domain.model.deployment import Deployment, Rollout

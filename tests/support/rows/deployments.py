@@ -23,7 +23,7 @@ from domain.cycle.rollout import guard_of
 from domain.model.deployment import Deployment, Route
 from domain.model.picture import picture
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle, RouteStatus, TrafficStatus
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from tests.support.pictures.pictures import READY, routes_of
 from tests.support.pictures.pictures import deploying as deploying_picture
 

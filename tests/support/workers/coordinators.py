@@ -8,8 +8,8 @@ from itertools import pairwise
 import redis
 from sqlalchemy import Engine
 
-from domain.handlers import HANDLERS, HandlerRegistry
 from domain.handlers.base import DeploymentHandler
+from domain.handlers.dispatch import HANDLERS, HandlerRegistry
 from domain.model.states import DeploymentLifecycleStatus
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from domain.handlers import HANDLERS
+from domain.handlers.dispatch import HANDLERS
 from domain.model.states import RouteStatus
 from domain.text.errors import RollwayError
 from tests.support.pictures.policies import BLUE_GREEN, CONTINUOUS, COUNTING, COUNTING_BLUE_GREEN, PARKING, RECREATE

@@ -16,9 +16,9 @@ from domain.cycle.step_deltas import Chain
 from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
-from domain.planning.plan.plan_input import Subject
-from domain.planning.plan.rollout_plan import Plan, plan
+from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Learned
+from domain.planning.rollout_plan import Plan, plan
 
 _STEPS = """
     SELECT s.rollout_id, s.step_no, s.phase, s.inputs, s.decision

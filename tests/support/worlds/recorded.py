@@ -3,9 +3,9 @@
 import json
 
 from domain.cycle.recording import decision_json, inputs_json
-from domain.handlers.cycle import handler_of
+from domain.handlers.dispatch import handler_of
 from domain.model.deployment import Deployment
-from domain.planning.receipts.recorded_rollout import RecordedStep
+from domain.planning.recorded_rollout import RecordedStep
 from tests.support.pictures.simulation import world_of
 
 

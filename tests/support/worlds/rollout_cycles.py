@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle
 from tests.support.pictures.pictures import DESTROYED
 from tests.support.worlds.rollout_world import TOTALS, RolloutWorld
 

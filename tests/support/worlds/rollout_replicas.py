@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from domain.model.states import RouteStatus
-from domain.planning.plan.simulator import with_status
+from domain.planning.simulator import with_status
 from tests.support.pictures.simulation import all_started, stopped
 from tests.support.worlds.rollout_world import TOTALS, RolloutWorld
 

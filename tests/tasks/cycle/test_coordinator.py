@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 
 from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
-from domain.handlers import HANDLERS, HandlerRegistry
 from domain.handlers.deploying import DeployingProvisioningHandler
+from domain.handlers.dispatch import HANDLERS, HandlerRegistry
 from domain.handlers.scaling import CheckPendingHandler
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment

@@ -23,7 +23,7 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
-from domain.handlers import HANDLERS
+from domain.handlers.dispatch import HANDLERS
 from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots

@@ -11,11 +11,11 @@ from db.connection.engine import in_transaction
 from db.views.ahead import Foreseeable, foreseeable
 from db.views.deployments import deployment_named
 from domain.model.states import RouteStatus
-from domain.planning.plan.plan_input import Subject, after_activation
-from domain.planning.plan.rollout_plan import Plan, plan
+from domain.planning.plan_input import Subject, after_activation
 from domain.planning.replica_timings import Learned
+from domain.planning.rollout_plan import Plan, plan
 from domain.steering.activation import ActivationRequest
-from domain.strategies import parse_policy
+from domain.strategies.builtin import parse_policy
 from tests.support.rows.deployments import Made, ask, become, make_deployment, read, start_all, write
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.worlds.planned import hold_against_their_plans

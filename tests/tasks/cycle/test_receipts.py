@@ -9,7 +9,7 @@ from db.audit import impossible, receipts
 from db.audit.receipts import made_from_rows, receipt_before, seal, sealed_receipt, unsealed
 from db.connection.engine import in_transaction, transaction
 from db.views.ahead import last_rollout_of
-from domain.planning.receipts.sealed_receipt import checked
+from domain.planning.sealed_receipt import checked
 from domain.text.errors import RolloutNotFoundError
 from tasks import retention
 from tasks.app import app

@@ -21,7 +21,7 @@ from db.audit.impossible import impossible_combinations
 from db.connection.engine import in_transaction
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
-from domain.handlers import HANDLERS
+from domain.handlers.dispatch import HANDLERS
 from domain.model.states import RouteStatus
 from domain.text.errors import RollwayError
 from tests.support.people.soak_report import leave, size

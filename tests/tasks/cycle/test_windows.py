@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from sqlalchemy import Engine
 
-from domain.handlers import HANDLERS
+from domain.handlers.dispatch import HANDLERS
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment, read, start_all
 from tests.support.rows.sent_statements import sent_by

@@ -8,7 +8,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from structlog.testing import capture_logs
 
-from domain.handlers import HANDLERS
+from domain.handlers.dispatch import HANDLERS
 from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
 from domain.replicas.host_choice import EXTERNAL
 from domain.replicas.route_events import RouteLifecycleType

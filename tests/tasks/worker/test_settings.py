@@ -6,7 +6,7 @@ import pytest
 from celery import Celery
 from kombu.entity import Exchange
 
-from domain.handlers import HANDLERS
+from domain.handlers.dispatch import HANDLERS
 from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
 from domain.text.errors import InvalidInputError
 from tasks.app import TASK_MODULES, app

@@ -14,8 +14,7 @@ from uuid import UUID
 from domain.cycle.effects import after
 from domain.cycle.rollout import weight_known
 from domain.cycle.transitions import ClassifiedDecision
-from domain.handlers import woken_by
-from domain.handlers.cycle import cycle
+from domain.handlers.dispatch import cycle, woken_by
 from domain.model.deployment import Deployment, Route
 from domain.model.states import RouteStatus
 from domain.replicas.status_reports import reported

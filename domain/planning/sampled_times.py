@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from domain.planning.plan.simulator import Fate, Fates
 from domain.planning.replica_timings import Learned
+from domain.planning.simulator import Fate, Fates
 
 Draw = Callable[[], float]
 """A number from 0 to below 1, another one each time; `random.Random(seed).random` is one."""

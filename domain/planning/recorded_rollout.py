@@ -4,21 +4,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile, zip_longest
 from typing import Any, Self
 
 from domain.cycle.effects import after, routes_after
 from domain.cycle.recording import changes_from_json, inputs_from_json
 from domain.cycle.rollout import guard_of
 from domain.cycle.transitions import ClassifiedDecision
-from domain.handlers.cycle import cycle
 from domain.handlers.decision_replay import as_recorded, decided_again, is_same_decision, records_a_failed_write
+from domain.handlers.dispatch import cycle
 from domain.model.decision import RouteChanges, WaitsFor
-from domain.model.deployment import Deployment
+from domain.model.deployment import Deployment, Route
 from domain.model.picture import picture
-from domain.model.states import Verdict
-from domain.planning.next_event import waits_of
-from domain.planning.plan.run import Stand
+from domain.model.states import ROLLING_BACK, RouteStatus, Verdict
+from domain.planning.replica_timings import in_words
+from domain.planning.rollout_plan import Plan, PlannedWave, moves_in_words
+from domain.planning.run import Stand
+from domain.planning.wait_explanation import route_name, waits_of
 
 _HOLDING = frozenset({"pause", "resume", "promote"})
 """What a person asks for who holds a rollout, or was waited for."""
@@ -165,3 +167,66 @@ def _keeps_floor(step: RecordedStep, before: Stand, later: Stand) -> bool:
 
 def _seconds(span: timedelta) -> float:
     return round(span.total_seconds(), 3)
+
+
+_PATIENCE = 1.5
+"""So many times as long as nine of ten is no chance any more."""
+
+
+def deviations(plan: Plan, steps: Sequence[RecordedStep]) -> Iterator[str]:
+    """Compare a rollout with its plan, wave by wave. The last step and what is still to come count for nothing yet.
+
+    wave 3 took 41 s, planned 12 to 18 s: route 9f2c1a3b started slowly
+    wave 4 did drain 1, planned create 1, drain 1
+    wave 5 was not planned: creating 1: a replica died
+
+    Once a person, a judge or a limit gives the plan up, nothing is compared with it: the outcome says so. A tenth of
+    all waves take longer than nine of ten did, so a deviation is half as long again.
+    """
+    steps = list(takewhile(lambda step: not _is_given_up(step, steps[0]), steps))
+    waves = plan.waves[: len(steps)]
+    for step, following, planned, then in zip_longest(steps, steps[1:], waves, waves[1:]):
+        if planned is None:
+            if not plan.is_cut:
+                yield f"wave {step.number} was not planned: {step.decision['reason']}"
+        elif plan.is_certain and planned.does not in (_moves(step), _moves(step, parked=False)):
+            yield f"wave {step.number} did {_moves(step) or 'nothing'}, planned {planned.does or 'nothing'}"
+        elif following is not None and not _is_asked_for(then) and (said := _slow(step, following, planned)):
+            yield said
+
+
+def _is_given_up(step: RecordedStep, first: RecordedStep) -> bool:
+    turned_back = first.deployment.status != step.deployment.status == ROLLING_BACK
+    return turned_back or step.decision["verdict"] in {Verdict.GIVE_UP, Verdict.EXPIRED}
+
+
+def _moves(step: RecordedStep, *, parked: bool = True) -> str:
+    """`parked`: say so. What is parked only until the new revision answers was planned to be drained."""
+    changes = step.changes
+    drained, kept = len(changes.drain_route_ids), len(changes.park_route_ids)
+    drained, kept = (drained, kept) if parked else (drained + kept, 0)
+    return moves_in_words(changes.created, len(changes.promote_route_ids), drained, kept)
+
+
+def _is_asked_for(planned: PlannedWave | None) -> bool:
+    """Whether it comes when a person or a judge says so: the wave before takes as long as they do."""
+    return planned is not None and (planned.waits_for_person or planned.waits_for_judge)
+
+
+def _slow(step: RecordedStep, following: RecordedStep, planned: PlannedWave) -> str:
+    """Empty where it took no longer than it may."""
+    took = (following.at - step.at).total_seconds()
+    if planned.takes is None or took <= _PATIENCE * max(1.0, planned.takes.p90):
+        return ""
+    slowest = _last_to_come_up(step, following)
+    whose = f": route {route_name(slowest)} started slowly" if slowest else ""
+    return f"wave {step.number} took {in_words(took)} s, planned {planned.takes}{whose}"
+
+
+def _last_to_come_up(step: RecordedStep, following: RecordedStep) -> Route | None:
+    came_up = [
+        route
+        for route in following.deployment.routes
+        if route.status is RouteStatus.HEALTHY and step.at <= route.created_at <= route.status_changed_at
+    ]
+    return max(came_up, key=lambda route: route.status_changed_at, default=None)

@@ -9,10 +9,10 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import rollout_of
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
-from domain.planning.plan.simulator import with_status
+from domain.planning.simulator import with_status
 from domain.steering.verbs import scale
-from domain.strategies import parse_policy
 from domain.strategies.buckets import worst_first
+from domain.strategies.builtin import parse_policy
 from domain.text.errors import InvalidInputError
 
 

@@ -1,1 +1,0 @@
-"""Plans a rollout, cycle by cycle, before it begins."""

@@ -1,1 +1,0 @@
-"""Compares what a rollout promised with what it did."""
