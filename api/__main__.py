@@ -14,10 +14,10 @@ import structlog
 import uvicorn
 from starlette.applications import Starlette
 
-from api.app import Hooks, make_app
-from api.proxies.parts import Parts
+from api.proxies.components import Parts
+from api.proxy_app import Hooks, make_app
+from api.proxy_settings import ApiSettings
 from api.serving import QuietServer, compare_installation, config, most_connections, most_proxies
-from api.settings import ApiSettings
 from db.connection.engine import engine
 from domain.replicas.route_events import RouteLifecycleType
 from domain.text.errors import InvalidInputError

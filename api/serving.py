@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from domain.commands.registry import MOST_COMMAND_BYTES
-from runtime.machine.ports import handed_socket
+from runtime.machine.free_ports import handed_socket
 from tasks.worker.garbage import collect_seldom
 from tasks.worker.installation import begin
 

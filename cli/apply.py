@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from api.people.strict_yaml import MOST_YAML_BYTES, TOO_LONG, documents_of
+from cli.client import Reader, deployment_named
 from cli.options import WAIT_SECONDS, AsJson, Supersede, ThroughFreeze, Timeout, Wait
 from cli.sending import Asker, asking
-from cli.servers import Reader, deployment_named
-from cli.show.film import Film, rollout_completed, wait_until
+from cli.show.rollout_log import Film, rollout_completed, wait_until
 from cli.show.status import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.terminal.exits import ExitCode
 from cli.terminal.output import print_diff, print_json, printer

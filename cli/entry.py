@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-_PACKAGES = ("api", "certificates", "db", "domain", "runtime", "stack", "tasks", "traffic")
+_PACKAGES = ("api", "db", "domain", "runtime", "stack", "tasks", "traffic")
 
 
 def main() -> int:

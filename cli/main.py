@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from cli.habits import hint_for_missing, hint_for_option, hint_for_value, hint_for_words
+from cli.command_hints import hint_for_missing, hint_for_option, hint_for_value, hint_for_words
 from cli.listed import COMMANDS, GROUPS
 from cli.listed.listed import Listed
 from cli.terminal.exits import (
@@ -145,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell(usage, as_json=as_json)
         return exit_code(usage)
     except RollwayError as error:
-        from cli.completing import with_name_meant  # noqa: PLC0415 -- needed for a refusal only
+        from cli.completion import with_name_meant  # noqa: PLC0415 -- needed for a refusal only
 
         tell(with_name_meant(_as_typed(error, given)), as_json=as_json)
         return exit_code(error)

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import typer
 
-from cli.completing import deployments_offered
+from cli.completion import deployments_offered
 
 
 def os_user() -> str:

@@ -45,7 +45,7 @@ class Remote:
 
     def send(self, command: "Command") -> dict[str, Any]:
         """Carry out a command; sent again after a lost connection, it is done once."""
-        from api.people.resources.commands import request_of  # noqa: PLC0415  (as above)
+        from api.people.resources.command_resources import request_of  # noqa: PLC0415  (as above)
 
         method, path, body, headers = request_of(command)
         done: dict[str, Any] = self.ask(method, path, json=body, headers=headers)

@@ -10,9 +10,9 @@ from uuid import UUID
 
 import typer
 
+from cli.client import Reader, deployment_named, send
 from cli.options import Actor, AsJson, Reason, RequestId
-from cli.servers import Reader, deployment_named, send
-from cli.show.film import Film, Goal, wait_until
+from cli.show.rollout_log import Film, Goal, wait_until
 from cli.show.status import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, get_origin
 
 import typer
 
-from cli.completing import deployments_offered, revisions_offered
+from cli.client import Reader, existing_deployments
+from cli.completion import deployments_offered, revisions_offered
 from cli.options import WAIT_SECONDS, DeploymentName, Timeout, Wait, Yes
 from cli.sending import Asker, OfAll, Result, Verb, asking, carry_out, option, said
-from cli.servers import Reader, existing_deployments
 from cli.terminal.exits import UnreachableError, UsageError, tell
 from cli.terminal.output import print_json
 from domain.commands.base import Command

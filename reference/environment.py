@@ -1,13 +1,13 @@
 """The page about the variables of the environment."""
 
-from api.people.settings import PeopleSettings
-from api.settings import ApiSettings
-from certificates.settings import CertificateSettings
+from api.people.people_settings import PeopleSettings
+from api.proxy_settings import ApiSettings
 from db.connection.settings import DatabaseSettings
 from domain.installation.settings import LogLimits, Retention, Settings
 from reference.markdown import page, table
 from reference.models import rows_of
 from tasks.settings import TaskSettings
+from traffic.certificates.certificate_settings import CertificateSettings
 
 READERS: dict[str, tuple[type[Settings], ...]] = {
     "Workers, beat, and commands that write": (

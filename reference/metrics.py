@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics import MetricWrapperBase
 
-from api.fleet import InRedis, metrics_of
+from api.fleet_metrics import InRedis, metrics_of
 from api.people.auth import ObservedAsking
-from api.proxies.observed import Observed
+from api.proxies.server_metrics import Observed
 from db.fleet import FleetView
 from reference.markdown import page, table
 from tasks.seen.observed import REGISTRY

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("cli", "api", "stack", "tasks", "runtime", "traffic", "certificates", "db", "domain")
+PRODUCT = ("cli", "api", "stack", "tasks", "runtime", "traffic", "db", "domain")
 
 
 def rooms() -> dict[str, str]:

@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from runtime.machine.identity import is_alive
-from stack.errors import StackError, folder_errors
 from stack.home.folder import Home
-from stack.home.settings import load_settings
+from stack.home.server_settings import load_settings
 from stack.home.sockets import forget_link
-from stack.home.state import PartState, StackState, read_state, write_state
+from stack.home.stack_state import PartState, StackState, read_state, write_state
 from stack.parts.envoy import forget_handover
 from stack.prepare import Notice, Say
+from stack.stack_errors import StackError, folder_errors
 from stack.supervisor.stop import end_process, stop_in_order, stop_replicas
 from stack.supervisor.supervise import one_at_a_time
 

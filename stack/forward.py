@@ -5,7 +5,7 @@ import os
 import sys
 from contextlib import suppress
 
-from runtime.machine.ports import handed_socket
+from runtime.machine.free_ports import handed_socket
 
 _AT_ONCE = 1000
 _CHUNK = 65_536

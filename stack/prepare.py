@@ -10,19 +10,19 @@ from pathlib import Path
 
 from domain.installation.in_front import InFront
 from domain.installation.settings import LogLimits
-from stack.errors import StackError
 from stack.home.folder import Home, project_root
-from stack.home.settings import HOST, Ports, ServerSettings, choose_settings, load_settings
+from stack.home.server_settings import HOST, Ports, ServerSettings, choose_settings, load_settings
 from stack.home.sockets import POSTGRES_SOCKET, sockets_folder
-from stack.home.state import StackState
-from stack.parts.account import ServerAccount, choose_account, installed_tree
+from stack.home.stack_state import StackState
+from stack.part_specs import External, Ready, StackPart, StackPlan
 from stack.parts.envoy import envoy_handover, envoy_host, envoys_wanted
-from stack.parts.external import check_database, check_redis
+from stack.parts.external_servers import check_database, check_redis
 from stack.parts.postgres import admit_by_socket, postgres_part, postgres_url, prepare_data, reset_password
+from stack.parts.postgres_account import ServerAccount, choose_account, installed_tree
 from stack.parts.processes import ProcessList, ProcessSetting, default_workers, measured_processes
+from stack.parts.replica_accounts import choose_replica_user, refuse_replica_users
 from stack.parts.valkey import redis_url, valkey_part
-from stack.parts.wall import choose_replica_user, refuse_replica_users
-from stack.plan import External, Ready, StackPart, StackPlan
+from stack.stack_errors import StackError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stack.home.settings import HOST
+from stack.home.server_settings import HOST
 from stack.parts.processes import API, BEAT, PEOPLE, flower, worker
 
 _INSTANCE = "INSTANCE"

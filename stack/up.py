@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from runtime.machine.identity import Identity, identify, is_alive
 from runtime.machine.watchdog import tell
 from stack.down import AT_WORK, end_parts, let_go, stop_stack
-from stack.errors import StackError, folder_errors
 from stack.home.folder import Home, open_log, project_root
-from stack.home.settings import load_settings
-from stack.home.state import PartState, StackState, read_state, write_state
+from stack.home.server_settings import load_settings
+from stack.home.stack_state import PartState, StackState, read_state, write_state
+from stack.part_specs import PLAN, StackPart, StackPlan
 from stack.parts.processes import ProcessList, rollway_processes
-from stack.parts.wall import advice
-from stack.plan import PLAN, StackPart, StackPlan
+from stack.parts.replica_accounts import advice
 from stack.prepare import Notice, Say, UpRequest, decides, make_plan
-from stack.status import StackStatus, stack_status
+from stack.stack_errors import StackError, folder_errors
+from stack.stack_status import StackStatus, stack_status
 from stack.supervisor.child.supervised import is_ready
 from stack.supervisor.stop import stop_replicas
 from stack.supervisor.supervise import leaving, one_at_a_time

@@ -178,8 +178,8 @@ def waker(redis_client: redis.Redis) -> Waker:
 @pytest.fixture
 def replica_home(tmp_path: Path) -> Iterator[Path]:
     """A folder for replicas; none is left running at the end."""
-    from runtime.process.ending import stop_all
-    from runtime.process.table import drop_children_except
+    from runtime.process.process_table import drop_children_except
+    from runtime.process.termination import stop_all
     from tests.support.stack.waiting import eventually
     from tests.support.workers.runtimes import given_back, processes_of
 

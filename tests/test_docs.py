@@ -18,7 +18,7 @@ from tests.platforms.table import PLATFORMS
 ROOT = Path(__file__).parents[1]
 GUARANTEES = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-PRODUCT = ("domain", "db", "runtime", "traffic", "certificates", "tasks", "api", "cli", "stack")
+PRODUCT = ("domain", "db", "runtime", "traffic", "tasks", "api", "cli", "stack")
 
 
 def rows_of(text: str) -> list[list[str]]:

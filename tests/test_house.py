@@ -73,7 +73,7 @@ def test_no_folder_has_more_than_15_modules() -> None:
 
 
 def test_no_class_name_stands_twice() -> None:
-    product = {"domain", "db", "runtime", "traffic", "certificates", "tasks", "api", "cli", "stack"}
+    product = {"domain", "db", "runtime", "traffic", "tasks", "api", "cli", "stack"}
     places: dict[str, list[str]] = {}
     for path, defined in nodes().items():
         if Path(path).parts[0] in product:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from traffic.table import Service, TrafficTable, Upstream
+from traffic.routing_table import Service, TrafficTable, Upstream
 
 
 def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:

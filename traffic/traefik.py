@@ -9,9 +9,9 @@ from domain.model.states import RouteStatus
 from domain.text.numbers import WHOLE
 from domain.traffic.tls_material import ANY_HOST
 from domain.traffic.wire import Protocol
-from traffic.envoy.names import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of
+from traffic.envoy.envoy_names import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of
 from traffic.prometheus import address_of
-from traffic.table import Service, TrafficTable, Upstream
+from traffic.routing_table import Service, TrafficTable, Upstream
 
 _NOBODY = "_nobody"
 _SCHEMES = {Protocol.HTTP1: "http", Protocol.HTTP2: "h2c"}

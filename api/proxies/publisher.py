@@ -11,17 +11,17 @@ import structlog
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.proxies.names import Names
-from api.proxies.observed import Observed
-from api.proxies.opened import Opener
+from api.proxies.key_opener import Opener
 from api.proxies.protobuf.messages import Messages, messages_of
+from api.proxies.resolver import Names
+from api.proxies.server_metrics import Observed
 from db.connection.engine import transaction
 from db.proxies.table import TrafficReader
 from domain.traffic.snapshot import TrafficSnapshot
-from traffic.derived import derive_table
-from traffic.envoy.told import envoy_resources
+from traffic.derive import derive_table
+from traffic.envoy.table_resources import envoy_resources
 from traffic.resources import Resources, Watermark, made_anew
-from traffic.table import TrafficTable
+from traffic.routing_table import TrafficTable
 
 READ_SECONDS = 0.5
 _REST_SECONDS = 2.0

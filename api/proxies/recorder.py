@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 import structlog
 from sqlalchemy import Engine
 
-from api.proxies.observed import Observed
-from api.proxies.presence import Presence
+from api.proxies.proxy_liveness import Presence
 from api.proxies.publisher import POSTGRES_ERRORS
+from api.proxies.server_metrics import Observed
 from api.proxies.writer import Writer
 from db.proxies.acks import Ack, DrainedRoute, SeenProxy
 from traffic.resources import Watermark

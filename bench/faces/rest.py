@@ -17,7 +17,7 @@ import psutil
 from bench.passes import middle, passes
 from bench.processor import own_seconds, processor_seconds
 from stack.home.folder import Home
-from stack.home.state import read_state
+from stack.home.stack_state import read_state
 
 REPLICAS = 20
 WORKERS = 2

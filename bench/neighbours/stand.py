@@ -20,8 +20,8 @@ from domain.installation.tokens import NewToken, Role
 from runtime.process.accounts import EACH
 from stack.down import down
 from stack.home.folder import Home
-from stack.home.settings import load_settings
-from stack.home.state import read_state
+from stack.home.server_settings import load_settings
+from stack.home.stack_state import read_state
 from stack.prepare import UpRequest
 from stack.supervisor.stop import stop_replicas
 from stack.up import up

@@ -29,7 +29,7 @@ from bench.probes.fleet import processes, seed
 from bench.probes.targets import serve
 from bench.probes.worker import work
 from bench.processor import processor_seconds
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
 
 RESULT = Path("bench/results/probes.json")

@@ -14,9 +14,9 @@ import psycopg
 
 from bench.probes.worker import HOST
 from domain.revisions.revision import RevisionSpec
-from runtime.base import ReplicaRequest
-from runtime.process.ending import stop_all
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.process.termination import stop_all
+from runtime.protocol import ReplicaRequest
 from tests.support.stack.servers import EmbeddedServer
 
 _SEED = """

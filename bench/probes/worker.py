@@ -10,9 +10,9 @@ import redis
 
 from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
-from runtime.base import Replica
 from runtime.probing.probes import Prober
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import Replica
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass

@@ -12,7 +12,7 @@ from typing import Any
 
 import docker
 
-from stack.home.settings import free_port
+from stack.home.server_settings import free_port
 from tests.support.docker.busybox import IMAGE
 from tests.support.stack.stack import ROOT
 

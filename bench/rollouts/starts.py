@@ -24,10 +24,10 @@ import json, sys, tempfile, time
 from pathlib import Path
 from uuid import uuid4
 from domain.revisions.revision import RevisionSpec
-from runtime.base import ReplicaRequest
+from runtime.protocol import ReplicaRequest
 from runtime.process.accounts import Accounts
-from runtime.process.ending import end_everyone
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.termination import end_everyone
+from runtime.process.process_runtime import ProcessRuntime
 with tempfile.TemporaryDirectory() as folder:
     runtime, spec, walls = ProcessRuntime(Path(folder), accounts=Accounts({user})), RevisionSpec(command={command}), []
     for _ in range({count} + 1):

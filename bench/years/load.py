@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from cli.servers import send
+from cli.client import send
 from domain.commands.registry import parse_command
 from domain.text.errors import RollwayError
 from stack.home.folder import project_root

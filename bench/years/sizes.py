@@ -13,7 +13,7 @@ from psycopg import sql
 
 from runtime.machine.identity import Identity
 from stack.home.folder import Home
-from stack.home.state import read_state
+from stack.home.stack_state import read_state
 
 _TABLES = """
     SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_class c

@@ -14,7 +14,7 @@ from bench.zero_loss.picture import RouteSeen
 from bench.zero_loss.service import ScenarioError, Service
 from runtime.machine.identity import Identity, is_alive
 from stack.home.folder import Home, project_root
-from stack.home.state import PartState, read_state
+from stack.home.stack_state import PartState, read_state
 from tests.support.stack.waiting import eventually
 
 _PATIENCE = 45.0

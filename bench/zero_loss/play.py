@@ -19,7 +19,7 @@ from bench.zero_loss.verdict import Drained, Played
 from cli.demo.load.generator import LoadSettings
 from cli.demo.load.tally import LoadReport
 from stack.home.folder import Home
-from stack.home.settings import HOST, load_settings
+from stack.home.server_settings import HOST, load_settings
 from tests.support.certificates.authorities import Authority, shown
 from tests.support.stack.waiting import NotInTimeError, eventually
 

@@ -14,7 +14,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from bench.zero_loss.picture import Picture, RouteSeen
-from cli.servers import send
+from cli.client import send
 from cli.terminal.exits import UnreachableError
 from domain.commands.registry import parse_command
 from domain.text.errors import RollwayError

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from bench.zero_loss.service import ScenarioError
 from domain.traffic.nodes import token_of
 from stack.home.folder import Home
-from stack.home.settings import HOST, load_settings
+from stack.home.server_settings import HOST, load_settings
 from tests.support.stack.ports import free_port
 from tests.support.stack.server_process import Process
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from cli.demo.run import PATIENCE_SECONDS, REPLICAS, Demo
-from cli.show.film import destroyed, settled
+from cli.show.rollout_log import destroyed, settled
 from db.views.rollouts import RolloutView
 from db.views.routes import RouteView
 from domain.commands.base import DEPLOYMENT

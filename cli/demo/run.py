@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 from rich.console import Console
 
+from cli.client import Reader, deployment_named, send
 from cli.demo.load.generator import Load, LoadSettings
 from cli.demo.load.mix import Kind
 from cli.options import new_request_id
-from cli.servers import Reader, deployment_named, send
-from cli.show.film import Film, Goal, settled, wait_until
+from cli.show.rollout_log import Film, Goal, settled, wait_until
 from db.views.ahead import Cycle
 from db.views.deployment_view import DeploymentView
 from db.views.rollouts import RolloutView

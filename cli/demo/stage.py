@@ -14,12 +14,12 @@ from rich.console import Console
 
 from cli.remote import URL
 from cli.terminal.exits import UnreachableError, ignore_signals
-from runtime.process.table import KEEPER, keeper_of
+from runtime.process.process_table import KEEPER, keeper_of
 from stack.down import down
-from stack.errors import StackError
 from stack.home.folder import Home
 from stack.prepare import Notice, UpRequest
-from stack.status import export_urls, stack_status
+from stack.stack_errors import StackError
+from stack.stack_status import export_urls, stack_status
 from stack.up import up
 
 _WORKERS = 2

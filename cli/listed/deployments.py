@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from cli.listed.listed import Listed
 from cli.terminal.exits import READING, WAITING, WRITING, ExitCode
 
-_CHANGE = "cli.commands.deployments.change"
+_CHANGE = "cli.commands.deployments.change_commands"
 
 RELEASE: Mapping[str, Listed] = {
     "apply": Listed(
@@ -23,14 +23,14 @@ RELEASE: Mapping[str, Listed] = {
         "rollway diff -f examples/web.yaml\nrollway diff -f web.yaml --json",
     ),
     "plan": Listed(
-        "cli.foresight.plan",
+        "cli.planning.plan_command",
         "Show what a change will do before it starts",
         READING,
         "rollway plan web v2\nrollway plan -f examples/web.yaml --json",
     ),
     "activate": Listed(_CHANGE, "Make a revision the running one"),
     "rolling-update": Listed(
-        "cli.commands.deployments.change",
+        "cli.commands.deployments.change_commands",
         "Roll out what runs with another image or command",
         WAITING,
         "rollway rolling-update web --image web:2\n"
@@ -38,13 +38,13 @@ RELEASE: Mapping[str, Listed] = {
         "rollway rolling-update web --rollback",
     ),
     "create": Listed(
-        "cli.commands.deployments.settings",
+        "cli.commands.deployments.settings_commands",
         "Create a deployment that runs nothing yet",
         WRITING,
         "rollway create web --replicas 3 --policy '{strategy: rolling_update}'",
     ),
     "policy": Listed(
-        "cli.commands.deployments.settings",
+        "cli.commands.deployments.settings_commands",
         "Show the policy, or set it",
         WRITING,
         "rollway policy web\n"
@@ -52,13 +52,13 @@ RELEASE: Mapping[str, Listed] = {
         "rollway policy web --set policy.yaml",
     ),
     "autoscaling": Listed(
-        "cli.commands.deployments.settings",
+        "cli.commands.deployments.settings_commands",
         "Show the autoscaling rules, or replace all of them",
         WRITING,
         "rollway autoscaling web\nrollway autoscaling web --set rules.yaml\nrollway autoscaling web --remove",
     ),
     "push-metric": Listed(
-        "cli.commands.deployments.settings",
+        "cli.commands.deployments.settings_commands",
         "Tell the value of a metric now",
         WRITING,
         "rollway push-metric web queue_length 17",
@@ -74,7 +74,7 @@ STEER: Mapping[str, Listed] = {
     "retry": Listed(_CHANGE, "Begin again what was rolled back, or try failed starts now"),
     "scale": Listed(_CHANGE, "Change how many replicas are wanted"),
     "maintenance": Listed(
-        "cli.commands.deployments.change",
+        "cli.commands.deployments.change_commands",
         "Answer callers by 503, or no longer",
         WRITING,
         "rollway maintenance web on --reason 'the database moves'\n"
@@ -86,14 +86,19 @@ STEER: Mapping[str, Listed] = {
 
 WATCH: Mapping[str, Listed] = {
     "status": Listed(
-        "cli.commands.deployments.read", "Show how everything is", READING, "rollway status\nrollway status web --watch"
+        "cli.commands.deployments.status_commands",
+        "Show how everything is",
+        READING,
+        "rollway status\nrollway status web --watch",
     ),
-    "why": Listed("cli.foresight.why", "Say why a deployment waits, in one sentence", READING, "rollway why web"),
+    "why": Listed(
+        "cli.planning.why_command", "Say why a deployment waits, in one sentence", READING, "rollway why web"
+    ),
     "receipt": Listed(
-        "cli.foresight.receipt", "Show what a rollout promised, and what it did", READING, "rollway receipt web"
+        "cli.planning.receipt_command", "Show what a rollout promised, and what it did", READING, "rollway receipt web"
     ),
     "replay": Listed(
-        "cli.foresight.receipt", "Decide every step of a rollout once more", READING, "rollway replay web --at 3"
+        "cli.planning.receipt_command", "Decide every step of a rollout once more", READING, "rollway replay web --at 3"
     ),
     "history": Listed(
         "cli.commands.deployments.history",
@@ -102,16 +107,19 @@ WATCH: Mapping[str, Listed] = {
         "rollway history web -n 50\nrollway history",
     ),
     "events": Listed(
-        "cli.events",
+        "cli.events_command",
         "Show what changes as it changes",
         READING,
         "rollway events --follow\nrollway events web shop --follow --json",
     ),
     "routes": Listed(
-        "cli.commands.deployments.read", "Show the replicas of a deployment", READING, "rollway routes web --all"
+        "cli.commands.deployments.status_commands",
+        "Show the replicas of a deployment",
+        READING,
+        "rollway routes web --all",
     ),
     "revisions": Listed(
-        "cli.commands.deployments.revisions",
+        "cli.commands.deployments.revisions_command",
         "List revisions, show one, or how two differ",
         (*READING, ExitCode.DIFFERENT),
         "rollway revisions list web\nrollway revisions show web v2 > web.yaml\nrollway revisions diff web v1 v2",
@@ -123,7 +131,7 @@ WATCH: Mapping[str, Listed] = {
         "rollway probe web\nrollway probe web --revision v2 --json",
     ),
     "logs": Listed(
-        "cli.commands.deployments.logs",
+        "cli.commands.deployments.logs_command",
         "Show what a replica has printed",
         READING,
         "rollway logs web --follow\nrollway logs 3f2a9c1b",

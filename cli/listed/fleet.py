@@ -14,35 +14,37 @@ FLEET: Mapping[str, Listed] = {
         "rollway traffic --explain http://web.localhost/health",
     ),
     "proxies": Listed("cli.commands.fleet.traffic", "Show the proxies that were heard of", READING, "rollway proxies"),
-    "hosts": Listed("cli.commands.fleet.hosts", "Show the hosts that workers run on", READING, "rollway hosts"),
+    "hosts": Listed("cli.commands.fleet.host_commands", "Show the hosts that workers run on", READING, "rollway hosts"),
     "drain-host": Listed(
-        "cli.commands.fleet.hosts",
+        "cli.commands.fleet.host_commands",
         "Empty a host: what runs there is replaced on others",
         WRITING,
         "rollway drain-host rack-7",
     ),
     "undrain-host": Listed(
-        "cli.commands.fleet.hosts",
+        "cli.commands.fleet.host_commands",
         "Let a host that was drained have replicas again",
         WRITING,
         "rollway undrain-host rack-7",
     ),
     "forget-host": Listed(
-        "cli.commands.fleet.hosts",
+        "cli.commands.fleet.host_commands",
         "Forget a host that is down and never comes back",
         WRITING,
         "rollway forget-host rack-7",
     ),
     "subscribe": Listed(
-        "cli.commands.fleet.subscriptions",
+        "cli.commands.fleet.subscription_commands",
         "Tell a webhook or a Celery task what happens",
         WRITING,
         "rollway subscribe ci --webhook ci --type rollway.rollout.rolled_back\n"
         "rollway subscribe shop --task shop.deployed --queue shop --deployment web",
     ),
-    "unsubscribe": Listed("cli.commands.fleet.subscriptions", "End a subscription", WRITING, "rollway unsubscribe ci"),
+    "unsubscribe": Listed(
+        "cli.commands.fleet.subscription_commands", "End a subscription", WRITING, "rollway unsubscribe ci"
+    ),
     "subscriptions": Listed(
-        "cli.commands.fleet.subscriptions", "Show who is told of transitions", READING, "rollway subscriptions"
+        "cli.commands.fleet.subscription_commands", "Show who is told of transitions", READING, "rollway subscriptions"
     ),
     "freeze": Listed(
         "cli.commands.fleet.windows",
@@ -70,19 +72,19 @@ FLEET: Mapping[str, Listed] = {
 
 UPKEEP: Mapping[str, Listed] = {
     "envoy-bootstrap": Listed(
-        "cli.commands.machine.bootstrap",
+        "cli.commands.machine.proxy_files",
         "Print the bootstrap of an Envoy of your own",
         (ExitCode.USAGE,),
         "rollway envoy-bootstrap --xds rollway.internal:7073 > envoy.yaml\nenvoy --config-path envoy.yaml",
     ),
     "proxy-token": Listed(
-        "cli.commands.machine.bootstrap",
+        "cli.commands.machine.proxy_files",
         "Print the token of a node id",
         (ExitCode.USAGE,),
         "rollway proxy-token traefik-1",
     ),
     "scrape-config": Listed(
-        "cli.commands.machine.bootstrap",
+        "cli.commands.machine.proxy_files",
         "Print the configuration of a Prometheus for this stack",
         (ExitCode.USAGE,),
         "rollway scrape-config > prometheus.yml",
@@ -101,7 +103,7 @@ UPKEEP: Mapping[str, Listed] = {
         "rollway slots\nrollway slots 4\nrollway slots --reset",
     ),
     "doctor": Listed(
-        "cli.doctor.command",
+        "cli.doctor.doctor_command",
         "Look for states that should be impossible",
         READING,
         "rollway doctor --sizes\nrollway doctor --json",

@@ -7,7 +7,7 @@ from cli.terminal.exits import READING, STARTING, WAITING, ExitCode
 
 MACHINE: Mapping[str, Listed] = {
     "demo": Listed(
-        "cli.demo.command",
+        "cli.demo.demo_command",
         "Show a real rollout, way back and canary, under load",
         (ExitCode.REFUSED, ExitCode.UNREACHABLE, ExitCode.INTERRUPTED),
         "rollway demo",
@@ -32,7 +32,7 @@ MACHINE: Mapping[str, Listed] = {
         "rollway down\nrollway down --keep-replicas",
     ),
     "restart": Listed(
-        "cli.commands.deployments.change",
+        "cli.commands.deployments.change_commands",
         "Restart a deployment, or the servers and workers here",
         WAITING,
         "rollway restart web --wait\nrollway restart\nrollway restart --part worker1 --part worker2",

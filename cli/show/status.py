@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cli.servers import Reader, deployment_named, signs_of_life
+from cli.client import Reader, deployment_named, signs_of_life
 from cli.terminal.output import ago, columns, printer, roughly
 from db.certificates import hosts_without
 from db.views.callers import AnsweringView, LosingView
@@ -30,9 +30,9 @@ from domain.replicas.host_liveness import BEAT_MISSED_AFTER, MISSED_AFTER
 from domain.text.numbers import duration, number_of
 from domain.traffic.descriptions import entrances_in_words, rules_in_words
 from domain.traffic.snapshot import EntranceKind
-from runtime.machine.files import named, stuck_holder_of
-from stack.errors import StackError
+from runtime.machine.path_access import named, stuck_holder_of
 from stack.home.folder import find_home
+from stack.stack_errors import StackError
 
 
 def callers_words(now: Sequence[AnsweringView]) -> Text | None:
@@ -129,7 +129,7 @@ def silent_parts(signs: SignsOfLife) -> Iterator[str]:
 def missing_walls(signs: SignsOfLife) -> Iterator[str]:
     """A sentence when replicas are not kept apart from the workers, with what stands in the way on this machine."""
     if sentence := signs.missing_wall:
-        from stack.parts.wall import advice  # noqa: PLC0415 -- only where it is missing, and others shall start fast
+        from stack.parts.replica_accounts import advice  # noqa: PLC0415 -- only where it is missing, and others shall start fast
 
         way = ""
         with suppress(StackError):  # its files are somebody else's

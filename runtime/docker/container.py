@@ -11,7 +11,7 @@ from uuid import UUID
 
 from domain.revisions.revision import filled_in
 from domain.revisions.runtime_spec import DEFAULT_CONTAINER_PORT, DEFAULT_PIDS, DockerSpec
-from runtime.base import Replica, ReplicaRequest, ReplicaStartError
+from runtime.protocol import Replica, ReplicaRequest, ReplicaStartError
 
 
 class EngineRefusalError(Exception):

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.base import ReplicaRequest, ReplicaStartError
-from runtime.process.pool import AccountPool, NoAccountError
-from runtime.process.table import kill_account
+from runtime.process.account_pool import AccountPool, NoAccountError
+from runtime.process.process_table import kill_account
+from runtime.protocol import ReplicaRequest, ReplicaStartError
 
 EACH = "@deployment"
 """In place of a user's name: each deployment runs as an account of its own, which no other deployment or home has."""

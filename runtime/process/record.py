@@ -10,11 +10,11 @@ from uuid import UUID
 import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from runtime.base import Replica
-from runtime.machine.files import file_lock, holder_of
 from runtime.machine.identity import Identity, is_alive, kill_if_stopped
-from runtime.process.access import ReplicaAccess
-from runtime.process.table import Sighting, exit_code, group_is_alive
+from runtime.machine.path_access import file_lock, holder_of
+from runtime.process.process_table import Sighting, exit_code, group_is_alive
+from runtime.process.program_access import ReplicaAccess
+from runtime.protocol import Replica
 
 LOCK_PATIENCE_SECONDS = 30.0
 LOOPBACK = "127.0.0.1"

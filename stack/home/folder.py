@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.machine.files import why_not_trusted
-from stack.errors import StackError, folder_errors
+from runtime.machine.path_access import why_not_trusted
+from stack.stack_errors import StackError, folder_errors
 
 _BIG_LOG = 10 * 1024 * 1024
 

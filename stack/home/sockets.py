@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from stack.errors import StackError
 from stack.home.folder import Home
+from stack.stack_errors import StackError
 
 _LONGEST = 103
 """Bytes in the name of a Unix socket, on macOS; Linux allows four more."""

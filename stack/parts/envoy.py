@@ -6,10 +6,10 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 
-from stack.errors import StackError, folder_errors
 from stack.home.folder import Home, write_private
-from stack.home.settings import HANDOVER_SECONDS, HOST, ServerSettings
-from stack.plan import Ready, StackPart
+from stack.home.server_settings import HANDOVER_SECONDS, HOST, ServerSettings
+from stack.part_specs import Ready, StackPart
+from stack.stack_errors import StackError, folder_errors
 
 # What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Nobody needs what
 # shows the token, or ends the process.

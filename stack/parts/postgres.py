@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import psutil
 
-from stack.errors import StackError, folder_errors
 from stack.home.sockets import POSTGRES_SOCKET
-from stack.parts.account import MAJOR_VERSION, ServerAccount
-from stack.plan import Ready, StackPart
+from stack.part_specs import Ready, StackPart
+from stack.parts.postgres_account import MAJOR_VERSION, ServerAccount
+from stack.stack_errors import StackError, folder_errors
 
 _SPACE_NEEDED = 150 * 1024 * 1024
 _LAST_OF_INITDB = 5  # template1, template0 and postgres are 1, 4 and 5; a database made later has a larger number

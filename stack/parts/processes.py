@@ -5,11 +5,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from runtime.machine.ports import Address
+from runtime.machine.free_ports import Address
 from stack.home.folder import Home, project_root
-from stack.home.settings import HOST, ServerSettings
+from stack.home.server_settings import HOST, ServerSettings
+from stack.part_specs import Ready, StackPart
 from stack.parts.envoy import envoy_parts
-from stack.plan import Ready, StackPart
 
 _MOST_WORKERS = 8
 
@@ -144,7 +144,7 @@ def _part(  # noqa: PLR0913 -- the list above shall read as a list
     )
 
 
-MIGRATE = (sys.executable, "-m", "stack.parts.migrated")
+MIGRATE = (sys.executable, "-m", "stack.parts.migrate_if_needed")
 API = (sys.executable, "-m", "api")
 PEOPLE = (sys.executable, "-m", "api.people")
 BEAT = (sys.executable, "-m", "tasks", "beat", "--pidfile=", "--loglevel", "INFO")

@@ -4,10 +4,10 @@ import re
 import secrets
 from dataclasses import replace
 
-from stack.errors import StackError
 from stack.home.folder import Home
-from stack.home.settings import HOST, ServerSettings, load_settings, save_settings
-from stack.home.state import read_state
+from stack.home.server_settings import HOST, ServerSettings, load_settings, save_settings
+from stack.home.stack_state import read_state
+from stack.stack_errors import StackError
 
 _PREFIX = "rollway:"
 _QUEUE = f"{_PREFIX}commands"

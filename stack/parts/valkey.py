@@ -8,11 +8,11 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import quote
 
-from stack.errors import StackError, folder_errors
 from stack.home.folder import write_private
 from stack.home.sockets import VALKEY_SOCKET
+from stack.part_specs import Ready, StackPart
 from stack.parts.redis_user import sender_rules
-from stack.plan import Ready, StackPart
+from stack.stack_errors import StackError, folder_errors
 
 # Messages on a broker must be refused, never evicted. The append-only file is flushed each second and on SIGTERM;
 # there is no snapshot besides, since Valkey refuses to end when it cannot write that one.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stack.home.folder import Home
-from stack.plan import PLAN
+from stack.part_specs import PLAN
 from stack.supervisor.stop import stop_replicas
 from stack.supervisor.supervise import Supervisor
 

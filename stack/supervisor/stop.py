@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from runtime.machine.identity import Identity, is_alive, send_to_group
 from stack.home.folder import Home, connected
-from stack.home.settings import HOST
-from stack.home.state import PartState, read_state
+from stack.home.server_settings import HOST
+from stack.home.stack_state import PartState, read_state
 from stack.parts.envoy import DRAIN_SECONDS
 
 if TYPE_CHECKING:
-    from runtime.docker.runtime import DockerRuntime
+    from runtime.docker.docker_runtime import DockerRuntime
 
 
 _LOG = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ _CONTAINER_GRACE = 10.0
 
 def running_replicas(home: Path) -> int:
     """Count the replicas that run here, processes and containers."""
-    from runtime.process.runtime import ProcessRuntime  # noqa: PLC0415 -- only `down` needs them, and `up` shall start fast
+    from runtime.process.process_runtime import ProcessRuntime  # noqa: PLC0415 -- only `down` needs them, and `up` shall start fast
 
     count = 0
     if home.is_dir():
@@ -150,8 +150,8 @@ def stop_replicas(home: Path, say: Callable[[str], None] = lambda _: None) -> No
 
     A process gets the grace of its revision, at most 60 s; `say` hears how many are left.
     """
-    from runtime.process.ending import end_everyone, stop_all  # noqa: PLC0415
     from runtime.process.record import RecordFolder  # noqa: PLC0415
+    from runtime.process.termination import end_everyone, stop_all  # noqa: PLC0415
 
     count = running_replicas(home)
     if count:
@@ -168,7 +168,7 @@ def stop_replicas(home: Path, say: Callable[[str], None] = lambda _: None) -> No
 
 def _containers(home: Path) -> "DockerRuntime":
     from runtime.docker.container import owner_of  # noqa: PLC0415
-    from runtime.docker.runtime import DockerRuntime  # noqa: PLC0415
+    from runtime.docker.docker_runtime import DockerRuntime  # noqa: PLC0415
 
     return DockerRuntime(owner_of(host_of(home), home))
 

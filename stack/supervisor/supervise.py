@@ -13,14 +13,14 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from domain.installation.settings import LogLimits
-from runtime.machine.files import file_lock
 from runtime.machine.identity import Identity, identify
 from runtime.machine.log_files import rotate
-from stack.errors import StackError, folder_errors
+from runtime.machine.path_access import file_lock
 from stack.home.folder import Home
-from stack.home.state import PartState, StackState, write_state
-from stack.plan import StackPlan
-from stack.supervisor.child.spawn import AdoptedProcess, Process
+from stack.home.stack_state import PartState, StackState, write_state
+from stack.part_specs import StackPlan
+from stack.stack_errors import StackError, folder_errors
+from stack.supervisor.child.child_process import AdoptedProcess, Process
 from stack.supervisor.child.supervised import Child
 from stack.supervisor.child.watch import LOOK_SECONDS
 from stack.supervisor.stop import stop_in_order, stop_together

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import structlog
 from sqlalchemy import Engine
 
-from certificates.settings import CertificateSettings
 from db.certificates import (
     NewCertificate,
     TakenCertificate,
@@ -39,12 +38,13 @@ from domain.revisions.secret_refs import SecretReference
 from domain.text.errors import RollwayError
 from domain.traffic.tls import CertificateKind, asked_again_after, renewed_at, tried_again_after
 from domain.traffic.tls_material import ANY_HOST, why_unfit
-from runtime.secrets import HostSecrets, SecretFaultError
+from runtime.host_secrets import HostSecrets, SecretFaultError
 from tasks.hosts.looking import keep_looking
+from traffic.certificates.certificate_settings import CertificateSettings
 
 if TYPE_CHECKING:
-    from certificates.authority import Authority, Order, WantedProof
-    from certificates.sealing import KeySeal
+    from traffic.certificates.acme import Authority, Order, WantedProof
+    from traffic.certificates.sealing import KeySeal
 
 
 LEASE = timedelta(minutes=2)
@@ -68,7 +68,7 @@ class Ordering:
     @cached_property
     def seal(self) -> "KeySeal":
         """What keys are sealed with. Raises RollwayError where there is no key for that."""
-        from certificates.sealing import KeySeal  # noqa: PLC0415 -- cryptography, which few workers need
+        from traffic.certificates.sealing import KeySeal  # noqa: PLC0415 -- cryptography, which few workers need
 
         if self.settings.key is None:
             raise RollwayError(
@@ -78,7 +78,7 @@ class Ordering:
 
     def go_on(self, taken: TakenCertificate) -> None:
         """Go on with the order of a certificate, or order it; note it, or why there is none."""
-        from certificates import refusals as at  # noqa: PLC0415 -- the library, which few workers need
+        from traffic.certificates import acme_errors as at  # noqa: PLC0415 -- the library, which few workers need
 
         fault: Callable[..., None] = partial(self.note_fault, taken)
         try:
@@ -109,7 +109,7 @@ class Ordering:
             return self._finish(authority, order, taken)
 
     def _authority(self) -> "Authority":
-        from certificates.authority import AcmeAccount, Authority, new_key  # noqa: PLC0415 -- as above
+        from traffic.certificates.acme import AcmeAccount, Authority, new_key  # noqa: PLC0415 -- as above
 
         directory, trusted = self.settings.directory, self.settings.authorities
         known = in_transaction(self.engine, partial(account_at, directory=directory))
@@ -121,7 +121,7 @@ class Ordering:
         return Authority(directory, account, trusted, self.settings.challenge)
 
     def _order(self, authority: "Authority", taken: TakenCertificate) -> "Order":
-        from certificates.authority import Order  # noqa: PLC0415 -- as above
+        from traffic.certificates.acme import Order  # noqa: PLC0415 -- as above
 
         if taken.order_url is not None and taken.order_key is not None:
             return Order(taken.order_url, self.seal.opened(taken.order_key))
@@ -174,7 +174,7 @@ class Ordering:
                 raise _NotYetError("the authority still looks")
             in_transaction(self.engine, partial(hold, taken=taken, lease=LEASE))
             self.until.wait(_ASKED_AGAIN)
-        from certificates.facts import read_certificate  # noqa: PLC0415 -- as above
+        from traffic.certificates.x509 import read_certificate  # noqa: PLC0415 -- as above
 
         facts = read_certificate(chain, order.key, datetime.now(UTC))
         sealed = self.seal.closed(order.key)
@@ -245,7 +245,7 @@ class CertificateWork:
         in_transaction(self.engine, note)
 
     def _read_given(self, taken: TakenCertificate) -> None:
-        from certificates.facts import read_certificate  # noqa: PLC0415 -- cryptography, which few workers need
+        from traffic.certificates.x509 import read_certificate  # noqa: PLC0415 -- cryptography, which few workers need
 
         chain, key = self._read(taken, taken.settings.certificate), self._read(taken, taken.settings.key)
         now, host = datetime.now(UTC), self.secrets.host
@@ -263,7 +263,7 @@ class CertificateWork:
         self._write(taken, new)
 
     def _read_authorities(self, taken: TakenCertificate, reference: str | None) -> None:
-        from certificates.facts import check_authorities  # noqa: PLC0415 -- cryptography, which few workers need
+        from traffic.certificates.x509 import check_authorities  # noqa: PLC0415 -- cryptography, which few workers need
 
         text = self._read(taken, reference)
         check_authorities(text)

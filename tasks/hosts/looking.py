@@ -9,8 +9,8 @@ from pathlib import Path
 import structlog
 
 from domain.installation.settings import LogLimits
-from runtime.machine.files import file_lock
-from runtime.process.logs import ProcessLogs
+from runtime.machine.path_access import file_lock
+from runtime.process.process_logs import ProcessLogs
 
 _AFTER_TROUBLE_SECONDS = 1.0
 _log = structlog.get_logger(__name__)

@@ -23,10 +23,10 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from domain.replicas.diagnosis import PATIENCE_SECONDS, advice, seen
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.tls import ReplicaTls
-from runtime.base import Runtime
 from runtime.probing.examine import examine
-from runtime.process.logs import LogPiece, ProcessLogs
-from runtime.process.table import listening_of
+from runtime.process.process_logs import LogPiece, ProcessLogs
+from runtime.process.process_table import listening_of
+from runtime.protocol import Runtime
 from tasks.hosts.looking import keep_looking
 from tasks.settings import KEY_PREFIX
 

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.replicas.secrets import Share, TakenSecret, answer, ask_for_secrets, secret_checks, take_secrets
 from domain.revisions.secret_refs import SecretCheck, SecretReference
-from runtime.secrets import COMMAND_SECONDS, HostSecrets
+from runtime.host_secrets import COMMAND_SECONDS, HostSecrets
 from tasks.hosts.looking import keep_looking
 
 PATIENCE_SECONDS = COMMAND_SECONDS + 3

@@ -21,7 +21,7 @@ from db.outbox import claim_events, record_delivered, record_failed
 from domain.outbox.delivery import MOST_QUEUED, Failure, Pending, body_of, cloud_event, failure, signed_headers
 from domain.outbox.targets import Target
 from domain.text.errors import InvalidInputError
-from runtime.external import post_within, why_not_reached
+from runtime.external_runtime import post_within, why_not_reached
 
 AT_ONCE = 8
 """Events that are on their way to one subscription at the same time, each of another deployment."""

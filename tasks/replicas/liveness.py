@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 
 from db.replicas.routes import RouteRow
-from runtime.base import Replica, Runtime
+from runtime.protocol import Replica, Runtime
 
 _EVERY_SECONDS = 1.0
 _MOST_SECONDS = 0.1

@@ -11,7 +11,7 @@ from db.commands.autoscaling import WatchedDeployment, store_and_mark, watched_d
 from db.connection.engine import in_transaction
 from domain.autoscaling.rule import AutoscalingRule, MetricSource, MetricValue
 from domain.autoscaling.scaling_decision import MetricSample, value_of_replicas
-from runtime.probing.metrics import MetricsPage, read_pages
+from runtime.probing.replica_metrics import MetricsPage, read_pages
 from tasks.cycle.change import change_and_wake
 from tasks.redis.wake import Waker
 

@@ -29,9 +29,9 @@ from domain.replicas.health import (
 from domain.replicas.host_liveness import is_lost
 from domain.revisions.health_check import HealthCheck
 from domain.text.storable import storable
-from runtime.base import Replica, Runtime
 from runtime.probing.http1 import ProbeAnswer
 from runtime.probing.probes import Prober, ProbeTarget
+from runtime.protocol import Replica, Runtime
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Liveness, Silences
 from tasks.replicas.reporting import write_reports

@@ -9,9 +9,9 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.replicas.routes import expected_on
-from runtime.base import Runtime
-from runtime.process.ending import end
-from runtime.secrets import NO_SECRETS, HostSecrets
+from runtime.host_secrets import NO_SECRETS, HostSecrets
+from runtime.process.termination import end
+from runtime.protocol import Runtime
 from tasks.redis.wake import Waker
 from tasks.replicas.starts import Starts
 from tasks.replicas.stops import Stops

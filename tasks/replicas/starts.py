@@ -21,8 +21,8 @@ from domain.replicas.health import pause_after
 from domain.replicas.route_events import RouteLifecycleType
 from domain.revisions.secret_refs import references_of
 from domain.text.storable import storable
-from runtime.base import Replica, ReplicaRequest, ReplicaStartError, Runtime
-from runtime.secrets import NO_SECRETS, HostSecrets, UnreadSecretError
+from runtime.host_secrets import NO_SECRETS, HostSecrets, UnreadSecretError
+from runtime.protocol import Replica, ReplicaRequest, ReplicaStartError, Runtime
 from tasks.redis.wake import Waker
 from tasks.replicas.reporting import write_reports
 

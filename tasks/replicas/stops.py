@@ -18,7 +18,7 @@ from db.replicas.kills import Cut, Kill, record_cuts, record_kills
 from db.replicas.routes import RouteRow, record_stopped, request_stop, routes_to_stop
 from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, cut_by_maximum, next_stop_step
 from domain.replicas.health import pause_after
-from runtime.base import Runtime
+from runtime.protocol import Runtime
 from tasks.cycle.change import change_and_wake
 from tasks.redis.wake import Waker
 from tasks.replicas.reporting import log_gone, log_killed

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from db.replicas.routes import RouteRow
 from domain.model.states import RouteStatus
-from runtime.base import Replica
 from runtime.probing.http1 import ProbeAnswer
+from runtime.protocol import Replica
 
 _FORGIVEN = 5
 _WITHIN_SECONDS = 600.0

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from runtime.machine.ports import Address, handed_socket
+from runtime.machine.free_ports import Address, handed_socket
 from tasks.seen.observed import HOME_FREE, HOME_SIZE, REGISTRY, TaskCounts
 from tasks.settings import TaskSettings, settings
 

@@ -10,7 +10,7 @@ import sys
 import flower.app
 from celery.__main__ import main as celery
 
-from runtime.machine.ports import handed_socket
+from runtime.machine.free_ports import handed_socket
 
 _WAITING = 128
 

@@ -12,20 +12,19 @@ import structlog
 from celery.signals import worker_ready, worker_shutting_down
 from celery.worker.consumer import Consumer
 
-from certificates.settings import CertificateSettings
 from db.connection.engine import engine
 from db.silence import is_unreachable
 from domain.handlers.dispatch import HANDLERS
-from runtime.base import Runtime
 from runtime.docker.container import DockerPolicy, owner_of
-from runtime.docker.runtime import DockerRuntime
-from runtime.external import ExternalRuntime
+from runtime.docker.docker_runtime import DockerRuntime
+from runtime.external_runtime import ExternalRuntime
+from runtime.host_secrets import HostSecrets
 from runtime.probing.probes import Prober
 from runtime.process.accounts import Accounts
+from runtime.process.begin.environment import inherited
 from runtime.process.begin.limits import ProcessLimits
-from runtime.process.begin.surroundings import inherited
-from runtime.process.runtime import ProcessRuntime
-from runtime.secrets import HostSecrets
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import Runtime
 from tasks.app import app
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.hosts.certificates import keep_certificates
@@ -53,6 +52,7 @@ from tasks.wire.keys import webhook_targets
 from tasks.wire.queues import SHARED_QUEUES, queue
 from tasks.worker.connections import redis_client, waker
 from tasks.worker.garbage import collect_seldom
+from traffic.certificates.certificate_settings import CertificateSettings
 
 _log = structlog.get_logger(__name__)
 

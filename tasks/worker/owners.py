@@ -18,7 +18,7 @@ from domain.installation.contract import (
     doubt_about_memory,
     refuse_old_redis,
 )
-from runtime.machine.files import why_not_trusted
+from runtime.machine.path_access import why_not_trusted
 from tasks.settings import KEY_PREFIX
 
 _KEY = f"{KEY_PREFIX}{REDIS_KEY}"

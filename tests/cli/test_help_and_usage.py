@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from cli.commands.deployments.change import VERBS
+from cli.commands.deployments.change_commands import VERBS
 from cli.listed import COMMANDS, GROUPS
 from cli.main import app
 from tests.cli.conftest import Rollway

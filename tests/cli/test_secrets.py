@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from cli.apply import read_file
 from domain.revisions.secret_refs import references_of
-from runtime.secrets import HostSecrets
+from runtime.host_secrets import HostSecrets
 from stack.home.folder import project_root
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import HERE, read

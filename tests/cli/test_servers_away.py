@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 
 from runtime.machine.identity import Identity, identify
 from stack.home.folder import Home
-from stack.home.state import PartCondition, PartState, StackState, write_state
+from stack.home.stack_state import PartCondition, PartState, StackState, write_state
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.rows.deployments import NOBODY, make_deployment, snapshot

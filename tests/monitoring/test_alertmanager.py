@@ -20,7 +20,7 @@ from tests.support.stack.ports import free_port
 from tests.support.stack.server_process import Process
 from tests.support.stack.waiting import eventually
 
-FILE = project_root() / "monitoring/alertmanager.yml"
+FILE = project_root() / "stack/monitoring/alertmanager.yml"
 MISSING = "NO ALERTMANAGER, SO NOTHING IS TOLD HERE: 'make prometheus' unpacks that of Debian, without root"
 Told = set[tuple[str, ...]]
 """What was told: where, the alert, and its host or deployment."""

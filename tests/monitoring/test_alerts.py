@@ -103,7 +103,7 @@ def test_a_full_disk_is_told_on_when_the_process_that_told_of_it_has_died(tmp_pa
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-DASHBOARD = project_root() / "monitoring/rollway.dashboard.json"
+DASHBOARD = project_root() / "stack/monitoring/rollway.dashboard.json"
 PAGES = [project_root() / "docs/watching.md", *project_root().glob("docs/runbooks/*.md")]
 _NAME = re.compile(r"\b(?:rollway|celery|process)_[a-z_]+\b")
 _SAMPLES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"), "gauge": ("",)}

@@ -25,9 +25,9 @@ MOST_FILES = {"command": 4, "read": 2, "phase of a rollout": 4}
 ASKED = """
 import asyncio, json, os, sys
 import httpx
-from api.people.app import make_app
+from api.people.people_app import make_app
 from api.people.page.forms import form_token
-from api.people.resources.commands import request_of
+from api.people.resources.command_resources import request_of
 from api.people.resources.openapi import openapi
 from db.connection.engine import in_transaction, make_engine
 from db.connection.settings import DatabaseSettings
@@ -76,7 +76,7 @@ DEADLINE = "SELECT extract(epoch FROM deadline)::int AS deadline FROM rollouts"
 READ = """
 import json
 from api.people.resources.openapi import openapi
-from cli.servers import Reader
+from cli.client import Reader
 
 documented = openapi()["paths"]["/v1/fleet"]["get"]
 model = documented["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]

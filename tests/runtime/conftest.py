@@ -6,8 +6,8 @@ import docker
 import pytest
 
 from runtime.docker.container import DockerPolicy
-from runtime.docker.runtime import DockerRuntime
-from runtime.process.runtime import ProcessRuntime
+from runtime.docker.docker_runtime import DockerRuntime
+from runtime.process.process_runtime import ProcessRuntime
 
 ANYTHING = DockerPolicy(volumes=("/",), host_network=True)
 

@@ -18,11 +18,11 @@ import yaml
 from cli.main import main
 from domain.installation.in_front import InFront
 from stack.home.folder import project_root
-from stack.home.settings import Ports, ServerSettings
-from stack.parts.account import installed_tree
+from stack.home.server_settings import Ports, ServerSettings
+from stack.part_specs import Ready
 from stack.parts.envoy import envoy_parts
+from stack.parts.postgres_account import installed_tree
 from stack.parts.valkey import valkey_part
-from stack.plan import Ready
 from stack.supervisor.child.supervised import Child, is_ready
 from tests.support.stack.ports import free_port
 from tests.support.stack.small_stack import made_home

@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from stack.errors import StackError
 from stack.home.folder import project_root
-from stack.status import stack_status
+from stack.stack_errors import StackError
+from stack.stack_status import stack_status
 from tests.support.faults.shifted_clock import shifted_clock
 from tests.support.stack.small_stack import READY_AND_STAYS, SmallStack, alive, kill
 from tests.support.stack.waiting import eventually
@@ -117,7 +117,7 @@ def test_a_recycled_pid_is_left_alone(small_stack: SmallStack, whose: str) -> No
 
 
 def _json(state: object) -> str:
-    from stack.home.state import _STATE  # noqa: PLC0415
+    from stack.home.stack_state import _STATE  # noqa: PLC0415
 
     return _STATE.dump_json(state).decode()  # type: ignore[arg-type]
 

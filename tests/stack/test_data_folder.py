@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from runtime.process.accounts import POSTGRES_USER
-from stack.errors import StackError
 from stack.home.folder import Home
-from stack.parts.account import NOBODY, ServerAccount, _shared_copy, choose_account, installed_tree
-from stack.parts.external import check_database
+from stack.parts.external_servers import check_database
 from stack.parts.postgres import postgres_part, prepare_data, remove_stale_pid_file
+from stack.parts.postgres_account import NOBODY, ServerAccount, _shared_copy, choose_account, installed_tree
+from stack.stack_errors import StackError
 from tests.support.stack.ports import free_port
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres, on_port
 

@@ -11,15 +11,15 @@ import pytest
 
 from runtime.machine.identity import identify
 from stack.down import down
-from stack.errors import StackError
 from stack.home.folder import Home
-from stack.home.settings import Ports, ServerSettings, load_settings
-from stack.home.state import PartState, read_state
+from stack.home.server_settings import Ports, ServerSettings, load_settings
+from stack.home.stack_state import PartState, read_state
+from stack.part_specs import Ready, StackPart
 from stack.parts.envoy import envoy_host, envoy_parts, envoys_wanted
 from stack.parts.processes import ProcessSetting, rollway_processes
-from stack.plan import Ready, StackPart
 from stack.prepare import Notice, UpRequest
-from stack.status import stack_status
+from stack.stack_errors import StackError
+from stack.stack_status import stack_status
 from stack.supervisor.child.supervised import Child, is_ready
 from stack.supervisor.stop import _ask, stop_in_order
 from stack.up import up

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from stack.errors import StackError
-from stack.parts.external import check_database, check_redis
+from stack.parts.external_servers import check_database, check_redis
+from stack.stack_errors import StackError
 from tests.support.stack.ports import free_port
 from tests.support.stack.servers import embedded_postgres, embedded_redis
 

@@ -25,7 +25,6 @@ pytestmark = pytest.mark.e2e
 ROOT = project_root()
 PACKAGES = (
     "api",
-    "certificates",
     "cli",
     "db",
     "domain",

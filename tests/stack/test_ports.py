@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from stack.errors import StackError
-from stack.home.settings import Ports, ServerSettings, choose_settings, free_port
+from stack.home.server_settings import Ports, ServerSettings, choose_settings, free_port
+from stack.stack_errors import StackError
 from tests.support.stack.small_stack import made_home
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from stack.parts.account import choose_account, installed_tree
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data, run_program, single_user
+from stack.parts.postgres_account import choose_account, installed_tree
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from runtime.machine.identity import identify
-from stack.errors import StackError
-from stack.home.state import PartState
-from stack.plan import Ready, StackPart
-from stack.status import StackStatus, stack_status
+from stack.home.stack_state import PartState
+from stack.part_specs import Ready, StackPart
+from stack.stack_errors import StackError
+from stack.stack_status import StackStatus, stack_status
 from stack.up import _needed, stay, take_over
 from tests.support.stack.small_stack import SmallStack, alive, kill
 from tests.support.stack.waiting import eventually

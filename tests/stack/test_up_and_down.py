@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stack.errors import StackError
-from stack.home.settings import Ports, load_settings
-from stack.status import export_urls, stack_status
+from stack.home.server_settings import Ports, load_settings
+from stack.stack_errors import StackError
+from stack.stack_status import export_urls, stack_status
 from tests.support.stack.environment import NO_ACCOUNT
 from tests.support.stack.small_stack import SmallStack, alive
 

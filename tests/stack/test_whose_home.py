@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from stack.errors import StackError
 from stack.home.folder import Home, find_home
-from stack.status import export_urls
+from stack.stack_errors import StackError
+from stack.stack_status import export_urls
 
 SOMEBODY_ELSE = 65534
 

@@ -9,9 +9,9 @@ from sqlalchemy import Engine
 import tasks.worker.composition
 import tasks.worker.connections
 from db.connection.engine import engine as engine_of_this_process
+from runtime.host_secrets import HostSecrets
 from runtime.probing.probes import Prober
-from runtime.process.runtime import ProcessRuntime
-from runtime.secrets import HostSecrets
+from runtime.process.process_runtime import ProcessRuntime
 from tasks.app import TASK_MODULES, app
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Silences

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 
 from tests.support.proxies.proxies import CLUSTERS, ENDPOINTS, ROUTES, Made
-from traffic.envoy.names import ROUTE_CONFIGURATION
+from traffic.envoy.envoy_names import ROUTE_CONFIGURATION
 from traffic.resources import ResourceKind, Resources, Watermark, resource, together
-from traffic.stream.part import DiscoveryRequest
-from traffic.stream.proxy import Stream
+from traffic.stream.proxy_stream import Stream
+from traffic.stream.resource_stream import DiscoveryRequest
 
 LISTENERS, SECRETS = ResourceKind.LISTENERS, ResourceKind.SECRETS
 

@@ -11,10 +11,10 @@ from domain.traffic.snapshot import Canary, DeploymentInTraffic, Entrance, Reque
 from domain.traffic.tls import TlsSettings
 from domain.traffic.tls_material import Secured, ShownCertificate
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
-from traffic.derived import derive_table
-from traffic.envoy.told import envoy_resources
+from traffic.derive import derive_table
+from traffic.envoy.table_resources import envoy_resources
 from traffic.resources import ResourceKind
-from traffic.table import TlsDoor
+from traffic.routing_table import TlsDoor
 
 NEW = coming(3, traffic=TrafficStatus.ACTIVE, is_current=False)
 _ROUTES = (

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.snapshot import Entrance, EntranceKind
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
-from traffic.derived import derive_table, read_address
-from traffic.table import Service
-from traffic.ways import Prefix
+from traffic.derive import derive_table, read_address
+from traffic.entrance_map import Prefix
+from traffic.routing_table import Service
 
 
 def only(*routes: object, **settings: object) -> Service:

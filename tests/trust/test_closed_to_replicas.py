@@ -15,10 +15,10 @@ import pytest
 
 from domain.replicas.failure_reason import failure_in_short
 from domain.revisions.revision import RevisionSpec
-from runtime.base import ReplicaStartError
-from runtime.machine.files import Visitor, closed_folders
+from runtime.machine.path_access import Visitor, closed_folders
 from runtime.process.accounts import EACH, Accounts
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import ReplicaStartError
 from tasks.replicas.probing import end_of
 from tests.runtime.process.test_process_users import NOBODY, as_user, needs_root
 from tests.support.workers.runtimes import ROOT, ended, given_back

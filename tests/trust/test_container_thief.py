@@ -10,7 +10,7 @@ from uuid import uuid4
 import docker
 import pytest
 
-from runtime.docker.runtime import DockerRuntime
+from runtime.docker.docker_runtime import DockerRuntime
 from tests.support.docker.docker_images import asked, ended
 
 THIEF = """

@@ -12,7 +12,7 @@ from db.connection.settings import DatabaseSettings
 from domain.installation.contract import UnfitServerError
 from domain.installation.tokens import Role
 from domain.text.errors import InvalidInputError
-from stack.plan import Ready, StackPart
+from stack.part_specs import Ready, StackPart
 from stack.supervisor.child.supervised import Child
 from tasks.settings import retention, settings
 from tests.support.people.people_api import People

@@ -13,10 +13,10 @@ import pytest
 
 from domain.installation.settings import LogLimits
 from domain.revisions.revision import RevisionSpec
-from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.process.accounts import EACH, Accounts
 from runtime.process.begin.limits import ProcessLimits
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import ReplicaRequest, ReplicaStartError
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import SLEEPER, ended, is_running, log_of, pid_of
 

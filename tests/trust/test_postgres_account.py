@@ -10,7 +10,7 @@ import pytest
 
 from runtime.machine.identity import is_alive
 from runtime.process.accounts import POSTGRES_USER
-from stack.parts.account import NOBODY, choose_account, installed_tree
+from stack.parts.postgres_account import NOBODY, choose_account, installed_tree
 from tests.support.stack.small_stack import SmallStack, made_home
 from tests.support.stack.waiting import eventually
 
@@ -42,7 +42,7 @@ def test_postgres_goes_on_as_who_it_is_until_it_is_stopped_and_moves_then(tmp_pa
 def _run_until_it_is_lost(small: SmallStack) -> None:
     """With the supervisor of a release whose PostgreSQL is nobody, which was killed."""
     with pytest.MonkeyPatch.context() as before:
-        before.setattr("stack.parts.account._made_account", lambda: NOBODY)
+        before.setattr("stack.parts.postgres_account._made_account", lambda: NOBODY)
         small.up()
     supervisor = small.state().supervisor
     os.kill(supervisor.pid, signal.SIGKILL)
@@ -50,6 +50,6 @@ def _run_until_it_is_lost(small: SmallStack) -> None:
 
 
 def test_where_no_account_can_be_made_postgres_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stack.parts.account.POSTGRES_USER", "rollway-none")
-    monkeypatch.setattr("stack.parts.account._MAKE", ("/nowhere/useradd",))
+    monkeypatch.setattr("stack.parts.postgres_account.POSTGRES_USER", "rollway-none")
+    monkeypatch.setattr("stack.parts.postgres_account._MAKE", ("/nowhere/useradd",))
     assert choose_account(installed_tree()).user == NOBODY

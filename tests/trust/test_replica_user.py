@@ -12,13 +12,13 @@ import pytest
 
 from cli.show.status import missing_walls
 from db.views.fleet.signs import SignsOfLife
+from runtime.process.account_pool import REGISTRY, AccountPool
 from runtime.process.accounts import EACH, POSTGRES_USER, REPLICA_USER
-from runtime.process.pool import REGISTRY, AccountPool
-from stack.errors import StackError
 from stack.home.folder import Home
-from stack.home.settings import Ports, ServerSettings, choose_settings, load_settings
+from stack.home.server_settings import Ports, ServerSettings, choose_settings, load_settings
 from stack.parts.processes import ProcessSetting, rollway_processes
-from stack.parts.wall import advice, choose_replica_user, refuse_replica_users, what_stands_in_the_way
+from stack.parts.replica_accounts import advice, choose_replica_user, refuse_replica_users, what_stands_in_the_way
+from stack.stack_errors import StackError
 from tests.support.stack.small_stack import SmallStack, made_home
 from tests.support.workers.runtimes import given_back
 
@@ -35,8 +35,8 @@ def stack_home(tmp_path: Path) -> Iterator[Home]:
 @pytest.fixture
 def everybody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkout and a Python that another user may read."""
-    monkeypatch.setattr("stack.parts.wall.project_root", lambda: Path("/"))
-    monkeypatch.setattr("stack.parts.wall._PYTHON", "/bin/sh")
+    monkeypatch.setattr("stack.parts.replica_accounts.project_root", lambda: Path("/"))
+    monkeypatch.setattr("stack.parts.replica_accounts._PYTHON", "/bin/sh")
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     (tmp_path / "venv").mkdir()
     (tmp_path / "venv" / "python").symlink_to(folder / "bin" / "python")
     folder.chmod(0o700)
-    monkeypatch.setattr("stack.parts.wall.project_root", lambda: Path("/"))
-    monkeypatch.setattr("stack.parts.wall._PYTHON", str(tmp_path / "venv" / "python"))
+    monkeypatch.setattr("stack.parts.replica_accounts.project_root", lambda: Path("/"))
+    monkeypatch.setattr("stack.parts.replica_accounts._PYTHON", str(tmp_path / "venv" / "python"))
     return folder
 
 
@@ -114,7 +114,7 @@ def test_where_no_account_can_be_had_it_is_said(
     stack_home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr("stack.parts.wall.AccountPool", lambda home: AccountPool(home, tmp_path / "file"))
+    monkeypatch.setattr("stack.parts.replica_accounts.AccountPool", lambda home: AccountPool(home, tmp_path / "file"))
     assert "cannot be written" in what_stands_in_the_way(stack_home)
 
 
@@ -175,7 +175,7 @@ def test_status_and_doctor_say_what_stands_in_the_way_here(
         assert f"another user may not enter {first_closed(closed)}" in " ".join(small.texts()), (
             "a second up says it too"
         )
-        monkeypatch.setattr("stack.parts.wall._PYTHON", "/bin/sh")
+        monkeypatch.setattr("stack.parts.replica_accounts._PYTHON", "/bin/sh")
         (sentence,) = missing_walls(SIGNS)
         assert sentence.endswith("'rollway restart' gives each deployment an account")
         small.restart()

@@ -19,11 +19,11 @@ from redis.exceptions import AuthenticationError, NoPermissionError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from domain.installation.tokens import Role
-from stack.errors import StackError
-from stack.home.settings import Ports, load_settings
+from stack.home.server_settings import Ports, load_settings
 from stack.parts.redis_user import add_user, remove_user
 from stack.prepare import UpRequest
-from stack.status import stack_status
+from stack.stack_errors import StackError
+from stack.stack_status import stack_status
 from stack.up import restart, up
 from tests.support.proxies import plain_http
 from tests.support.stack.example import run_example

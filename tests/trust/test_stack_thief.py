@@ -12,11 +12,11 @@ import pytest
 
 from domain.installation.tokens import Role
 from domain.revisions.revision import RevisionSpec
-from runtime.base import ReplicaRequest
+from runtime.process.account_pool import AccountPool
 from runtime.process.accounts import Accounts
-from runtime.process.pool import AccountPool
-from runtime.process.runtime import ProcessRuntime
-from stack.home.settings import load_settings
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import ReplicaRequest
+from stack.home.server_settings import load_settings
 from tests.support.proxies import plain_http
 from tests.support.stack.waiting import eventually
 from tests.support.trust.port_thief import LOADS, STEALS

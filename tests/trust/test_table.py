@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from domain.installation.tokens import Role
-from runtime.process.pool import POOLS
+from runtime.process.account_pool import POOLS
 
 PAGE = Path(__file__).parents[2] / "docs" / "trust.md"
 TEXT = PAGE.read_text(encoding="utf-8").partition("## Who can do what")[2].partition("\n## ")[0]

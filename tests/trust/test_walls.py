@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from domain.revisions.revision import RevisionSpec
-from runtime.base import ReplicaStartError
-from runtime.machine.files import way_in
+from runtime.machine.path_access import way_in
 from runtime.process.accounts import EACH, POSTGRES_USER, Accounts
-from runtime.process.runtime import ProcessRuntime
-from stack.parts.account import choose_account, installed_tree
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import ReplicaStartError
+from stack.parts.postgres_account import choose_account, installed_tree
 from tests.runtime.process.test_process_users import NOBODY, as_user, needs_root
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import ROOT, ended, pid_of, processes_of
@@ -137,8 +137,8 @@ def test_who_is_not_root_hears_that_accounts_take_root() -> None:
 import os
 from pathlib import Path
 from runtime.process.accounts import EACH, Accounts, account_of
-from runtime.process.pool import AccountPool
-from runtime.base import ReplicaStartError
+from runtime.process.account_pool import AccountPool
+from runtime.protocol import ReplicaStartError
 from tests.runtime.process.test_process_users import as_user
 os.geteuid() or os.setuid(65534)
 try:
@@ -189,7 +189,9 @@ def test_nobody_is_told_to_open_the_home_or_roots_own_folder(replica_home: Path)
 
 @needs_root
 def test_a_link_that_may_not_be_followed_leads_to_no_folder() -> None:
-    code = "import os; from pathlib import Path; from runtime.machine.files import closed_folder\nos.setuid(65534)\n"
+    code = (
+        "import os; from pathlib import Path; from runtime.machine.path_access import closed_folder\nos.setuid(65534)\n"
+    )
     code += "print(closed_folder(Path('/proc/1/root/root')))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
     assert output.stdout == "None\n", output.stderr

@@ -14,10 +14,10 @@ from domain.installation.tokens import SESSION_COOKIE
 from domain.model.answer_counts import FIRST_BYTE_MS
 from domain.traffic.heads import MOST_HEADER_KIB, MOST_HEADER_LINES
 from domain.traffic.nodes import token_of
-from traffic.envoy import held
+from traffic.envoy import request_hold
 from traffic.envoy.clusters import XDS_CLUSTER
-from traffic.envoy.counted import LONGEST_MS
-from traffic.envoy.names import PAGES, ROUTE_CONFIGURATION, page_key
+from traffic.envoy.envoy_names import PAGES, ROUTE_CONFIGURATION, page_key
+from traffic.envoy.stats import LONGEST_MS
 
 _HTML = "text/html; charset=utf-8"
 _IF = "type.googleapis.com/envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
@@ -69,11 +69,11 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         xds_type="STATIC" if isinstance(xds, Path) else "STRICT_DNS",
         xds_cluster=XDS_CLUSTER,
         route_configuration=ROUTE_CONFIGURATION,
-        held_listener=held.LISTENER,
-        held_header=held.HEADER,
+        held_listener=request_hold.LISTENER,
+        held_header=request_hold.HEADER,
         held_page=page_key("503"),
         html=_HTML,
-        held_round=f"{held.ROUND_SECONDS:g}s",
+        held_round=f"{request_hold.ROUND_SECONDS:g}s",
         session_cookie=SESSION_COOKIE.removeprefix("__Host-"),
         failure_pages=json.dumps([_page_for(status) for status in (502, 503, 504)]),
         not_websocket=json.dumps(_NOT_WEBSOCKET),

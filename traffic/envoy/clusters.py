@@ -9,8 +9,8 @@ from domain.traffic.caller_match import Sticky
 from domain.traffic.heads import MOST_HEADER_KIB, MOST_HEADER_LINES
 from domain.traffic.tls import ReplicaTls
 from domain.traffic.wire import Protocol
-from traffic.envoy import held
-from traffic.envoy.names import (
+from traffic.envoy import request_hold
+from traffic.envoy.envoy_names import (
     MIRROR_STATISTICS,
     STOOD_IN,
     baseline_cluster,
@@ -21,9 +21,9 @@ from traffic.envoy.names import (
     side_of,
     wire_of,
 )
-from traffic.envoy.wires import side, wires_of
+from traffic.envoy.protocol_clusters import side, wires_of
 from traffic.resources import Resource, listing, resource
-from traffic.table import Service, Upstream
+from traffic.routing_table import Service, Upstream
 
 XDS_CLUSTER = "rollway-xds"
 """The name under which the bootstrap knows the server that these resources come from."""
@@ -79,7 +79,7 @@ def cluster_of(name: str, service: Service) -> dict[str, Any]:
         socket = {"name": "envoy.transport_sockets.tls", "typed_config": _tls(wire.tls, wire.protocol)}
         made["transport_socket_matches"] = [{"name": "tls", "match": _SPEAKS_TLS, "transport_socket": socket}]
     if its_side == service.name and service.rules.hold_seconds is not None:
-        made["circuit_breakers"]["thresholds"].append({**_UNLIMITED, **held.threshold(service.rules)})
+        made["circuit_breakers"]["thresholds"].append({**_UNLIMITED, **request_hold.threshold(service.rules)})
     sides = {canary_cluster(service.name), baseline_cluster(service.name)}
     if its_side in sides:
         del made["outlier_detection"]  # the one replica on trial would be away for what old ones halve
@@ -197,7 +197,7 @@ def assignment_of(name: str, endpoints: tuple[Upstream, ...], service: Service) 
     tls = service.wires[wire_of(name)].tls is not None
     first = [_endpoint(upstream, tls=tls) for upstream in endpoints if upstream not in waiting]
     if is_live and service.is_held and wire_of(name) == service.wire:
-        first.append(resource(held.place()))
+        first.append(resource(request_hold.place()))
     others = [_endpoint(upstream, tls=tls) for upstream in endpoints if upstream in waiting]
     if stand_ins := stand_ins_of(name, service):
         failed = f"{endpoints[0].revision_id}{STOOD_IN}"

@@ -8,9 +8,9 @@ from typing import Any
 from domain.traffic.tls_material import ShownCertificate, is_for
 from traffic.envoy.bootstrap import filter_of_requests, for_callers, listener_filters
 from traffic.envoy.clusters import believed
-from traffic.envoy.names import as_in_a_file
+from traffic.envoy.envoy_names import as_in_a_file
 from traffic.resources import Named, Resource, listing, resource
-from traffic.table import Service, TlsDoor
+from traffic.routing_table import Service, TlsDoor
 
 LISTENER = "rollway-tls"
 HTTP3 = "rollway-http3"

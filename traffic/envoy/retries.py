@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from domain.traffic.snapshot import RequestRules
-from traffic.envoy import held
-from traffic.envoy.names import PAGES, page_key
-from traffic.table import Service
+from traffic.envoy import request_hold
+from traffic.envoy.envoy_names import PAGES, page_key
+from traffic.routing_table import Service
 
 _IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE")
 _BACK_OFF = {
@@ -68,7 +68,7 @@ def _again_unsent(service: Service) -> dict[str, Any]:
     With so many of them nothing is sent twice that has reached a replica.
     """
     if service.rules.hold_seconds is not None:
-        return {"priority": "HIGH", "retry_policy": {**_BACK_OFF, **held.retried(service.rules, _UNSENT_ON)}}
+        return {"priority": "HIGH", "retry_policy": {**_BACK_OFF, **request_hold.retried(service.rules, _UNSENT_ON)}}
     return {"retry_policy": {"retry_on": _UNSENT_ON, **_BACK_OFF}}
 
 

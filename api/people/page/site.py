@@ -15,10 +15,10 @@ from api.people.auth import Access, secret_of_session
 from api.people.page.files import HEADERS, LIVE, file, page
 from api.people.page.forms import body_of, fields_of_stranger, form_fields, form_token
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
-from api.people.reads.table import BY_PATH
-from api.people.resources.answers import Methods, answered
-from api.people.resources.commands import PLANS, WRITES, carry_out
-from api.people.resources.foresight import Foresight
+from api.people.reads.read_table import BY_PATH
+from api.people.resources.command_resources import PLANS, WRITES, carry_out
+from api.people.resources.dispatch import Methods, answered
+from api.people.resources.plan_requests import Foresight
 from db.connection.engine import in_transaction
 from db.tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of
 from domain.commands.base import DEPLOYMENT, Command

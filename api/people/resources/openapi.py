@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from api.people.problems import MEDIA_TYPE
-from api.people.reads.decided import plan_shape
-from api.people.reads.table import READS, HttpResource, Read, Shape, shape_of
+from api.people.reads.forecasts import plan_shape
+from api.people.reads.read_table import READS, HttpResource, Read, Shape, shape_of
 from api.people.requests import EventParameters, Parameters
-from api.people.resources.commands import IN_HEADERS, PLANS, WRITES, Forecast, Write
+from api.people.resources.command_resources import IN_HEADERS, PLANS, WRITES, Forecast, Write
 from domain.commands.base import Command
 from domain.commands.fields import REF, Schema, model_schema
 from domain.installation.tokens import Role

@@ -11,15 +11,15 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc.aio import ServicerContext
 
-from api.proxies.access import ProxyAccess
 from api.proxies.envoy.streams import ProxyStreams
 from api.proxies.protobuf.envoy_api import DiscoveryResponse, handler_of
 from api.proxies.protobuf.messages import KINDS, TYPE_URLS
+from api.proxies.proxy_auth import ProxyAccess
 from api.proxies.publisher import Published
 from domain.text.errors import InvalidInputError
 from domain.traffic.nodes import is_node_id
-from traffic.stream.part import DiscoveryRequest, TooManyNamesError
-from traffic.stream.proxy import Response
+from traffic.stream.proxy_stream import Response
+from traffic.stream.resource_stream import DiscoveryRequest, TooManyNamesError
 
 LARGEST_REQUEST = 4_194_304
 """An Envoy that comes back names all that it holds, some 100 bytes for each cluster."""

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from api.proxies.observed import Observed
-from api.proxies.presence import Doubles
+from api.proxies.proxy_liveness import Doubles
 from api.proxies.publisher import Published, Publisher
 from api.proxies.recorder import Recorder
+from api.proxies.server_metrics import Observed
 from db.proxies.acks import SeenProxy
 from traffic.resources import ResourceKind
-from traffic.stream.part import DiscoveryRequest
-from traffic.stream.proxy import Response, Stream
+from traffic.stream.proxy_stream import Response, Stream
+from traffic.stream.resource_stream import DiscoveryRequest
 
 SILENCE_SECONDS = 10.0
 """An Envoy without a stream for so long counts no more; while it is there it comes back within a second."""

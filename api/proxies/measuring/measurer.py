@@ -13,17 +13,16 @@ import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from api.proxies.measuring.asking import ProxyPages, asking
-from api.proxies.observed import Observed
+from api.proxies.measuring.admin_pages import ProxyPages, asking
 from api.proxies.publisher import POSTGRES_ERRORS, Publisher
+from api.proxies.server_metrics import Observed
 from db.connection.engine import in_transaction
 from db.proxies.answering import keep_answering, late_routes
 from db.proxies.drains import note_drain_looks, routes_to_look_at
 from db.proxies.measured import DueRollout, LiveProxy, due_rollouts, live_proxies, note_told, record_look
 from domain.model.answer_counts import Counters
-from traffic.envoy.counted import COUNTERS_PAGE, Counted, counted
-from traffic.envoy.names import baseline_cluster, canary_cluster, side_of
-from traffic.envoy.under_way import (
+from traffic.envoy.envoy_names import baseline_cluster, canary_cluster, side_of
+from traffic.envoy.in_flight import (
     ALONE_PAGE,
     Places,
     answered,
@@ -35,6 +34,7 @@ from traffic.envoy.under_way import (
     known_connections,
     under_way,
 )
+from traffic.envoy.stats import COUNTERS_PAGE, Counted, counted
 
 EVERY_SECONDS = 0.9
 """Between two intervals of a rollout, at least."""

@@ -6,9 +6,9 @@ from uuid import UUID
 import typer
 from rich.text import Text
 
-from cli.completing import deployments_offered
+from cli.client import Reader, deployment_named, last_failed_route, made, signs_of_life
+from cli.completion import deployments_offered
 from cli.options import AsJson, DeploymentName
-from cli.servers import Reader, deployment_named, last_failed_route, made, signs_of_life
 from cli.show.status import short_id
 from cli.terminal.exits import ExitCode
 from cli.terminal.output import ago, columns, print_json, printer

@@ -9,8 +9,8 @@ import typer
 from psycopg import Connection
 from pydantic import ValidationError
 
+from cli.client import Reader, database_errors, find_servers, signs_of_life
 from cli.options import Actor, AsJson
-from cli.servers import Reader, database_errors, find_servers, signs_of_life
 from cli.terminal.exits import READING, WRITING, UsageError, exits
 from cli.terminal.output import ago, columns, print_json, printer
 from db.tokens import all_tokens, create_token, end_sessions, revoke_token, sessions_of

@@ -8,21 +8,21 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli.commands.deployments.settings import change_traffic
-from cli.completing import deployments_offered
+from cli.client import Reader
+from cli.commands.deployments.settings_commands import change_traffic
+from cli.completion import deployments_offered
 from cli.options import AsJson
 from cli.sending import Asker, asking
-from cli.servers import Reader
 from cli.show.status import route_colour, short_id
 from cli.terminal.exits import ExitCode, UsageError
 from cli.terminal.output import columns, in_seconds, print_json, printer
 from db.proxies.acks import ProxyView
 from domain.installation.tokens import NotAllowedError
 from domain.text.errors import DeploymentNotFoundError
-from traffic.envoy.names import PREVIEW_HEADER
-from traffic.explained import AskedFor, Explanation, explained
+from traffic.envoy.envoy_names import PREVIEW_HEADER
+from traffic.explanation import AskedFor, Explanation, explained
 from traffic.prometheus import address_of
-from traffic.table import Service, TrafficTable, Upstream
+from traffic.routing_table import Service, TrafficTable, Upstream
 
 _Deployment = Annotated[
     str | None,

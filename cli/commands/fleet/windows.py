@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from cli.client import Reader
 from cli.options import AsJson
 from cli.sending import Asker
-from cli.servers import Reader
 from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import columns, print_json, printer

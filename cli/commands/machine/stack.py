@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.options import Yes
-from cli.show.addresses import page_address
+from cli.show.urls import page_address
 from cli.terminal.exits import STOPPED, ignore_signals, interruptible
 from cli.terminal.output import print_json, printer, program
 from stack.down import down as stack_down
 from stack.home.folder import Home, find_home
-from stack.home.settings import Ports
+from stack.home.server_settings import Ports
 from stack.prepare import Notice, Say, UpRequest
-from stack.status import stack_status
+from stack.stack_status import stack_status
 from stack.supervisor.stop import running_replicas
 from stack.up import restart as stack_restart
 from stack.up import stay

@@ -17,14 +17,14 @@ from domain.replicas.health import RUNS_WELL
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.revision import RevisionSpec
 from domain.text.errors import RollwayError
-from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.probing.probes import Prober, ProbeTarget
+from runtime.process.account_pool import AccountPool, NoAccountError
 from runtime.process.accounts import EACH, Accounts
 from runtime.process.begin.limits import ProcessLimits
-from runtime.process.pool import AccountPool, NoAccountError
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import Replica, ReplicaRequest, ReplicaStartError
 from stack.home.folder import Home
-from stack.parts.wall import oneself, replica_user_here
+from stack.parts.replica_accounts import oneself, replica_user_here
 from tasks.replicas.probing import end_of
 from tasks.settings import TaskSettings
 

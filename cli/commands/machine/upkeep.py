@@ -8,19 +8,19 @@ import psycopg
 import typer
 from sqlalchemy.exc import DBAPIError
 
+from cli.client import database_address, database_errors, find_servers
 from cli.options import AsJson
-from cli.servers import database_address, database_errors, find_servers
 from cli.terminal.exits import MigrationError, UnreachableError, UsageError
-from cli.terminal.notes import look_at_redis
 from cli.terminal.output import print_json, printer
+from cli.terminal.server_warnings import look_at_redis
 from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
 from migrations.schema import is_known, number, upgrade
 from stack import units as systemd
-from stack.errors import StackError
 from stack.home.folder import find_home
-from stack.parts.external import check_database
+from stack.parts.external_servers import check_database
 from stack.parts.redis_user import add_user, remove_user
+from stack.stack_errors import StackError
 from stack.supervisor.supervise import one_at_a_time
 
 _BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled)

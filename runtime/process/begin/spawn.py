@@ -14,11 +14,11 @@ from functools import cache
 from pathlib import Path
 
 from domain.revisions.revision import RevisionSpec, filled_in
-from runtime.base import ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
-from runtime.process.access import ReplicaAccess
 from runtime.process.accounts import Account
 from runtime.process.begin import become
 from runtime.process.begin.limits import ProcessLimits
+from runtime.process.program_access import ReplicaAccess
+from runtime.protocol import ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 
 BEGIN_SECONDS = 5.0
 _MOST_BYTES = 64

@@ -14,15 +14,15 @@ from typing import IO
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from domain.installation.settings import LogLimits
+from runtime.machine.free_ports import Address, joined
 from runtime.machine.identity import Identity
 from runtime.machine.log_files import rotate
-from runtime.machine.ports import Address, joined
 from stack.home.folder import connected, open_log
-from stack.home.settings import HOST
-from stack.home.state import PartCondition, PartState
+from stack.home.server_settings import HOST
+from stack.home.stack_state import PartCondition, PartState
+from stack.part_specs import Ready, StackPart
 from stack.parts.postgres import remove_stale_pid_file
-from stack.plan import Ready, StackPart
-from stack.supervisor.child.spawn import AdoptedProcess, Process, open_gate, spawn
+from stack.supervisor.child.child_process import AdoptedProcess, Process, open_gate, spawn
 from stack.supervisor.child.watch import STUCK, Watch
 
 _LOG = logging.getLogger("stack.supervisor")

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stack.home.settings import HOST
+from stack.home.server_settings import HOST
 
 LOOK_SECONDS = 1.0
 _MOST_LOOKS = 7

@@ -14,7 +14,7 @@ from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import ask, read
 from tests.support.stack.waiting import eventually
-from traffic.envoy.counted import COUNTERS_PAGE, Counted, counted
+from traffic.envoy.stats import COUNTERS_PAGE, Counted, counted
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 PREVIEW = {"x-rollway-preview": "true"}

@@ -10,9 +10,9 @@ import anyio
 import pytest
 from sqlalchemy import Engine
 
-from api.people.streams import changes
-from api.people.streams.changes import ChangeReader
-from api.people.streams.listeners import MOST_WAITING, Listener
+from api.people.streams import change_feed
+from api.people.streams.change_feed import ChangeReader
+from api.people.streams.subscribers import MOST_WAITING, Listener
 from db.connection.engine import in_transaction
 from domain.installation.tokens import Role, Token
 from tests.support.rows.deployments import make_deployment
@@ -52,7 +52,7 @@ async def heard(listener: Listener) -> str:
 def test_what_cannot_be_read_for_a_while_ends_no_news(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, table: LiteralString
 ) -> None:
-    monkeypatch.setattr(changes, "_VALID_SECONDS", 0.0)
+    monkeypatch.setattr(change_feed, "_VALID_SECONDS", 0.0)
     make_deployment(engine, "■■■")
     write(engine, "INSERT INTO tokens (name, hash, role, created_by) VALUES ('ann', sha256('x'), 'viewer', 'bob')")
 
@@ -106,7 +106,7 @@ def test_who_takes_nothing_is_ended_and_catches_up_from_what_was_heard_last(engi
 def test_nothing_is_read_while_nobody_listens_and_who_comes_then_misses_nothing(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "_REST_SECONDS", 0.0)
+    monkeypatch.setattr(change_feed, "_REST_SECONDS", 0.0)
     make_deployment(engine, "■")
     sent = sent_by(engine)
 
@@ -114,7 +114,7 @@ def test_nothing_is_read_while_nobody_listens_and_who_comes_then_misses_nothing(
         reader = ChangeReader(engine)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reader.run)
-            await asyncio.sleep(3 * changes._READ_SECONDS)
+            await asyncio.sleep(3 * change_feed._READ_SECONDS)
             assert sent == []
             listener = reader.listen(_ANN, None)
             await reader.begins()

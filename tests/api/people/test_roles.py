@@ -9,8 +9,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from api.people.reads.table import READS, HttpResource
-from api.people.resources.commands import PLANS, WRITES, Forecast, Write
+from api.people.reads.read_table import READS, HttpResource
+from api.people.resources.command_resources import PLANS, WRITES, Forecast, Write
 from db.connection.engine import in_transaction
 from db.tokens import revoke_token
 from domain.commands.registry import COMMANDS

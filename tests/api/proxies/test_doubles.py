@@ -4,9 +4,9 @@ import asyncio
 
 from sqlalchemy import create_engine
 
-from api.proxies.observed import Observed
-from api.proxies.presence import Doubles
+from api.proxies.proxy_liveness import Doubles
 from api.proxies.recorder import Recorder
+from api.proxies.server_metrics import Observed
 from traffic.resources import Watermark
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from api.proxies.names import Names
+from api.proxies.resolver import Names
 
 
 @pytest.mark.parametrize(("name", "changes"), [("localhost", 1), ("0xa9fea9fe", 0), ("no-such-host.invalid", 0)])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.settings import ApiSettings
+from api.proxy_settings import ApiSettings
 from domain.text.errors import InvalidInputError
 
 

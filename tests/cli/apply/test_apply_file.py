@@ -9,7 +9,7 @@ import pytest
 
 from api.people.strict_yaml import documents_of
 from cli.apply import read_file
-from cli.commands.deployments.settings import yaml_of
+from cli.commands.deployments.settings_commands import yaml_of
 from domain.commands.apply.document import Document
 from domain.text.errors import InvalidInputError
 from stack.home.folder import project_root

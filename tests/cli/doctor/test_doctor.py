@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from cli.doctor.questions import QUESTIONS
+from cli.doctor.findings import QUESTIONS
 from cli.listed import COMMANDS
 from cli.terminal.exits import ExitCode
 from domain.installation.settings import Retention

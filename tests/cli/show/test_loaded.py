@@ -8,7 +8,7 @@ def test_status_and_what_it_reads_load_nothing_of_what_decides_or_looks_ahead() 
     deciding = ("db.evidence", "db.views.ahead", "domain.cycle.evaluator", "domain.planning", "domain.strategies")
     program = f"""
 import sys
-from api.people.reads.table import BY_PATH
+from api.people.reads.read_table import BY_PATH
 from cli.main import main
 
 main(["status", "--help"])

@@ -10,9 +10,9 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
-from runtime.process.ending import stop_all
-from runtime.process.runtime import ProcessRuntime
-from runtime.process.table import drop_children_except
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.process.process_table import drop_children_except
+from runtime.process.termination import stop_all
 from tasks.hosts.questions import EXAMINATIONS, ExaminationAnswers, HostAnswers, answer_for_host
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import READY

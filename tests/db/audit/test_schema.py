@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from db.audit.schema import schema_faults, schema_parts
 from db.connection.engine import in_transaction
 from migrations.schema import expected
-from stack.parts.account import installed_tree
+from stack.parts.postgres_account import installed_tree
 from tests.support.rows.databases import engine_on
 
 

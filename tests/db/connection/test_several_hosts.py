@@ -3,11 +3,11 @@
 import pytest
 from sqlalchemy import Engine, make_url
 
-from cli.servers import Reader
+from cli.client import Reader
 from db.connection.engine import in_transaction, make_engine
 from db.connection.settings import DatabaseSettings
 from domain.commands.base import DEPLOYMENT
-from stack.parts.external import check_database
+from stack.parts.external_servers import check_database
 from tests.support.rows.deployments import make_deployment
 from tests.support.stack.ports import free_port
 

@@ -7,7 +7,7 @@ from time import time
 import psutil
 import pytest
 
-from runtime.process.ending import stop_all
+from runtime.process.termination import stop_all
 from tests.support.faults.shifted_clock import ShiftedClock, shifted_clock
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually

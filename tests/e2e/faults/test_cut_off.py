@@ -12,7 +12,7 @@ import redis
 
 from db.connection.engine import in_transaction
 from db.proxies.acks import list_proxies
-from runtime.process.ending import stop_all
+from runtime.process.termination import stop_all
 from tasks.settings import KEY_PREFIX
 from tasks.wire.queues import SHARED_QUEUES, host_queue
 from tests.support.faults.forwarder import Forwarder, forwarder

@@ -8,7 +8,7 @@ from uuid import UUID
 import psutil
 import pytest
 
-from runtime.process.ending import stop_all
+from runtime.process.termination import stop_all
 from tasks.hosts.questions import read_logs
 from tests.support.proxies.edge import edge_before
 from tests.support.stack.stack import Fleet

@@ -10,7 +10,7 @@ import pytest
 from cli.demo.load.generator import Load
 from cli.demo.run import demo_load
 from domain.replicas.route_events import RouteLifecycleType
-from stack.parts.account import installed_tree
+from stack.parts.postgres_account import installed_tree
 from tests.support.proxies.edge import api_process, envoy_process
 from tests.support.stack.server_process import Process
 from tests.support.stack.stack import Fleet

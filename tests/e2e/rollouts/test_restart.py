@@ -17,9 +17,9 @@ import pytest
 
 from cli.demo.load.generator import Load
 from cli.demo.run import demo_load
-from runtime.process.table import KEEPER, keeper_of
+from runtime.process.process_table import KEEPER, keeper_of
 from stack.home.folder import Home, project_root
-from stack.home.state import StackState, read_state
+from stack.home.stack_state import StackState, read_state
 from stack.supervisor.stop import _active
 from tests.support.proxies import plain_http
 from tests.support.stack.waiting import eventually

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from stack.errors import StackError
 from stack.home.folder import project_root
-from stack.parts.external import check_redis
+from stack.parts.external_servers import check_redis
+from stack.stack_errors import StackError
 from tests.support.faults.tls import make_authority, tls_in_front_of
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually

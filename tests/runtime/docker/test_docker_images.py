@@ -6,9 +6,9 @@ from typing import Any
 import docker
 import pytest
 
-from runtime.base import ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
-from runtime.docker.engine import DockerEngine
-from runtime.docker.runtime import DockerRuntime
+from runtime.docker.docker_engine import DockerEngine
+from runtime.docker.docker_runtime import DockerRuntime
+from runtime.protocol import ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 from tests.support.docker.busybox import busybox_layer
 from tests.support.docker.docker_images import asked
 from tests.support.docker.docker_registry import Registry, registry

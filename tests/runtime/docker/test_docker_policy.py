@@ -8,8 +8,8 @@ import pytest
 
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.secret_refs import SecretReference
-from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.docker.container import DockerPolicy, container_config
+from runtime.protocol import ReplicaRequest, ReplicaStartError
 
 
 def asked(**docker: Any) -> ReplicaRequest:

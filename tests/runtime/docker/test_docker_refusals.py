@@ -6,8 +6,8 @@ from uuid import uuid4
 import docker
 import pytest
 
-from runtime.base import ReplicaStartError
-from runtime.docker.runtime import DockerRuntime
+from runtime.docker.docker_runtime import DockerRuntime
+from runtime.protocol import ReplicaStartError
 from tests.support.docker.busybox import IMAGE
 from tests.support.docker.docker_images import asked, containers
 

@@ -11,8 +11,8 @@ import docker
 import pytest
 
 from cli.apply import read_file
-from runtime.base import ReplicaRequest
-from runtime.docker.runtime import DockerRuntime
+from runtime.docker.docker_runtime import DockerRuntime
+from runtime.protocol import ReplicaRequest
 from tests.support.docker.busybox import IMAGE, REPOSITORY, busybox_layer
 from tests.support.docker.docker_images import asked, body, containers, ended
 from tests.support.workers.runtimes import ROOT
@@ -162,8 +162,8 @@ def test_a_worker_without_an_engine_does_not_even_import_the_sdk() -> None:
     code = """
 import sys
 from uuid import uuid4
-from runtime.base import RuntimeUnavailableError
-from runtime.docker.runtime import DockerRuntime
+from runtime.protocol import RuntimeUnavailableError
+from runtime.docker.docker_runtime import DockerRuntime
 try:
     DockerRuntime("here", "unix:///no/such.sock").everyone()
 except RuntimeUnavailableError as error:

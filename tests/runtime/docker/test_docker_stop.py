@@ -6,7 +6,7 @@ import docker
 import pytest
 from docker.types import LogConfig
 
-from runtime.docker.runtime import DockerRuntime
+from runtime.docker.docker_runtime import DockerRuntime
 from tests.support.docker.busybox import IMAGE
 from tests.support.docker.docker_images import asked, body, containers, ended
 from tests.support.stack.waiting import eventually

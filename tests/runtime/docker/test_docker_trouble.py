@@ -13,9 +13,9 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from runtime.base import Replica, ReplicaStartError, RuntimeUnavailableError
 from runtime.docker.container import DockerPolicy
-from runtime.docker.runtime import DockerRuntime
+from runtime.docker.docker_runtime import DockerRuntime
+from runtime.protocol import Replica, ReplicaStartError, RuntimeUnavailableError
 from tests.support.docker.busybox import import_busybox
 from tests.support.docker.docker_engine import Dockerd, NoEngineError, own_dockerd
 from tests.support.docker.docker_images import asked, body, ended

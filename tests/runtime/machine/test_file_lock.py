@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from runtime.machine.files import file_lock, holder_of, stuck_holder_of
-from runtime.process.runtime import ProcessRuntime
+from runtime.machine.path_access import file_lock, holder_of, stuck_holder_of
+from runtime.process.process_runtime import ProcessRuntime
 from tests.support.stack.server_process import suspend
 from tests.support.workers.runtimes import ROOT, request
 
-HOLD = "import sys; from pathlib import Path; from runtime.machine.files import file_lock\n"
+HOLD = "import sys; from pathlib import Path; from runtime.machine.path_access import file_lock\n"
 HOLD += "with file_lock(Path(sys.argv[1]), 1): print('held', flush=True); sys.stdin.read()"
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from runtime.machine.ports import SOCKET, handed_socket, joined
+from runtime.machine.free_ports import SOCKET, handed_socket, joined
 from stack.home.folder import project_root
 from tests.support.stack.ports import free_port
 
@@ -19,7 +19,7 @@ os.execv(sys.executable, [sys.executable, "-c", sys.argv[3]])
 """
 SAYS_ITS_PORT = """
 import os
-from runtime.machine.ports import handed_socket
+from runtime.machine.free_ports import handed_socket
 kept = handed_socket(os.environ)
 print(kept.getsockname()[1] if kept else None)
 """

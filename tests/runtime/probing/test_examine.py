@@ -12,8 +12,8 @@ from domain.replicas.diagnosis import advice, seen
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.tls import ReplicaTls
 from runtime.probing.examine import examine
-from runtime.process.runtime import ProcessRuntime
-from runtime.process.table import listening_of
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.process.process_table import listening_of
 from tests.support.certificates.authorities import Authority
 from tests.support.stack.waiting import eventually
 from tests.support.workers.probed import OK, Replies, replying, says

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from cli.apply import read_file
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.runtime_spec import ExternalSpec
-from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
-from runtime.external import ExternalRuntime, post, why_not_reached
+from runtime.external_runtime import ExternalRuntime, post, why_not_reached
+from runtime.protocol import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 from tests.support.people.webhooks import Webhook, asked_at, document, serving
 from tests.support.workers.runtimes import ROOT
 

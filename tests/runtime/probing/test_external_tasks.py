@@ -9,8 +9,8 @@ import pytest
 import redis
 from kombu.entity import Queue
 
-from runtime.base import RuntimeUnavailableError
-from runtime.external import ExternalRuntime
+from runtime.external_runtime import ExternalRuntime
+from runtime.protocol import RuntimeUnavailableError
 from tests.support.people.webhooks import asked_at, document
 
 

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 
 from domain.autoscaling.scaling_decision import MetricSample
 from domain.traffic.tls import ReplicaTls
-from runtime.probing.metrics import MAX_BYTES, MAX_LINES, TIMEOUT_SECONDS, MetricsPage, read_pages, samples_in
+from runtime.probing.replica_metrics import MAX_BYTES, MAX_LINES, TIMEOUT_SECONDS, MetricsPage, read_pages, samples_in
 from tests.support.certificates.authorities import Authority
 
 BUSY = frozenset({"busy"})

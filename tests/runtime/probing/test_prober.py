@@ -14,7 +14,7 @@ import pytest
 from domain.revisions.health_check import HealthCheck
 from runtime.probing.http1 import ProbeAnswer
 from runtime.probing.probes import Prober, ProbeTarget
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tests.support.stack.waiting import eventually
 from tests.support.workers.probed import OK, counting, post, says, service
 from tests.support.workers.runtimes import ended

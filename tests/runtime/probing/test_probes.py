@@ -11,7 +11,7 @@ from domain.revisions.health_check import HealthCheck
 from runtime.probing.http1 import ProbeAnswer
 from runtime.probing.http2 import GrpcQuestion, Http2Question
 from runtime.probing.probes import Prober, ProbeTarget
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tests.support.stack.waiting import eventually
 from tests.support.workers.probed import OK, answer, post, replying, says, service
 from tests.support.workers.runtimes import HTTP_SERVICE, ended, request

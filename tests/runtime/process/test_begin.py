@@ -13,10 +13,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.revisions.revision import RevisionSpec
-from runtime.base import ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 from runtime.process.begin.limits import ProcessLimits
 from runtime.process.begin.spawn import BEGIN_SECONDS
-from runtime.process.runtime import ProcessRuntime, _Held
+from runtime.process.process_runtime import ProcessRuntime, _Held
+from runtime.protocol import ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 from tests.support.stack.server_process import suspend
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import ROOT, ended, is_running, log_of, pid_of, python, request
@@ -144,7 +144,7 @@ def test_who_is_held_is_started_by_nobody_else(replica_home: Path, runtime: Proc
     asked = request()
     holding, pid = held(runtime, asked)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runtime.process.runtime._BEGIN_PATIENCE_SECONDS", 0.2)
+        patch.setattr("runtime.process.process_runtime._BEGIN_PATIENCE_SECONDS", 0.2)
         assert pid_of(ProcessRuntime(replica_home).start(asked)) == pid
     assert pid_of(runtime._let_begin(holding).replica) == pid
     assert pid_of(ProcessRuntime(replica_home).start(asked)) == pid
@@ -163,7 +163,7 @@ HOLDS = """
 import os, sys
 from pathlib import Path
 from uuid import UUID
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tests.support.workers.runtimes import request
 held = ProcessRuntime(Path(sys.argv[1]))._hold(request(route_id=UUID(sys.argv[2])))
 print(held.process.child.pid, flush=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from domain.revisions.revision import RevisionSpec
-from runtime.base import ReplicaStartError
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import ReplicaStartError
 from tasks.replicas.probing import end_of
 from tests.support.workers.runtimes import ended, python, request
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runtime.process.accounts import EACH, Accounts
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import request
 

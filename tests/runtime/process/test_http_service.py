@@ -2,7 +2,7 @@ import json
 import threading
 from http.client import HTTPConnection
 
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tests.support.proxies import plain_http
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import HTTP_SERVICE, ended, log_of, request

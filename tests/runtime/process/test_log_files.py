@@ -12,7 +12,7 @@ import pytest
 
 from domain.installation.settings import LogLimits
 from runtime.machine.log_files import remove_ended, rotate, tail
-from runtime.process.logs import ProcessLogs
+from runtime.process.process_logs import ProcessLogs
 
 KILOBYTE = 1024
 SMALL = LogLimits(megabytes=0.1, files=3)

@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 from domain.installation.settings import LogLimits
-from runtime.base import ReplicaRequest
 from runtime.process.accounts import EACH, Accounts
 from runtime.process.begin.limits import ProcessLimits
-from runtime.process.logs import ProcessLogs
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_logs import ProcessLogs
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import ReplicaRequest
 from tests.support.proxies import plain_http
 from tests.support.stack.waiting import eventually
 from tests.support.trust.thief import shared_folder
@@ -103,7 +103,7 @@ def test_what_cannot_be_written_is_dropped_and_holds_nobody_up(replica_home: Pat
 def test_where_no_keeper_can_be_had_the_replica_writes_its_log(
     replica_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.process.keeper._unbuffered", lambda: "")
+    monkeypatch.setattr("runtime.process.log_writer._unbuffered", lambda: "")
     runtime, asked = ProcessRuntime(replica_home), request(python("print('all of it')"))
     runtime.start(asked)
     ended(runtime, asked.route_id)

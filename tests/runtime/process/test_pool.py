@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.process import pool
-from runtime.process.pool import AccountPool, NoAccountError, Ranges
+from runtime.process import account_pool
+from runtime.process.account_pool import AccountPool, NoAccountError, Ranges
 from tests.support.workers.runtimes import ROOT
 
 SMALL = Ranges(range(50_000, 50_012), 4)
@@ -17,7 +17,7 @@ SMALL = Ranges(range(50_000, 50_012), 4)
 
 @pytest.fixture
 def small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "POOLS", (SMALL,))
+    monkeypatch.setattr(account_pool, "POOLS", (SMALL,))
 
 
 def pool_of(tmp_path: Path, name: str) -> AccountPool:
@@ -44,7 +44,7 @@ def test_workers_that_ask_at_once_are_given_the_same(tmp_path: Path) -> None:
     home.mkdir()
     code = f"""
 from pathlib import Path
-from runtime.process.pool import AccountPool
+from runtime.process.account_pool import AccountPool
 print([AccountPool(Path({str(home)!r}), Path({str(registry)!r})).number_of(f"web-{{n}}") for n in range(20)])
 """
     asked = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT) for _ in range(3)]
@@ -90,7 +90,7 @@ def test_numbers_of_users_and_groups_of_this_machine_are_left_to_them(
 ) -> None:
     last = max(entry.pw_uid for entry in pwd.getpwall() if entry.pw_uid < 60_000)
     start = last - last % 4
-    monkeypatch.setattr(pool, "POOLS", (Ranges(range(start, start + 8), 4),))
+    monkeypatch.setattr(account_pool, "POOLS", (Ranges(range(start, start + 8), 4),))
     assert pool_of(tmp_path, "home").number_of("web") == start + 4
 
 
@@ -101,7 +101,7 @@ def test_numbers_of_users_and_groups_of_this_machine_are_left_to_them(
 def test_a_container_that_has_few_users_is_given_of_those(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mapped: list[range], expected: int | None
 ) -> None:
-    monkeypatch.setattr(pool, "_mapped", lambda: mapped)
+    monkeypatch.setattr(account_pool, "_mapped", lambda: mapped)
     if expected is None:
         with pytest.raises(NoAccountError, match="may not use the users from 30,000 on"):
             pool_of(tmp_path, "home").number_of("web")

@@ -4,7 +4,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import ended, is_running, log_of, pid_of, processes_of, python, request
 

@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from domain.revisions.revision import RevisionSpec
-from runtime.base import Replica, ReplicaRequest, ReplicaStartError
-from runtime.process.runtime import ProcessRuntime
-from runtime.process.table import keeper_of
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.process.process_table import keeper_of
+from runtime.protocol import Replica, ReplicaRequest, ReplicaStartError
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import ROOT, ended, log_of, pid_of, processes_of, python, request
 
@@ -21,7 +21,7 @@ STARTS_ONE_ROUTE = """
 import sys
 from pathlib import Path
 from uuid import UUID
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tests.support.workers.runtimes import request
 print(ProcessRuntime(Path(sys.argv[1])).start(request(route_id=UUID(sys.argv[2]))).handle)
 """

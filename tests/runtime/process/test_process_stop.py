@@ -9,8 +9,8 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from runtime.process.ending import stop_all
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.process.termination import stop_all
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import (
     HTTP_SERVICE,
@@ -60,7 +60,7 @@ def test_a_worker_that_is_not_the_parent_sees_a_zombie_as_ended_with_its_exit_co
     started = """
 import sys, time
 from pathlib import Path
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tests.support.workers.runtimes import python, request
 print(ProcessRuntime(Path(sys.argv[1])).start(request(python("import sys; sys.exit(5)"))).route_id, flush=True)
 sys.stdin.read()

@@ -12,10 +12,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.revisions.revision import RevisionSpec
-from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.process.accounts import Accounts
-from runtime.process.runtime import ProcessRuntime
-from runtime.process.table import KEEPER, keeper_of
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.process.process_table import KEEPER, keeper_of
+from runtime.protocol import ReplicaRequest, ReplicaStartError
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import (
     ROOT,
@@ -127,8 +127,8 @@ def test_a_worker_that_is_not_root_says_that_it_may_not_change_the_user() -> Non
 import os
 from pathlib import Path
 from runtime.process.accounts import Accounts, account_of
-from runtime.process.pool import AccountPool
-from runtime.base import ReplicaStartError
+from runtime.process.account_pool import AccountPool
+from runtime.protocol import ReplicaStartError
 from tests.runtime.process.test_process_users import as_user
 os.setuid(65534)
 pool = AccountPool(Path("/nowhere"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runtime.secrets import HostSecrets
+from runtime.host_secrets import HostSecrets
 from tests.support.stack.waiting import eventually
 from tests.support.workers.secrets import VALUE, fault, read
 

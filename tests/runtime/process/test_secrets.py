@@ -8,10 +8,10 @@ from uuid import uuid4
 import pytest
 
 from domain.revisions.revision import RevisionSpec
-from runtime.base import ReplicaRequest, ReplicaStartError
-from runtime.docker.runtime import DockerRuntime
-from runtime.process.runtime import ProcessRuntime
-from runtime.secrets import MOST_BYTES, HostSecrets, SecretFaultError, UnreadSecretError
+from runtime.docker.docker_runtime import DockerRuntime
+from runtime.host_secrets import MOST_BYTES, HostSecrets, SecretFaultError, UnreadSecretError
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import ReplicaRequest, ReplicaStartError
 from tests.support.docker.docker_images import asked, body
 from tests.support.workers.runtimes import ended, python
 from tests.support.workers.secrets import VALUE, fault, read

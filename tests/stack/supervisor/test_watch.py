@@ -15,10 +15,10 @@ import psutil
 import pytest
 
 from runtime.machine.identity import identify, send
-from stack.home.settings import HOST, Ports, ServerSettings
-from stack.home.state import PartState
+from stack.home.server_settings import HOST, Ports, ServerSettings
+from stack.home.stack_state import PartState
+from stack.part_specs import StackPart
 from stack.parts.envoy import envoy_parts
-from stack.plan import StackPart
 from stack.supervisor.child.supervised import Child
 from stack.supervisor.child.watch import Watch
 from tests.support.stack.ports import free_port

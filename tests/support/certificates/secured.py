@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from certificates.sealing import KeySeal
 from db.certificates import NewCertificate, TakenCertificate, note_certificate
 from db.connection.engine import in_transaction
 from domain.traffic.tls import CertificateKind, TlsSettings
@@ -12,6 +11,7 @@ from tests.support.certificates.authorities import Certified
 from tests.support.proxies.edge import Edge
 from tests.support.rows.deployments import Made, write
 from tests.support.rows.entrances import set_tls
+from traffic.certificates.sealing import KeySeal
 
 KEY = "k" * 32
 GIVEN: dict[str, Any] = {"certificate": "file:/c.pem", "key": "file:/c.key"}

@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 import docker
 
 from domain.revisions.revision import RevisionSpec
-from runtime.base import Replica, ReplicaRequest
-from runtime.docker.runtime import DockerRuntime
+from runtime.docker.docker_runtime import DockerRuntime
+from runtime.protocol import Replica, ReplicaRequest
 from tests.support.docker.busybox import IMAGE
 from tests.support.proxies import plain_http
 from tests.support.stack.waiting import eventually

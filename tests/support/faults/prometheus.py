@@ -16,7 +16,7 @@ from tests.support.proxies import plain_http
 from tests.support.stack.ports import free_port
 from tests.support.stack.server_process import Process
 
-RULES = project_root() / "monitoring/rollway.rules.yml"
+RULES = project_root() / "stack/monitoring/rollway.rules.yml"
 MISSING = "NO PROMETHEUS, SO NO ALERT IS MADE TO FIRE HERE: 'make prometheus' unpacks that of Debian, without root"
 SCRAPE, RANGE = "2s", "20s"
 """How often it asks, and over how long it compares: with one answer in five a busy machine still shows an increase."""

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from stack.parts.account import ServerAccount, choose_account, installed_tree
+from stack.part_specs import Ready
 from stack.parts.postgres import DATABASE, ROLE, postgres_part, prepare_data, run_program, single_user
-from stack.plan import Ready
+from stack.parts.postgres_account import ServerAccount, choose_account, installed_tree
 from tests.support.stack.ports import free_port
 from tests.support.stack.servers import EmbeddedServer, on_port, url_of_port
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stack.home.settings import HOST
+from stack.home.server_settings import HOST
 from stack.parts.envoy import envoy_program
 from tests.support.partitions.network import Network
 from tests.support.people.asking import KEY

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from db.connection.engine import in_transaction
 from db.replicas.secrets import ask_for_secrets
-from runtime.process.ending import stop_all
-from stack.home.settings import HOST
+from runtime.process.termination import stop_all
+from stack.home.server_settings import HOST
 from tests.support.partitions.network import HOSTS, Network
 from tests.support.partitions.proxies import api_within, envoy_within
 from tests.support.partitions.several_hosts import NEAR, POLICY, SIDE, SILENCE_SECONDS, WEB, SeveralHosts

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from domain.revisions.revision import RevisionSpec
-from runtime.base import ReplicaRequest
+from runtime.protocol import ReplicaRequest
 from tests.support.proxies.own_servers import own_server
 
 

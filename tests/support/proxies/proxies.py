@@ -3,10 +3,10 @@
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from traffic.envoy.names import ROUTE_CONFIGURATION
+from traffic.envoy.envoy_names import ROUTE_CONFIGURATION
 from traffic.resources import Resource, ResourceKind, Resources, Watermark, resource, together
-from traffic.stream.part import DiscoveryRequest
-from traffic.stream.proxy import Response, Stream
+from traffic.stream.proxy_stream import Response, Stream
+from traffic.stream.resource_stream import DiscoveryRequest
 
 CLUSTERS, ENDPOINTS, ROUTES, *_ = ResourceKind
 NAMES = ("web", "api", "web/preview")

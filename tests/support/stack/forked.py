@@ -31,8 +31,8 @@ PRELOADED = {
         *("celery.bin.worker", "celery.bin.beat", "tasks.app", "tasks.lifecycle", "tasks.route_lifecycle"),
         *("tasks.asked.commands", "tasks.retention", "tasks.worker.beat", "tasks.worker.transport"),
     ),
-    "api": ("api.app", "api.serving"),
-    "api.people": ("api.people.app",),
+    "api": ("api.proxy_app", "api.serving"),
+    "api.people": ("api.people.people_app",),
 }
 """What each module that may be run imports: nothing that reads a setting."""
 _UNLIKE = ("LD_PRELOAD", "PYTHONPATH", "PYTHONSTARTUP")

@@ -5,7 +5,7 @@ import socket
 from itertools import cycle, islice
 from random import randrange
 
-from stack.home.settings import HOST, is_free
+from stack.home.server_settings import HOST, is_free
 
 _SHARES = range(30_000, 30_024)
 """A process that runs tests, of this run or of another on the machine, holds one, and has that share of the ports."""

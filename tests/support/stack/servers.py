@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 
 from runtime.machine.identity import identify, send
-from stack.errors import StackError
-from stack.home.settings import HOST
-from stack.parts.account import choose_account, installed_tree
+from stack.home.server_settings import HOST
+from stack.part_specs import StackPart
 from stack.parts.postgres import DATABASE, ROLE, postgres_part, prepare_data, single_user
+from stack.parts.postgres_account import choose_account, installed_tree
 from stack.parts.valkey import valkey_part
-from stack.plan import StackPart
+from stack.stack_errors import StackError
 from stack.supervisor.child.supervised import Child
 from stack.supervisor.stop import end_process
 from tests.support.stack.ports import free_port

@@ -11,12 +11,12 @@ import redis
 
 from stack.down import down
 from stack.home.folder import Home
-from stack.home.settings import Ports
-from stack.home.state import StackState, read_state
+from stack.home.server_settings import Ports
+from stack.home.stack_state import StackState, read_state
+from stack.part_specs import Ready, StackPart
 from stack.parts.processes import ProcessSetting
-from stack.plan import Ready, StackPart
 from stack.prepare import Notice, UpRequest
-from stack.status import StackStatus, stack_status
+from stack.stack_status import StackStatus, stack_status
 from stack.up import restart, up
 from tests.support.stack.environment import NO_ACCOUNT
 

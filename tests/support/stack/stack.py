@@ -17,8 +17,8 @@ from db.commands.execute import execute
 from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
 from domain.commands.registry import parse_command
-from runtime.process.ending import stop_all
-from runtime.process.table import KEEPER, keeper_of
+from runtime.process.process_table import KEEPER, keeper_of
+from runtime.process.termination import stop_all
 from stack.home.folder import project_root
 from tasks.redis.wake import Waker
 from tasks.settings import TaskSettings

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from db.replicas.reports import RouteReport
 from domain.model.states import RouteStatus
-from runtime.external import ExternalRuntime
+from runtime.external_runtime import ExternalRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.start_stop import HostReplicas

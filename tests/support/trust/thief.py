@@ -15,17 +15,17 @@ from db.connection.engine import in_transaction
 from db.tokens import create_token
 from domain.installation.tokens import NewToken, Role
 from domain.revisions.revision import RevisionSpec
-from runtime.base import ReplicaRequest
 from runtime.process.accounts import EACH, Accounts
-from runtime.process.ending import stop_all
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.process.termination import stop_all
+from runtime.protocol import ReplicaRequest
 from stack.down import down
 from stack.home.folder import Home
-from stack.home.settings import load_settings
+from stack.home.server_settings import load_settings
 from stack.home.sockets import POSTGRES_SOCKET
-from stack.home.state import read_state
+from stack.home.stack_state import read_state
 from stack.prepare import UpRequest
-from stack.status import StackStatus
+from stack.stack_status import StackStatus
 from stack.supervisor.stop import stop_replicas
 from stack.up import up
 from tests.support.proxies import plain_http

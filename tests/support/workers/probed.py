@@ -9,10 +9,10 @@ from http.client import HTTPConnection
 from uuid import uuid4
 
 from domain.revisions.health_check import HealthCheck
-from runtime.base import Replica
 from runtime.probing.http1 import ProbeAnswer
 from runtime.probing.probes import Prober, ProbeTarget
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import Replica
 from tests.support.workers.runtimes import HTTP_SERVICE, log_of, request
 
 Replies = Callable[[str, str], bytes]

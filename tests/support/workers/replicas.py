@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Engine
 
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import make_deployment, read
 from tests.support.stack.waiting import NotInTimeError, eventually

@@ -10,10 +10,10 @@ from uuid import UUID, uuid4
 import psutil
 
 from domain.revisions.revision import RevisionSpec
-from runtime.base import Replica, ReplicaRequest
-from runtime.process.pool import REGISTRY
-from runtime.process.runtime import ProcessRuntime
-from runtime.process.table import KEEPER, keeper_of
+from runtime.process.account_pool import REGISTRY
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.process.process_table import KEEPER, keeper_of
+from runtime.protocol import Replica, ReplicaRequest
 from tests.support.stack.waiting import eventually
 
 ROOT = Path(__file__).parents[3]

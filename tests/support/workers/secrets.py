@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from domain.revisions.secret_refs import SecretReference
-from runtime.secrets import HostSecrets
+from runtime.host_secrets import HostSecrets
 from tasks.hosts.heartbeat import SignsGiver, keep_showing_signs_of_life
 from tasks.hosts.secret_checks import keep_answering
 from tests.support.rows.deployments import read as rows_of

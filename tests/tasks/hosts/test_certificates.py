@@ -9,16 +9,16 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from sqlalchemy import Engine
 
-from certificates.settings import CertificateSettings
 from db.certificates import certificate_troubles
 from db.connection.engine import in_transaction
 from domain.traffic.tls import TlsSettings
 from domain.traffic.tls_material import some_of, why_unfit
-from runtime.secrets import HostSecrets
+from runtime.host_secrets import HostSecrets
 from tasks.hosts.certificates import CertificateWork
 from tests.support.certificates.authorities import Authority, Certified
 from tests.support.rows.deployments import HERE, make_deployment, read, write
 from tests.support.rows.entrances import set_tls
+from traffic.certificates.certificate_settings import CertificateSettings
 
 SHOP, WWW = "shop.example.com", "www.shop.example.com"
 Put = Callable[[Certified], str]

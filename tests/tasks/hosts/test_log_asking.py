@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 import redis
 
-from runtime.process.logs import LogPiece
+from runtime.process.process_logs import LogPiece
 from tasks.hosts.questions import LOGS, MOST_BYTES, HostAnswers, LogAnswers, LogQuestion, answer_for_host, read_logs
 from tests.support.stack.waiting import eventually
 

@@ -20,7 +20,7 @@ from db.replicas.secrets import (
 )
 from domain.commands.registry import parse_command
 from domain.revisions.secret_refs import MissingSecretError, SecretCheck
-from runtime.secrets import HostSecrets
+from runtime.host_secrets import HostSecrets
 from tasks.hosts.heartbeat import SignsGiver
 from tasks.hosts.secret_checks import SecretAnswers, check_secrets
 from tests.support.pictures.pictures import SCALING

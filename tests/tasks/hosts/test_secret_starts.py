@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.replicas.hosts import place_routes
 from db.replicas.secrets import note_fault
-from runtime.secrets import HostSecrets
+from runtime.host_secrets import HostSecrets
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.pictures.pictures import SCALING

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction, transaction
 from db.replicas.hosts import place_routes
 from db.replicas.secrets import MOST_OPEN, Share, TakenSecret, TooManySecretsError, ask_for_secrets, take_secrets
-from runtime.secrets import HostSecrets
+from runtime.host_secrets import HostSecrets
 from tasks.hosts.secret_checks import SecretAnswers, check_secrets
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, make_deployment, read, write

@@ -11,7 +11,7 @@ import pytest
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from api.people.reads.table import READS, Read
+from api.people.reads.read_table import READS, Read
 from api.people.requests import Asked, parameters_of
 from db.audit.receipts import seal
 from db.connection.engine import engine as engine_of_this_process

@@ -6,9 +6,9 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
-from runtime.base import Runtime
-from runtime.external import ExternalRuntime
+from runtime.external_runtime import ExternalRuntime
 from runtime.probing.probes import Prober
+from runtime.protocol import Runtime
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass

@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 from db.connection.engine import transaction
 from db.replicas.hosts import hosts_with_work
 from domain.replicas.route_events import RouteLifecycleType
-from runtime.docker.runtime import DockerRuntime
-from runtime.external import ExternalRuntime
+from runtime.docker.docker_runtime import DockerRuntime
+from runtime.external_runtime import ExternalRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.people.webhooks import Webhook, serving

@@ -14,10 +14,10 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
-from runtime.base import Replica, RuntimeUnavailableError
-from runtime.docker.runtime import DockerRuntime
+from runtime.docker.docker_runtime import DockerRuntime
 from runtime.probing.probes import Prober
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import Replica, RuntimeUnavailableError
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass

@@ -33,7 +33,7 @@ Serve = Callable[[float], str]
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give this process time: it is the replicas as well, and a machine may stand still for 2 s."""
-    monkeypatch.setattr("runtime.probing.metrics.TIMEOUT_SECONDS", 30.0)
+    monkeypatch.setattr("runtime.probing.replica_metrics.TIMEOUT_SECONDS", 30.0)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from datetime import timedelta
 import psutil
 from sqlalchemy import Engine
 
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.pictures.pictures import SCALING

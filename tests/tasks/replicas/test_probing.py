@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.replicas.routes import running_routes
 from db.replicas.signs import show_sign_of_life
-from runtime.docker.runtime import DockerRuntime
+from runtime.docker.docker_runtime import DockerRuntime
 from runtime.probing.probes import Prober
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tasks.replicas.probing import ProbePass, Timetable
 from tasks.settings import KEY_PREFIX
 from tests.support.pictures.pictures import SCALING

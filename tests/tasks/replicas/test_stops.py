@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from db.audit.impossible import impossible_combinations
 from db.connection.engine import in_transaction
-from runtime.docker.runtime import DockerRuntime
+from runtime.docker.docker_runtime import DockerRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.pictures.pictures import PROVISIONING, SCALING

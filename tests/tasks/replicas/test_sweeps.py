@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 from db.connection.engine import transaction
 from db.replicas.routes import routes_to_start
 from domain.revisions.revision import RevisionSpec
-from runtime.base import Replica, ReplicaRequest
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
+from runtime.protocol import Replica, ReplicaRequest
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import STRANGERS_AT_ONCE, HostReplicas
 from tests.support.rows.deployments import HERE, ask

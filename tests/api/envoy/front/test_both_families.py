@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stack.plan import Ready, StackPart
+from stack.part_specs import Ready, StackPart
 from stack.supervisor.child.supervised import KeptPorts
 from tests.support.certificates.authorities import Authority
 from tests.support.certificates.secured import GIVEN, KEY, secure, show

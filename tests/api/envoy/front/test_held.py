@@ -19,7 +19,7 @@ from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import Replica, replicas
 from tests.support.rows.deployments import Made, write
 from tests.support.stack.waiting import eventually
-from traffic.envoy import held as held_rounds
+from traffic.envoy import request_hold as held_rounds
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from certificates.facts import CertificateFaultError, read_certificate
 from db.certificates import certificate_troubles, certificates_of
 from db.connection.engine import in_transaction
 from db.proxies.table import read_traffic
@@ -21,8 +20,9 @@ from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import write
 from tests.support.rows.entrances import set_tls
 from tests.support.stack.waiting import eventually
-from traffic.derived import derive_table
-from traffic.explained import AskedFor, explained
+from traffic.certificates.x509 import CertificateFaultError, read_certificate
+from traffic.derive import derive_table
+from traffic.explanation import AskedFor, explained
 
 KEYS: dict[str, Callable[[], Any]] = {
     "rsa1024": partial(rsa.generate_private_key, 65537, 1024),

@@ -3,7 +3,7 @@
 from uuid import uuid4
 
 from api.people.page.forms import FORM_TOKEN, form_token
-from api.people.reads.table import ON_THE_PAGE, READS
+from api.people.reads.read_table import ON_THE_PAGE, READS
 from db.connection.engine import in_transaction
 from db.tokens import revoke_token, session_id
 from domain.installation.tokens import SESSION_COOKIE, Role

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import typer
 
-from cli.commands.deployments.change import VERBS
+from cli.commands.deployments.change_commands import VERBS
 from cli.listed import COMMANDS
 from cli.subcommands import example_of, subcommand, verb_of
 from domain.commands.fields import fields_of

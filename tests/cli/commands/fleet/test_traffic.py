@@ -17,7 +17,7 @@ from domain.traffic.entrances import default_entrances
 from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 from runtime.machine.identity import identify
 from stack.home.folder import Home
-from stack.home.state import PartState, StackState, write_state
+from stack.home.stack_state import PartState, StackState, write_state
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import EMPTIED, make_deployment, write

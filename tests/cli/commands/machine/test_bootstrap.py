@@ -12,8 +12,8 @@ import yaml
 from domain.traffic.nodes import token_of
 from runtime.machine.identity import identify
 from stack.home.folder import Home
-from stack.home.settings import Ports, ServerSettings, choose_settings
-from stack.home.state import PartState, StackState, write_state
+from stack.home.server_settings import Ports, ServerSettings, choose_settings
+from stack.home.stack_state import PartState, StackState, write_state
 from stack.parts.processes import measured_processes
 from tests.cli.conftest import Rollway
 from tests.support.faults.prometheus import RULES, program

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 import migrations.schema
-from stack.parts.migrated import has_newest, newest
+from stack.parts.migrate_if_needed import has_newest, newest
 from stack.parts.processes import MIGRATE
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from api.people.settings import PEOPLE_PORT, PeopleSettings
-from api.settings import API_PORT, ApiSettings
+from api.people.people_settings import PEOPLE_PORT, PeopleSettings
+from api.proxy_settings import API_PORT, ApiSettings
 from db.connection.settings import DatabaseSettings
 from domain.installation.contract import WRONG_INSTALLATION
 from domain.installation.in_front import InFront

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Engine
 
 from runtime.process.accounts import EACH, Accounts
-from runtime.process.runtime import ProcessRuntime
+from runtime.process.process_runtime import ProcessRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas

@@ -1,0 +1,135 @@
+"""The reads for which decisions are made once more, or ahead: what a change or a document will do, what is offered."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from psycopg import Connection
+
+from api.people.plans.workers import AskedPlan
+from api.people.reads.deployment_reads import Document, named
+from api.people.reads.read_table import Shape
+from api.people.requests import Asked, Parameters
+from db.commands.apply.ahead import AppliedAhead, applied_ahead
+from db.commands.apply.difference import DocumentDifference, differences, settings_to_put_back
+from db.commands.foretold import foretold
+from db.views.past import past_of
+from domain.commands.apply.document import Apply, ToApply
+from domain.commands.base import Command, DeploymentCommand, Door
+from domain.commands.registry import BUTTONS, Button, button_of
+from domain.commands.rollout_commands import Undo
+from domain.cycle.recording import inputs_json
+from domain.installation.tokens import Token
+from domain.planning.buttons import offered as offered_now
+from domain.planning.replica_timings import Learned
+from domain.planning.rollout_plan import Plan
+from domain.steering.command_effect import Asking
+
+
+def offered(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
+    """The commands that would be taken now of who asks, in the order of buttons."""
+    view = named(connection, asked)
+    return _buttons(asked, offered_now(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id)))
+
+
+def fleet_offered(_: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
+    """The commands about no deployment or several that who asks may give."""
+    fleet = [verb for verb, command in BUTTONS.items() if not issubclass(command, DeploymentCommand)]
+    return _buttons(asked, fleet)
+
+
+def _buttons(asked: Asked[Parameters], verbs: Iterable[str]) -> Document:
+    return {"items": [asdict(button_of(verb)) for verb in verbs if _may(asked.token, BUTTONS[verb].door)]}
+
+
+def _may(token: Token, door: Door) -> bool:
+    return token.may(door.role) and (token.is_for_all or not door.is_of_fleet)
+
+
+def questions(connection: Connection, command: Command) -> Sequence[AskedPlan]:
+    """Foretell what the command would leave of each deployment that it is about: a plan is made from each."""
+    match command:
+        case Apply():
+            return [
+                AskedPlan(each.planned, each.deployment, each.to_revision, _about(each))
+                for each in applied_ahead(connection, command)
+            ]
+        case Undo() if again := settings_to_put_back(connection, command):
+            (ahead,) = applied_ahead(connection, again)
+            return [AskedPlan(ahead.planned, ahead.deployment, "", {"would": ahead.would})]
+        case DeploymentCommand(deployment=name):
+            revision = getattr(command, "revision", None) or ""
+            return [AskedPlan(foretold(connection, command), name, revision, {"would": ()})]
+    raise TypeError(command)
+
+
+def _about(found: AppliedAhead) -> Document:
+    return {"deployment": found.deployment, "would": found.would}
+
+
+def plan_shape(command: type[Command]) -> Shape:
+    """The shape of the answer: a plan, or one for each document that is applied."""
+    if issubclass(command, Apply):
+        return Shape((Plan,), "whole", {"deployment": str, "would": tuple[str, ...]})
+    return Shape((Plan,), "whole", {"would": tuple[str, ...]})
+
+
+class ApplyParameters(ToApply, Parameters):
+    """The documents to apply, as `POST /v1/apply` takes them."""
+
+
+class ApplyDifferenceParameters(ApplyParameters):
+    """The documents, and how their differences are shown."""
+
+    values: bool = False
+    """Show plain values of variables where they differ; otherwise they are masked."""
+
+
+_AHEAD = {
+    "deployment": str,
+    "from_revision": str,
+    "to_revision": str,
+    "would": tuple[str, ...],
+    "has_health_check": bool,
+    "inputs": dict[str, Any],
+    "learned": Learned,
+}
+
+
+Ahead = Annotated[Document, Shape((), "whole", _AHEAD)]
+
+Differences = Annotated[Document, Shape((DocumentDifference,), "whole")]
+
+
+def apply_difference(connection: Connection, asked: Asked[ApplyDifferenceParameters]) -> Differences:
+    """Show what applying documents would change, values of variables masked unless they are asked for."""
+    found = differences(connection, _apply(asked), with_values=asked.parameters.values)
+    return {"items": [asdict(each) for each in found]}
+
+
+def apply_ahead(connection: Connection, asked: Asked[ApplyParameters]) -> Ahead:
+    """Each deployment as applying its document would leave it: a client makes its plans from that."""
+    return {"items": [_document(found) for found in applied_ahead(connection, _apply(asked))]}
+
+
+def _apply(asked: Asked[Any]) -> Apply:
+    """Raises NotAllowedError and InvalidInputError."""
+    for document in asked.parameters.documents:
+        asked.token.refuse_others(document.deployment)
+    return Apply(
+        request_id="ahead", actor=asked.token.name, **asked.parameters.model_dump(include=set(ToApply.model_fields))
+    )
+
+
+def _document(found: AppliedAhead) -> Document:
+    planned = found.planned
+    return {
+        "deployment": found.deployment,
+        "from_revision": found.from_revision,
+        "to_revision": found.to_revision,
+        "would": found.would,
+        "has_health_check": planned.subject.has_health_check,
+        "inputs": json.loads(inputs_json(planned.subject.deployment, planned.now)),
+        "learned": asdict(planned.learned),
+    }

@@ -1,0 +1,153 @@
+"""The resources that carry out or plan a command: path, method, role; and how a request becomes a command."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+from api.people.auth import names_withheld
+from api.people.reads.read_table import HttpResource
+from db.commands.execute import Origin
+from domain.commands.base import Command, DeploymentCommand
+from domain.commands.registry import COMMANDS, parse_command
+from domain.installation.tokens import NotAllowedError, Role, Token
+from domain.text.errors import InvalidInputError
+from tasks.asked.commands import run_command
+
+IN_HEADERS = {
+    "request_id": "the header Idempotency-Key",
+    "actor": "the name of the token",
+    "expected_version": "the header If-Match",
+    "schema_version": "the path, as /v1",
+}
+"""Fields of commands that no body has, and what says the same over HTTP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write(HttpResource):
+    """A command, as its class says."""
+
+    command: type[Command]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast(HttpResource):
+    """A plan of a command, asked for with the command's own body.
+
+    It takes seconds of processor time, of which each token has so many.
+    """
+
+    command: type[Command]
+
+
+WRITES: Sequence[Write] = tuple(
+    Write(command.door.method, command.door.path, command.door.role, command, is_of_fleet=command.door.is_of_fleet)
+    for command in COMMANDS.values()
+)
+
+PLANS: Sequence[Forecast] = tuple(
+    Forecast("POST", f"{door.path}/plan", Role.VIEWER if issubclass(command, DeploymentCommand) else door.role, command)
+    for command in COMMANDS.values()
+    if (door := command.door).is_planned
+)
+"""What one deployment would do, who sees it may ask; what documents say is compared with what others may have."""
+
+
+def request_of(command: Command) -> tuple[str, str, dict[str, Any], dict[str, str]]:
+    """Method, path, body and headers. The actor is the name of the token that is shown with it."""
+    (write,) = (write for write in WRITES if write.command is type(command))
+    values = command.model_dump(mode="json")
+    named = {name: values[name] for name in values if f"{{{name}}}" in write.path}
+    body = {name: value for name, value in values.items() if name not in named and name not in IN_HEADERS}
+    headers = {"idempotency-key": command.request_id}
+    if values.get("expected_version") is not None:
+        headers["if-match"] = f'"{values["expected_version"]}"'
+    path = write.path.format(**{name: quote(str(value), "") for name, value in named.items()})
+    return write.method, path, body, headers
+
+
+PATIENCE_SECONDS = 5.0
+"""How long a command waits for Postgres: a client that gets a 503 can ask again with the same key."""
+
+_KEY_LENGTH = 200
+_ETAG = re.compile(r'"(\d{1,18})"')
+
+
+def carry_out(
+    write: Write, token: Token, path: Mapping[str, str], headers: Mapping[str, str], body: bytes
+) -> dict[str, Any]:
+    """Return {"result", "repeated"} of it. Raises the refusals of `domain`, and NotAllowedError."""
+    payload = {**said(write, token, path, body), "request_id": _request_id(headers, token, path)}
+    if "expected_version" in write.command.model_fields and headers.get("if-match", "*") != "*":
+        payload["expected_version"] = _version(headers["if-match"])
+    with names_withheld(token):
+        sent = Origin(headers.get("traceparent"), role=token.role, sees=token.deployments)
+        return run_command(write.command.task, payload, PATIENCE_SECONDS, sent)
+
+
+def planned(forecast: Forecast, token: Token, path: Mapping[str, str], body: bytes) -> Command:
+    """The command as it is asked about. Raises what the command would be refused for before it is looked at."""
+    payload = {**said(forecast, token, path, body), "request_id": "in a plan"}
+    return parse_command(forecast.command.task, payload)
+
+
+def said(resource: Write | Forecast, token: Token, path: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    """The payload that path, body and token say. Raises NotAllowedError and InvalidInputError."""
+    token.refuse_below(resource.role)
+    payload = {**fields_of(body, path), **path, "actor": token.name}
+    if resource.command.door.is_of_fleet:
+        token.refuse_others(None)
+    elif not token.is_for_all:
+        for document in _documents(payload):
+            token.refuse_others(str(document.get("deployment")))
+            _refuse_what_catches_all(token, document)
+    return payload
+
+
+def _documents(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what the command is about; what is no document is refused when the payload is read."""
+    return [document for document in payload.get("documents", [payload]) if isinstance(document, dict)]
+
+
+def _refuse_what_catches_all(token: Token, document: Mapping[str, Any]) -> None:
+    """Raises NotAllowedError: what no deployment is reached by is no deployment's."""
+    traffic = document.get("traffic", document)
+    if isinstance(traffic, dict) and traffic.get("path_prefix") == "/":
+        message = (
+            f"path_prefix / takes the requests that nobody else takes, and {token.name} is not for all deployments"
+        )
+        raise NotAllowedError(message, needed="a token for all deployments")
+
+
+def fields_of(body: bytes, path: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of the body, which may be empty. Raises InvalidInputError."""
+    try:
+        fields = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        raise InvalidInputError("the body is no JSON", field="") from None
+    if not isinstance(fields, dict):
+        raise InvalidInputError("the body must be fields, each with its value", field="")
+    elsewhere = {**IN_HEADERS, **dict.fromkeys(path, "the path")}
+    for name in fields:
+        if name in elsewhere:
+            raise InvalidInputError(f"{name}: leave it out of the body; {elsewhere[name]} says it", field=name)
+    return fields
+
+
+def _request_id(headers: Mapping[str, str], token: Token, path: Mapping[str, str]) -> str:
+    """The key among those of its token and deployment: nobody can use up another one's keys."""
+    key = headers.get("idempotency-key")
+    if key is not None and not (0 < len(key) <= _KEY_LENGTH and key.isascii() and key.isprintable()):
+        right = f"1 to {_KEY_LENGTH} printable ASCII characters, new ones for each request"
+        raise InvalidInputError(f"Idempotency-Key: must be {right}", field="Idempotency-Key")
+    return f"{token.name}/{path.get('deployment', '')}/{key or uuid4()}"
+
+
+def _version(etag: str) -> int:
+    found = _ETAG.fullmatch(etag.strip())
+    if found is None:
+        raise InvalidInputError('If-Match: must be the ETag of the deployment, such as "7", or *', field="If-Match")
+    return int(found[1])

@@ -1,0 +1,163 @@
+"""Paths answered: the method's resource, who may ask for it, and what comes of it, or why not."""
+
+from asyncio import get_running_loop
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import structlog
+from psycopg import Connection
+from sqlalchemy import Engine
+from sqlalchemy.exc import TimeoutError as NoConnectionError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from api.people.auth import Access, AtOnce, names_withheld
+from api.people.problems import InternalError, MethodNotAllowedError, refusal
+from api.people.reads.read_table import ON_THE_PAGE, READS, HttpResource, Read
+from api.people.requests import Asked, Parameters, parameters_of
+from api.people.resources.command_resources import PLANS, WRITES, Forecast, Write, carry_out, fields_of
+from api.people.resources.plan_requests import Foresight
+from db.connection.engine import in_transaction
+from db.silence import AWAY
+from db.views.documents import begin_reading, plain
+from domain.installation.tokens import Token
+from domain.text.errors import InvalidInputError, RollwayError, UnavailableError
+from domain.text.storable import unstorable
+
+Answer = Callable[[Request], Awaitable[Response]]
+REPLAYED = "idempotency-replayed"
+"""The header of an answer that was given before."""
+_WAITING = ThreadPoolExecutor(8, "waits-for-hosts")
+"""Threads of their own: while hosts are silent, everything else is answered."""
+_OF_A_TOKEN = AtOnce(2)
+"""Questions to hosts of one token, so that others have threads left."""
+_PRIVATE = {"cache-control": "no-store"}
+_log = structlog.get_logger(__name__)
+
+
+class Methods:
+    """One path: an answer for each method. ASGI, so that Starlette leaves the methods to us, with `Allow` in full."""
+
+    def __init__(self, answers: Mapping[str, Answer]) -> None:
+        self._answers = {**answers, **({"HEAD": answers["GET"]} if "GET" in answers else {})}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI's."""
+        request = Request(scope, receive)
+        await (await self._answer(request))(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            return await self._answers.get(request.method, self._refuse)(request)
+        except RollwayError as error:
+            return refusal(error)
+        except (*AWAY, NoConnectionError) as error:
+            _log.warning("Postgres did not answer", error=str(error).partition("\n")[0])
+            message = "PostgreSQL did not answer; ask again, and with the same Idempotency-Key nothing is done twice"
+            return refusal(UnavailableError(message))
+        except Exception as error:  # noqa: BLE001  (whatever it is, the client is told, and the log says where)
+            _log.exception("a request failed", method=request.method, path=request.scope.get("path"))
+            return refusal(
+                InternalError(f"this is a fault of Rollway's own, {type(error).__name__}; its log says more")
+            )
+
+    async def _refuse(self, request: Request) -> Response:
+        allowed = ", ".join(sorted(self._answers))
+        raise MethodNotAllowedError(f"{request.method} is not for this path; {allowed} are", allow=allowed)
+
+
+def routes(engine: Engine, access: Access, foresight: Foresight) -> list[Route]:
+    """The routes of the table, one for each path."""
+
+    def answer(resource: HttpResource) -> Answer:
+        match resource:
+            case Write():
+                return _writing(resource, access)
+            case Forecast():
+                return _thinking(resource, access, foresight)
+            case Read():
+                return _reading(resource, engine, access)
+        raise TypeError(resource)
+
+    resources: Sequence[HttpResource] = sorted((*READS, *PLANS, *WRITES), key=attrgetter("path"))
+    return [
+        Route(path, Methods({resource.method: answer(resource) for resource in found}))
+        for path, found in groupby(resources, key=attrgetter("path"))
+    ]
+
+
+def _writing(write: Write, access: Access) -> Answer:
+    async def answer(request: Request) -> Response:
+        token, body = await access.token(request), await request.body()
+        done = await run_in_threadpool(carry_out, write, token, request.path_params, request.headers, body)
+        replayed = {REPLAYED: "true"} if done["repeated"] else {}
+        return JSONResponse(
+            done["result"], write.command.door.status, {**_PRIVATE, **_etag(done["result"]), **replayed}
+        )
+
+    return answer
+
+
+def _reading(read: Read, engine: Engine, access: Access) -> Answer:
+    who_asks = access.on_page if read.path in ON_THE_PAGE else access.token
+
+    async def answer(request: Request) -> Response:
+        token, body = await who_asks(request), await request.body()
+        return await answered(engine, read, token, request, body if read.method == "POST" else None)
+
+    return answer
+
+
+async def answered(engine: Engine, read: Read, token: Token, request: Request, body: bytes | None) -> Response:
+    """What is read for who shows the token; `body`: of a POST. Raises its refusals, and TooManyRequestsError."""
+    asked = allowed(read, token, request, body)
+    if not read.afterwards:
+        found = await run_in_threadpool(look, engine, read, asked)
+    else:
+        who = f"the token {token.name}"
+        with _OF_A_TOKEN.place(who, f"{who} waits for hosts {_OF_A_TOKEN.most} times already"):
+            found = await run_in_threadpool(look, engine, read, asked)
+            found = plain(await get_running_loop().run_in_executor(_WAITING, read.finish, asked, found))
+    return JSONResponse(found, headers={**_PRIVATE, **(_etag(found) if read.has_etag else {})})
+
+
+def _thinking(forecast: Forecast, access: Access, foresight: Foresight) -> Answer:
+    async def answer(request: Request) -> Response:
+        token, body = await access.token(request), await request.body()
+        return await foresight.answer(forecast, request, token, request.path_params, body)
+
+    return answer
+
+
+def allowed(read: Read, token: Token, request: Request, body: bytes | None) -> Asked[Parameters]:
+    """Return what is asked for; `body`: of a POST. Raises NotAllowedError and InvalidInputError."""
+    token.refuse_below(read.role)
+    path = dict(request.path_params)
+    if read.is_of_fleet or "deployment" in path:
+        token.refuse_others(path.get("deployment"))
+    if fault := unstorable(path):
+        raise InvalidInputError(": ".join(fault), field=fault[0])
+    given = fields_of(body, path) if body is not None else request.query_params
+    return Asked(token, path, parameters_of(read.parameters, given))
+
+
+def look(engine: Engine, read: Read, asked: Asked[Parameters]) -> Any:  # noqa: ANN401  # JSON is any of these
+    """Return what there is, as JSON has it."""
+
+    def find(connection: Connection) -> Any:  # noqa: ANN401  (as above)
+        begin_reading(connection)
+        return read.find(connection, asked)
+
+    with names_withheld(asked.token):
+        found = in_transaction(engine, find)
+    return found if read.afterwards else plain(found)
+
+
+def _etag(document: Mapping[str, Any]) -> dict[str, str]:
+    return {"etag": f'"{document["version"]}"'} if "version" in document else {}

@@ -1,0 +1,74 @@
+"""Plans answered: let in, read from Postgres, thought about elsewhere, and dropped when who asked has left."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from psycopg import Connection
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.people.auth import Access, names_withheld
+from api.people.plans.workers import AskedPlan, Thinkers
+from api.people.reads import forecasts
+from api.people.resources.command_resources import Forecast, planned
+from db.connection.engine import in_transaction
+from db.views.documents import begin_reading
+from domain.commands.apply.document import Apply
+from domain.commands.base import Command
+from domain.installation.tokens import Token
+
+T = TypeVar("T")
+_CLIENT_LEFT = 499
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """Answers to who asks what a command would lead to."""
+
+    access: Access
+    thinkers: Thinkers = field(default_factory=Thinkers)
+
+    async def answer(
+        self, forecast: Forecast, request: Request, token: Token, path: Mapping[str, str], body: bytes
+    ) -> Response:
+        """The plan that is asked for. Raises what the command would be refused for, and TooManyRequestsError."""
+        with self.access.work.let_in(token) as bill:
+            command = planned(forecast, token, path, body)
+            questions = await run_in_threadpool(self._found, token, command)
+
+            def pay(seconds: float) -> None:
+                bill.seconds = seconds
+
+            thought = await _unless_left(request, self.thinkers.think(questions, pay))
+        if thought is None:
+            return Response(status_code=_CLIENT_LEFT)
+        whole = b'{"items": %b}' % thought if isinstance(command, Apply) else thought[1:-1]
+        return Response(whole, media_type="application/json", headers={"cache-control": "no-store"})
+
+    def _found(self, token: Token, command: Command) -> Sequence[AskedPlan]:
+        def find(connection: Connection) -> Sequence[AskedPlan]:
+            begin_reading(connection)
+            with names_withheld(token):
+                return forecasts.questions(connection, command)
+
+        return in_transaction(self.access.engine, find)
+
+
+async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+    """Return what comes of the work; None, and no more work, once the client has hung up. The body has been read."""
+    working, leaving = asyncio.create_task(work), asyncio.create_task(_left(request))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.wait((working, leaving))
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

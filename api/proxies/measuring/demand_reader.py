@@ -1,0 +1,92 @@
+"""The reader of demand: asks each live proxy what autoscaling rules with source 'proxy' read, and writes that down."""
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping
+from functools import partial
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Engine
+
+from api.proxies.measuring.admin_pages import ProxyPages, asking
+from api.proxies.publisher import POSTGRES_ERRORS, Publisher
+from db.connection.engine import in_transaction
+from db.cycle.rules import store_values
+from db.proxies.demand import Demanded, demanded
+from domain.autoscaling.request_load import DemandLook, Shown, value_of_demand, with_look
+from domain.autoscaling.rule import MetricValue
+from traffic.envoy.in_flight import clusters_page, under_way
+from traffic.envoy.stats import REQUESTS_PAGE, counted
+
+EVERY_SECONDS = 2.0
+_REST_SECONDS = 5.0
+"""While no rule reads it."""
+_log = structlog.get_logger(__name__)
+_Looks = Mapping[UUID, tuple[DemandLook, ...]]
+
+
+class DemandReader:
+    """Remembers the looks of the last seconds, for a rate takes two. The values are written, and workers act on them.
+
+    Several servers may read at once: each finds the same rate, and the newest value counts.
+    """
+
+    def __init__(self, engine: Engine, publisher: Publisher) -> None:
+        self._engine = engine
+        self._publisher = publisher
+        self._looks: _Looks = {}
+
+    async def run(self) -> None:
+        """Read until cancelled; without a rule that needs it nobody is asked."""
+        async with asking() as proxies:
+            while True:
+                is_read = True
+                try:
+                    is_read = await self._read(proxies)
+                except POSTGRES_ERRORS as error:
+                    _log.warning("demand not read or not written", error=str(error).partition("\n")[0])
+                await asyncio.sleep(EVERY_SECONDS if is_read else _REST_SECONDS)
+
+    async def _read(self, proxies: ProxyPages) -> bool:
+        """Read and write what rules want to know; whether any does."""
+        found = await asyncio.to_thread(in_transaction, self._engine, demanded)
+        self._looks = await self._looked(proxies, found) if found else {}
+        if found:
+            values = _values(found, self._looks)
+            await asyncio.to_thread(in_transaction, self._engine, partial(store_values, values=values))
+        return bool(found)
+
+    async def _looked(self, proxies: ProxyPages, found: Demanded) -> _Looks:
+        """The looks of each deployment, this one among them."""
+        seconds = time.monotonic()
+        names = {series.deployment_id: series.deployment for series in found.series}
+        told, busy = await asyncio.gather(
+            proxies.ask_all(found.asked, REQUESTS_PAGE, counted),
+            proxies.ask_all(found.asked, clusters_page(names.values()), under_way),
+        )
+        stays = self._staying(set(names.values()))
+        both = {node: (told[node], busy[node]) for node in told.keys() & busy.keys()}
+        looks = {}
+        for deployment_id, name in names.items():
+            shown = {
+                node: Shown(its.uptime, its.requests(name), sum(at.get(where, 0) for where in stays.get(name, ())))
+                for node, (its, at) in both.items()
+            }
+            look = DemandLook(seconds, found.expected, shown)
+            looks[deployment_id] = with_look(self._looks.get(deployment_id, ()), look)
+        return looks
+
+    def _staying(self, names: set[str]) -> dict[str, Collection[tuple[str, str, int]]]:
+        """Find where proxies have these deployments' replicas that take requests: deployment, IP address and port."""
+        services = self._publisher.current.table.services if self._publisher.current else ()
+        return {
+            service.name: {(service.name, replica.ip, replica.port) for replica in service.serving}
+            for service in services
+            if service.name in names
+        }
+
+
+def _values(found: Demanded, looks: _Looks) -> list[tuple[UUID, MetricValue]]:
+    values = ((series, value_of_demand(series, looks[series.deployment_id], found.now)) for series in found.series)
+    return [(series.deployment_id, value) for series, value in values if value is not None]

@@ -1,0 +1,92 @@
+"""The table in the forms that Traefik, Prometheus and people read."""
+
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, Field
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from api.proxies.components import Parts, parts_of
+from api.proxies.publisher import Published
+from db.proxies.acks import SeenProxy
+from domain.traffic.nodes import NodeId
+from traffic.prometheus import prometheus_targets
+from traffic.traefik import traefik_document
+
+
+class ShownToken(BaseModel):
+    """The node id and token of a reader, after the `?`."""
+
+    node: NodeId | None = None
+    token: str = Field("", max_length=100)
+
+
+class TraefikPoll(ShownToken):
+    """The way Traefik polls. `throttle_seconds`: its providersThrottleDuration, which is 2 s by default."""
+
+    node: NodeId
+    poll_seconds: float = Field(5, gt=0, le=60)
+    throttle_seconds: float = Field(2, ge=0, le=60)
+
+
+Q = TypeVar("Q", bound=ShownToken)
+
+
+def _asked(request: Request, kind: type[Q]) -> tuple[Parts, Q]:
+    """Return what is asked, by who shows its token. Raises ValidationError and HTTPException."""
+    asked, parts = kind.model_validate(dict(request.query_params)), parts_of(request)
+    parts.access.check(asked.node or "", asked.token)
+    return parts, asked
+
+
+async def traefik(request: Request) -> Response:
+    """For Traefik's HTTP provider. Replicas that leave wait for it: it must poll as often as it says."""
+    parts, poll = _asked(request, TraefikPoll)
+    if parts.recorder.presence.kind_of(poll.node) == "envoy":
+        raise HTTPException(409, f"{poll.node} is the id of an Envoy; each proxy needs an id of its own.")
+    seen = SeenProxy(poll.node, "traefik", 3 * poll.poll_seconds)
+    current = await parts.whole_tables.poll(seen, poll.throttle_seconds)
+    return JSONResponse(traefik_document((current or _current(parts)).table))
+
+
+async def targets(request: Request) -> Response:
+    """For Prometheus' `http_sd_configs`."""
+    parts, _ = _asked(request, ShownToken)
+    return JSONResponse(prometheus_targets(_current(parts).table))
+
+
+async def table(request: Request) -> Response:
+    """The table for people, with the proxies that this server tells: whether each knows it, and what it knows."""
+    parts, _ = _asked(request, ShownToken)
+    current = _current(parts)
+    found = {
+        "version": current.resources.version,
+        "age_seconds": round(parts.publisher.age, 3),
+        "services": [asdict(service.shown) for service in current.table.services],
+        "left_out": current.table.faults,
+        "proxies": [_proxy(parts, proxy, current) for proxy in sorted(parts.recorder.presence.live, key=_node_id)],
+    }
+    return Response(to_json(found), media_type="application/json")
+
+
+FORMS = [Route("/traefik", traefik), Route("/prometheus/targets", targets), Route("/v1/traffic", table)]
+
+
+def _node_id(proxy: SeenProxy) -> str:
+    return proxy.node_id
+
+
+def _proxy(parts: Parts, proxy: SeenProxy, current: Published) -> dict[str, Any]:
+    known = parts.recorder.watermark(proxy.node_id)
+    version = known.version if known else None
+    return {"node": proxy.node_id, "version": version, "is_current": version == current.resources.version}
+
+
+def _current(parts: Parts) -> Published:
+    if parts.publisher.current is None:
+        raise HTTPException(503, "The table has not been read from Postgres yet; ask again in a moment.")
+    return parts.publisher.current

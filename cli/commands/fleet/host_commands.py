@@ -1,0 +1,95 @@
+"""`rollway hosts`, `drain-host`, `undrain-host` and `forget-host`: where replicas run."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from cli.client import Reader
+from cli.options import AsJson
+from cli.sending import Asker
+from cli.subcommands import sends
+from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
+from db.views.fleet.signs import HostView
+from domain.commands.replica_commands import DrainHost, ForgetHost, UndrainHost
+from domain.text.numbers import number_of
+
+_MOST_NAMED = 5
+
+
+def hosts(*, as_json: AsJson = False) -> None:
+    """Show the hosts that workers run on, and their replicas.
+
+    A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere.
+    One that is silent is not down yet, or no worker is left to say so; others get the new replicas.
+    One that is deaf reaches PostgreSQL and not Redis: what it runs goes on, and it gets no new replicas.
+    One that is drained is emptied: replicas there are replaced on others. Below the table stands what stays, and why.
+    CLOCK: by how much its clock differs from PostgreSQL's. A host that is off by more than a minute gets no new
+    replicas while another is not. CONTRACT: what its worker reads and writes; an upgrade of Rollway may count it up.
+    """
+    with Reader() as reader:
+        found = reader.views(HostView, "/v1/hosts")
+    if as_json:
+        return print_json(found)
+    if not found:
+        return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
+    left: list[str] = []
+    shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")
+    for host in found:
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(host.replicas.items())) or "none"
+        seen = ago(host.last_seen_at, host.now)
+        shown.add_row(host.name, host.address, _state(host), seen, _clock(host), str(host.contract), counts)
+        left += [
+            f"{deployment} is on {host.name} until {until or 'its replicas are up elsewhere'}."
+            for deployment, until in sorted(host.stays.items())
+        ]
+    printer().print(shown, soft_wrap=False)
+    return printer().print("\n".join(left)) if left else None
+
+
+@sends(DrainHost)
+def drain_host(asker: Asker, host: str) -> None:
+    """Empty a host: what runs there is replaced on others, one by one as policies have it, and nothing new comes.
+
+    A replica serves until the one that replaces it is healthy. What no other host takes stays, and is named. When
+    'rollway hosts' shows none there any more, the machine can be switched off; 'undrain-host' uses it again.
+    """
+    result = asker.send(DrainHost, host=host)
+    there = number_of(result["deployments"], "deployment")
+    asker.say(f"{host} is drained, with replicas of {there}{_staying(result['stay'])}", result)
+
+
+@sends(UndrainHost)
+def undrain_host(asker: Asker, host: str) -> None:
+    """Let a host that was drained have replicas again. What runs elsewhere stays there."""
+    asker.say(f"{host} takes replicas again", asker.send(UndrainHost, host=host))
+
+
+def _staying(stay: Sequence[str]) -> str:
+    if not stay:
+        return ""
+    more = f" and {len(stay) - _MOST_NAMED} more" if len(stay) > _MOST_NAMED else ""
+    return f"; no other host takes {', '.join(stay[:_MOST_NAMED])}{more}, so these stay"
+
+
+@sends(ForgetHost)
+def forget_host(asker: Asker, host: str) -> None:
+    """Forget a host that is down and never comes back. Its replicas count as stopped."""
+    asker.say(f"{host} is forgotten", asker.send(ForgetHost, host=host))
+
+
+def _state(host: HostView) -> Text:
+    since = host.down_since or host.deaf_since
+    if since is not None:
+        state = Text(f"{host.state} for {roughly(host.now - since)}", "red")
+    else:
+        state = Text(host.state, "green" if host.state == "up" else "yellow")
+    if host.drained_at is None:
+        return state
+    return state.append(f", drained by {host.drained_by} {ago(host.drained_at, host.now)}", "yellow")
+
+
+def _clock(host: HostView) -> Text:
+    offset = host.clock_offset_seconds
+    if not host.is_clock_off:
+        return Text("right", "green")
+    return Text(f"{in_seconds(abs(offset))} {'ahead' if offset > 0 else 'behind'}", "yellow")

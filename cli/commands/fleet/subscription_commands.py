@@ -1,0 +1,94 @@
+"""`rollway subscribe`, `unsubscribe` and `subscriptions`: who is told of transitions."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from cli.client import Reader
+from cli.sending import Asker, asking
+from cli.subcommands import sends
+from cli.terminal.exits import UsageError
+from cli.terminal.output import ago, columns, print_json, printer
+from db.views.fleet.settings import SubscriptionView
+from domain.commands.subscription_commands import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
+from domain.text.numbers import number_of
+
+_Resend = Annotated[
+    str | None,
+    typer.Option("--resend", metavar="NAME", help="Send this one now all that waits or was given up."),
+]
+_Forget = Annotated[
+    str | None,
+    typer.Option("--forget", metavar="NAME", help="Forget all that waits for this one or was given up."),
+]
+
+
+@sends(
+    SetSubscription,
+    celery_task="--task",
+    types="--type",
+    deployments="--deployment",
+    give_up_after_seconds="--give-up-after",
+)
+def subscribe(asker: Asker, **said: object) -> None:
+    """Tell a webhook or a Celery task what happens. Replaces the subscription of that name."""
+    result = asker.send(SetSubscription, **said)
+    named = f"the task {result['task']} in queue {result['queue']}"
+    told = f"the target {result['webhook']}" if result["webhook"] else named
+    asker.say(f"{result['subscription']}: {told} is told from now on", result)
+
+
+@sends(DeleteSubscription)
+def unsubscribe(asker: Asker, subscription: str) -> None:
+    """End a subscription. What it has not been told yet it never is."""
+    asker.say(f"{subscription} is told no more", asker.send(DeleteSubscription, subscription=subscription))
+
+
+@asking
+def subscriptions(*, resend: _Resend = None, forget: _Forget = None, asker: Asker) -> None:
+    """Show who is told of transitions, or have what was not delivered be sent now, or forgotten.
+
+    WAITING: events that are not delivered yet, and since when the first of them is. GIVEN UP: in the last 7 days.
+    QUEUED: messages that lie in the queue of a task; where 1,000 do, nobody takes them, and events wait.
+    """
+    if resend is not None and forget is not None:
+        raise UsageError("give either --resend or --forget")
+    if resend is not None:
+        result = asker.send(ResendEvents, subscription=resend)
+        return asker.say(f"{resend}: {number_of(result['events'], 'event')} sent again now", result)
+    if forget is not None:
+        result = asker.send(ForgetEvents, subscription=forget)
+        return asker.say(f"{forget}: {number_of(result['events'], 'event')} forgotten", result)
+    with Reader() as reader:
+        found = reader.views(SubscriptionView, "/v1/subscriptions")
+    if asker.as_json:
+        return print_json([asdict(view) for view in found])
+    if not found:
+        return printer().print("Nobody is told of events; 'rollway subscribe --help' says how.")
+    table = columns("NAME", "TELLS", "OF", "WAITING", "GIVEN UP", "QUEUED", "WHY")
+    for view in found:
+        given_up = Text(str(view.given_up), "red" if view.given_up else "")
+        queued = "-" if view.queued is None else str(view.queued)
+        table.add_row(view.name, _way(view), _filter(view), _waiting(view), given_up, queued, _why(view))
+    return printer().print(table, soft_wrap=False)
+
+
+def _why(view: SubscriptionView) -> Text:
+    if view.ended_at is None:
+        return Text(view.why or "")
+    return Text(f"ended {ago(view.ended_at, view.now)}: {view.ended_why}; 'rollway subscribe' begins anew", "yellow")
+
+
+def _way(view: SubscriptionView) -> str:
+    return f"webhook {view.webhook}" if view.webhook else f"task {view.task} in {view.queue}"
+
+
+def _filter(view: SubscriptionView) -> str:
+    types = ", ".join(kind.removeprefix("rollway.") for kind in view.types) or "all"
+    return f"{types} of {', '.join(view.deployments)}" if view.deployments else types
+
+
+def _waiting(view: SubscriptionView) -> str:
+    return f"{view.waiting}, since {ago(view.oldest_at, view.now)}" if view.oldest_at else "0"

@@ -1,0 +1,109 @@
+"""`rollway doctor`: asks every question, and tells what was found; with --sizes also how big the tables are."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.client import database_errors, find_servers
+from cli.options import AsJson
+from cli.terminal.exits import ExitCode
+from cli.terminal.output import print_json, printer
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from cli.doctor.checks import DoctorQuestion, Findings, Tables
+
+
+def doctor(
+    *,
+    with_sizes: Annotated[
+        bool,
+        typer.Option("--sizes", help="Also show how big each table is, and how many of its rows will be cut next."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Look for states that should be impossible, check the chains of receipts, and replay every recorded decision.
+
+    The schema is held against the migrations too, and hosts, replicas, clocks, events and revisions are looked at.
+    Changes nothing. Exit code 1 when something was found. Messages that did not fit, which workers have put aside, and
+    events that were given up are shown too: they are somebody else's mistake, and no fault here. So are rollouts that
+    have been open for a month, a cut that is late, and revisions whose name may not be of their content. What is found
+    comes with the command that mends it, or says more. What --sizes says will be cut is by the settings of this shell.
+    """
+    find_servers()
+    with database_errors():
+        answers, tables = _examine(with_sizes=with_sizes)
+    code = max((question.exit for question, found in answers if found.sentences), default=ExitCode.DONE)
+    console = printer(quiet=as_json)
+    for line in _lines(answers):
+        console.print(line)
+    console.print("; ".join(found.counts for _, found in answers if found.counts))
+    if tables:
+        console.print(tables.shown, soft_wrap=False)
+    if as_json:
+        sizes = {"tables": tables.document} if tables else {}
+        print_json({"ok": not code, **_documents(answers), **sizes, "asked": _asked(answers)})
+    if code:
+        raise typer.Exit(code)
+
+
+def _examine(*, with_sizes: bool) -> "tuple[list[tuple[DoctorQuestion, Findings]], Tables | None]":
+    from cli.doctor.checks import measured_tables  # noqa: PLC0415
+    from cli.doctor.findings import QUESTIONS  # noqa: PLC0415  (what looks takes seconds to load, which --help can save)
+    from db.connection.engine import make_engine  # noqa: PLC0415
+    from db.connection.settings import DatabaseSettings  # noqa: PLC0415
+
+    engine = make_engine(DatabaseSettings.from_environment(os.environ))
+    try:
+        answers = [(question, _looked(question, engine)) for question in QUESTIONS]
+        return answers, measured_tables(engine) if with_sizes else None
+    finally:
+        engine.dispose()
+
+
+def _looked(question: "DoctorQuestion", engine: "Engine") -> "Findings":
+    """Where somebody dropped what a question reads, the others are still asked. Raises where migrations are missing."""
+    from psycopg.errors import UndefinedColumn, UndefinedTable  # noqa: PLC0415
+
+    from cli.doctor.checks import Findings  # noqa: PLC0415
+    from migrations.schema import newest, number  # noqa: PLC0415
+
+    try:
+        return question.look(engine)
+    except (UndefinedColumn, UndefinedTable) as error:
+        if number(engine) != newest():
+            raise
+        return Findings([f"nobody can say, since {str(error).partition(chr(10))[0]}: {question.asks}"])
+
+
+def _lines(answers: "Iterable[tuple[DoctorQuestion, Findings]]") -> Iterator[str]:
+    for question, found in answers:
+        for sentence in found.sentences:
+            yield f"✗ {sentence}" if question.exit else sentence
+        if found.sentences:
+            yield f"  → {question.mends}"
+
+
+def _documents(answers: "Iterable[tuple[DoctorQuestion, Findings]]") -> dict[str, Any]:
+    """All of them as one; lists of the same name are joined."""
+    document: dict[str, Any] = {}
+    for _, found in answers:
+        for name, value in found.document.items():
+            document[name] = document[name] + value if name in document else value
+    return document
+
+
+def _asked(answers: "Iterable[tuple[DoctorQuestion, Findings]]") -> list[Mapping[str, Any]]:
+    return [
+        {
+            "question": question.asks,
+            "found": list(found.sentences),
+            "mends": question.mends,
+            "exit": int(question.exit),
+            "metric": question.metric or None,
+        }
+        for question, found in answers
+    ]

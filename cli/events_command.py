@@ -1,0 +1,180 @@
+"""`rollway events`: what changes, as it changes."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from api.people.streams.subscribers import Telling, cursor_of, instant_of
+from cli.client import Reader, deployment_named
+from cli.completion import deployments_offered
+from cli.options import AsJson
+from cli.remote import Remote, remote
+from cli.terminal.exits import UnreachableError, UsageError, close_quietly
+from cli.terminal.output import printer
+from db.views.fleet.changes import Changes, caught_up, changes_since
+
+BEGUN = "begun"
+"""The kind of the event with which a stream begins to listen: nothing has happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An event. `id`: with which a later stream goes on after it; `kind`: deployment, history or begun."""
+
+    id: str
+    kind: str
+    data: dict[str, Any]
+
+    @property
+    def deployment(self) -> str:
+        """The name of the one that it is about."""
+        return str(self.data["name" if self.kind == "deployment" else "deployment"])
+
+
+_READ_SECONDS = 0.5
+_TELLER = "cli"
+"""In ids: a server takes them for those of another process, and goes on from their time."""
+
+
+def listen(reader: Reader, names: Sequence[str] | None, last: str | None) -> Iterator[Heard]:
+    """Events of these deployments, or of all that may be seen; see `lasting`."""
+    server = remote()
+    for heard in _told(server, names, last) if server else _read(reader, names, last):
+        if heard.kind == BEGUN or names is None or heard.deployment in names:
+            yield heard
+
+
+def _told(server: Remote, names: Sequence[str] | None, last: str | None) -> Iterator[Heard]:
+    parameters = {"deployment": names[0]} if names and len(names) == 1 else {}
+    headers = {"last-event-id": last} if last else {}
+    fields: dict[str, str] = {}
+    for line in server.lines("/v1/events", parameters, headers):
+        name, _, value = line.partition(": ")
+        if line:
+            fields[name] = value
+            continue
+        yield Heard(fields.get("id", ""), fields.get("event", BEGUN), json.loads(fields.get("data", "{}")))
+        fields = {}
+
+
+def _read(reader: Reader, names: Sequence[str] | None, last: str | None) -> Iterator[Heard]:
+    telling = Telling()
+    seen = reader.look(changes_since, {}, None)
+    yield Heard(_cursor(seen), BEGUN, {})
+    if last is not None:
+        yield from _heard(telling, reader.look(caught_up, names, instant_of(last)))
+    while True:
+        time.sleep(_READ_SECONDS)
+        seen = reader.look(changes_since, seen.states, seen.at)
+        yield from _heard(telling, seen)
+
+
+def _heard(telling: Telling, found: Changes) -> Iterator[Heard]:
+    for kind, _, document in telling.new(found):
+        yield Heard(_cursor(found), kind, document)
+
+
+def _cursor(found: Changes) -> str:
+    return cursor_of(_TELLER, 0, found.at)
+
+
+_AGAIN_SECONDS = 1.0
+_PATIENCE_SECONDS = 60.0
+
+
+def lasting(listen: Callable[[str | None], Iterator[Heard]], last: str | None) -> Iterator[Heard]:
+    """The events of `listen`, which is called with the id of the event that was heard last, again after each break.
+
+    Raises UnreachableError when it cannot be opened at first, or not again for a minute.
+    """
+    lost_at: float | None = None
+    has_begun = False
+    while True:
+        try:
+            for heard in listen(last):
+                last, lost_at, has_begun = heard.id or last, None, True
+                yield heard
+        except UnreachableError:
+            lost_at = lost_at or time.monotonic()
+            if not has_begun or time.monotonic() - lost_at > _PATIENCE_SECONDS:
+                raise
+        time.sleep(_AGAIN_SECONDS)
+
+
+def events(
+    *,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[DEPLOYMENT]...", help="Only these.", autocompletion=deployments_offered),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Stay and show what changes; end it with Ctrl-C.")
+    ] = False,
+    last: Annotated[
+        str | None,
+        typer.Option(
+            "--last-event-id", metavar="ID", help="First what has happened since that event.", show_default=False
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what changes as it changes: each record of the timelines, and how a deployment is after it.
+
+    With --json each event is a line of its own, and its id is what --last-event-id takes: what was missed meanwhile
+    comes first, then one event or another may come twice, and none is missing. A break is mended in the same way.
+    """
+    if not follow:
+        raise UsageError("add --follow; what happened to a deployment until now, 'rollway history DEPLOYMENT' shows")
+    seen: dict[str, str] = {}
+    try:
+        with Reader() as reader:
+            for name in names or ():
+                deployment_named(reader, name)
+            for heard in lasting(partial(listen, reader, names), last):
+                _tell(heard, seen, as_json=as_json)
+    except KeyboardInterrupt:
+        return
+    except BrokenPipeError:
+        close_quietly()
+
+
+def _tell(heard: Heard, seen: dict[str, str], *, as_json: bool) -> None:
+    """`seen`: by deployment how it was shown last; it is shown when it is otherwise."""
+    if heard.kind == BEGUN:
+        return
+    if as_json:
+        sys.stdout.write(json.dumps({"id": heard.id, "event": heard.kind, "data": heard.data}) + "\n")
+        sys.stdout.flush()
+        return
+    what = _record(heard.data) if heard.kind == "history" else _state(heard.data)
+    if heard.kind == "deployment" and seen.get(heard.deployment) == what:
+        return
+    if heard.kind == "deployment":
+        seen[heard.deployment] = what
+    at = heard.data["updated_at" if heard.kind == "history" else "now"]
+    console = printer()
+    console.print(Text.assemble((_clock(at), "dim"), "  ", (heard.deployment, "bold"), f"  {what}"), soft_wrap=True)
+    console.file.flush()
+
+
+def _record(record: dict[str, Any]) -> str:
+    who = "" if record["actor"] == record["phase"] else f"{record['actor']}: "
+    times = f" ({record['attempts']} times)" if record["attempts"] > 1 else ""
+    return f"{who}{record['phase']}: {record['message']}{times}"
+
+
+def _state(document: dict[str, Any]) -> str:
+    return f"{document['state']}  {document['picture']}  {document['reason']}".rstrip()
+
+
+def _clock(at: str) -> str:
+    """The time of day in this machine's time zone."""
+    return datetime.fromisoformat(at).astimezone().strftime("%H:%M:%S")

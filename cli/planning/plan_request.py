@@ -1,0 +1,111 @@
+"""Finds what to foresee: an activation by name, what a file would lead to, or the rest of what is under way."""
+
+import random
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+import typer
+import yaml
+
+from cli.apply import documents_asked, to_apply
+from cli.client import Reader, deployment_named, made, revision_shown
+from cli.terminal.exits import UsageError
+from db.views.ahead import Foreseeable, LearnedView, planned_activation, planned_rest
+from domain.commands.base import DEPLOYMENT
+from domain.cycle.recording import inputs_from_json
+from domain.planning.plan_input import Subject
+from domain.planning.replica_timings import Learned
+from domain.planning.sampled_times import Draw
+from domain.planning.what_if import Supposing, supposed
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAhead:
+    """One deployment to foresee at the database's time `now`; revisions by name, empty where there is none."""
+
+    name: str
+    from_revision: str
+    to_revision: str
+    subject: Subject
+    learned: Learned
+    now: datetime
+
+    @property
+    def title(self) -> str:
+        """E.g. "web: v1 → v2, 3 replicas, rolling_update"."""
+        moves = f"{self.from_revision} → {self.to_revision}" if self.from_revision else self.to_revision
+        deployment = self.subject.deployment
+        how = f", {deployment.rollout.policy.strategy}" if deployment.rollout else ""
+        return f"{self.name}: {moves or 'no revision'}, {deployment.desired_replicas} replicas{how}"
+
+    def supposing(self, supposing: Supposing) -> Self:
+        """The question with what is supposed."""
+        deployment = supposed(self.subject.deployment, supposing, self.now)
+        return replace(self, subject=replace(self.subject, deployment=deployment))
+
+    def chance(self) -> Draw:
+        """Draws that are the same for the same question, so that it is answered alike each time."""
+        return random.Random(f"{self.name} {self.to_revision}").random  # noqa: S311  (nobody is to be kept out)
+
+
+Otherwise = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="NAME=VALUE",
+        help="Suppose another setting, such as max_surge=2; or replicas=5, strategy=recreate, failures=3.",
+        show_default=False,
+    ),
+]
+
+
+def asked_for(
+    reader: Reader, deployment: str | None, revision: str | None, file: str | None, otherwise: list[str] | None
+) -> list[AskedAhead]:
+    """Find what a command's arguments name. Raises UsageError, and the refusals that the change itself would meet."""
+    supposing = Supposing.of(_settings(otherwise)) if otherwise else None
+    found = _as_it_is(reader, deployment, revision, file)
+    return [asked.supposing(supposing) for asked in found] if supposing else found
+
+
+def _settings(given: list[str]) -> dict[str, Any]:
+    """E.g. ["max_surge=2", "pacing=wave"]; values as YAML reads them."""
+    settings = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"--with must be NAME=VALUE, such as max_surge=2, not {text!r}")
+        try:
+            settings[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise UsageError(f"--with {name}: {value!r} is no value; put text in quotes") from None
+    return settings
+
+
+def _as_it_is(reader: Reader, deployment: str | None, revision: str | None, file: str | None) -> list[AskedAhead]:
+    if file is not None:
+        if deployment is not None:
+            raise UsageError("give either --file, or the name of a deployment and of a revision: not both")
+        asked = to_apply(file)
+        return [_of_file(found) for found in reader.ask("/v1/apply/ahead", **documents_asked(asked))["items"]]
+    if deployment is None:
+        raise UsageError("name a deployment and a revision, or a file with --file")
+    return [_of_name(reader, deployment, revision)]
+
+
+def _of_name(reader: Reader, name: str, revision: str | None) -> AskedAhead:
+    view = deployment_named(reader, name)
+    known = Foreseeable.of(view, reader.view(LearnedView, f"{DEPLOYMENT}/learned", name))
+    to = revision or view.deploying_revision or view.current_revision or ""
+    found = revision_shown(reader, name, to) if to else None
+    planned = planned_activation(view, known, found, revision) if revision else planned_rest(known, found)
+    before = view.current_revision or ""
+    return AskedAhead(name, before if before != to else "", to, planned.subject, planned.learned, planned.now)
+
+
+def _of_file(found: dict[str, Any]) -> AskedAhead:
+    deployment, now = inputs_from_json(found["inputs"])
+    subject = Subject(deployment, found["has_health_check"])
+    moves = (found["from_revision"], found["to_revision"])
+    return AskedAhead(found["deployment"], *moves, subject, made(Learned, found["learned"]), now)

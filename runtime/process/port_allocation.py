@@ -1,0 +1,180 @@
+"""Gives replicas their ports; who holds those that others need is ended, and told."""
+
+import os
+import pwd
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import psutil
+import structlog
+
+from runtime.machine.free_ports import free_port
+from runtime.machine.identity import may_be_of
+from runtime.machine.listening import ListenerTable, ListeningSocket
+from runtime.process.accounts import Owners
+from runtime.process.record import ReplicaRecord
+from runtime.protocol import ReplicaStartError
+
+MOST_PORTS = 256
+"""So many ports of the range may one process hold while others find none."""
+_END_SECONDS = 2.0
+_log = structlog.get_logger(__name__)
+_TCP, _OTHERS = ("tcp", "tcp6"), ("unix", "udp", "udp6", "raw", "raw6", "netlink", "packet", "icmp", "icmp6")
+_INODE = {"unix": 6, "netlink": 9, "packet": 8}
+_INODE_OF_IP = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Hoard:
+    """A process of a deployment that holds more ports than it may."""
+
+    deployment: str
+    pid: int
+    ports: int
+
+
+def given_port(ports: range, is_reserved: Callable[[int], bool], accounts: Mapping[str, int]) -> int:
+    """A port that nobody has, whoever tries to have them all. Raises ReplicaStartError.
+
+    `accounts`: those of the deployments of this home, whose processes are ended that hold more than MOST_PORTS, once
+    there is no port for others. Processes of anybody else are not ours to end.
+    """
+    port = free_port(ports, is_reserved)
+    if port is None and (hoards := _end_hoards(ports, accounts)):
+        for hoard in hoards:
+            _log.warning("ended: it held ports that others need", **asdict(hoard))
+        port = free_port(ports, is_reserved)
+    if port is None:
+        users = ", ".join(f"{count} of user {user}" for user, count in _users(ports).items())
+        raise ReplicaStartError(f"no port from {ports.start} to {ports.stop - 1} is free on this host: {users}")
+    return port
+
+
+def _end_hoards(ports: range, accounts: Mapping[str, int]) -> list[Hoard]:
+    found = list(_hoards(ports, {number: name for name, number in accounts.items()}))
+    killed = []
+    for hoard in found:
+        with suppress(psutil.Error):
+            process = psutil.Process(hoard.pid)
+            process.kill()
+            killed.append(process)
+    psutil.wait_procs(killed, timeout=_END_SECONDS)
+    return found
+
+
+def _users(ports: range) -> Mapping[int, int]:
+    """Count how many of these ports each user has, by its number, most first."""
+    users = {port: int(row[7]) for name in _TCP for row in _rows(name) if (port := _port(row)) in ports}
+    return dict(Counter(users.values()).most_common())
+
+
+def _hoards(ports: range, deployments: Mapping[int, str]) -> Iterator[Hoard]:
+    """A socket that is bound and does not listen yet holds its port, and stands in no table: it is counted too."""
+    port_of = {row[_INODE_OF_IP]: _port(row) for name in _TCP for row in _rows(name)}
+    others = {row[_INODE.get(name, _INODE_OF_IP)] for name in _OTHERS for row in _rows(name)}
+    for pid in psutil.pids():
+        deployment = _deployment_of(pid, deployments)
+        if deployment is None:
+            continue
+        sockets = [inode for inode in sockets_of(pid) if inode not in others]
+        listed = {port_of[inode] for inode in sockets if inode in port_of}
+        held = len(listed & {*ports}) + sum(inode not in port_of for inode in sockets)
+        if held > MOST_PORTS:
+            yield Hoard(deployment, pid, held)
+
+
+def _deployment_of(pid: int, deployments: Mapping[int, str]) -> str | None:
+    if not may_be_of(pid, deployments.__contains__):
+        return None
+    with suppress(psutil.Error):
+        return deployments.get(psutil.Process(pid).uids().real)
+    return None
+
+
+def sockets_of(pid: int) -> Iterator[str]:
+    """The numbers of the sockets that a process has open."""
+    folder = Path(f"/proc/{pid}/fd")
+    with suppress(OSError):
+        for name in os.listdir(folder):  # noqa: PTH208  # there may be many
+            with suppress(OSError):
+                target = os.readlink(folder / name)  # noqa: PTH115
+                if target.startswith("socket:["):
+                    yield target.removeprefix("socket:[").removesuffix("]")
+
+
+def _rows(table: str) -> Iterator[list[str]]:
+    with suppress(OSError):
+        yield from (
+            row
+            for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+            if len(row := line.split()) > _INODE.get(table, _INODE_OF_IP)
+        )
+
+
+def _port(row: list[str]) -> int:
+    """0: 0100007F:1F90 00000000:0000 0A ..."""
+    return int(row[1].rpartition(":")[2], 16)
+
+
+_ROOT = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Whether a replica listens at its port, None where the system does not say; `stranger`: the user in its place."""
+
+    listens: bool | None
+    stranger: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PortHolders:
+    """Compares the users of listening sockets with those of the replicas.
+
+    nobody listens                                    -> not held
+    root, or the user of the replica's process        -> by itself
+    a process of the replica, as another user         -> by itself
+    otherwise                                         -> by a stranger
+    """
+
+    owners: Owners
+    _table: ListenerTable = field(default_factory=ListenerTable)
+
+    def of(self, record: ReplicaRecord) -> Holding:
+        """The holding of the port of a replica that runs."""
+        listening = self._table.at(record.address, record.port)
+        if listening is None or record.process is None:
+            return Holding(None)
+        own = record.uid if record.uid is not None else _uid_of(record.process.pid)
+        strange = [listener for listener in listening if listener.uid not in (_ROOT, own)]
+        if strange:
+            family = frozenset(_sockets_of_family(record.process.pid))
+            strange = [listener for listener in strange if listener.inode not in family]
+        return Holding(bool(listening), self._named(strange[0]) if strange else "")
+
+    def _named(self, listener: ListeningSocket) -> str:
+        """Say which user it is: user 1879048193, of the deployment 'other'; user 33 (www-data)."""
+        accounts = {number: name for name, number in self.owners.pool.known().items()}
+        if deployment := accounts.get(listener.uid):
+            return f"user {listener.uid}, of the deployment {deployment!r}"
+        with suppress(KeyError):
+            return f"user {listener.uid} ({pwd.getpwuid(listener.uid).pw_name})"
+        return f"user {listener.uid}"
+
+
+def _uid_of(pid: int) -> int | None:
+    """The user of a replica that a version before has started."""
+    with suppress(psutil.Error):
+        return int(psutil.Process(pid).uids().real)
+    return None
+
+
+def _sockets_of_family(pid: int) -> Iterator[str]:
+    """The process and all that descends from it may have become other users since it was started."""
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for member in (process, *process.children(recursive=True)):
+            yield from sockets_of(member.pid)

@@ -1,0 +1,227 @@
+"""Ports, sockets and passwords of the embedded servers, kept from one start to the next."""
+
+import secrets
+import socket
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+import runtime.machine.free_ports
+from domain.installation.in_front import NOTHING_IN_FRONT, InFront
+from runtime.machine.free_ports import SERVER_PORTS, claim
+from stack.home.folder import Home, write_private
+from stack.home.sockets import Sockets
+from stack.stack_errors import StackError, folder_errors
+
+HOST = "127.0.0.1"
+HANDOVER_SECONDS = 60
+"""As long as a drain waits for a proxy that says nothing: rollouts wait for the old process of an Envoy as well."""
+_METRICS = "metrics of "
+_OPTIONS = {"envoy_tls": "--tls-port"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Ports of 127.0.0.1; 0 leaves the choice to Rollway.
+
+    `forwarded`: the port that leads to a server which listens on a Unix socket in the home, by the server's name:
+    postgres, redis, discovery. There is none unless somebody asks for it, and 0 closes it.
+    """
+
+    flower: int = 0
+    api: int = 0
+    people: int = 0
+    envoy: int = 0
+    envoy_tls: int = 0
+    envoy_stats: int = 0
+    envoy2_stats: int = 0
+    forwarded: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def chosen(self) -> dict[str, int]:
+        """The ports that are always there, by the name of the server."""
+        return {name: port for name, port in asdict(self).items() if name != "forwarded"}
+
+
+def _password() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def _key() -> str:
+    return secrets.token_hex(32)
+
+
+def _node() -> str:
+    return f"envoy-{socket.gethostname()}-{secrets.token_hex(4)}"
+
+
+def _base_id() -> int:
+    return secrets.randbelow(2**28) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """The settings that the embedded servers are started with.
+
+    `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
+    for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart. `proxy_key` is
+    what the tokens are made from by which the server for proxies knows them. `certificate_key`: what the keys of
+    certificates are sealed with. `envoy_host`: where Envoy listens for callers. `envoy_handover_seconds`: for how long
+    one that is restarted goes on with what it has under way. `metrics`: the port where a part shows its metrics, by
+    its name. `redis_users`: the password of each service that may send commands. `sockets`: the folder by which clients
+    name the Unix sockets, the home or a link to it. `replica_user`: as whom replicas run; empty: as the workers' own
+    user, as nothing else was possible; None: so, as nobody has asked. `in_front`: what stands before its Envoys.
+    """
+
+    ports: Ports = field(default_factory=Ports)
+    postgres_password: str = field(default_factory=_password)
+    redis_password: str = field(default_factory=_password)
+    flower_password: str = field(default_factory=_password)
+    envoy_node: str = field(default_factory=_node)
+    envoy_base_id: int = field(default_factory=_base_id)
+    proxy_key: str = field(default_factory=_key)
+    certificate_key: str = field(default_factory=_key)
+    envoy_host: str = HOST
+    envoy_handover_seconds: int = HANDOVER_SECONDS
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    redis_users: Mapping[str, str] = field(default_factory=dict)
+    sockets: str = ""
+    replica_user: str | None = None
+    in_front: InFront = NOTHING_IN_FRONT
+
+    @property
+    def named_sockets(self) -> Sockets:
+        """The Unix sockets, by the names that clients can use."""
+        return Sockets(Path(self.sockets))
+
+
+_SETTINGS = TypeAdapter(ServerSettings)
+
+
+def load_settings(home: Home) -> ServerSettings | None:
+    """The settings of the last start; None before the first. Raises StackError when the file makes no sense."""
+    try:
+        with folder_errors(home.servers_file):
+            return _SETTINGS.validate_json(home.servers_file.read_bytes()) if home.servers_file.exists() else None
+    except ValidationError as error:
+        # the values of the file are secrets, so the reason stays out of the sentence
+        raise StackError(
+            f"{home.servers_file} is damaged: delete it, new ports and passwords are then chosen."
+        ) from error
+
+
+def choose_settings(  # noqa: PLR0913 -- of these callers name what is not usual
+    home: Home,
+    asked: Ports,
+    moved: Callable[[str], None],
+    running: Collection[str] = (),
+    measured: Collection[str] = (),
+    claims: ExitStack | None = None,
+    begun: Callable[[ServerSettings | None], ServerSettings] = lambda last: last or ServerSettings(),
+) -> ServerSettings:
+    """Settings for a start, remembered in `home`. Parts that are `running` hold their ports; `measured` show metrics.
+
+    `begun` makes of those of the last start, if there was one, what this start begins with.
+
+    `moved` gets a sentence for each remembered port that another program uses now. `claims`: keeps the ports for those
+    that will listen, until it is closed. Raises StackError when an asked port is taken.
+    """
+    last = begun(load_settings(home))
+    wanted = asked.chosen | {_METRICS + name: 0 for name in measured}
+    remembered = last.ports.chosen | {_METRICS + name: port for name, port in last.metrics.items()}
+    choice = _Choice(moved, remembered, claims)
+    forwarded = {name: port for name, port in {**last.ports.forwarded, **asked.forwarded}.items() if port}
+    for name, port in forwarded.items():
+        choice.forward(name, port, is_held=f"{name}-port" in running and last.ports.forwarded.get(name) == port)
+    for name in sorted(wanted, key=lambda name: not wanted[name]):  # what is asked for first
+        choice.choose(name, wanted[name], is_held=_part_of(name) in running)
+    ports = Ports(**{name: choice.chosen[name] for name in asked.chosen}, forwarded=forwarded)
+    metrics = {name: choice.chosen[_METRICS + name] for name in measured}
+    settings = replace(last, ports=ports, metrics=metrics)
+    save_settings(home, settings)
+    return settings
+
+
+def save_settings(home: Home, settings: ServerSettings) -> None:
+    """Remember them for the next start. Raises StackError."""
+    with folder_errors(home.root):
+        write_private(home.servers_file, _SETTINGS.dump_json(settings, indent=2).decode())
+
+
+def _part_of(port: str) -> str:
+    """The name of the part that listens there."""
+    return port.removeprefix(_METRICS).partition("_")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Ports for one start, by name: no two are the same, and none is one that another name remembers."""
+
+    moved: Callable[[str], None]
+    remembered: Mapping[str, int]
+    claims: ExitStack | None
+    chosen: dict[str, int] = field(default_factory=dict)
+
+    def choose(self, name: str, asked: int, *, is_held: bool) -> None:
+        """The asked one, or the last one, which a part that runs holds, or another."""
+        last, taken = self.remembered.get(name, 0), self.chosen.values()
+        if last and is_held and asked in (0, last):
+            self.chosen[name] = last
+            return
+        if asked:
+            port = asked_port(_option(name), asked, taken)
+        elif last and last not in taken and is_free(last):
+            port = last
+        else:
+            port = free_port({*taken, *self.remembered.values()})
+        if last and not asked and port != last:
+            self.moved(f"port {last} of {name.replace('_', ' ')} is in use, so it moves to {port}")
+        self._claim(name, port)
+        self.chosen[name] = port
+
+    def forward(self, name: str, port: int, *, is_held: bool) -> None:
+        """Take this very port, or fail: services know it by its number."""
+        if not is_held:
+            self._claim(name, asked_port(_option(name), port, self.chosen.values()))
+        self.chosen[f"{name} forwarded"] = port
+
+    def _claim(self, name: str, port: int) -> None:
+        """Take it now: another stack may choose the same in this moment, and a stranger may wait for it."""
+        if self.claims is not None:
+            held = claim(port, HOST)
+            if held is None:
+                raise _in_use(_option(name), port)
+            self.claims.enter_context(held)
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on `port` now; closed connections of one that just stopped do not count."""
+    return runtime.machine.free_ports.is_free(port, HOST, reuse=True)
+
+
+def free_port(reserved: Collection[int] = ()) -> int:
+    """A port that nobody uses at the moment and that is not `reserved`. Raises StackError when there is none."""
+    port = runtime.machine.free_ports.free_port(SERVER_PORTS, reserved.__contains__)
+    if port is None:
+        raise StackError(f"No port from {SERVER_PORTS.start} to {SERVER_PORTS.stop - 1} is free: stop what uses them.")
+    return port
+
+
+def asked_port(option: str, port: int, reserved: Collection[int]) -> int:
+    """The port a person asked for by `option`. Raises StackError when it is taken, or asked for twice."""
+    if port in reserved:
+        raise StackError(f"Port {port} is asked for twice: choose another with {option}.")
+    if not is_free(port):
+        raise _in_use(option, port)
+    return port
+
+
+def _option(name: str) -> str:
+    return _OPTIONS.get(name, f"--{name}-port")
+
+
+def _in_use(option: str, port: int) -> StackError:
+    return StackError(f"Port {port} on {HOST} is in use: choose another with {option}, or stop what uses it.")

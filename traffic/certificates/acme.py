@@ -1,0 +1,190 @@
+"""An authority that gives certificates by ACME (RFC 8555): an account, an order, a challenge, and what comes of it.
+
+Each step can be gone on with by who comes later: an order is known by its address, and its key by who ordered.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import requests
+from acme import challenges, client, crypto_util, errors, messages
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from josepy.jwa import ES256
+from josepy.jwk import JWKEC
+
+from domain.traffic.tls import TLS_ALPN
+from domain.traffic.tls_material import ANY_HOST
+from traffic.certificates.acme_errors import AuthorityError, told_apart
+from traffic.certificates.tls_alpn import proof_of
+
+_USER_AGENT = "rollway"
+_SECONDS = 20
+_FINALIZING = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class AcmeAccount:
+    """An account at an authority: its private key in PEM, and its address there; empty while it has none."""
+
+    key: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order for one host name. `key`: the certificate's private key in PEM."""
+
+    url: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class WantedProof:
+    """What the authority wants to see, by its `kind`: where, and what.
+
+    `http-01`: the answer at the path of the token; `tls-alpn-01`: the answer, a certificate of the order's own key, in
+    a handshake; `dns-01`: the answer in a TXT record. `response`: what the authority is told when it is there.
+    """
+
+    kind: str
+    token: str
+    answer: str
+    challenge: messages.ChallengeBody
+    response: Any
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the authority waits to be told that the answer is there."""
+        return bool(self.challenge.status == messages.STATUS_PENDING)
+
+
+@dataclass
+class Authority:
+    """One authority, for one account. `trusted`: a file of authorities by which it may be certified itself.
+
+    `challenge`: how a host name is proven, but one below which all are meant, which only DNS proves.
+    """
+
+    directory: str
+    account: AcmeAccount
+    trusted: Path | None = None
+    challenge: str = "http-01"
+
+    def register(self, email: str | None) -> AcmeAccount:
+        """Make the account, or find the one that this key has; return it with its address."""
+        wanted = messages.NewRegistration.from_data(email=email, terms_of_service_agreed=True)
+        with told_apart():
+            try:
+                return replace(self.account, url=self._client.new_account(wanted).uri)
+            except errors.ConflictError as known:
+                return replace(self.account, url=known.location)
+
+    def order(self, host: str) -> Order:
+        """Order a certificate with a key of its own."""
+        key = new_key()
+        with told_apart():
+            return Order(self._client.new_order(crypto_util.make_csr(key.encode(), [host])).uri, key)
+
+    def asked(self, order: Order, host: str) -> WantedProof | None:
+        """Return what the authority wants to see before it gives the certificate; None when it has seen it.
+
+        Raises AuthorityError where it wants what nobody can show.
+        """
+        wanted = "dns-01" if host.startswith(ANY_HOST) else self.challenge
+        for authorization in self._order(order, host).authorizations:
+            if authorization.body.status == messages.STATUS_VALID:
+                continue
+            _refuse_invalid(authorization)
+            for each in authorization.body.challenges:
+                if each.chall.to_json()["type"] == wanted:
+                    return self._asked(each, order, host)
+            raise AuthorityError(f"the authority offers no {wanted} for {host}")
+        return None
+
+    def answer(self, asked: WantedProof) -> None:
+        """Say that what it wants to see is there."""
+        with told_apart():
+            self._client.answer_challenge(asked.challenge, asked.response)
+
+    def given(self, order: Order, host: str) -> str | None:
+        """Return the certificate with its chain in PEM; None while the authority still looks.
+
+        Raises AuthorityError with what it found when it gives none.
+        """
+        found = self._order(order, host)
+        for authorization in found.authorizations:
+            _refuse_invalid(authorization)
+        if found.body.status == messages.STATUS_PENDING:
+            return None
+        with told_apart():
+            try:
+                deadline = datetime.now() + _FINALIZING  # noqa: DTZ005 -- the library's own clock
+                return str(self._client.finalize_order(found, deadline).fullchain_pem)
+            except errors.TimeoutError:
+                return None
+
+    def _order(self, order: Order, host: str) -> messages.OrderResource:
+        with told_apart():
+            body = messages.Order.from_json(self._read(order.url).json())
+            asked_for = [(url, self._read(url).json()) for url in body.authorizations or ()]
+            return messages.OrderResource(
+                body=body,
+                uri=order.url,
+                csr_pem=crypto_util.make_csr(order.key.encode(), [host]),
+                authorizations=[
+                    messages.AuthorizationResource(body=messages.Authorization.from_json(found), uri=url)
+                    for url, found in asked_for
+                ],
+            )
+
+    def _read(self, url: str) -> requests.Response:
+        """POST-as-GET (RFC 8555, 6.3)."""
+        return self._client.net.post(url, None, new_nonce_url=self._client.directory["newNonce"])
+
+    def _asked(self, found: messages.ChallengeBody, order: Order, host: str) -> WantedProof:
+        said = found.chall.to_json()
+        if isinstance(found.chall, challenges.DNS01):
+            return WantedProof("dns-01", "", found.chall.validation(self._key), found, found.chall.response(self._key))
+        # the library has no tls-alpn-01; what is signed for it is that of http-01
+        seen = challenges.HTTP01.from_json({**said, "type": "http-01"})
+        response = seen.response(self._key)
+        if said["type"] == TLS_ALPN:
+            proof = proof_of(host, order.key, seen.key_authorization(self._key))
+            return WantedProof(TLS_ALPN, TLS_ALPN, proof, found, response)
+        return WantedProof("http-01", seen.encode("token"), seen.validation(self._key), found, response)
+
+    @cached_property
+    def _key(self) -> JWKEC:
+        return JWKEC(key=load_pem_private_key(self.account.key.encode(), None))
+
+    @cached_property
+    def _client(self) -> client.ClientV2:
+        net = client.ClientNetwork(self._key, alg=ES256, user_agent=_USER_AGENT, timeout=_SECONDS)
+        if self.trusted is not None:
+            net.verify_ssl = str(self.trusted)  # type: ignore[assignment]  # a path, as requests takes one
+        if self.account.url:
+            net.account = messages.RegistrationResource(body=messages.Registration(), uri=self.account.url)
+        with told_apart():
+            return client.ClientV2(client.ClientV2.get_directory(self.directory, net), net)
+
+
+def new_key() -> str:
+    """A private key for a certificate or an account, P-256 in PEM."""
+    made = ec.generate_private_key(ec.SECP256R1())
+    return made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def _refuse_invalid(authorization: messages.AuthorizationResource) -> None:
+    if authorization.body.status == messages.STATUS_INVALID:
+        failed = [found.error for found in authorization.body.challenges if found.error is not None]
+        why = failed[0].detail if failed else "it says no more"
+        raise AuthorityError(f"the authority did not find what it asked for: {why}")

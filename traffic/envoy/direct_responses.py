@@ -1,0 +1,131 @@
+"""Envoy's own answers: to challenges, to who comes in clear text, in maintenance, and to what is too much."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from domain.traffic.maintenance import MOST_PAGE_BYTES, Maintenance
+from traffic.envoy.envoy_names import as_in_a_file
+from traffic.routing_table import Service, TlsDoor
+
+MOST_BODY = {"max_direct_response_body_size_bytes": MOST_PAGE_BYTES}
+"""The route configuration says so: as long as a page of one's own may be."""
+
+
+CHALLENGES = "/.well-known/acme-challenge/"
+"""RFC 8555, 8.3: where an authority looks for the answer to a challenge."""
+_HTTPS_PORT = 443
+_HTTP3_KNOWN_SECONDS = 86_400
+"""How long a browser may come by HTTP/3 before it is told again."""
+_IN_CLEAR = [{"name": "x-forwarded-proto", "string_match": {"exact": "http"}}]
+"""The proxy says this itself, whatever a client sent."""
+
+
+def answer(match: dict[str, Any], status: int, sentence: str) -> dict[str, Any]:
+    """Answer what matches so; no cluster is asked."""
+    return {"match": match, "direct_response": {"status": status, "body": {"inline_string": sentence}}}
+
+
+def before_all(service: Service, door: TlsDoor | None, *, secured: bool) -> Iterator[dict[str, Any]]:
+    """Routes that come before all others by the same host names; `secured`: these have a certificate.
+
+    Then who comes in clear text is sent on. Where callers must show one there is no way around that: who comes in clear
+    text gets nothing, whether there is a certificate or not.
+    """
+    tls = service.rules.tls
+    if tls is None:
+        return
+    for challenge in service.secured.challenges if service.secured else ():
+        yield answer({"path": f"{CHALLENGES}{challenge.token}"}, 200, challenge.answer)
+    in_clear = {"prefix": "/", "headers": _IN_CLEAR}
+    if door is not None and (tls.redirect or service.asks_callers) and secured:
+        yield {"match": in_clear, "redirect": _to_tls(door)}
+    elif service.asks_callers:
+        sentence = f"Rollway: {service.name} is reached by TLS alone, with a certificate of the caller's own.\n"
+        yield answer(in_clear, 403, sentence)
+
+
+def told_browsers(service: Service, door: TlsDoor | None) -> dict[str, Any]:
+    """What a virtual host with certificates tells browsers: to come by TLS alone (RFC 6797) and by HTTP/3."""
+    tls = service.rules.tls
+    if door is None or tls is None:
+        return {}
+    said = {}
+    if tls.hsts_seconds is not None:
+        said["strict-transport-security"] = f"max-age={tls.hsts_seconds}"
+    if tls.http3:
+        said["alt-svc"] = f'h3=":{door.public_port}"; ma={_HTTP3_KNOWN_SECONDS}'
+    return {"response_headers_to_add": _set(said)} if said else {}
+
+
+def _set(said: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Set these headers of an answer, whatever a replica said."""
+    return [
+        {"header": {"key": key, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
+        for key, value in said.items()
+    ]
+
+
+def _to_tls(door: TlsDoor) -> dict[str, Any]:
+    """308 keeps the method and the body, so that a POST is not made a GET."""
+    port = {} if door.public_port == _HTTPS_PORT else {"port_redirect": door.public_port}
+    return {"https_redirect": True, **port, "response_code": "PERMANENT_REDIRECT"}
+
+
+def who_gets_through(maintenance: Maintenance, match: dict[str, Any]) -> dict[str, Any]:
+    """What matches and has the header by which it gets through."""
+    name, value = maintenance.allowed
+    wanted = {"string_match": {"exact": value}} if value else {"present_match": True}
+    return {**match, "headers": [*match.get("headers", []), {"name": name, **wanted}]}
+
+
+def in_maintenance(name: str, maintenance: Maintenance, match: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All that matches gets 503 of the proxy itself, which counts for no revision: no cluster is asked."""
+    sentence = f"Rollway: {name} is in maintenance; try again later.\n"
+    said = {"retry-after": str(maintenance.retry_after_seconds), "cache-control": "no-store"}
+    if maintenance.page:
+        said["content-type"] = "text/html; charset=utf-8"
+    yield {
+        **answer(match, 503, maintenance.page or sentence),
+        "response_headers_to_add": _set(said),
+    }
+
+
+def too_large(name: str, most: int, match: dict[str, Any]) -> dict[str, Any]:
+    """413 for what matches and says itself that its body is larger than that."""
+    said = {"name": _LENGTH, "range_match": {"start": most + 1, "end": _LARGEST_NUMBER}}
+    sentence = f"Rollway: a request to {name} may have a body of {most} bytes.\n"
+    return answer({**match, "headers": [*match.get("headers", []), said]}, 413, sentence)
+
+
+def of_unsaid_size(match: dict[str, Any]) -> dict[str, Any]:
+    """What matches and does not say how large its body is; a websocket has none."""
+    unsaid = [{"name": name, "present_match": True, "invert_match": True} for name in (_LENGTH, "upgrade")]
+    return {**match, "headers": [*match.get("headers", []), *unsaid]}
+
+
+def read_whole(most: int) -> dict[str, Any]:
+    """Have requests of a route read to their end, or to where they are too large, before a replica is asked."""
+    buffer = {"buffer": {"max_request_bytes": most}}
+    return {"envoy.filters.http.buffer": as_in_a_file(_BUFFER, buffer)}
+
+
+def limited(each_second: int | None) -> dict[str, Any]:
+    """What a virtual host says of how many requests it takes: one more in a second gets 429."""
+    if each_second is None:
+        return {}
+    always = {"default_value": {"numerator": 100}}
+    config = {
+        "stat_prefix": "rollway_limited",
+        "token_bucket": {"max_tokens": each_second, "tokens_per_fill": each_second, "fill_interval": "1s"},
+        "filter_enabled": always,
+        "filter_enforced": always,
+        "response_headers_to_add": [{"header": {"key": "retry-after", "value": "1"}}],
+        "rate_limited_as_resource_exhausted": True,
+    }
+    return {"typed_per_filter_config": {"envoy.filters.http.local_ratelimit": as_in_a_file(_LIMIT, config)}}
+
+
+_LENGTH = "content-length"
+_LARGEST_NUMBER = 2**63 - 1
+_BUFFER = "type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute"
+_LIMIT = "type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"

@@ -1,0 +1,69 @@
+"""The clusters of a side of a deployment, one for each way in which its replicas are spoken to, and their shares.
+
+A cluster of Envoy speaks one protocol. So a rollout to another one has two, each with its share of the requests:
+
+    v1 v1 v1        web
+    v1 v1 v2        web 2/3, web/http2 1/3
+    v2 v2 v2        web/http2
+
+No cluster ever speaks otherwise than at first: what is under way in one is told by it until the last of it has ended.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from domain.model.states import RouteStatus
+from domain.text.numbers import WHOLE
+from traffic.envoy.envoy_names import baseline_cluster, canary_cluster, mirror_cluster, on_wire, preview_cluster
+from traffic.routing_table import Service, Upstream
+
+Shares = list[tuple[str, int]]
+"""Clusters by name, and how many of so many requests each gets."""
+
+
+def side(service: Service, name: str) -> tuple[Upstream, ...]:
+    """The replicas of the side of that name that take requests."""
+    sides = {
+        service.name: service.live,
+        canary_cluster(service.name): service.canary,
+        baseline_cluster(service.name): service.baseline,
+        preview_cluster(service.name): service.preview,
+        mirror_cluster(service.name): service.canary,
+    }
+    return sides[name] or ()
+
+
+def wires_of(service: Service, upstreams: Iterable[Upstream]) -> list[str]:
+    """Name the ways in which these replicas are spoken to, the oldest one's first; without any, the next one's."""
+    return list(dict.fromkeys(upstream.wire for upstream in upstreams)) or [service.wire]
+
+
+def shares_of(service: Service, name: str, of: int = WHOLE) -> Shares:
+    """The clusters of a side, and so many of `of` requests as each has replicas that are well; of all if none is."""
+    upstreams = side(service, name)
+    wires = wires_of(service, upstreams)
+    if len(wires) == 1:
+        return [(on_wire(name, wires[0]), of)]
+    counts = Counter[str]()
+    for upstream in _first(service, upstreams):
+        counts[upstream.wire] += upstream.weight
+    known = [wire for wire in wires if counts[wire]]
+    parts = [of * counts[wire] // counts.total() for wire in known]
+    parts[0] += of - sum(parts)
+    return [(on_wire(name, wire), part) for wire, part in zip(known, parts, strict=True)]
+
+
+def _first(service: Service, upstreams: Sequence[Upstream]) -> Sequence[Upstream]:
+    """Return those who get requests before others do: who is healthy, and has a seat where callers stay."""
+    healthy = [upstream for upstream in upstreams if upstream.status is RouteStatus.HEALTHY] or upstreams
+    seated = [upstream for upstream in healthy if upstream.seat is not None] if service.rules.sticky else []
+    return seated or healthy
+
+
+def led_to(shares: Shares, *, by_hash: bool = False) -> dict[str, Any]:
+    """Where a route leads. `by_hash`: a caller stays with a cluster for as long as its share allows."""
+    if len(shares) == 1:
+        return {"cluster": shares[0][0]}
+    weighted: dict[str, Any] = {"clusters": [{"name": name, "weight": weight} for name, weight in shares]}
+    return {"weighted_clusters": {**weighted, **({"use_hash_policy": True} if by_hash else {})}}

@@ -1,0 +1,182 @@
+"""Reads what an Envoy has counted, from its page of statistics; the bootstrap's access log does the counting."""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from urllib.parse import quote
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Copies, Counters
+from domain.traffic.request_counts import NOBODY, Answering, CallersCounted, Requests
+from traffic.envoy.envoy_names import MIRROR_STATISTICS, STOOD_IN, baseline_cluster, preview_cluster, side_of
+
+_STATS = "/stats?usedonly&format=json&histogram_buckets=cumulative&filter="
+COUNTERS_PAGE = (
+    f"{_STATS}^(rollway%5C.|server%5C.uptime$|cluster%5C.{MIRROR_STATISTICS}%5C..*upstream_rq_(completed|5..)$)"
+)
+REQUESTS_PAGE = f"{_STATS}^(rollway%5C.done%5C.|server%5C.uptime$)"
+"""What `Counted.requests` needs alone: a fraction of the other page."""
+LONGEST_MS = 86_400_000
+"""The last bucket holds what took longer than the others; to Envoy it must end somewhere."""
+
+
+def callers_page(timed: Iterable[str]) -> str:
+    """The page that tells what the callers of all deployments got, and how long those of the named ones waited."""
+    names = "|".join(re.escape(name) for name in sorted(timed))
+    waits = quote(rf"|rollway\.first_byte\.cluster\.({names}){_ASKED}\.revision\.") if names else ""
+    return f"{_STATS}^(rollway%5C.(done|failed|refused|redirected)%5C.|server%5C.uptime${waits})"
+
+
+_ASKED = "(/(canary|baseline))?(/(http2|tls)[0-9a-z-]*)?"
+"""What may stand behind a deployment's name in that of a cluster that callers are sent to."""
+_NAME = re.compile(
+    r"rollway\.(begun|done|failed|refused|redirected|cut|again|again_failed|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}!?|)"
+)
+_COPIES = re.compile(rf"cluster\.{MIRROR_STATISTICS}\.(.*)\.upstream_rq_(completed|5(?!03)\d\d)")
+
+
+class _Bucket(BaseModel):
+    upper_bound: float
+    cumulative: int
+
+
+class _Histogram(BaseModel):
+    name: str
+    buckets: list[_Bucket]
+
+
+class _Stat(BaseModel):
+    """A counter or gauge; or all histograms together, without a name."""
+
+    name: str = ""
+    value: int | str = 0
+    histograms: list[_Histogram] = []
+
+
+class _StatsPage(BaseModel):
+    stats: list[_Stat]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """All that one proxy has counted since it began, `uptime` seconds ago: by cluster, then by revision id.
+
+    `refused`: by cluster, the requests that no replica was there for. `copies`: by deployment.
+    """
+
+    uptime: int
+    of: Mapping[str, Mapping[UUID, Answers]]
+    refused: Mapping[str, int]
+    copies: Mapping[str, Copies] = field(default_factory=dict)
+
+    def counters(self, deployment: str, revisions: Collection[UUID]) -> Counters:
+        """The counters of these revisions of a deployment, without what was answered to who asked for a preview."""
+        clusters = self._clusters(deployment)
+        none: Mapping[UUID, Answers] = {}
+        of = {
+            revision: sum((self.of.get(name, none).get(revision, Answers()) for name in clusters), Answers())
+            for revision in revisions
+        }
+        refused = sum(self.refused.get(name, 0) for name in clusters)
+        return Counters(self.uptime, of, refused, self.copies.get(deployment, Copies()))
+
+    def callers(self) -> CallersCounted:
+        """What all callers got, without those who asked for a preview."""
+        found: dict[Answering, Requests] = {}
+        for cluster, its in self.of.items():
+            for revision, answers in its.items():
+                _add(found, cluster, revision, Requests.of(answers))
+        for cluster, refused in self.refused.items():
+            _add(found, cluster, NOBODY, Requests(failed=refused))
+        return CallersCounted(self.uptime, found)
+
+    def of_baseline(self, deployment: str, revision: UUID) -> Answers:
+        """The counters of the replicas of this revision that a canary is compared with: a part of the revision's."""
+        its = [of for name, of in self.of.items() if side_of(name) == baseline_cluster(deployment)]
+        return sum((of.get(revision, Answers()) for of in its), Answers())
+
+    def requests(self, deployment: str) -> int:
+        """To a deployment, whichever revision answered or none, without those of who asked for a preview."""
+        none: Mapping[UUID, Answers] = {}
+        clusters = self._clusters(deployment)
+        answered = sum(answers.done for name in clusters for answers in self.of.get(name, none).values())
+        return answered + sum(self.refused.get(name, 0) for name in clusters)
+
+    def _clusters(self, deployment: str) -> list[str]:
+        return [name for name in {*self.of, *self.refused} if _is_of(name, deployment)]
+
+
+def _add(found: dict[Answering, Requests], cluster: str, revision: UUID, requests: Requests) -> None:
+    deployment = cluster.partition("/")[0]
+    if _is_of(cluster, deployment):
+        known = found.get((deployment, revision))
+        found[deployment, revision] = known + requests if known else requests
+
+
+@dataclass(slots=True)
+class _Counted:
+    """The values of one revision in one cluster."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first_byte: tuple[int, ...] = Answers().first_byte
+
+    def answers(self, *, stood_in: bool) -> Answers:
+        """Sum up the answers; who was stood in for was asked first, or could not be."""
+        kinds = ("cut", "begun", "refused", "again", "again_failed", "redirected")
+        done, failed = self.counts.get("done", 0), self.counts.get("failed", 0)
+        answers = Answers(done, failed, self.first_byte, *(self.counts.get(kind, 0) for kind in kinds))
+        return replace(answers, again=done, again_failed=failed) if stood_in else answers
+
+
+def counted(page: bytes) -> Counted:
+    """Read the page `COUNTERS_PAGE` of a proxy. Raises ValueError for what is no such page."""
+    stats = _StatsPage.model_validate_json(page).stats
+    found: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
+    uptime = next((int(stat.value) for stat in stats if stat.name == "server.uptime"), None)
+    if uptime is None:
+        raise ValueError("the page has no server.uptime")
+    for stat in stats:
+        if match := _NAME.fullmatch(stat.name):
+            kind, cluster, revision = match.groups()
+            found[cluster, revision].counts[kind] = int(stat.value)
+        for histogram in stat.histograms:
+            if match := _NAME.fullmatch(histogram.name):
+                found[match[2], match[3]].first_byte = _buckets(histogram.buckets)
+    of: defaultdict[str, dict[UUID, Answers]] = defaultdict(dict)
+    for (cluster, revision), values in found.items():
+        if revision:
+            its, answers = UUID(revision.removesuffix(STOOD_IN)), values.answers(stood_in=revision.endswith(STOOD_IN))
+            of[cluster][its] = answers + of[cluster].get(its, Answers())
+    for found_in in of.values():
+        for its, answers in found_in.items():
+            # a caller that left while a connection was made was sent nowhere
+            found_in[its] = replace(answers, begun=max(answers.begun, answers.done))
+    refused = {cluster: values.counts.get("done", 0) for (cluster, revision), values in found.items() if not revision}
+    return Counted(uptime, of, refused, _copies(stats))
+
+
+def _copies(stats: Iterable[_Stat]) -> dict[str, Copies]:
+    found: defaultdict[str, Copies] = defaultdict(Copies)
+    for stat in stats:
+        if match := _COPIES.fullmatch(stat.name):
+            value = int(stat.value)
+            found[match[1]] += Copies(value) if match[2] == "completed" else Copies(failed=value)
+    return found
+
+
+def _buckets(cumulative: Iterable[_Bucket]) -> tuple[int, ...]:
+    """Envoy adds its buckets up: 1 1 3 becomes 1 0 2. Raises ValueError when they are not those of the bootstrap."""
+    found = list(cumulative)
+    if [bucket.upper_bound for bucket in found] != [*FIRST_BYTE_MS, LONGEST_MS]:
+        raise ValueError("the buckets of times to the first byte are not those of this release's bootstrap")
+    sums = [0, *(bucket.cumulative for bucket in found)]
+    return tuple(more - fewer for fewer, more in pairwise(sums))
+
+
+def _is_of(cluster: str, deployment: str) -> bool:
+    """No deployment's name has a slash, so what stands behind one is a further cluster of a deployment."""
+    return cluster.partition("/")[0] == deployment and side_of(cluster) != preview_cluster(deployment)

@@ -1,0 +1,96 @@
+"""The table as Envoy's resources: clusters and endpoints of each deployment, and one route configuration."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from traffic.envoy.clusters import assignment_of, cluster_of, clusters_of, is_left
+from traffic.envoy.envoy_names import ROUTE_CONFIGURATION, canary_cluster, preview_cluster
+from traffic.envoy.listeners import listeners_of, secrets_of
+from traffic.envoy.protocol_clusters import shares_of
+from traffic.envoy.replica_routes import leading_to
+from traffic.envoy.route_config import route_configuration
+from traffic.resources import NO_RESOURCES, Named, Resource, ResourceKind, Resources, resource, together
+from traffic.routing_table import Service, TrafficTable
+
+
+def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] | None = None) -> Resources:
+    """Everything that Envoy is told. `before`: an older table, whose unchanged parts are kept."""
+    old, kept = before or (TrafficTable("", ()), NO_RESOURCES)
+    if before is not None and old.services is table.services:
+        return kept
+    was = {service.name: service for service in old.services}
+    gone = was.keys() - {service.name for service in table.services}
+    changed = [service for service in table.services if not _is_same(service, was.get(service.name))]
+    if before is not None and not gone and not changed:
+        return kept
+    left = [*(was[name] for name in gone), *(was[service.name] for service in changed if service.name in was)]
+    made = {name: (service, upstreams) for service in changed for name, upstreams in clusters_of(service).items()}
+    clusters = {
+        name: replace(resource(cluster_of(name, service)), is_left=is_left(name, service))
+        for name, (service, _) in made.items()
+    }
+    endpoints = {name: assignment_of(name, upstreams, service) for name, (service, upstreams) in made.items()}
+    without = {name for service in left for name in clusters_of(service)}
+    return together(
+        {
+            ResourceKind.CLUSTERS: _patched(kept.by_kind[ResourceKind.CLUSTERS], without, clusters),
+            ResourceKind.ENDPOINTS: _patched(kept.by_kind[ResourceKind.ENDPOINTS], without, endpoints),
+            ResourceKind.ROUTES: _routes(table, kept.by_kind[ResourceKind.ROUTES], was, changed, gone),
+            **_secured(table, kept, was, changed, gone),
+        }
+    )
+
+
+def _secured(
+    table: TrafficTable, kept: Resources, was: Mapping[str, Service], changed: Iterable[Service], gone: Collection[str]
+) -> dict[ResourceKind, Named]:
+    """The listener for TLS and its certificates: made again where a deployment is secured otherwise."""
+    listeners, secrets = (kept.by_kind[kind] for kind in (ResourceKind.LISTENERS, ResourceKind.SECRETS))
+    touched = [service for service in changed if _door(service) != _door(was.get(service.name))]
+    left = [was[name] for name in (*gone, *(service.name for service in touched)) if name in was]
+    if table.door is not None and any(service.secured for service in (*left, *touched)):
+        names = {service.name for service in touched}
+        secured = [service for service in table.services if service.secured]
+        listeners = listeners_of(secured, table.door, listeners, names)
+        without = {name for service in left for name in secrets_of(service)}
+        secrets = _patched(
+            secrets, without, {name: made for each in touched for name, made in secrets_of(each).items()}
+        )
+    return {ResourceKind.LISTENERS: listeners, ResourceKind.SECRETS: secrets}
+
+
+def _routes(
+    table: TrafficTable, kept: Named, was: Mapping[str, Service], changed: Iterable[Service], gone: Collection[str]
+) -> Named:
+    """The route configuration: only routes to deployments that are reached in another way are made again."""
+    others = {
+        service.name for service in changed if service.name not in was or _way(service) != _way(was[service.name])
+    }
+    before = kept.get(ROUTE_CONFIGURATION)
+    if before is not None and not gone and not others:
+        return kept
+    return {ROUTE_CONFIGURATION: route_configuration(table, before, others)}
+
+
+def _is_same(service: Service, before: Service | None) -> bool:
+    return service is before or service == before
+
+
+def _patched(kept: Named, without: Collection[str], made: dict[str, Resource]) -> Named:
+    """What is kept and what was made; the same object where that is no change."""
+    if all(name in made for name in without) and all(kept.get(name) == found for name, found in made.items()):
+        return kept
+    return {name: found for name, found in kept.items() if name not in without} | made
+
+
+def _door(service: Service | None) -> tuple[object, ...]:
+    """Return what the listener for TLS and its certificates say of a deployment."""
+    return (service.secured, service.hosts, service.preview_hosts, service.rules.tls) if service else ()
+
+
+def _way(service: Service) -> tuple[object, ...]:
+    """Return what the route configuration says of it: how it is reached, by which clusters, and whether it is held."""
+    bare = replace(service, live=(), preview=(), canary=None, draining=(), baseline=None)
+    sides = preview_cluster(service.name), canary_cluster(service.name)
+    clusters = leading_to(service), [shares_of(service, name) for name in sides]
+    return bare, bool(service.preview), service.is_held, clusters

@@ -1,0 +1,217 @@
+"""Explains where a request goes, and why: by which name or path, to which replicas, or what a proxy answers itself."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from domain.installation.tokens import PAGE_HOST, is_of_the_page
+from domain.model.states import RouteStatus
+from domain.text.errors import InvalidInputError
+from domain.text.numbers import WHOLE
+from domain.traffic.tls_material import ANY_HOST, is_for
+from traffic.entrance_map import Prefix
+from traffic.routing_table import Service, TrafficTable, Upstream
+
+
+@dataclass(frozen=True, slots=True)
+class AskedFor:
+    """A URL that somebody asks for. `host`: in lower case, without its port. `path`: folded as a proxy does it."""
+
+    scheme: str
+    host: str
+    path: str
+
+    @classmethod
+    def read(cls, url: str) -> "AskedFor":
+        """Read a URL; one without a scheme is meant in clear text. Raises InvalidInputError."""
+        parts = _split(url if "://" in url else f"http://{url}")
+        if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
+            message = f"--explain must be a URL, such as http://web.localhost/health, not {url!r}"
+            raise InvalidInputError(message, field="--explain")
+        return cls(parts.scheme, parts.hostname, _folded(parts.path or "/"))
+
+
+def _folded(path: str) -> str:
+    """Fold a path as Envoy does before it decides by it: /a/../b is /b, and /a/%2E/b is /a/b."""
+    kept: list[str] = []
+    segments = path.replace("\\", "/").split("/")[1:]
+    for segment in segments:
+        match segment.lower().replace("%2e", "."):
+            case "..":
+                del kept[-1:]
+            case ".":
+                pass
+            case _:
+                kept.append(segment)
+    ends = segments[-1].lower().replace("%2e", ".") in (".", "..")
+    return f"/{'/'.join(kept)}{'/' if ends and kept else ''}"
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A sentence of an explanation, and what it is about, in a word."""
+
+    about: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a request fares. `service`: whose it is; None: nobody's. `replicas`: those that may get it."""
+
+    service: str | None
+    said: tuple[Said, ...]
+    replicas: tuple[Upstream, ...] = ()
+
+
+def explained(table: TrafficTable, asked: AskedFor) -> Explanation:
+    """Follow a request without further headers through the table.
+
+    host names first      web.example.com before *.example.com, the longest of those first
+    then path prefixes    the longest first, only where the host name is nobody's
+    """
+    if is_of_the_page(asked.host):
+        below = "" if asked.host == PAGE_HOST else f", and so is {asked.host}"
+        return Explanation(None, (Said("host", f"{PAGE_HOST} is the page's alone{below}: a proxy answers 421"),))
+    by_host = _by_host(table, asked.host)
+    if by_host is not None:
+        return _by_its_host(*by_host, asked)
+    by_path = _by_path(table, asked.path)
+    nobody = Said("host", f"{asked.host} is no deployment's host name, so the path says whose it is")
+    if by_path is None:
+        return Explanation(None, (nobody, Said("path", f"no deployment has {asked.path} either: a proxy answers 404")))
+    prefix, service = by_path
+    bare = prefix.value.rstrip("/")
+    inner = f"/{asked.path.removeprefix(bare).lstrip('/')}" if prefix.strip and bare else asked.path
+    said = Said("path", f"{prefix.value} is {service.name}'s, the longest that fits; its replicas see {inner}")
+    return _among(service, (nobody, said))
+
+
+def _by_its_host(service: Service, name: str, asked: AskedFor) -> Explanation:
+    below = f"{asked.host} lies below {name}, which is" if name.startswith(ANY_HOST) else f"{name} is"
+    if name in service.preview_hosts:
+        said = Said("host", f"{below} where a new revision of {service.name} is looked at")
+        return _previewed(service, (said, *_by_callers(service, name, asked)))
+    said = Said("host", f"{below} {service.name}'s; its replicas see {asked.path}")
+    return _among(service, (said, *_by_tls(service, name, asked)))
+
+
+def _by_host(table: TrafficTable, host: str) -> tuple[Service, str] | None:
+    """Whose a host name is, and by which of its names."""
+    names = {name: service for service in table.services for name in (*service.hosts, *service.preview_hosts)}
+    labels = host.split(".")
+    above = (f"{ANY_HOST}{'.'.join(labels[begin:])}" for begin in range(1, len(labels)))
+    found = next((name for name in (host, *above) if name in names), None)
+    return None if found is None else (names[found], found)
+
+
+def _by_path(table: TrafficTable, path: str) -> tuple[Prefix, Service] | None:
+    fits = (
+        (prefix, service)
+        for service in table.services
+        for prefix in service.prefixes
+        if path == prefix.value.rstrip("/") or path.startswith(prefix.value)
+    )
+    return max(fits, key=lambda pair: len(pair[0].value), default=None)
+
+
+def _by_tls(service: Service, host: str, asked: AskedFor) -> Iterator[Said]:
+    """What comes of https:// and of http:// by its host name `host`."""
+    tls = service.rules.tls
+    if tls is None:
+        if asked.scheme == "https":
+            yield Said("tls", f"{service.name} has no traffic.tls, so no proxy speaks TLS for it: ask by http://")
+        return
+    if not _has_certificate(service, host):
+        then = "the handshake fails" if asked.scheme == "https" else "nobody is sent on to https://"
+        yield Said("tls", f"{host} has no certificate, so {then}: 'rollway status {service.name}' says why")
+    yield from _by_callers(service, host, asked)
+
+
+def _by_callers(service: Service, host: str, asked: AskedFor) -> Iterator[Said]:
+    """What callers must show, and what becomes of those in clear text."""
+    if service.asks_callers:
+        yield Said("tls", "callers must show a certificate of their own (callers_ca), and get in by https:// alone")
+    if asked.scheme == "https" or service.rules.tls is None:
+        return
+    if _has_certificate(service, host) and (service.rules.tls.redirect or service.asks_callers):
+        yield Said("tls", "who asks by http:// is sent on to https:// (308)")
+    elif service.asks_callers:
+        yield Said("tls", "who asks by http:// gets 403")
+
+
+def _has_certificate(service: Service, host: str) -> bool:
+    certificates = service.secured.certificates if service.secured else ()
+    return is_for([name for certificate in certificates for name in certificate.names], host)
+
+
+def _previewed(service: Service, said: tuple[Said, ...]) -> Explanation:
+    if not service.preview:
+        none = Said("answer", "no revision is to be previewed at the moment: a proxy answers 503")
+        return Explanation(service.name, (*said, none))
+    return Explanation(service.name, (*said, _replicas("preview", service.preview)), service.preview)
+
+
+def _among(service: Service, said: tuple[Said, ...]) -> Explanation:
+    """Whose it is is known; the rest is who answers."""
+    if service.maintenance is not None:
+        through = " unless the request has the header that gets through" if service.maintenance.allow else ""
+        down = f"{service.name} is in maintenance: a proxy answers 503{through}"
+        return Explanation(service.name, (*said, Said("answer", down)))
+    if not service.serving:
+        return Explanation(service.name, (*said, Said("answer", _without_replicas(service))))
+    shares = tuple(_shares(service))
+    replicas = tuple(dict.fromkeys(upstream for _, upstreams in shares for upstream in upstreams))
+    return Explanation(service.name, (*said, *(share for share, _ in shares)), replicas)
+
+
+def _without_replicas(service: Service) -> str:
+    if service.rules.hold_seconds is not None:
+        return f"no replica serves: a request waits for one, for {service.rules.hold_seconds:g} s, and then gets 503"
+    return f"no replica serves: a proxy answers 503; 'rollway why {service.name}' says what is waited for"
+
+
+def _shares(service: Service) -> Iterator[tuple[Said, tuple[Upstream, ...]]]:
+    """Where its requests go. Who asks again goes anew, unless callers stay with a replica, or on a side of a canary."""
+    how = _LEAST_ASKED if service.rules.sticky is None else f"a caller stays with one by {service.rules.sticky.named}"
+    canary = service.canary if service.weight else None
+    baseline = service.baseline if service.baseline_weight and canary is not None else None
+    rest = WHOLE - (service.weight if canary is not None else 0) - (service.baseline_weight if baseline else 0)
+    if rest:
+        yield _replicas(_percent("live", rest), service.live, how), service.live
+    if baseline:
+        yield _replicas(_percent("baseline", service.baseline_weight), baseline, how), baseline
+    if canary is not None:
+        has_cookie = service.sticky and service.rules.sticky is None
+        kept = "; the cookie of this canary keeps a caller on his side" if has_cookie else ""
+        found = _replicas(_percent("canary", service.weight), canary, how)
+        yield Said(found.about, f"{found.says}{kept}"), canary
+    if canary is not None and service.chosen is not None:
+        yield Said("canary", f"{service.chosen.words} get to the canary whatever its weight is"), canary
+
+
+_LEAST_ASKED = "the one with the fewest requests of two first"
+
+
+def _percent(side: str, share: int) -> str:
+    return side if share == WHOLE else f"{side}, {share / 100:g} %"
+
+
+def _replicas(about: str, upstreams: tuple[Upstream, ...], how: str = _LEAST_ASKED) -> Said:
+    """Healthy ones are asked; the others only where too few of these are left."""
+    if not upstreams:
+        return Said(about, "no replica: a proxy answers 503")
+    healthy = sum(upstream.status is RouteStatus.HEALTHY for upstream in upstreams)
+    count = f"{len(upstreams)} replica{'s' if len(upstreams) > 1 else ''}"
+    if healthy == len(upstreams):
+        return Said(about, f"{count}, all healthy, {how}")
+    if healthy:
+        return Said(about, f"{count}, of which the {healthy} healthy come first")
+    return Said(about, f"{count}, none of which is healthy, so that each is tried")

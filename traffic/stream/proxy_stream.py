@@ -1,0 +1,193 @@
+"""One proxy's stream: what the proxy is told next, and the newest table that it knows in every part."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from traffic.envoy.envoy_names import ROUTE_CONFIGURATION
+from traffic.resources import Named, ResourceKind, Resources, Watermark
+from traffic.stream.resource_stream import GONE, NOTHING_YET, DiscoveryRequest, SentPart, StreamPart, number_of
+
+_CLUSTERS, _ENDPOINTS, _ROUTES, _LISTENERS, _SECRETS = ResourceKind
+_WHOLE = {_CLUSTERS, _LISTENERS}
+"""A proxy gets all of these that there are, and hears of those that are gone."""
+_BY_NAME = {_ENDPOINTS, _SECRETS}
+"""A proxy gets those of these that it asks for, as its clusters and listeners name them."""
+_BY_CHOICE = {_LISTENERS, _SECRETS}
+"""A proxy may know a table without these: an older bootstrap does not ask for them."""
+
+
+class Numbered(Protocol):
+    """A table, as its server publishes it."""
+
+    @property
+    def resources(self) -> Resources:
+        """The resources in it."""
+
+    @property
+    def watermark(self) -> Watermark:
+        """The place of a table among the tables of the server."""
+
+
+Table = TypeVar("Table", bound=Numbered)
+
+
+@dataclass(frozen=True, slots=True)
+class Response(Generic[Table]):
+    """A message to a proxy: names of resources that `changed`, with what `table` has, and of `removed` ones."""
+
+    kind: ResourceKind
+    nonce: str
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    table: Table
+
+
+class Stream(Generic[Table]):
+    """A stream. Of each kind one response is under way at a time, so a slow proxy is told less often.
+
+    Clusters and their endpoints come before routes to them, and clusters go after the routes to them have gone. Only
+    then does a proxy hear who leaves a cluster to which no route leads any more:
+
+        clusters ─► endpoints ─► routes ─► clusters that are left ─► removed clusters
+
+    A refused response is sent again in halves, until what is refused stands alone; that is tried again after a pause
+    that grows, and holds up nothing else. The proxy knows a table when it holds of each kind what that table has, or
+    what a later one has: so one that is always behind by one response still advances.
+    """
+
+    def __init__(self) -> None:
+        self._parts = {kind: StreamPart() for kind in ResourceKind}
+        self._nonce = 0
+        self._routed: Named | None = None  # the clusters of the table whose routes it holds
+        self._coming: Table | None = None  # the table whose routes wait for their clusters, though newer ones come
+
+    @property
+    def known(self) -> Watermark | None:
+        """The newest table that the proxy knows; None while that is not known."""
+        parts = (part for kind, part in self._parts.items() if part.is_asked or kind not in _BY_CHOICE)
+        oldest = min((part.known for part in parts), key=number_of)
+        return oldest if oldest.number else None
+
+    def refused(self, kind: ResourceKind) -> Mapping[str, str]:
+        """Return the versions, by name, of what the proxy did not take over, each sent alone."""
+        return {name: refusal.version for name, refusal in self._parts[kind].refused.items()}
+
+    def next_try(self, now: float) -> float | None:
+        """Return when something refused may be sent again (monotonic seconds, as is `now`)."""
+        refusals = (refusal for part in self._parts.values() for refusal in part.refused.values())
+        return min((refusal.not_before for refusal in refusals if refusal.not_before > now), default=None)
+
+    def hear(self, request: DiscoveryRequest, now: float) -> tuple[str, ...]:
+        """Take in what the proxy says. The names of what it refused, if it refuses a response."""
+        part = self._parts[request.kind]
+        sent = part.sent
+        refused = part.hear(request, now)
+        if request.kind is _ROUTES and sent is not None and part.sent is None and not refused:
+            self._routed = sent.clusters
+        return refused
+
+    def next(self, newest: Table, now: float) -> Response[Table] | None:
+        """Return what to send now; None when there is nothing to say, or an answer comes first."""
+        for kind, part in self._parts.items():
+            if part.is_asked and part.sent is None:
+                response = self._next_of(kind, part, newest, now)
+                if response is not None:
+                    return response
+        return None
+
+    def _next_of(self, kind: ResourceKind, part: StreamPart, newest: Table, now: float) -> Response[Table] | None:
+        resources = newest.resources.by_kind[kind]
+        if part.complete is resources:
+            part.known = newest.watermark
+            return None
+        changed = {name: found.version for name, found in resources.items() if part.held.get(name) != found.version}
+        if kind in _BY_NAME:  # of a cluster that it has not asked for it has no endpoints
+            changed = {name: version for name, version in changed.items() if name in part.subscribed}
+        gone = {name: GONE for name in part.held if name not in resources} if kind in _WHOLE else {}
+        # without any of them Envoy waits to be told so
+        says_none = kind in _WHOLE and not part.is_answered
+        if not changed and not gone and not says_none:
+            part.complete, part.known = resources, newest.watermark
+            return None
+        if kind is _ROUTES:
+            return self._next_routes(part, newest, now)
+        due = self._due(kind, changed | gone, newest, now)
+        if not due and not says_none:
+            return None
+        return self._send(kind, due, self._as_of(newest.watermark, due, changed, gone), newest)
+
+    def _next_routes(self, part: StreamPart, newest: Table, now: float) -> Response[Table] | None:
+        """The routes of one table, once its clusters are there: tables that come faster than that hold up no routes."""
+        table = self._coming or newest
+        version = table.resources.by_kind[_ROUTES][ROUTE_CONFIGURATION].version
+        if not part.is_due(ROUTE_CONFIGURATION, version, now):
+            self._coming = None
+            return None
+        if not all(self._is_there(name, newest) for name in table.resources.by_kind[_CLUSTERS]):
+            self._coming = table
+            return None
+        self._coming = None
+        return self._send(_ROUTES, {ROUTE_CONFIGURATION: version}, table.watermark, table)
+
+    def _send(self, kind: ResourceKind, due: dict[str, str], as_of: Watermark, table: Table) -> Response[Table]:
+        self._nonce += 1
+        nonce, part = str(self._nonce), self._parts[kind]
+        part.is_answered, part.sent = True, SentPart(nonce, due, as_of, table.resources.by_kind[_CLUSTERS])
+        changed = tuple(name for name, version in due.items() if version != GONE)
+        if kind is _CLUSTERS:
+            for name in changed:  # a cluster that changed waits for its endpoints, as a new one does
+                self._parts[_ENDPOINTS].forget(name)
+        return Response(kind, nonce, changed, tuple(name for name, version in due.items() if version == GONE), table)
+
+    def _as_of(self, mark: Watermark, due: Mapping[str, str], changed: Iterable[str], gone: Iterable[str]) -> Watermark:
+        """Return what the proxy knows with this response. Clusters that stay are as old as the routes to them."""
+        if any(name not in due for name in changed):
+            return NOTHING_YET
+        if any(name not in due for name in gone):
+            return min(mark, self._parts[_ROUTES].known, key=number_of)
+        return mark
+
+    def _due(self, kind: ResourceKind, different: Mapping[str, str], newest: Table, now: float) -> dict[str, str]:
+        """Return what of that may be sent now."""
+        part = self._parts[kind]
+        due = {name: version for name, version in different.items() if part.is_due(name, version, now)}
+        if kind is _CLUSTERS:
+            kept = {name for name, version in due.items() if version == GONE and self._is_routed(name, newest)}
+            due = {name: version for name, version in due.items() if name not in kept}
+        if kind in (_CLUSTERS, _ENDPOINTS):
+            due = {name: version for name, version in due.items() if not self._is_still_asked(name, newest)}
+        return dict(list(due.items())[: part.most])
+
+    def _is_there(self, cluster: str, newest: Table) -> bool:
+        """Whether routes need not wait for it: it has some endpoints, or the proxy refuses it, or it is gone by now."""
+        made, endpoints = self._parts[_CLUSTERS], self._parts[_ENDPOINTS]
+        if cluster in made.refused or cluster not in newest.resources.by_kind[_CLUSTERS]:
+            return True
+        return cluster in made.held and (cluster in endpoints.held or cluster in endpoints.refused)
+
+    def _is_still_asked(self, cluster: str, newest: Table) -> bool:
+        """Whether the proxy may have a route to a cluster that the newest table leaves to who ends: none would answer.
+
+        A proxy that refuses the routes is not waited for.
+        """
+        made, routes = newest.resources.by_kind[_CLUSTERS].get(cluster), self._parts[_ROUTES]
+        if made is None or not made.is_left or cluster not in self._parts[_ENDPOINTS].held:
+            return False
+        version = newest.resources.by_kind[_ROUTES][ROUTE_CONFIGURATION].version
+        if ROUTE_CONFIGURATION in routes.refused or routes.held.get(ROUTE_CONFIGURATION) == version:
+            return False
+        before = None if self._routed is None else self._routed.get(cluster)
+        return before is None or not before.is_left
+
+    def _is_routed(self, cluster: str, newest: Table) -> bool:
+        """Whether the proxy may have a route to this cluster, or gets one, though the newest table has it no more."""
+        routes = self._parts[_ROUTES]
+        if routes.sent is not None and cluster in routes.sent.clusters:
+            return True
+        if self._coming is not None and cluster in self._coming.resources.by_kind[_CLUSTERS]:
+            return True
+        version = newest.resources.by_kind[_ROUTES][ROUTE_CONFIGURATION].version
+        if routes.held.get(ROUTE_CONFIGURATION) == version:
+            return False
+        return self._routed is None or cluster in self._routed
