@@ -18,11 +18,11 @@ from api.proxies.components import Parts
 from api.proxy_app import Hooks, make_app
 from api.proxy_settings import ApiSettings
 from api.serving import QuietServer, compare_installation, config, most_connections, most_proxies
-from db.connection.engine import engine
+from db.connection.transactions import engine
 from domain.replicas.route_events import RouteLifecycleType
 from domain.text.errors import InvalidInputError
-from tasks.seen.log import configure_logging
-from tasks.settings import settings
+from tasks.task_settings import settings
+from tasks.telemetry.log import configure_logging
 from tasks.worker.connections import waker
 
 _EXIT_SECONDS = 0.8

@@ -14,14 +14,14 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.fleet import MEASURES, EndedRollouts, FleetView, read_fleet
+from db.connection.transactions import transaction
+from db.fleet_metrics import MEASURES, EndedRollouts, FleetView, read_fleet
 from domain.model.states import RolloutOutcome
 from domain.strategies.builtin import STRATEGIES
 from domain.traffic.request_counts import CLASSES, MOST_NAMED, WAITED_MS, Requests
-from tasks.redis.aside import how_many_aside
-from tasks.settings import KEY_PREFIX
-from tasks.wire.queues import COMMANDS_QUEUE, LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
+from tasks.messaging.queues import COMMANDS_QUEUE, LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
+from tasks.redis.dead_letters import how_many_aside
+from tasks.task_settings import KEY_PREFIX
 
 _FRESH_SECONDS = 1.0
 _QUEUES = (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE)

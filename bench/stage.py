@@ -17,8 +17,8 @@ from psycopg import sql
 
 from bench.data import QUIET, fill, place
 from bench.world import HOST, READY, hosts_of
+from tasks.messaging.queues import LIFECYCLE_QUEUE, queue
 from tasks.redis.wake import Waker
-from tasks.wire.queues import LIFECYCLE_QUEUE, queue
 from tests.support.people.people_api import People, serving_people
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
 from tests.support.stack.stack import Fleet

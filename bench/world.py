@@ -23,18 +23,18 @@ import redis
 from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction, make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import in_transaction, make_engine
 from db.locking.statuses import statuses_of
 from db.proxies.acks import release_drained
+from db.replicas.host_routes import RouteRow, record_stopped, routes_to_start, routes_to_stop
 from db.replicas.reports import RouteReport, apply_reports
-from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop
 from domain.model.states import RouteStatus
 from domain.replicas.route_events import RouteLifecycleType
 from tasks.hosts.heartbeat import SignsGiver, keep_showing_signs_of_life
+from tasks.messaging.queues import host_queue
 from tasks.redis.wake import Waker, route_key
-from tasks.settings import KEY_PREFIX
-from tasks.wire.queues import host_queue
+from tasks.task_settings import KEY_PREFIX
 
 HOST = "simulated"
 """The first of the hosts; the others have a number behind it."""

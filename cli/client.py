@@ -16,11 +16,11 @@ from api.people.requests import Asked, PageParameters, parameters_of
 from cli.remote import needs_database, remote
 from cli.terminal.exits import UnreachableError
 from db.connection.server import refuse_unfit
-from db.silence import AWAY
+from db.unreachable import AWAY
 from db.views.deployment_view import DeploymentView
 from db.views.documents import plain
-from db.views.fleet.signs import SignsOfLife
-from db.views.routes import RouteView
+from db.views.fleet_views import SignsOfLife
+from db.views.route_views import RouteView
 from db.views.timeline import RevisionView
 from domain.commands.base import DEPLOYMENT, Command
 from domain.installation import settings
@@ -222,7 +222,7 @@ def send(command: Command) -> dict[str, Any]:
         return server.send(command)
     find_servers()
     from cli.terminal.server_warnings import show_notes  # noqa: PLC0415
-    from tasks.asked.commands import run_command  # noqa: PLC0415  (two seconds, which reading commands can save)
+    from tasks.command_tasks import run_command  # noqa: PLC0415  (two seconds, which reading commands can save)
 
     show_notes()
     with _server_errors():

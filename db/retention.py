@@ -11,8 +11,8 @@ from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.locking.locked import lock_unheld
+from db.connection.transactions import in_transaction
+from db.locking.row_locks import lock_unheld
 from db.locking.statuses import GONE
 from domain.installation.settings import Retention
 

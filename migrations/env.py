@@ -5,8 +5,8 @@ import os
 from alembic import context
 from sqlalchemy import Connection, text
 
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import make_engine
 
 LOCK_TIMEOUT = "4s"
 STATEMENT_TIMEOUT = "60s"

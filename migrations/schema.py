@@ -36,7 +36,7 @@ def upgrade(engine: Engine) -> tuple[str | None, str | None]:
 
 
 def expected() -> dict[str, str]:
-    """Each part that all migrations leave, as `db.audit.schema` reads it from a database."""
+    """Each part that all migrations leave, as `db.audit.schema_faults` reads it from a database."""
     parts: dict[str, str] = json.loads(EXPECTED.read_text(encoding="utf-8"))
     return parts
 

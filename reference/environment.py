@@ -2,11 +2,11 @@
 
 from api.people.people_settings import PeopleSettings
 from api.proxy_settings import ApiSettings
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
 from domain.installation.settings import LogLimits, Retention, Settings
 from reference.markdown import page, table
 from reference.models import rows_of
-from tasks.settings import TaskSettings
+from tasks.task_settings import TaskSettings
 from traffic.certificates.certificate_settings import CertificateSettings
 
 READERS: dict[str, tuple[type[Settings], ...]] = {

@@ -8,9 +8,9 @@ from prometheus_client.metrics import MetricWrapperBase
 from api.fleet_metrics import InRedis, metrics_of
 from api.people.auth import ObservedAsking
 from api.proxies.server_metrics import Observed
-from db.fleet import FleetView
+from db.fleet_metrics import FleetView
 from reference.markdown import page, table
-from tasks.seen.observed import REGISTRY
+from tasks.telemetry.task_metrics import REGISTRY
 
 _NOTHING = FleetView(samples={}, ended=(), bounds=(), requests={}, told_queues=())
 

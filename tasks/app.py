@@ -1,24 +1,64 @@
-"""The Celery app. Beat and Flower load only this; a worker also loads the tasks and everything they use."""
+"""The Celery app. Beat and Flower load only this; a worker also loads the tasks and everything they use.
+
+A worker's loop is woken when one of its threads becomes free. With `worker_disable_prefetch` it takes no message while
+every thread has a task. It looks again when it is woken, and Celery 5.7.0 wakes it when a task begins, but not when one
+ends, unless it has a task event to send just then. Without task events (`-E`) each thread would be idle until a timer
+comes round, half a second on average.
+"""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
+from typing import Any, TypeVar
 
-from celery import Celery, Task
+from celery import Celery, Task, bootsteps
+from celery.concurrency.thread import TaskPool
 from celery.signals import celeryd_init, setup_logging, task_postrun, task_prerun, worker_shutdown
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from domain.installation.contract import WRONG_INSTALLATION
 from domain.text.errors import InvalidInputError
 from runtime.machine.watchdog import keep_alive
-from tasks.seen.log import configure_logging
-from tasks.seen.tracing import spans
-from tasks.settings import log_limits, retention, settings
-from tasks.wire.keys import command_keys, webhook_targets
-from tasks.wire.queues import celery_settings
-from tasks.wire.threads import WakeWhenFree
+from tasks.messaging.credentials import command_keys, webhook_targets
+from tasks.messaging.queues import celery_settings
+from tasks.task_settings import log_limits, retention, settings
+from tasks.telemetry.log import configure_logging
+from tasks.telemetry.tracing import spans
 
-TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.asked.commands", "tasks.retention")
+T = TypeVar("T")
+
+
+class _WakingExecutor(ThreadPoolExecutor):
+    """Calls `wake` whenever a thread has done its task and everything that Celery does after it."""
+
+    def __init__(self, threads: int, wake: Callable[[], object]) -> None:
+        super().__init__(max_workers=threads)
+        self._wake = wake
+
+    def submit(self, work: Callable[..., T], /, *arguments: object, **more: object) -> Future[T]:
+        future = super().submit(work, *arguments, **more)
+        future.add_done_callback(lambda _: self._wake())
+        return future
+
+
+class WakeWhenFree(bootsteps.Step):
+    """Gives the worker's pool of threads that executor, before it has a thread."""
+
+    requires = ("celery.worker.components:Hub", "celery.worker.components:Pool")
+
+    def create(self, worker: Any) -> None:  # noqa: ANN401  (Celery's)
+        """Called once, when the worker is put together."""
+        if worker.hub is not None and isinstance(worker.pool, TaskPool):
+            wake = worker.hub.call_soon
+            worker.pool.executor = _WakingExecutor(worker.pool.limit, lambda: wake(_look_again))
+
+
+def _look_again() -> None:
+    """Nothing: the loop only has to turn once to see that a thread is free."""
+
+
+TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.command_tasks", "tasks.housekeeping")
 
 
 def _defaults() -> Mapping[str, object]:

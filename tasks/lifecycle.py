@@ -3,23 +3,23 @@
 import structlog
 from psycopg import Connection
 
-from db.audit.impossible import impossible_combinations
+from db.audit.invariants import impossible_combinations
 from db.commands.execute import heed
-from db.connection.engine import engine, in_transaction
-from db.event_tasks import OpenWork, note_tick, open_work
+from db.connection.transactions import engine, in_transaction
+from db.due_work import OpenWork, note_tick, open_work
 from db.locking.statuses import due_statuses
 from domain.model.lifecycle_events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.model.states import DeploymentLifecycleStatus
 from domain.replicas.route_events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from tasks.app import app
-from tasks.hosts.silent import ask_hosts, keys_of_work, look_at_hosts
+from tasks.hosts.host_timeouts import ask_hosts, keys_of_work, look_at_hosts
+from tasks.messaging.queues import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK, host_queue
 from tasks.redis.wake import route_key
-from tasks.seen.observed import IMPOSSIBLE_STATES
-from tasks.settings import settings
-from tasks.wire.queues import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK, host_queue
+from tasks.task_settings import settings
+from tasks.telemetry.task_metrics import IMPOSSIBLE_STATES
 from tasks.worker.composition import coordinator, courier
 from tasks.worker.connections import waker
-from tasks.worker.looks import look_at
+from tasks.worker.route_looks import look_at
 
 _log = structlog.get_logger(__name__)
 

@@ -1,17 +1,17 @@
 """The task of all looks at routes: start, probe, stop and sweep replicas, read metrics, look at hosts."""
 
-from db.connection.engine import engine
+from db.connection.transactions import engine
 from domain.model.lifecycle_events import member_of
 from domain.replicas.host_choice import EXTERNAL
 from domain.replicas.route_events import ON_EACH_HOST, RouteLifecycleType
 from domain.text.errors import InvalidInputError
 from tasks.app import app
-from tasks.hosts.silent import ask_hosts
+from tasks.hosts.host_timeouts import ask_hosts
+from tasks.messaging.queues import DO_ROUTE_TASK
 from tasks.redis.wake import route_key
-from tasks.settings import settings
-from tasks.wire.queues import DO_ROUTE_TASK
+from tasks.task_settings import settings
 from tasks.worker.connections import waker
-from tasks.worker.looks import look_at
+from tasks.worker.route_looks import look_at
 
 
 @app.task(name=DO_ROUTE_TASK)

@@ -35,7 +35,7 @@ PROXIES = (
 """Where Envoy's and Traefik's own words are used."""
 
 TRACES = (
-    "tasks/seen/tracing.py",
+    "tasks/telemetry/tracing.py",
     "tests/e2e/services/test_traces.py",
     "tests/tasks/worker/test_tracing.py",
     "docs/watching.md",

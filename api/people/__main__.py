@@ -15,10 +15,10 @@ from starlette.applications import Starlette
 from api.people.people_app import make_app
 from api.people.people_settings import PeopleSettings
 from api.serving import QuietServer, compare_installation, config, most_connections
-from db.connection.engine import engine
+from db.connection.transactions import engine
 from domain.text.errors import InvalidInputError
-from tasks.seen.log import configure_logging
-from tasks.settings import settings
+from tasks.task_settings import settings
+from tasks.telemetry.log import configure_logging
 
 
 class _PeopleServer(QuietServer):

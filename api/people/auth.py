@@ -20,8 +20,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from api.people.problems import TooManyRequestsError, TwoSessionsError
-from db.connection.engine import database_now, in_transaction
-from db.tokens import hash_of, note_use, session_shown, token_shown
+from db.access_tokens import hash_of, note_use, session_shown, token_shown
+from db.connection.transactions import database_now, in_transaction
 from domain.installation.tokens import SESSION_COOKIE, NoTokenError, Token
 from domain.traffic.entrances import EntranceTakenError
 

@@ -25,7 +25,7 @@ from api.people.streams.change_feed import ChangeReader
 from api.people.streams.event_stream import Streams
 from api.proxies.pubsub import Notices
 from api.serving import TOO_LARGE, BoundedBodies, end
-from db.connection.engine import database_now, in_transaction
+from db.connection.transactions import database_now, in_transaction
 from domain.text.errors import TooLargeError
 from runtime.machine.watchdog import stay_alive
 

@@ -15,8 +15,8 @@ from api.proxies.key_opener import Opener
 from api.proxies.protobuf.messages import Messages, messages_of
 from api.proxies.resolver import Names
 from api.proxies.server_metrics import Observed
-from db.connection.engine import transaction
-from db.proxies.table import TrafficReader
+from db.connection.transactions import transaction
+from db.proxies.traffic_reader import TrafficReader
 from domain.traffic.snapshot import TrafficSnapshot
 from traffic.derive import derive_table
 from traffic.envoy.table_resources import envoy_resources

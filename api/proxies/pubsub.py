@@ -9,7 +9,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from tasks.settings import TRAFFIC_CHANNEL
+from tasks.task_settings import TRAFFIC_CHANNEL
 
 _RETRY_SECONDS = 0.5
 _QUIET_SECONDS = 4.0

@@ -9,19 +9,20 @@ import psycopg
 from sqlalchemy import Engine
 
 from db.certificates import note_refused
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.proxies.acks import (
     Ack,
     DrainedRoute,
+    Follows,
     SeenProxy,
     begin_publishing,
     note_acks,
+    note_known_weights,
     note_proxies,
     note_publisher,
     release_drained,
+    what_follows,
 )
-from db.proxies.follows import Follows, what_follows
-from db.proxies.weights import note_known_weights
 from domain.text.storable import storable
 
 _REFUSALS = (psycopg.DataError, psycopg.IntegrityError, UnicodeError)

@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.cycles.cycle import measure_cycles
 from bench.cycles.decide import measure as measure_decisions
 from db.audit.receipts import seal, unsealed
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from tests.support.rows.databases import copy_of, engine_on, migrated_template
 from tests.support.rows.deployments import ask, make_deployment, start_all, write
 from tests.support.stack.servers import embedded_postgres

@@ -22,10 +22,10 @@ from pydantic import TypeAdapter
 
 from bench.processor import processor_seconds
 from bench.stage import Stage, rolling, stage
-from db.connection.engine import in_transaction
-from db.proxies.measured import due_rollouts, record_look
-from db.proxies.weights import note_known_weights
-from db.views.ahead import waiting
+from db.connection.transactions import in_transaction
+from db.proxies.acks import note_known_weights
+from db.proxies.measurements import due_rollouts, record_look
+from db.views.planning_views import waiting
 from domain.judge.evidence import seen
 from domain.judge.judge_spec import Judge
 from domain.model.answer_counts import Answers, Counters

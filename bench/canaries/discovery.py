@@ -13,7 +13,7 @@ import redis
 
 from bench.data import QUIET, fill, grow
 from bench.stage import migrate
-from tasks.settings import TRAFFIC_CHANNEL
+from tasks.task_settings import TRAFFIC_CHANNEL
 from tests.support.proxies.edge import DRAIN, api_process, envoy_process
 from tests.support.stack.server_process import Process
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres, embedded_redis

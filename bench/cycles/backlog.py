@@ -9,10 +9,10 @@ import redis
 
 from bench.stage import Stage, stage
 from bench.watch import processors, watching
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.locking.statuses import due_statuses
-from tasks.settings import KEY_PREFIX
-from tasks.wire.queues import COMMANDS_QUEUE, LIFECYCLE_QUEUE, ROUTES_QUEUE
+from tasks.messaging.queues import COMMANDS_QUEUE, LIFECYCLE_QUEUE, ROUTES_QUEUE
+from tasks.task_settings import KEY_PREFIX
 from tests.support.stack.waiting import eventually
 
 WORKERS = 2

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import psutil
 
 from bench.processor import children_seconds
-from db.silence import AnsweredCursor
+from db.unreachable import AnsweredCursor
 from tasks.worker.garbage import collect_seldom
 
 _PEAK = Path("/proc/self/clear_refs")

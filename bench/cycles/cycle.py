@@ -18,8 +18,8 @@ from bench.cycles.floor import run_floor
 from bench.data import MUTATING, WAITING, fill, mark_all
 from bench.passes import in_turns, middle, passes
 from bench.stage import migrate
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import make_engine
 from domain.handlers.deploying import DeployingProvisioningHandler
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres
 from tests.support.workers.coordinators import coordinator_without_redis

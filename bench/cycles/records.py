@@ -16,8 +16,8 @@ from bench.cycles.cost import cost_of
 from bench.data import MUTATING, fill, grow
 from bench.passes import in_turns, middle, passes
 from bench.stage import migrate
-from db.connection.engine import in_transaction, make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import in_transaction, make_engine
 from db.views.timeline import steps_of
 from domain.cycle import writes
 from domain.handlers.deploying import DeployingProvisioningHandler

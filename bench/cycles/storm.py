@@ -18,9 +18,9 @@ from bench.passes import in_turns, middle, passes
 from bench.stage import Stage, stage
 from bench.watch import processors, watching
 from bench.world import HOST
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.locking.statuses import due_statuses
-from tasks.wire.queues import RETENTION_TASK
+from tasks.messaging.queues import RETENTION_TASK
 from tests.support.stack.waiting import eventually
 
 WORKERS = (1, 2, 4)

@@ -13,9 +13,9 @@ from uuid import uuid4
 import httpx
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction, make_engine
-from db.connection.settings import DatabaseSettings
-from db.tokens import create_token
+from db.access_tokens import create_token
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import in_transaction, make_engine
 from domain.installation.tokens import NewToken, Role
 from runtime.process.accounts import EACH
 from stack.down import down

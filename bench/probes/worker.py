@@ -8,8 +8,8 @@ from uuid import UUID
 
 import redis
 
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import make_engine
 from runtime.probing.probes import Prober
 from runtime.process.process_runtime import ProcessRuntime
 from runtime.protocol import Replica

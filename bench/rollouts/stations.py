@@ -16,11 +16,11 @@ import redis
 from sqlalchemy import Engine, event
 
 from bench.stage import migrate
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
-from db.silence import AnsweredCursor
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import make_engine
+from db.unreachable import AnsweredCursor
 from tasks.redis.wake import Waker
-from tasks.seen.log import configure_logging
+from tasks.telemetry.log import configure_logging
 from tests.support.rows.deployments import read, write
 from tests.support.stack.servers import embedded_postgres, embedded_redis
 from tests.support.stack.stations import STATIONS, Station

@@ -18,8 +18,8 @@ from sqlalchemy import Engine
 from bench.probes.worker import Everywhere
 from bench.processor import children_seconds, own_seconds
 from bench.stage import migrate
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import make_engine
 from runtime.probing.probes import Prober, ProbeTarget
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Silences

@@ -17,8 +17,8 @@ from bench.rollouts.measured import Case
 from bench.rollouts.measured import run as roll_out
 from bench.stage import migrate
 from bench.watch import processors
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import make_engine
 from domain.handlers.deploying import DeployingProvisioningHandler
 from tests.support.stack.servers import embedded_postgres
 from tests.support.workers.coordinators import coordinator_without_redis

@@ -7,8 +7,8 @@ from typing import Any
 
 from cli.demo.run import PATIENCE_SECONDS, REPLICAS, Demo
 from cli.show.rollout_log import destroyed, settled
-from db.views.rollouts import RolloutView
-from db.views.routes import RouteView
+from db.views.rollout_views import RolloutView
+from db.views.route_views import RouteView
 from domain.commands.base import DEPLOYMENT
 from domain.commands.deployment_commands import CreateDeployment, Destroy, SetPolicy
 from domain.model.states import RolloutOutcome

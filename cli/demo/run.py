@@ -12,9 +12,9 @@ from cli.demo.load.generator import Load, LoadSettings
 from cli.demo.load.mix import Kind
 from cli.options import new_request_id
 from cli.show.rollout_log import Film, Goal, settled, wait_until
-from db.views.ahead import Cycle
 from db.views.deployment_view import DeploymentView
-from db.views.rollouts import RolloutView
+from db.views.planning_views import Cycle
+from db.views.rollout_views import RolloutView
 from db.views.timeline import Progress
 from domain.commands.base import Command
 from domain.commands.deployment_commands import AddRevision

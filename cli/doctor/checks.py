@@ -18,21 +18,21 @@ from cli.terminal.exits import ExitCode
 from cli.terminal.output import columns, printer
 from cli.terminal.server_warnings import look_at_redis
 from db.audit.drift import drift, renamed_revisions
-from db.audit.impossible import Finding, all_chains, impossible_combinations
-from db.audit.replay import ReplayReport, replay_pages
-from db.audit.schema import SchemaFault, schema_faults, schema_parts, triggers_rest
+from db.audit.invariants import Finding, all_chains, impossible_combinations
+from db.audit.schema_faults import SchemaFault, schema_faults, schema_parts, triggers_rest
+from db.audit.step_replay import ReplayReport, replay_pages
 from db.certificates import certificate_troubles
-from db.connection.engine import in_transaction
 from db.connection.server import read_installation
+from db.connection.transactions import in_transaction
 from db.retention import TableSize, commands_to_cut, late_cuts, page_of_past, rows_to_cut, table_sizes
-from db.views.fleet.settings import SubscriptionView, all_subscriptions
-from db.views.fleet.signs import all_hosts, secrets_for_all, signs_of_life
+from db.views.fleet_settings import SubscriptionView, all_subscriptions
+from db.views.fleet_views import all_hosts, secrets_for_all, signs_of_life
 from domain.installation.contract import CONTRACT
 from domain.installation.settings import Retention
 from domain.replicas.clock_skew import is_too_far
 from domain.text.numbers import duration
 from migrations.schema import expected, is_known, newest, number
-from tasks.redis.aside import how_many_aside, last_aside
+from tasks.redis.dead_letters import how_many_aside, last_aside
 from tasks.worker.connections import redis_client
 
 

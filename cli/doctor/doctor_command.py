@@ -53,8 +53,8 @@ def doctor(
 def _examine(*, with_sizes: bool) -> "tuple[list[tuple[DoctorQuestion, Findings]], Tables | None]":
     from cli.doctor.checks import measured_tables  # noqa: PLC0415
     from cli.doctor.findings import QUESTIONS  # noqa: PLC0415  (what looks takes seconds to load, which --help can save)
-    from db.connection.engine import make_engine  # noqa: PLC0415
-    from db.connection.settings import DatabaseSettings  # noqa: PLC0415
+    from db.connection.database_settings import DatabaseSettings  # noqa: PLC0415
+    from db.connection.transactions import make_engine  # noqa: PLC0415
 
     engine = make_engine(DatabaseSettings.from_environment(os.environ))
     try:

@@ -11,7 +11,7 @@ import yaml
 from cli.apply import documents_asked, to_apply
 from cli.client import Reader, deployment_named, made, revision_shown
 from cli.terminal.exits import UsageError
-from db.views.ahead import Foreseeable, LearnedView, planned_activation, planned_rest
+from db.views.planning_views import Foreseeable, LearnedView, planned_activation, planned_rest
 from domain.commands.base import DEPLOYMENT
 from domain.cycle.recording import inputs_from_json
 from domain.planning.plan_input import Subject

@@ -14,8 +14,8 @@ from cli.completion import deployments_offered
 from cli.options import AsJson
 from cli.terminal.exits import ExitCode, UsageError
 from cli.terminal.output import columns, print_json, printer
-from db.audit.shown import ReceiptView
-from db.views.rollouts import RolloutView
+from db.audit.explanations import ReceiptView
+from db.views.rollout_views import RolloutView
 from db.views.timeline import StepView
 from domain.commands.base import DEPLOYMENT
 from domain.cycle.recording import inputs_from_json

@@ -16,8 +16,8 @@ from cli.client import Reader
 from cli.show.status import waits_for_person
 from cli.terminal.exits import DegradedError, RolledBackError, UnreachableError, WaitsForPersonError, WaitTimedOutError
 from cli.terminal.output import printer
-from db.views.ahead import Cycle, cycle_of, cycles
 from db.views.deployment_view import DeploymentView
+from db.views.planning_views import Cycle, cycle_of, cycles
 from db.views.timeline import Progress
 from domain.commands.base import DEPLOYMENT
 from domain.handlers.check_replica import is_settled

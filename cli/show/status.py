@@ -16,11 +16,10 @@ from rich.text import Text
 from cli.client import Reader, deployment_named, signs_of_life
 from cli.terminal.output import ago, columns, printer, roughly
 from db.certificates import hosts_without
-from db.views.callers import AnsweringView, LosingView
+from db.views.caller_views import AnsweringView, LosingView
 from db.views.deployment_view import DeploymentView
-from db.views.fleet.entrances import ReachedView
-from db.views.fleet.signs import SignsOfLife
-from db.views.routes import RouteView
+from db.views.fleet_views import ReachedView, SignsOfLife
+from db.views.route_views import RouteView
 from db.views.timeline import RevisionView
 from domain.model.picture import symbol
 from domain.model.policy import RolloutLimits, StrategySpec

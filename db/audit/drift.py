@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from sqlalchemy import Engine
 
 from db.audit.receipts import KEPT
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.locking.statuses import RUNNING
 from domain.replicas.host_choice import EXTERNAL
 from domain.revisions.revision import RevisionSpec, revision_name

@@ -11,8 +11,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row
 
-from db.proxies.answers import intervals_of
-from db.views.ahead import learned_of
+from db.proxies.recorded_answers import intervals_of
+from db.views.planning_views import learned_of
 from db.views.timeline import steps_of
 from domain.planning.plan_input import Subject
 from domain.planning.recorded_rollout import RecordedAct, RecordedStep, deviations

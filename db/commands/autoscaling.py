@@ -8,10 +8,10 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.commands.locked import lock_named, note, touch
-from db.connection.engine import database_now
-from db.cycle.rules import replace_rules, rules_of, store_values
-from db.locking.locked import mark_unheld
+from db.commands.guarded_write import lock_named, note, touch
+from db.connection.transactions import database_now
+from db.cycle.autoscaling_rules import replace_rules, rules_of, store_values
+from db.locking.row_locks import mark_unheld
 from db.locking.upstream import SPOKEN
 from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingRule, MetricValue
 from domain.autoscaling.scaling_decision import evaluate_rules

@@ -15,21 +15,20 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
-from db.commands import autoscaling, fleet, subscriptions
+from db.commands import autoscaling, fleet_rules, webhooks
 from db.commands.apply.difference import settings_to_put_back, stored_of
-from db.commands.entrances import refuse_foreign, set_traffic
-from db.commands.locked import KEEP_ANSWER, answer_again, answered, lock_named, note
-from db.commands.maintenance import set_maintenance
+from db.commands.guarded_write import KEEP_ANSWER, answer_again, answered, lock_named, note
+from db.commands.new_revisions import add_revision
 from db.commands.policies import create_deployment, set_policy
-from db.commands.revisions import add_revision
 from db.commands.steering import HEARD, keep_trace, steer
-from db.connection.engine import in_transaction
+from db.commands.traffic_settings import refuse_foreign, set_maintenance, set_traffic
+from db.connection.transactions import in_transaction
 from db.cycle.claim import Claim, claim_named
-from db.locking.locked import SKIPPING_HELD, holder_of, lock_unheld, refusal_of_held
+from db.locking.row_locks import SKIPPING_HELD, holder_of, lock_unheld, refusal_of_held
 from db.locking.statuses import IS_COUNTED_ON, lifecycle_status
-from db.replicas import told
-from db.silence import AWAY
-from db.views.past import keep_settings_release, mark_settings_undone, sections
+from db.replicas import host_commands
+from db.unreachable import AWAY
+from db.views.rollout_records import keep_settings_release, mark_settings_undone, sections
 from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.expansion import Part, notes, parts, refuse_beyond, settings_alone, told_of
 from domain.commands.base import Command, DeploymentCommand
@@ -331,7 +330,7 @@ _EFFECTS: dict[type[Command], Callable[[Connection, Any], Result]] = {
     SetMaintenance: set_maintenance,
     SetAutoscalingRules: autoscaling.set_rules,
     PushMetric: autoscaling.push_metric,
-    **told.EFFECTS,
-    **fleet.EFFECTS,
-    **subscriptions.EFFECTS,
+    **host_commands.EFFECTS,
+    **fleet_rules.EFFECTS,
+    **webhooks.EFFECTS,
 }

@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from db.commands.entrances import take_default_entrances
-from db.commands.locked import lock_named, note, touch
+from db.commands.guarded_write import lock_named, note, touch
+from db.commands.traffic_settings import take_default_entrances
 from db.outbox import write_events
 from domain.commands.deployment_commands import CreateDeployment, DeploymentExistsError, SetPolicy
 from domain.model.policy import DeploymentPolicy

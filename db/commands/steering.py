@@ -9,23 +9,22 @@ from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
-from db.commands.entrances import bring_again, follow
-from db.commands.locked import KEEP_ANSWER, RECORD, answered, load_named, record
+from db.commands.guarded_write import KEEP_ANSWER, RECORD, answered, load_named, record
+from db.commands.new_revisions import add_restarted, next_revision
 from db.commands.policies import read_policy
-from db.commands.revisions import add_restarted, next_revision
-from db.commands.wires import own_wire, wire_of
+from db.commands.replica_protocols import own_wire, wire_of
+from db.commands.traffic_settings import bring_again, follow
 from db.cycle.applier import DEPLOYMENT, ROLLOUT, assigned, deployment_values, rollout_values
-from db.cycle.claim import Claim
-from db.cycle.load import load_routes
-from db.cycle.rules import rules_of_one
-from db.freezes import frozen_now
+from db.cycle.autoscaling_rules import rules_of_one
+from db.cycle.claim import Claim, load_routes
+from db.fleet_gates import frozen_now
 from db.locking.statuses import ACTIVE
 from db.outbox import write_events
-from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
-from db.views.deployments import existing_deployments
-from db.views.fleet.entrances import reached_at
-from db.views.past import ended_rollouts, set_alone, settings_release
-from db.views.routes import why_it_only_failed
+from db.replicas.secret_requests import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
+from db.views.deployment_views import existing_deployments
+from db.views.fleet_views import reached_at
+from db.views.rollout_records import ended_rollouts, set_alone, settings_release
+from db.views.route_views import why_it_only_failed
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.deployment_commands import Scale
 from domain.commands.registry import RULES

@@ -11,7 +11,7 @@ from psycopg import Connection, Cursor
 
 from db.connection.arrays import UUIDS
 from db.cycle.claim import Claim, HistoryHead
-from db.cycle.seats import give_seats
+from db.cycle.sticky_slots import give_seats
 from db.locking.rows import Columns, columns, named_row
 from db.locking.statuses import ACTIVE
 from db.outbox import write_events

@@ -1,15 +1,47 @@
-"""Proxies: who is live, what each has acknowledged, and which drains all of them know."""
+"""Proxies: which are live, what each has acknowledged, and which drains and weights all of them know."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
 
-from db.locking.locked import changed, lock
-from db.locking.rows import columns
+from db.locking.row_locks import changed, lock
+from db.locking.rows import columns, named_row
 from db.locking.statuses import IS_LIVE
+from domain.model.states import Lifecycle
+
+# no live proxy holds a table that was read before the weight was set
+IS_KNOWN = f"""
+    o.outcome IS NULL AND o.weight IS NOT NULL AND o.weight_known_at IS NULL
+    AND NOT EXISTS (SELECT FROM proxies p
+                     WHERE {IS_LIVE}
+                       AND (p.acked_snapshot IS NULL OR NOT pg_visible_in_snapshot(o.weight_xid, p.acked_snapshot)))
+"""
+
+_OWNERS_OF_WEIGHTS = f"SELECT o.deployment_id FROM rollouts o WHERE {IS_KNOWN}"
+
+_NOTE = f"""
+    UPDATE rollouts o SET weight_known_at = clock_timestamp() WHERE o.deployment_id = ANY(%s) AND {IS_KNOWN}
+    RETURNING o.deployment_id
+"""
+
+
+def note_known_weights(connection: Connection) -> int:
+    """Note which weights every live proxy knows, and mark their deployments; returns how many.
+
+    Without a live proxy that is all of them: there is nothing to wait for.
+    """
+    owners = connection.cursor(row_factory=scalar_row).execute(_OWNERS_OF_WEIGHTS).fetchall()
+    if not owners:
+        return 0
+    lock(connection, owners)
+    known = connection.cursor(row_factory=scalar_row).execute(_NOTE, (owners,)).fetchall()
+    changed(connection, known, mark={Lifecycle.DEPLOYING})
+    return len(known)
+
 
 # conditions on a proxy `p` and a route `r`
 _IS_DRAINING = "r.status = 'terminating' AND r.out_of_traffic_at IS NULL"
@@ -179,3 +211,22 @@ def release_drained(connection: Connection) -> list[DrainedRoute]:
 def list_proxies(connection: Connection) -> list[ProxyView]:
     """Every proxy that was heard of, live or silent, by its node id."""
     return connection.cursor(row_factory=class_row(ProxyView)).execute(_PROXIES).fetchall()
+
+
+_FOLLOWS = f"""
+    SELECT EXISTS (SELECT FROM rollouts o WHERE {IS_KNOWN}) AS weights,
+           EXISTS (SELECT FROM routes r WHERE {IS_LET_GO}) AS drains
+"""
+
+
+class Follows(NamedTuple):
+    """Whether there are weights that all know, and drains that all have seen, which nobody has noted yet."""
+
+    weights: bool
+    drains: bool
+
+
+def what_follows(connection: Connection) -> Follows:
+    """Look without a lock: who finds something looks again under the locks of its deployments."""
+    (found,) = connection.cursor(row_factory=named_row(Follows)).execute(_FOLLOWS).fetchall()
+    return found

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from psycopg import Connection
 
-from db.locking.locked import changed, lock
+from db.locking.row_locks import changed, lock
 from db.locking.rows import columns, named_row
 from db.outbox import write_events
 from domain.outbox.cloud_events import CloudEvent, CloudEventType

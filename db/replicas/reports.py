@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.failures import start_failures
-from db.locking.locked import ALWAYS, changed, lock
+from db.locking.row_locks import ALWAYS, changed, lock
 from db.locking.rows import columns, named_row
 from db.locking.statuses import ACTIVE
 from db.outbox import write_events

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from db.views.rollouts import RolloutView, shared_fields
-from db.views.routes import RouteView
+from db.views.rollout_views import RolloutView, shared_fields
+from db.views.route_views import RouteView
 from domain.cycle.status_line import Standing, overdue, standing
 from domain.model.deployment import MOST_STARTS, Deployment
 from domain.model.picture import picture

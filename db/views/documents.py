@@ -11,9 +11,9 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.views.deployment_view import DeploymentView
-from db.views.deployments import deployment_named
-from db.views.fleet.entrances import reached_at
-from db.views.rollouts import rollout_of_id
+from db.views.deployment_views import deployment_named
+from db.views.fleet_views import reached_at
+from db.views.rollout_views import rollout_of_id
 from db.views.timeline import revisions_of
 from domain.commands.base import GetDeployment, GetRollout, Query
 

@@ -11,8 +11,8 @@ from psycopg import Connection
 from psycopg.rows import class_row, dict_row, scalar_row
 
 from db.views.deployment_view import DeploymentView
-from db.views.deployments import existing_deployments
-from db.views.rollouts import KeptRollout, RolloutView, rollouts_by_id
+from db.views.deployment_views import existing_deployments
+from db.views.rollout_views import KeptRollout, RolloutView, rollouts_by_id
 from db.views.timeline import REVISIONS, HistoryView, RevisionView, shown
 from domain.text.errors import InvalidInputError
 

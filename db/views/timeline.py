@@ -11,10 +11,10 @@ from psycopg.rows import class_row
 
 from db.locking.upstream import OF_DEPLOYMENT, WIRE
 from db.views.deployment_view import DeploymentView
-from db.views.deployments import deployment_by_id
-from db.views.fleet.signs import SignsOfLife, signs_of_life
-from db.views.rollouts import RolloutView, rollouts_by_id
-from db.views.routes import ONLY_FAILED, FailingStart, failing_start
+from db.views.deployment_views import deployment_by_id
+from db.views.fleet_views import SignsOfLife, signs_of_life
+from db.views.rollout_views import RolloutView, rollouts_by_id
+from db.views.route_views import ONLY_FAILED, FailingStart, failing_start
 from domain.cycle.step_deltas import Chain
 from domain.revisions.secret_refs import differ_unseen, masked
 

@@ -158,7 +158,7 @@ FLOWER_OPTIONS = (
 def worker(name: str) -> tuple[str, ...]:
     """A worker of this name; each of a host needs one of its own. Celery puts the host in for %h.
 
-    Without -Q it takes from all queues of tasks/wire/queues.py, among them the one of the host that it finds itself on.
+    Without -Q it takes from all queues of tasks/messaging/queues.py, among them that of its own host.
     """
     options = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n {name}@%h --loglevel INFO"
     return (sys.executable, "-m", "tasks", *options.split())
@@ -166,4 +166,4 @@ def worker(name: str) -> tuple[str, ...]:
 
 def flower(address: str, port: int) -> tuple[str, ...]:
     """Flower, which listens there."""
-    return (sys.executable, "-m", "tasks.seen.flower", f"--address={address}", f"--port={port}", *FLOWER_OPTIONS)
+    return (sys.executable, "-m", "tasks.telemetry.flower", f"--address={address}", f"--port={port}", *FLOWER_OPTIONS)

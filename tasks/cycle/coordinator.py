@@ -1,10 +1,14 @@
-"""The coordinator runs a handler on all marked deployments: claim, load, decide, apply, log, wake."""
+"""The coordinator runs a handler on all marked deployments: claim, load, decide, apply, log, wake.
+
+A chunk that Postgres refuses is halved until the bad deployment is found.
+"""
 
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
+from typing import TypeVar
 from uuid import UUID
 
 import psycopg
@@ -13,12 +17,13 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.commands.execute import heed
-from db.connection.engine import in_transaction
-from db.cycle.applier import WaitingRow
-from db.cycle.claim import Claim, Claimed, claim_due, claim_these, mark_what_is_off
-from db.cycle.load import Load, load, load_what_is_readable
-from db.placing import Placing
+from db.connection.transactions import in_transaction
+from db.cycle.applier import StrategyApplyResult, StrategyResultApplier, WaitingRow, kept_steps
+from db.cycle.claim import Claim, Claimed, Load, claim_due, claim_these, load, load_what_is_readable, mark_what_is_off
+from db.replicas.host_placement import Placing, Wanted
+from db.unreachable import is_unreachable
 from domain.cycle.transitions import ClassifiedDecision, classify
+from domain.cycle.writes import foretold, new_routes, steps_of, steps_to_build_on
 from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
 from domain.handlers.dispatch import HandlerRegistry
 from domain.model.bounds import Bounds
@@ -26,13 +31,79 @@ from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.lifecycle_events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.model.states import Verdict
+from domain.outbox.cloud_events import told_by_decisions
+from domain.replicas.host_choice import hosts_by
 from domain.replicas.route_events import RouteLifecycleType
 from domain.text.errors import InvalidInputError
-from tasks.cycle.decision_log import count_chunk, log_chunk
-from tasks.cycle.written import ChunkResult, in_halves, write_decisions
+from tasks.cycle.decision_log import ChunkResult, count_chunk, log_chunk
 from tasks.redis.locks import Slot, Slots
 from tasks.redis.wake import Waker, events_of, route_key
-from tasks.seen.observed import CHUNKS_FAILED
+from tasks.telemetry.task_metrics import CHUNKS_FAILED
+
+
+def write_decisions(  # noqa: PLR0913  (all that a transaction is of)
+    connection: Connection,
+    phase: str,
+    decisions: Sequence[ClassifiedDecision],
+    claim: Claim,
+    placing: Placing,
+    glanced: Sequence[WaitingRow] = (),
+) -> StrategyApplyResult:
+    """Write the next snapshots of these decisions and the waits that a glance found. `phase`: the handler's name.
+
+    Raises StaleSnapshotError. The domain makes each part while Postgres writes the part before.
+    """
+    applier, now = StrategyResultApplier(connection, phase, claim), claim.now
+    changing = [decision for decision in decisions if decision.changes_anything]
+    new, changes = new_routes(changing), [decision.changes for decision in changing]
+    drained = [route_id for change in changes for route_id in change.drain_route_ids]
+    wanted = [Wanted(each.deployment_id, each.revision_id) for each in new]
+    hosts = hosts_by(placing.grounds(connection, wanted, drained))
+    placing.add(hosts)
+    kept = kept_steps(connection, steps_to_build_on(changing))
+    applier.move_routes(changes, list(zip(new, hosts, strict=True)))
+    left = foretold(decisions, phase, now)
+    applier.apply(left, glanced)
+    told = told_by_decisions(left, phase, now, claim.asked) if claim.is_heard else ()
+    applier.record(steps_of(left, now, kept), told)
+    return applier.result()
+
+
+Thing = TypeVar("Thing")
+Result = TypeVar("Result")
+
+
+def in_halves(
+    things: Sequence[Thing],
+    error: Exception,
+    work: Callable[[Sequence[Thing]], Result],
+    blame: Callable[[Thing, Exception], Result],
+) -> list[Result]:
+    """Work on each half, and on its halves where it raises again. `error`: what `work` raised for all things.
+
+    The thing that is bad is given to `blame`, with what it raised. A Postgres that cannot be reached is nobody's fault:
+    then the error is raised.
+
+        a b c d raised  ->  [work(a b), work(c), blame(d)]
+    """
+    if is_unreachable(error):
+        raise error
+    if len(things) == 1:
+        return [blame(things[0], error)]
+    middle = len(things) // 2
+    return [*_half(things[:middle], work, blame), *_half(things[middle:], work, blame)]
+
+
+def _half(
+    things: Sequence[Thing],
+    work: Callable[[Sequence[Thing]], Result],
+    blame: Callable[[Thing, Exception], Result],
+) -> list[Result]:
+    try:
+        return [work(things)]
+    except Exception as error:  # noqa: BLE001  (whatever it is, it belongs to one thing of this half)
+        return in_halves(things, error, work, blame)
+
 
 _log = structlog.get_logger(__name__)
 

@@ -4,21 +4,23 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 import structlog
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.event_tasks import revision_names, traceparents
-from db.silence import AWAY
+from db.connection.transactions import in_transaction
+from db.cycle.applier import StrategyApplyResult
+from db.due_work import revision_names, traceparents
+from db.unreachable import AWAY
 from domain.cycle.transitions import ClassifiedDecision
+from domain.handlers.base import DeploymentExecutionResult
 from domain.handlers.dispatch import HANDLERS
 from domain.model.deployment import Deployment
-from domain.model.states import Verdict
-from tasks.cycle.written import ChunkResult
-from tasks.seen.observed import (
+from domain.model.states import DeploymentLifecycleStatus, Verdict
+from tasks.telemetry.task_metrics import (
     CHUNK_SECONDS,
     DECISION_LATENCY,
     DECISIONS,
@@ -27,10 +29,10 @@ from tasks.seen.observed import (
     ROUTES_PROMOTED,
     WAVES,
 )
-from tasks.seen.tracing import spans
+from tasks.telemetry.tracing import spans
 
 if TYPE_CHECKING:
-    from tasks.seen.spans import Spans
+    from tasks.telemetry.spans import Spans
 
 
 _BAD = frozenset({Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP})
@@ -39,6 +41,40 @@ _NAMES: dict[UUID, str] = {}
 _MOST_NAMES = 10_000
 _log = structlog.get_logger(__name__)
 _levels = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """The decisions of one transaction, and the routes that it wrote.
+
+    `glanced`: how many more deployments wait, as a glance showed.
+    """
+
+    decided: DeploymentExecutionResult = field(default_factory=DeploymentExecutionResult)
+    glanced: int = 0
+    applied: StrategyApplyResult = field(default_factory=StrategyApplyResult)
+    due: frozenset[DeploymentLifecycleStatus] = frozenset()
+    """The statuses of the deployments that a handler must look at again at once."""
+    late: float = 0.0
+    """How many seconds late the transaction was for the deployment that was due first."""
+    is_wished: bool = False
+    """Whether wishes waited when its deployments were claimed."""
+
+    @property
+    def seen(self) -> int:
+        """The deployments looked at."""
+        return len(self.decided.decisions) + self.glanced
+
+    def __add__(self, other: Self) -> Self:
+        late = max(self.late, other.late)
+        return type(self)(
+            self.decided + other.decided,
+            self.glanced + other.glanced,
+            self.applied + other.applied,
+            self.due | other.due,
+            late,
+            self.is_wished or other.is_wished,
+        )
 
 
 def log_chunk(engine: Engine, handler: str, chunk: ChunkResult, seconds: float) -> None:

@@ -15,16 +15,15 @@ import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.connection.engine import database_now, in_transaction, transaction
-from db.replicas.secrets import is_asked
-from db.replicas.signs import note_hearing, note_secrets_for_all, note_webhooks, show_sign_of_life
-from db.set_back import see_it_counted
-from db.set_forward import see_it_counted_on
-from db.silence import answered_within
+from db.clock_reset import see_it_counted, see_it_counted_on
+from db.connection.transactions import database_now, in_transaction, transaction
+from db.replicas.heartbeats import note_hearing, note_secrets_for_all, note_webhooks, show_sign_of_life
+from db.replicas.secret_requests import is_asked
+from db.unreachable import answered_within
 from domain.replicas.clock_skew import clock_offset, is_warned_of, seconds_set_back, seconds_set_forward
 from domain.replicas.host_liveness import SIGN_OF_LIFE_SECONDS
 from domain.text.errors import InvalidInputError
-from tasks.hosts.looking import keep_looking
+from tasks.hosts.background import keep_looking
 from tasks.hosts.secret_checks import AGAIN_AFTER
 
 _DEAF_AFTER_SECONDS = 5.0

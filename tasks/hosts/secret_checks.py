@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.replicas.secrets import Share, TakenSecret, answer, ask_for_secrets, secret_checks, take_secrets
+from db.connection.transactions import in_transaction
+from db.replicas.secret_requests import Share, TakenSecret, answer, ask_for_secrets, secret_checks, take_secrets
 from domain.revisions.secret_refs import SecretCheck, SecretReference
 from runtime.host_secrets import COMMAND_SECONDS, HostSecrets
-from tasks.hosts.looking import keep_looking
+from tasks.hosts.background import keep_looking
 
 PATIENCE_SECONDS = COMMAND_SECONDS + 3
 """How long answers are waited for: a host looks once a second, and a command has its own time."""

@@ -16,7 +16,7 @@ from psycopg import Connection
 from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.outbox import claim_events, record_delivered, record_failed
 from domain.outbox.delivery import MOST_QUEUED, Failure, Pending, body_of, cloud_event, failure, signed_headers
 from domain.outbox.targets import Target

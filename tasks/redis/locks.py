@@ -10,8 +10,8 @@ from redis.exceptions import LockError, RedisError
 from redis.lock import Lock
 
 from domain.text.errors import InvalidInputError
-from tasks.seen.observed import LOCKS_CONTENDED, LOCKS_LOST
-from tasks.settings import KEY_PREFIX, MOST_SLOTS
+from tasks.task_settings import KEY_PREFIX, MOST_SLOTS
+from tasks.telemetry.task_metrics import LOCKS_CONTENDED, LOCKS_LOST
 
 _KEY = f"{KEY_PREFIX}slots"
 

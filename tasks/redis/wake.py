@@ -16,9 +16,9 @@ from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus
 from domain.replicas.host_choice import EXTERNAL
 from domain.replicas.route_events import RouteLifecycleType
-from tasks.settings import KEY_PREFIX, TRAFFIC_CHANNEL
-from tasks.wire.envelope import made_anew
-from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
+from tasks.messaging.envelope import made_anew
+from tasks.messaging.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
+from tasks.task_settings import KEY_PREFIX, TRAFFIC_CHANNEL
 
 _QUEUED_SECONDS = 5
 MOST_WAITING = 100
@@ -76,7 +76,7 @@ class Waker:
             channel = TRAFFIC_CHANNEL if traffic else ""
             self.client.eval(_SEND, len(places), *places, _QUEUED_SECONDS, MOST_WAITING, channel, *texts)
         except RedisError as error:
-            from tasks.seen.observed import WAKES_LOST  # noqa: PLC0415  (a command line counts nothing unless it must)
+            from tasks.telemetry.task_metrics import WAKES_LOST  # noqa: PLC0415  (a command line counts nothing unless it must)
 
             for key in messages:
                 WAKES_LOST.inc()

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import structlog
 
-from db.replicas.routes import RouteRow
+from db.replicas.host_routes import RouteRow
 from runtime.protocol import Replica, Runtime
 
 _EVERY_SECONDS = 1.0

@@ -11,10 +11,10 @@ import redis
 from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
-from db.connection.engine import database_now, in_transaction
+from db.connection.transactions import database_now, in_transaction
+from db.replicas.heartbeats import back_at
+from db.replicas.host_routes import RouteRow, running_routes
 from db.replicas.reports import RouteReport
-from db.replicas.routes import RouteRow, running_routes
-from db.replicas.signs import back_at
 from domain.model.states import RouteStatus
 from domain.replicas.health import (
     ProbedRoute,
@@ -36,7 +36,7 @@ from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Liveness, Silences
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.strangers import Strangers, held_in_words, is_to_be_verified, verified
-from tasks.settings import KEY_PREFIX
+from tasks.task_settings import KEY_PREFIX
 
 _REPORT_IN_TIME = HealthCheck()
 

@@ -9,14 +9,14 @@ import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
+from db.replicas.host_routes import RouteRow
 from db.replicas.reports import ReportedRoute, RouteReport, record_reports
-from db.replicas.routes import RouteRow
-from db.silence import AWAY
+from db.unreachable import AWAY
 from domain.model.states import RouteStatus
 from domain.replicas.drain import killed_in_words
 from domain.text.storable import storable
-from tasks.cycle.change import change_and_wake
-from tasks.cycle.written import in_halves
+from tasks.cycle.change_and_wake import change_and_wake
+from tasks.cycle.coordinator import in_halves
 from tasks.redis.wake import Waker
 
 _log = structlog.get_logger(__name__)

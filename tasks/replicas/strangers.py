@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from db.replicas.routes import RouteRow
+from db.replicas.host_routes import RouteRow
 from domain.model.states import RouteStatus
 from runtime.probing.http1 import ProbeAnswer
 from runtime.protocol import Replica

@@ -1,8 +1,9 @@
-"""Beat's scheduler: the schedule is in the code, so that nothing is kept in a file or written every few minutes."""
+"""What beat sends, and how often. The schedule is in the code: nothing is kept in a file or written now and then."""
 
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import structlog
 from celery.beat import ScheduleEntry, Scheduler
@@ -10,16 +11,57 @@ from celery.schedules import schedule
 from celery.signals import beat_init
 from redis.exceptions import RedisError
 
+from domain.handlers.dispatch import HANDLERS
 from domain.installation.contract import UnfitServerError, WrongInstallationError, check_redis
+from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
+from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
 from runtime.machine.watchdog import tell
-from tasks.seen.exposition import show_metrics
-from tasks.seen.observed import TICKS_SKIPPED
-from tasks.settings import settings
-from tasks.wire.queues import DO_IF_NEEDED_TASK
-from tasks.wire.schedule import beat_schedule
+from tasks.messaging.queues import (
+    ALARM_SECONDS,
+    ALARM_TASK,
+    AUDIT_SECONDS,
+    AUDIT_TASK,
+    DO_IF_NEEDED_TASK,
+    DO_ROUTE_TASK,
+    DO_TASK,
+    LIFECYCLE_QUEUE,
+    RETENTION_SECONDS,
+    RETENTION_TASK,
+    ROUTES_QUEUE,
+)
+from tasks.task_settings import settings
+from tasks.telemetry.metrics_server import show_metrics
+from tasks.telemetry.task_metrics import TICKS_SKIPPED
 from tasks.worker.connections import redis_client, waker
 from tasks.worker.garbage import collect_seldom
 from tasks.worker.owners import doubt_about, owner_of_home, owner_of_redis, refuse_to_begin
+
+
+def beat_schedule() -> dict[str, dict[str, Any]]:
+    """Two entries for each handler, the alarm, the sweep, the audit and the cut. A tick counts once in its interval."""
+    entries: dict[str, dict[str, Any]] = {}
+    for event, handler in HANDLERS.items():
+        if handler.cadence.short is not None:
+            entries[f"{event} if needed"] = _entry(DO_IF_NEEDED_TASK, event, handler.cadence.short)
+        entries[str(event)] = _entry(DO_TASK, event, handler.cadence.long)
+    sweep, seconds = RouteLifecycleType.SWEEP, ROUTE_CADENCES[RouteLifecycleType.SWEEP]
+    arguments = {"route_lifecycle_type": sweep.value, "interval": seconds}
+    entries[f"routes/{sweep}"] = _tick(DO_ROUTE_TASK, arguments, seconds, ROUTES_QUEUE)
+    entries["alarm"] = _tick(ALARM_TASK, {"interval": ALARM_SECONDS}, ALARM_SECONDS, LIFECYCLE_QUEUE)
+    entries["audit"] = _tick(AUDIT_TASK, {"interval": AUDIT_SECONDS}, AUDIT_SECONDS, LIFECYCLE_QUEUE)
+    entries["retention"] = _tick(RETENTION_TASK, {"interval": RETENTION_SECONDS}, RETENTION_SECONDS, LIFECYCLE_QUEUE)
+    return entries
+
+
+def _entry(task: str, event: DoDeploymentLifecycleEvent, seconds: float) -> dict[str, Any]:
+    sub_step = event.sub_step.value if event.sub_step else None
+    arguments = {"lifecycle_type": event.lifecycle_type.value, "sub_step": sub_step, "interval": seconds}
+    return _tick(task, arguments, seconds, LIFECYCLE_QUEUE)
+
+
+def _tick(task: str, arguments: dict[str, Any], seconds: float, queue: str) -> dict[str, Any]:
+    return {"task": task, "schedule": seconds, "kwargs": arguments, "options": {"queue": queue, "ignore_result": True}}
+
 
 _log = structlog.get_logger(__name__)
 _BEGAN = datetime.now(UTC) - timedelta(seconds=time.monotonic())

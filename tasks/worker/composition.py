@@ -12,8 +12,8 @@ import structlog
 from celery.signals import worker_ready, worker_shutting_down
 from celery.worker.consumer import Consumer
 
-from db.connection.engine import engine
-from db.silence import is_unreachable
+from db.connection.transactions import engine
+from db.unreachable import is_unreachable
 from domain.handlers.dispatch import HANDLERS
 from runtime.docker.container import DockerPolicy, owner_of
 from runtime.docker.docker_runtime import DockerRuntime
@@ -27,10 +27,10 @@ from runtime.process.process_runtime import ProcessRuntime
 from runtime.protocol import Runtime
 from tasks.app import app
 from tasks.cycle.coordinator import DeploymentCoordinator
-from tasks.hosts.certificates import keep_certificates
+from tasks.hosts.acme_orders import keep_certificates
+from tasks.hosts.background import keep_logs_small
 from tasks.hosts.heartbeat import Hearing, SignsGiver, keep_showing_signs_of_life
-from tasks.hosts.looking import keep_logs_small
-from tasks.hosts.questions import (
+from tasks.hosts.host_rpc import (
     EXAMINATIONS,
     LOGS,
     Answer,
@@ -40,16 +40,16 @@ from tasks.hosts.questions import (
     answer_for_host,
 )
 from tasks.hosts.secret_checks import keep_answering
+from tasks.messaging.credentials import webhook_targets
+from tasks.messaging.queues import SHARED_QUEUES, queue
 from tasks.outbox.courier import Courier
 from tasks.redis.locks import Slots
+from tasks.replicas.host_replicas import HostReplicas
 from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass
-from tasks.replicas.start_stop import HostReplicas
 from tasks.replicas.strangers import Strangers
-from tasks.seen.exposition import show_metrics
-from tasks.settings import KEY_PREFIX, log_limits, settings
-from tasks.wire.keys import webhook_targets
-from tasks.wire.queues import SHARED_QUEUES, queue
+from tasks.task_settings import KEY_PREFIX, log_limits, settings
+from tasks.telemetry.metrics_server import show_metrics
 from tasks.worker.connections import redis_client, waker
 from tasks.worker.garbage import collect_seldom
 from traffic.certificates.certificate_settings import CertificateSettings

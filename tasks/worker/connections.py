@@ -7,7 +7,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from tasks.redis.wake import Waker
-from tasks.settings import settings
+from tasks.task_settings import settings
 
 
 @cache

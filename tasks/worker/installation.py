@@ -11,10 +11,10 @@ from redis import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
-from db.connection.engine import engine, in_transaction
 from db.connection.server import read_installation
+from db.connection.transactions import engine, in_transaction
 from domain.installation.contract import UnfitServerError, WrongInstallationError, check
-from tasks.settings import settings
+from tasks.task_settings import settings
 from tasks.worker.connections import redis_client
 from tasks.worker.owners import (
     doubt_about,

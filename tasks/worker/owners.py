@@ -19,7 +19,7 @@ from domain.installation.contract import (
     refuse_old_redis,
 )
 from runtime.machine.path_access import why_not_trusted
-from tasks.settings import KEY_PREFIX
+from tasks.task_settings import KEY_PREFIX
 
 _KEY = f"{KEY_PREFIX}{REDIS_KEY}"
 

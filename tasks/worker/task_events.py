@@ -11,10 +11,10 @@ from celery.events import EventDispatcher
 from celery.worker import request
 from celery.worker.strategy import default
 
-from tasks.wire.shown import is_shown
+from tasks.messaging.flower_notes import is_shown
 
 _REFUSED = repr({"ok": False})[:-1]
-"""How the answer begins that `tasks.asked.commands` gives to a refused command."""
+"""How the answer begins that `tasks.command_tasks` gives to a refused command."""
 
 
 class Task(celery.Task):

@@ -22,9 +22,9 @@ from kombu.transport import redis as kombu_redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-from tasks.redis.aside import put_aside
-from tasks.wire.envelope import UnfitMessageError, checked, checked_broadcast, refusal
-from tasks.wire.queues import takes_tasks
+from tasks.messaging.envelope import UnfitMessageError, checked, checked_broadcast, refusal
+from tasks.messaging.queues import takes_tasks
+from tasks.redis.dead_letters import put_aside
 
 _EVENTS = "celeryev"
 """Celery's exchange for task events, and for the heartbeats of workers, one in two seconds."""

@@ -12,8 +12,8 @@ from sqlalchemy import Engine
 
 from bench.world import World
 from domain.replicas.route_events import RouteLifecycleType
+from tasks.messaging.queues import LIFECYCLE_QUEUE, host_queue
 from tasks.redis.wake import Waker
-from tasks.wire.queues import LIFECYCLE_QUEUE, host_queue
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import HERE, drawn, make_deployment, read, write
 from tests.support.stack.waiting import eventually

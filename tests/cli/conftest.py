@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cli.main import main
-from db.connection.engine import engine as process_engine
+from db.connection.transactions import engine as process_engine
 from domain.installation.tokens import Role
-from tasks.settings import settings
+from tasks.task_settings import settings
 from tasks.worker import connections
 from tests.support.people.people_api import People, serving_people
 

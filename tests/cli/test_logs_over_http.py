@@ -15,7 +15,7 @@ import redis
 from sqlalchemy import Engine
 
 from domain.installation.tokens import Role
-from tasks.hosts.questions import LOGS, HostAnswers, LogAnswers, answer_for_host
+from tasks.hosts.host_rpc import LOGS, HostAnswers, LogAnswers, answer_for_host
 from tests.cli.conftest import Rollway
 from tests.support.people.people_api import People
 from tests.support.pictures.pictures import READY

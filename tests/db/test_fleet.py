@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine
 
 from db.audit.receipts import seal, unsealed
-from db.connection.engine import in_transaction, transaction
-from db.fleet import MEASURES, FleetView, read_fleet
+from db.connection.transactions import in_transaction, transaction
+from db.fleet_metrics import MEASURES, FleetView, read_fleet
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment, read, write
 

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from db.commands.steering import case_of, write_steered
-from db.connection.engine import transaction
-from db.cycle.claim import claim_named, claim_these
-from db.cycle.load import load
-from db.placing import Placing
+from db.connection.transactions import transaction
+from db.cycle.claim import claim_named, claim_these, load
+from db.replicas.host_placement import Placing
+from db.replicas.host_routes import record_stopped
 from db.replicas.reports import RouteReport, apply_reports
-from db.replicas.routes import record_stopped
 from db.retention import cut_deployment
 from domain.commands.base import DeploymentCommand
 from domain.commands.deployment_commands import Destroy, Scale
@@ -28,7 +27,7 @@ from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus
 from domain.replicas.status_reports import reported
 from domain.text.errors import RollwayError
-from tasks.cycle.written import write_decisions
+from tasks.cycle.coordinator import write_decisions
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.pictures.snapshots import policies
 from tests.support.rows.deployments import make_deployment

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 DB = Path(__file__).parents[2] / "db"
-LOCKING = {"db/locking/locked.py"}
-COUNTING = {"db/locking/locked.py"}
+LOCKING = {"db/locking/row_locks.py"}
+COUNTING = {"db/locking/row_locks.py"}
 """Steps of cycles and commands are counted by the domain, and their versions copied like any other value."""
 
 

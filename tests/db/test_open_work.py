@@ -2,8 +2,8 @@
 
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction, transaction
-from db.event_tasks import OpenWork, note_tick, open_work
+from db.connection.transactions import in_transaction, transaction
+from db.due_work import OpenWork, note_tick, open_work
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import ask, make_deployment, write
 

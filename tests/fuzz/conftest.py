@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import engine as engine_of_this_process
-from tasks.settings import settings
+from db.connection.transactions import engine as engine_of_this_process
+from tasks.task_settings import settings
 from tasks.worker import connections
 from tests.fuzz.world import World
 from tests.support.proxies.edge import api_process

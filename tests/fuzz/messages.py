@@ -4,8 +4,8 @@ import json
 from random import Random
 from typing import Any
 
-from tasks.asked.commands import TASKS
-from tasks.wire.envelope import UnfitMessageError, checked, decoded
+from tasks.command_tasks import TASKS
+from tasks.messaging.envelope import UnfitMessageError, checked, decoded
 from tests.fuzz.hostile import changed
 from tests.fuzz.payloads import hostile_payload
 from tests.fuzz.world import World, obeyed

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.commands.base import QUERIES
-from tasks.asked.commands import TASKS
+from tasks.command_tasks import TASKS
 from tests.fuzz.hostile import changed
 from tests.fuzz.world import World
 from tests.support.workers.payloads import GIVEN

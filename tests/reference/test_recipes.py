@@ -29,12 +29,12 @@ from api.people.people_app import make_app
 from api.people.page.forms import form_token
 from api.people.resources.command_resources import request_of
 from api.people.resources.openapi import openapi
-from db.connection.engine import in_transaction, make_engine
-from db.connection.settings import DatabaseSettings
-from db.tokens import create_token
+from db.connection.transactions import in_transaction, make_engine
+from db.connection.database_settings import DatabaseSettings
+from db.access_tokens import create_token
 from domain.commands.registry import parse_command
 from domain.installation.tokens import SESSION_COOKIE, NewToken
-from tasks.asked import commands
+from tasks import command_tasks
 from tasks.app import app
 
 engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
@@ -91,8 +91,8 @@ with Reader() as reader:
 
 PHASE = """
 import os
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.transactions import make_engine
+from db.connection.database_settings import DatabaseSettings
 from tests.support.rows.deployments import mark, read
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 

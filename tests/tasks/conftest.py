@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 import tasks.worker.composition
 import tasks.worker.connections
-from db.connection.engine import engine as engine_of_this_process
+from db.connection.transactions import engine as engine_of_this_process
 from runtime.host_secrets import HostSecrets
 from runtime.probing.probes import Prober
 from runtime.process.process_runtime import ProcessRuntime

@@ -7,14 +7,14 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from db.connection.engine import make_engine, transaction
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import make_engine, transaction
 from domain.installation.contract import UnfitServerError
 from domain.installation.tokens import Role
 from domain.text.errors import InvalidInputError
 from stack.part_specs import Ready, StackPart
 from stack.supervisor.child.supervised import Child
-from tasks.settings import retention, settings
+from tasks.task_settings import retention, settings
 from tests.support.people.people_api import People
 from tests.support.stack.waiting import eventually, meanwhile
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.show.status import missing_walls
-from db.views.fleet.signs import SignsOfLife
+from db.views.fleet_views import SignsOfLife
 from runtime.process.account_pool import REGISTRY, AccountPool
 from runtime.process.accounts import EACH, POSTGRES_USER, REPLICA_USER
 from stack.home.folder import Home

@@ -12,13 +12,13 @@ from uuid import uuid4
 
 import pytest
 
-from db.connection.engine import in_transaction
-from db.replicas.routes import routes_to_start
+from db.connection.transactions import in_transaction
+from db.replicas.host_routes import routes_to_start
 from domain.installation.tokens import Role
 from runtime.process.accounts import EACH, Accounts
 from runtime.process.process_runtime import ProcessRuntime
 from runtime.protocol import ReplicaStartError
-from tasks.replicas.starts import request_of
+from tasks.replicas.host_replicas import request_of
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import HERE, make_deployment, read, write
 from tests.support.stack.waiting import eventually

@@ -19,8 +19,8 @@ from api.people.reads.read_table import BY_PATH
 from api.people.resources.command_resources import PLANS, WRITES, carry_out
 from api.people.resources.dispatch import Methods, answered
 from api.people.resources.plan_requests import Foresight
-from db.connection.engine import in_transaction
-from db.tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of
+from db.access_tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of
+from db.connection.transactions import in_transaction
 from domain.commands.base import DEPLOYMENT, Command
 from domain.commands.registry import BUTTONS
 from domain.installation.tokens import PAGE_HOST, SECRET_BYTES, SESSION_COOKIE, NoTokenError, Token

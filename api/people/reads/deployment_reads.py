@@ -18,12 +18,12 @@ from api.people.requests import (
     RouteParameters,
 )
 from db.views.deployment_view import DeploymentView
-from db.views.deployments import deployment_by_id, deployment_named
+from db.views.deployment_views import deployment_by_id, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document
-from db.views.fleet.entrances import ReachedView
+from db.views.fleet_views import ReachedView
 from db.views.pages import Page, deployments_page, history_page, kept_page, revisions_page, rollouts_page
-from db.views.rollouts import KeptRollout, RolloutView
-from db.views.routes import RouteView, all_routes, last_failed_route, routes_abbreviated
+from db.views.rollout_views import KeptRollout, RolloutView
+from db.views.route_views import RouteView, all_routes, last_failed_route, routes_abbreviated
 from db.views.timeline import HistoryView, Progress, RevisionView, hidden_differences, progress_of, revision_shown
 from domain.cycle.status_line import Tone
 from domain.text.errors import RevisionNotFoundError, RolloutNotFoundError

@@ -11,10 +11,10 @@ from api.people.plans.workers import AskedPlan
 from api.people.reads.deployment_reads import Document, named
 from api.people.reads.read_table import Shape
 from api.people.requests import Asked, Parameters
-from db.commands.apply.ahead import AppliedAhead, applied_ahead
 from db.commands.apply.difference import DocumentDifference, differences, settings_to_put_back
-from db.commands.foretold import foretold
-from db.views.past import past_of
+from db.commands.apply.preview import AppliedAhead, applied_ahead
+from db.commands.dry_run import foretold
+from db.views.rollout_records import past_of
 from domain.commands.apply.document import Apply, ToApply
 from domain.commands.base import Command, DeploymentCommand, Door
 from domain.commands.registry import BUTTONS, Button, button_of

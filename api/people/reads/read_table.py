@@ -80,7 +80,7 @@ def _parameters(source: Callable[..., Any]) -> type[Parameters] | None:
 
 _OPERATOR, _ADMIN, _VIEWER = Role.OPERATOR, Role.ADMIN, Role.VIEWER
 _REVISION, _ROLLOUT = f"{DEPLOYMENT}/revisions/{{revision}}", "/v1/rollouts/{rollout}"
-_HERE, _FLEET = "api.people.reads", "db.views.fleet"
+_HERE, _VIEWS = "api.people.reads", "db.views"
 _REPLICAS = f"{_HERE}.replica_reads"
 
 ON_THE_PAGE = frozenset(
@@ -129,7 +129,7 @@ READS: Sequence[Read] = (
     Read("GET", f"{DEPLOYMENT}/requests", _VIEWER, f"{_HERE}.recent_reads.requests"),
     Read("GET", "/v1/history", _VIEWER, f"{_HERE}.recent_reads.lately"),
     Read("GET", "/v1/losing", _VIEWER, f"{_HERE}.recent_reads.losing"),
-    Read("GET", f"{DEPLOYMENT}/why", _VIEWER, "db.audit.shown.why_shown"),
+    Read("GET", f"{DEPLOYMENT}/why", _VIEWER, "db.audit.explanations.why_shown"),
     Read("GET", f"{DEPLOYMENT}/offered", _VIEWER, f"{_HERE}.forecasts.offered"),
     Read("GET", "/v1/offered", _VIEWER, f"{_HERE}.forecasts.fleet_offered"),
     Read("GET", f"{DEPLOYMENT}/learned", _VIEWER, f"{_HERE}.rollout_reads.learned"),
@@ -142,19 +142,19 @@ READS: Sequence[Read] = (
     Read("GET", f"{_ROLLOUT}/plan", _VIEWER, f"{_HERE}.rollout_reads.rollout_plan"),
     Read("GET", f"{_ROLLOUT}/evidence", _VIEWER, f"{_HERE}.rollout_reads.evidence"),
     Read("GET", "/v1/traffic", _VIEWER, f"{_HERE}.rollout_reads.traffic_table"),
-    Read("GET", "/v1/hosts", _VIEWER, f"{_FLEET}.signs.all_hosts", is_of_fleet=True),
+    Read("GET", "/v1/hosts", _VIEWER, f"{_VIEWS}.fleet_views.all_hosts", is_of_fleet=True),
     Read("GET", "/v1/proxies", _VIEWER, "db.proxies.acks.list_proxies", is_of_fleet=True),
     Read(
         "GET",
         "/v1/subscriptions",
         _ADMIN,
-        f"{_FLEET}.settings.all_subscriptions",
+        f"{_VIEWS}.fleet_settings.all_subscriptions",
         afterwards=f"{_HERE}.rollout_reads.with_queues",
         is_of_fleet=True,
     ),
-    Read("GET", "/v1/freezes", _VIEWER, f"{_FLEET}.settings.freezes_shown", is_of_fleet=True),
-    Read("GET", "/v1/groups", _VIEWER, f"{_FLEET}.settings.groups_shown", is_of_fleet=True),
-    Read("GET", "/v1/signs-of-life", _VIEWER, f"{_FLEET}.signs.signs_of_life"),
+    Read("GET", "/v1/freezes", _VIEWER, f"{_VIEWS}.fleet_settings.freezes_shown", is_of_fleet=True),
+    Read("GET", "/v1/groups", _VIEWER, f"{_VIEWS}.fleet_settings.groups_shown", is_of_fleet=True),
+    Read("GET", "/v1/signs-of-life", _VIEWER, f"{_VIEWS}.fleet_views.signs_of_life"),
 )
 BY_PATH: Mapping[str, Read] = {read.path: read for read in READS}
 

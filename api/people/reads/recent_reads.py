@@ -8,10 +8,10 @@ from psycopg import Connection
 from api.people.reads.deployment_reads import Document, named
 from api.people.reads.read_table import Shape
 from api.people.requests import Asked, LatelyParameters, Parameters
-from db.views.callers import CallersView, LosingView, callers_of
-from db.views.callers import losing as losing_ones
-from db.views.fleet.lately import HappenedView
-from db.views.fleet.lately import lately as happened
+from db.views.caller_views import CallersView, LosingView, callers_of
+from db.views.caller_views import losing as losing_ones
+from db.views.change_feed import HappenedView
+from db.views.change_feed import lately as happened
 
 
 def requests(connection: Connection, asked: Asked[Parameters]) -> CallersView:

@@ -12,13 +12,13 @@ from api.people.reads.deployment_reads import Document, named, revision_found
 from api.people.reads.read_table import Shape
 from api.people.requests import Asked, LogParameters, RevisionParameters
 from db.locking.upstream import tls_of_revisions
-from db.views.fleet.entrances import reached_at
-from db.views.routes import RouteView, routes_of
+from db.views.fleet_views import reached_at
+from db.views.route_views import RouteView, routes_of
 from db.views.timeline import revision_named
 from domain.replicas.host_choice import EXTERNAL
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.snapshot import EntranceKind
-from tasks.hosts.questions import MOST_REPLICAS, ExaminedReplica, examine_replicas, read_logs
+from tasks.hosts.host_rpc import MOST_REPLICAS, ExaminedReplica, examine_replicas, read_logs
 from tasks.worker.connections import redis_client
 
 _log = structlog.get_logger(__name__)

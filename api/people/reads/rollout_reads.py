@@ -12,20 +12,20 @@ from redis.exceptions import RedisError
 from api.people.reads.deployment_reads import Document, named
 from api.people.reads.read_table import Shape
 from api.people.requests import Asked, Parameters, StepParameters
+from db.audit.explanations import ReceiptView, receipt_shown
 from db.audit.receipts import AgainstPlan, against_plan
-from db.audit.shown import ReceiptView, receipt_shown
-from db.cycle.rules import rules_of_one
-from db.proxies.table import read_traffic
-from db.views.ahead import Cycle, LearnedView, learned_shown
-from db.views.ahead import cycles as cycles_of_step
-from db.views.evidence import EvidenceView, evidence_shown
-from db.views.fleet.entrances import reached_at
-from db.views.fleet.settings import SubscriptionView
-from db.views.rollouts import RolloutView, rollout_of_id
+from db.cycle.autoscaling_rules import rules_of_one
+from db.proxies.traffic_reader import read_traffic
+from db.views.fleet_settings import SubscriptionView
+from db.views.fleet_views import reached_at
+from db.views.planning_views import Cycle, LearnedView, learned_shown
+from db.views.planning_views import cycles as cycles_of_step
+from db.views.rollout_records import EvidenceView, evidence_shown
+from db.views.rollout_views import RolloutView, rollout_of_id
 from db.views.timeline import StepView, steps_of
 from domain.commands.results import PolicySet, RulesSet, TrafficSet
 from domain.text.errors import InvalidInputError, RolloutNotFoundError
-from tasks.settings import KEY_PREFIX
+from tasks.task_settings import KEY_PREFIX
 from tasks.worker.connections import redis_client
 from traffic.derive import derive_table
 from traffic.routing_table import TrafficTable

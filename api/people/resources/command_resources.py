@@ -15,7 +15,7 @@ from domain.commands.base import Command, DeploymentCommand
 from domain.commands.registry import COMMANDS, parse_command
 from domain.installation.tokens import NotAllowedError, Role, Token
 from domain.text.errors import InvalidInputError
-from tasks.asked.commands import run_command
+from tasks.command_tasks import run_command
 
 IN_HEADERS = {
     "request_id": "the header Idempotency-Key",

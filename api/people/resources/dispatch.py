@@ -23,8 +23,8 @@ from api.people.reads.read_table import ON_THE_PAGE, READS, HttpResource, Read
 from api.people.requests import Asked, Parameters, parameters_of
 from api.people.resources.command_resources import PLANS, WRITES, Forecast, Write, carry_out, fields_of
 from api.people.resources.plan_requests import Foresight
-from db.connection.engine import in_transaction
-from db.silence import AWAY
+from db.connection.transactions import in_transaction
+from db.unreachable import AWAY
 from db.views.documents import begin_reading, plain
 from domain.installation.tokens import Token
 from domain.text.errors import InvalidInputError, RollwayError, UnavailableError

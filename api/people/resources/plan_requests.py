@@ -14,7 +14,7 @@ from api.people.auth import Access, names_withheld
 from api.people.plans.workers import AskedPlan, Thinkers
 from api.people.reads import forecasts
 from api.people.resources.command_resources import Forecast, planned
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.views.documents import begin_reading
 from domain.commands.apply.document import Apply
 from domain.commands.base import Command

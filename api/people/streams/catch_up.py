@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
 
 from api.people.streams.subscribers import documents_of, joined, text_of
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
+from db.views.change_feed import caught_up
 from db.views.documents import begin_reading
-from db.views.fleet.changes import caught_up
 
 _SHARED_SECONDS = 2.0
 """A reading is shared for so long: a server that starts has lost all its streams, and they come back at once."""

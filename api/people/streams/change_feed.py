@@ -29,10 +29,10 @@ from api.people.streams.subscribers import (
     joined,
     text_of,
 )
-from db.connection.engine import in_transaction
-from db.tokens import still_valid
+from db.access_tokens import still_valid
+from db.connection.transactions import in_transaction
+from db.views.change_feed import Changes, changes_since
 from db.views.documents import begin_reading
-from db.views.fleet.changes import Changes, changes_since
 from domain.installation.tokens import Token
 
 _READ_SECONDS = 0.5

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from db.views.change_feed import OVERLAP, Changes
 from db.views.documents import deployment_summary, plain
-from db.views.fleet.changes import OVERLAP, Changes
 from domain.installation.tokens import Token
 
 MOST_WAITING = 100

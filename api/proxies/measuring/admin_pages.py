@@ -9,7 +9,7 @@ from typing import TypeVar
 import httpx
 import structlog
 
-from db.proxies.measured import LiveProxy
+from db.proxies.measurements import LiveProxy
 
 _PATIENCE_SECONDS = 2.0
 _OK = 200

@@ -9,9 +9,9 @@ from sqlalchemy import Engine
 from api.proxies.measuring.admin_pages import ProxyPages, asking
 from api.proxies.proxy_liveness import Presence
 from api.proxies.publisher import POSTGRES_ERRORS
-from db.connection.engine import in_transaction
-from db.proxies.callers import add_requests
-from db.proxies.measured import LiveProxy
+from db.connection.transactions import in_transaction
+from db.proxies.measurements import LiveProxy
+from db.proxies.proxy_reports import add_requests
 from domain.traffic.request_counts import NO_LOOK, CallersCounted, CallersLook, came_since, most_asked, weighed
 from traffic.envoy.stats import callers_page, counted
 

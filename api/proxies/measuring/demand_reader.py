@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 
 from api.proxies.measuring.admin_pages import ProxyPages, asking
 from api.proxies.publisher import POSTGRES_ERRORS, Publisher
-from db.connection.engine import in_transaction
-from db.cycle.rules import store_values
-from db.proxies.demand import Demanded, demanded
+from db.connection.transactions import in_transaction
+from db.cycle.autoscaling_rules import store_values
+from db.proxies.proxy_reports import Demanded, demanded
 from domain.autoscaling.request_load import DemandLook, Shown, value_of_demand, with_look
 from domain.autoscaling.rule import MetricValue
 from traffic.envoy.in_flight import clusters_page, under_way

@@ -16,10 +16,9 @@ from sqlalchemy import Engine
 from api.proxies.measuring.admin_pages import ProxyPages, asking
 from api.proxies.publisher import POSTGRES_ERRORS, Publisher
 from api.proxies.server_metrics import Observed
-from db.connection.engine import in_transaction
-from db.proxies.answering import keep_answering, late_routes
-from db.proxies.drains import note_drain_looks, routes_to_look_at
-from db.proxies.measured import DueRollout, LiveProxy, due_rollouts, live_proxies, note_told, record_look
+from db.connection.transactions import in_transaction
+from db.proxies.measurements import DueRollout, LiveProxy, due_rollouts, live_proxies, note_told, record_look
+from db.proxies.proxy_reports import keep_answering, late_routes, note_drain_looks, routes_to_look_at
 from domain.model.answer_counts import Counters
 from traffic.envoy.envoy_names import baseline_cluster, canary_cluster, side_of
 from traffic.envoy.in_flight import (

@@ -21,7 +21,7 @@ from cli.show.status import short_id
 from cli.terminal.exits import ElsewhereError, UsageError
 from cli.terminal.output import print_json, printer
 from db.views.deployment_view import DeploymentView
-from db.views.routes import RouteView
+from db.views.route_views import RouteView
 from domain.commands.base import DEPLOYMENT
 from domain.model.states import Lifecycle
 from domain.replicas.host_choice import EXTERNAL

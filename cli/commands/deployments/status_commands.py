@@ -30,11 +30,11 @@ from cli.show.status import (
 from cli.show.urls import envoy_address, page_address
 from cli.terminal.exits import UsageError
 from cli.terminal.output import ago, print_json, printer
-from db.views.callers import CallersView, LosingView
+from db.views.caller_views import CallersView, LosingView
 from db.views.deployment_view import DeploymentView
-from db.views.fleet.entrances import ReachedView
-from db.views.rollouts import RolloutView
-from db.views.routes import RouteView
+from db.views.fleet_views import ReachedView
+from db.views.rollout_views import RolloutView
+from db.views.route_views import RouteView
 from db.views.timeline import RevisionView
 from domain.commands.base import DEPLOYMENT
 from stack.home.folder import find_home

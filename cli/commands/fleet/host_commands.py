@@ -9,7 +9,7 @@ from cli.options import AsJson
 from cli.sending import Asker
 from cli.subcommands import sends
 from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
-from db.views.fleet.signs import HostView
+from db.views.fleet_views import HostView
 from domain.commands.replica_commands import DrainHost, ForgetHost, UndrainHost
 from domain.text.numbers import number_of
 

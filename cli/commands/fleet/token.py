@@ -13,7 +13,7 @@ from cli.client import Reader, database_errors, find_servers, signs_of_life
 from cli.options import Actor, AsJson
 from cli.terminal.exits import READING, WRITING, UsageError, exits
 from cli.terminal.output import ago, columns, print_json, printer
-from db.tokens import all_tokens, create_token, end_sessions, revoke_token, sessions_of
+from db.access_tokens import all_tokens, create_token, end_sessions, revoke_token, sessions_of
 from domain.installation.tokens import SECRET_BYTES, SECRET_PREFIX, USUAL_DAYS, NewToken, Role, Token
 from domain.text.errors import InvalidInputError
 from domain.text.numbers import number_of
@@ -147,7 +147,7 @@ def _may(token: Token) -> str:
 
 
 def _write(work: Callable[[Connection], T]) -> T:
-    from db.connection.engine import engine, in_transaction  # noqa: PLC0415  (SQLAlchemy takes half a second)
+    from db.connection.transactions import engine, in_transaction  # noqa: PLC0415  (SQLAlchemy takes half a second)
 
     find_servers()
     with database_errors():

@@ -14,7 +14,7 @@ from cli.sending import Asker
 from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import columns, print_json, printer
-from db.views.fleet.settings import FreezeView, GroupView
+from db.views.fleet_settings import FreezeView, GroupView
 from domain.commands.fleet_commands import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
 from domain.steering.freeze_windows import instant
 from domain.text.numbers import duration

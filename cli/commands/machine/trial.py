@@ -26,7 +26,7 @@ from runtime.protocol import Replica, ReplicaRequest, ReplicaStartError
 from stack.home.folder import Home
 from stack.parts.replica_accounts import oneself, replica_user_here
 from tasks.replicas.probing import end_of
-from tasks.settings import TaskSettings
+from tasks.task_settings import TaskSettings
 
 _LOOK_SECONDS = 0.1
 _GRACE_SECONDS = 5.0

@@ -13,8 +13,8 @@ from cli.options import AsJson
 from cli.terminal.exits import MigrationError, UnreachableError, UsageError
 from cli.terminal.output import print_json, printer
 from cli.terminal.server_warnings import look_at_redis
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import make_engine
 from migrations.schema import is_known, number, upgrade
 from stack import units as systemd
 from stack.home.folder import find_home

@@ -8,12 +8,12 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.commands.wires import own_wire
-from db.cycle.rules import rules_of_one
+from db.commands.replica_protocols import own_wire
+from db.cycle.autoscaling_rules import rules_of_one
 from db.views.deployment_view import DeploymentView
-from db.views.deployments import existing_deployments
-from db.views.fleet.entrances import owners_of, reached_at
-from db.views.past import settings_release
+from db.views.deployment_views import existing_deployments
+from db.views.fleet_views import owners_of, reached_at
+from db.views.rollout_records import settings_release
 from db.views.timeline import revision_named
 from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.expansion import Stored, StoredDeployment, StoredRevision, notes, parts

@@ -1,6 +1,6 @@
 """An Envoy that is frozen with its stream open: it counts for no longer than is promised, and is back by itself."""
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.proxies.acks import list_proxies
 from tests.support.proxies.edge import Edge
 from tests.support.stack.waiting import eventually

@@ -15,7 +15,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from db.connection.engine import database_now, in_transaction
+from db.connection.transactions import database_now, in_transaction
 from domain.handlers.dispatch import cycle
 from stack.home.folder import project_root
 from tests.support.people.asking import page

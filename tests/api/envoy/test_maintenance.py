@@ -5,8 +5,8 @@ from uuid import UUID
 
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.views.deployments import deployment_named
+from db.connection.transactions import transaction
+from db.views.deployment_views import deployment_named
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support.people.asking import page
 from tests.support.proxies import plain_http

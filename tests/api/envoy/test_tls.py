@@ -12,8 +12,8 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from db.certificates import note_challenge
-from db.connection.engine import in_transaction
-from db.proxies.table import read_traffic
+from db.connection.transactions import in_transaction
+from db.proxies.traffic_reader import read_traffic
 from domain.traffic.snapshot import RequestRules, stored_together
 from domain.traffic.tls import CertificateKind, TlsSettings
 from tests.support.certificates.authorities import Authority, Certified, ask, shown

@@ -10,7 +10,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from db.certificates import want
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from domain.traffic.release import stored_release
 from domain.traffic.snapshot import RequestRules
 from domain.traffic.tls import UpstreamTls, wanted_certificates

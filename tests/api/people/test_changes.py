@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from api.people.streams import change_feed
 from api.people.streams.change_feed import ChangeReader
 from api.people.streams.subscribers import MOST_WAITING, Listener
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from domain.installation.tokens import Role, Token
 from tests.support.rows.deployments import make_deployment
 from tests.support.rows.sent_statements import sent_by

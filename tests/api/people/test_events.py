@@ -9,10 +9,10 @@ import httpx
 import pytest
 import redis
 
-from db.connection.engine import in_transaction
-from db.tokens import hash_of, revoke_token
+from db.access_tokens import hash_of, revoke_token
+from db.connection.transactions import in_transaction
 from domain.installation.tokens import SESSION_COOKIE, Role
-from tasks.settings import TRAFFIC_CHANNEL
+from tasks.task_settings import TRAFFIC_CHANNEL
 from tests.support.people.event_stream import listening
 from tests.support.people.people_api import People, people_process
 from tests.support.rows.deployments import make_deployment, write

@@ -6,7 +6,7 @@ from typing import LiteralString
 import pytest
 from playwright.sync_api import Page, expect
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from domain.installation.tokens import Role
 from tests.support.people.browser import MISSING, browser, chromium, log_in
 from tests.support.people.people_api import People

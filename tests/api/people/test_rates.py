@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from api.people.auth import Rates, Work
 from api.people.problems import TooManyRequestsError
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from domain.installation.tokens import Role, Token
 from tests.support.people.people_api import People, people_process
 from tests.support.rows.deployments import make_deployment, read

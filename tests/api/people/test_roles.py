@@ -11,8 +11,8 @@ import pytest
 
 from api.people.reads.read_table import READS, HttpResource
 from api.people.resources.command_resources import PLANS, WRITES, Forecast, Write
-from db.connection.engine import in_transaction
-from db.tokens import revoke_token
+from db.access_tokens import revoke_token
+from db.connection.transactions import in_transaction
 from domain.commands.registry import COMMANDS
 from domain.installation.tokens import Role
 from tests.support.people.page_session import logged_in

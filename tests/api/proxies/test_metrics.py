@@ -7,7 +7,7 @@ import redis
 from sqlalchemy import Engine
 
 from domain.traffic.nodes import token_of
-from tasks.settings import KEY_PREFIX
+from tasks.task_settings import KEY_PREFIX
 from tests.support.people.asking import KEY
 from tests.support.proxies import plain_http
 from tests.support.rows.deployments import ask, make_deployment, read

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.proxies.acks import list_proxies
 from tests.support.people.asking import with_token
 from tests.support.proxies import plain_http

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction, transaction
+from db.connection.transactions import in_transaction, transaction
 from db.proxies.acks import list_proxies, release_drained
 from tests.support.proxies.edge import DRAIN
 from tests.support.rows.acknowledged import ack, drain, publish, release, see, seen_now

@@ -13,7 +13,7 @@ from api.proxies.publisher import Publisher
 from api.proxies.pubsub import Notices
 from api.proxies.resolver import Names
 from api.proxies.server_metrics import Observed
-from tasks.settings import TRAFFIC_CHANNEL
+from tasks.task_settings import TRAFFIC_CHANNEL
 from tests.support.faults.forwarder import Forwarder, forwarder
 from tests.support.stack.waiting import eventually
 

@@ -12,7 +12,7 @@ from threading import Event
 import grpc
 import pytest
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.proxies.acks import list_proxies
 from domain.traffic.nodes import token_of
 from stack.home.folder import project_root

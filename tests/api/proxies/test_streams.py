@@ -8,7 +8,7 @@ import pytest
 
 from api.proxies.protobuf.envoy_api import DiscoveryRequest
 from api.proxies.protobuf.messages import TYPE_URLS
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from tests.support.people.asking import page
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import EdgeRoutes

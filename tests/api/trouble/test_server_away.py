@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from api.proxies.protobuf.envoy_api import DiscoveryResponse, Resource, handler_of
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from tests.support.people.asking import page
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import EdgeRoutes, discovery_port, envoy_process

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.proxies.acks import Ack, begin_publishing, list_proxies, note_acks, note_publisher
 from tests.support.rows.acknowledged import drain, publish, release, see, silent_for
 from tests.support.rows.deployments import Made, make_deployment, read, write

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine
 
 from cli.terminal.exits import ExitCode
-from db.connection.engine import in_transaction
-from db.replicas.signs import show_sign_of_life
+from db.connection.transactions import in_transaction
+from db.replicas.heartbeats import show_sign_of_life
 from stack.home.folder import project_root
 from tests.cli.conftest import Rollway
 from tests.support.people.asking import KEY

@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.replicas.signs import show_sign_of_life
+from db.connection.transactions import in_transaction
+from db.replicas.heartbeats import show_sign_of_life
 from domain.planning.sealed_receipt import sealed
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import HERE, SPEC, ask, make_deployment, write

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.audit.receipts import seal, unsealed
-from db.connection.engine import in_transaction, transaction
+from db.connection.transactions import in_transaction, transaction
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import ask, make_deployment, start_all, write
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.replicas.reports import RouteReport, apply_reports
 from domain.model.states import RouteStatus
 from tests.cli.conftest import Rollway

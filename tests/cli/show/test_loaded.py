@@ -5,7 +5,13 @@ import sys
 
 
 def test_status_and_what_it_reads_load_nothing_of_what_decides_or_looks_ahead() -> None:
-    deciding = ("db.evidence", "db.views.ahead", "domain.cycle.evaluator", "domain.planning", "domain.strategies")
+    deciding = (
+        "db.judge_evidence",
+        "db.views.planning_views",
+        "domain.cycle.evaluator",
+        "domain.planning",
+        "domain.strategies",
+    )
     program = f"""
 import sys
 from api.people.reads.read_table import BY_PATH

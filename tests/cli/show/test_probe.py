@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from runtime.process.process_runtime import ProcessRuntime
 from runtime.process.process_table import drop_children_except
 from runtime.process.termination import stop_all
-from tasks.hosts.questions import EXAMINATIONS, ExaminationAnswers, HostAnswers, answer_for_host
+from tasks.hosts.host_rpc import EXAMINATIONS, ExaminationAnswers, HostAnswers, answer_for_host
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import READY
 from tests.support.rows.deployments import make_deployment, write
@@ -59,7 +59,7 @@ def test_a_replica_is_examined_on_its_host(
 def test_a_host_that_does_not_answer_is_named(
     rollway: Rollway, engine: Engine, route: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.hosts.questions.TAKEN_SECONDS", 0.1)
+    monkeypatch.setattr("tasks.hosts.host_rpc.TAKEN_SECONDS", 0.1)
     write(engine, "UPDATE routes SET host = 'gone' WHERE id = %s", route)
     told = rollway("probe", "web")
     assert (told.code, "gone does not answer" in told.out) == (1, True), told

@@ -2,7 +2,7 @@
 
 import json
 
-from db.views.ahead import cycles
+from db.views.planning_views import cycles
 from db.views.timeline import StepView
 from domain.cycle.recording import decision_json, inputs_json
 from domain.handlers.deploying import DeployingProvisioningHandler

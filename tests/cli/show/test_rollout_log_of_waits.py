@@ -9,9 +9,9 @@ from sqlalchemy import Engine
 
 from cli.show.rollout_log import Film
 from cli.show.status import policy_words
-from db.connection.engine import transaction
-from db.views.deployments import deployment_named
-from db.views.routes import FailingStart
+from db.connection.transactions import transaction
+from db.views.deployment_views import deployment_named
+from db.views.route_views import FailingStart
 from db.views.timeline import progress_of
 from domain.strategies.builtin import parse_policy
 from tests.support.pictures.pictures import PROVISIONING

@@ -5,7 +5,7 @@ import re
 from sqlalchemy import Engine
 
 from db.audit.receipts import AgainstPlan, against_plan
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from tests.support.rows.deployments import ask, make_deployment, read, start_all, write
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 

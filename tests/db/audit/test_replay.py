@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Engine
 
-from db.audit.replay import ReplayReport, replay_pages
+from db.audit.step_replay import ReplayReport, replay_pages
 from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
 from domain.text.errors import InvalidInputError

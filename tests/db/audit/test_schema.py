@@ -5,8 +5,8 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from db.audit.schema import schema_faults, schema_parts
-from db.connection.engine import in_transaction
+from db.audit.schema_faults import schema_faults, schema_parts
+from db.connection.transactions import in_transaction
 from migrations.schema import expected
 from stack.parts.postgres_account import installed_tree
 from tests.support.rows.databases import engine_on

@@ -25,9 +25,9 @@ from db.certificates import (
     proxies_of_challenge,
     take_due,
 )
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.proxies.acks import SeenProxy, begin_publishing, note_proxies
-from db.proxies.table import read_traffic
+from db.proxies.traffic_reader import read_traffic
 from domain.traffic.tls import CertificateKind, TlsSettings
 from tests.support.rows.deployments import Made, make_deployment, read, write
 from tests.support.rows.entrances import set_tls

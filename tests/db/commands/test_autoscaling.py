@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.commands.autoscaling import watched_deployments
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from tests.support.pictures.autoscaling import DOWN, UP, check, is_marked, push, ruled, scaled_before
 from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.rows.deployments import ask, drawn, make_deployment, mark, read, snapshot, start_all, write

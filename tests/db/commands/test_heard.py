@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Engine
 
 from db.commands.execute import heed
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import make_engine
 from domain.steering.command_effect import HeldError
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK
 from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, snapshot, write

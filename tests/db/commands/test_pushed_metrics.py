@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import Engine
 
 from db.commands.autoscaling import store_and_mark, watched_deployments
-from db.connection.engine import database_now, in_transaction, transaction
-from db.cycle.rules import store_values
+from db.connection.transactions import database_now, in_transaction, transaction
+from db.cycle.autoscaling_rules import store_values
 from domain.autoscaling.rule import AutoscalingRule, MetricValue
 from domain.commands.base import RequestIdReusedError, StaleVersionError
 from domain.text.errors import DeploymentNotFoundError, InvalidInputError

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.replicas.routes import record_stopped, running_routes
-from db.views.fleet.entrances import reached_at
+from db.connection.transactions import transaction
+from db.replicas.host_routes import record_stopped, running_routes
+from db.views.fleet_views import reached_at
 from domain.model.states import RouteStatus
 from domain.steering.rollout_history import AlreadyUndoneError, NoPreviousRevisionError
 from domain.text.errors import WrongStateError

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from db.cycle.claim import claim_these
 from domain.text.errors import InvalidInputError, WrongStateError
 from tests.support.pictures.pictures import PROVISIONING

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from db.cycle.claim import claim_these
 from domain.commands.base import RequestIdReusedError, StaleVersionError
 from domain.revisions.revision import RevisionExistsError

@@ -5,9 +5,9 @@ from random import Random
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.views.deployments import existing_deployments
-from db.views.past import past_of, sections
+from db.connection.transactions import transaction
+from db.views.deployment_views import existing_deployments
+from db.views.rollout_records import past_of, sections
 from domain.commands.base import StaleVersionError
 from domain.planning.buttons import offered
 from domain.steering.command_effect import Asking

@@ -9,7 +9,7 @@ from pydantic_core import to_json
 from sqlalchemy import Engine
 
 from db.connection.arrays import ARRAYS
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 
 VALUES: dict[str, list[object]] = {
     "bool": [True, False],

@@ -6,9 +6,9 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-import db.connection.engine
-from db.connection.engine import in_transaction, make_engine, transaction
-from db.connection.settings import DatabaseSettings
+import db.connection.transactions
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import in_transaction, make_engine, transaction
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import read, write
 
@@ -47,7 +47,7 @@ def test_a_first_connection_that_dies_while_sqlalchemy_asks_it_for_the_version_c
 def test_a_connection_that_died_while_it_rested_is_replaced_before_it_is_used(
     engine: Engine, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(db.connection.engine, "_RESTED_SECONDS", 0.0)
+    monkeypatch.setattr(db.connection.transactions, "_RESTED_SECONDS", 0.0)
     end_connections_of(engine, database)
     with transaction(engine) as connection:
         assert connection.execute("SELECT 42").fetchall() == [(42,)]

@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import transaction
 from db.locking.rows import columns
 from db.views.documents import begin_reading
 from domain.text.errors import InvalidInputError

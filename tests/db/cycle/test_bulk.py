@@ -3,13 +3,12 @@
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction, transaction
+from db.connection.transactions import in_transaction, transaction
 from db.cycle.applier import StaleSnapshotError
-from db.cycle.claim import claim_due, claim_these
-from db.cycle.load import load
-from db.placing import Placing
+from db.cycle.claim import claim_due, claim_these, load
+from db.replicas.host_placement import Placing
 from domain.model.states import Verdict
-from tasks.cycle.written import write_decisions
+from tasks.cycle.coordinator import write_decisions
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import drawn, make_deployment, read, snapshot, write

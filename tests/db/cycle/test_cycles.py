@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.replicas.routes import record_stopped
+from db.connection.transactions import transaction
+from db.replicas.host_routes import record_stopped
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus
 from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.pictures.policies import COUNTING

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.commands.autoscaling import watched_deployments
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from domain.model.states import RouteStatus
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import (

@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.cycle.claim import claim_these, mark_what_is_off
-from db.cycle.load import load
+from db.connection.transactions import transaction
+from db.cycle.claim import claim_these, load, mark_what_is_off
 from domain.handlers.check_replica import drift
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus, Verdict

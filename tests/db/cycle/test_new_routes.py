@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.placing import MOST_AT_ONCE, Placing, Wanted
-from db.replicas.secrets import note_fault
+from db.connection.transactions import in_transaction
+from db.replicas.host_placement import MOST_AT_ONCE, Placing, Wanted
+from db.replicas.secret_requests import note_fault
 from domain.replicas.host_choice import hosts_by
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import HERE, make_deployment, read, write

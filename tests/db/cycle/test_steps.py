@@ -9,10 +9,10 @@ import pytest
 from alembic import command
 from sqlalchemy import Engine
 
-from db.audit.impossible import impossible_combinations
+from db.audit.invariants import impossible_combinations
 from db.audit.receipts import seal, unsealed
-from db.audit.replay import ReplayReport, replay_pages
-from db.connection.engine import in_transaction
+from db.audit.step_replay import ReplayReport, replay_pages
+from db.connection.transactions import in_transaction
 from db.views.timeline import StepView, steps_of
 from domain.cycle import writes
 from domain.cycle.recording import inputs_as_json

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.event_tasks import open_work
+from db.connection.transactions import in_transaction
+from db.due_work import open_work
 from db.outbox import claim_events, forget_given_up, record_delivered, record_failed
 from domain.outbox.delivery import Failure, Pending
 from tests.support.rows.databases import engine_on

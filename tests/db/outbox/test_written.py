@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.commands.execute import execute
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.replicas.kills import Kill, record_kills
 from domain.commands.registry import parse_command
 from domain.model.states import RouteStatus

@@ -7,10 +7,10 @@ from threading import Barrier, Thread
 from sqlalchemy import Engine
 
 from db.audit.receipts import against_plan, made_from_rows
-from db.connection.engine import in_transaction, transaction
+from db.connection.transactions import in_transaction, transaction
 from db.proxies.acks import SeenProxy, note_proxies, note_publisher
-from db.proxies.answers import counters_of, intervals_of, record_interval
-from db.proxies.measured import due_rollouts, live_proxies, record_look
+from db.proxies.measurements import due_rollouts, live_proxies, record_look
+from db.proxies.recorded_answers import counters_of, intervals_of, record_interval
 from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Copies, Counters, Interval
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support.rows.deployments import Made, make_deployment, write

@@ -6,10 +6,10 @@ import pytest
 from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.proxies.measured import due_rollouts
-from db.proxies.table import read_traffic
-from db.set_back import count_from_now
+from db.clock_reset import count_from_now
+from db.connection.transactions import in_transaction
+from db.proxies.measurements import due_rollouts
+from db.proxies.traffic_reader import read_traffic
 from domain.traffic.snapshot import Canary, DeploymentInTraffic
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import BASELINE, CANARY

@@ -6,10 +6,10 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.fleet import FleetView, read_fleet
-from db.proxies.callers import add_requests
-from db.views.callers import CallersView, callers_of, losing
+from db.connection.transactions import in_transaction
+from db.fleet_metrics import FleetView, read_fleet
+from db.proxies.proxy_reports import add_requests
+from db.views.caller_views import CallersView, callers_of, losing
 from domain.traffic.request_counts import NOBODY, OTHERS, WAITED_MS, Came, Requests
 from tests.support.rows.deployments import make_deployment, read, write
 

@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import Engine
 
 from db.commands.autoscaling import store_and_mark, watched_deployments
-from db.connection.engine import in_transaction
-from db.cycle.rules import store_values
+from db.connection.transactions import in_transaction
+from db.cycle.autoscaling_rules import store_values
 from db.proxies.acks import SeenProxy, note_proxies, note_publisher
-from db.proxies.demand import Demanded, demanded
+from db.proxies.proxy_reports import Demanded, demanded
 from domain.autoscaling.request_load import DemandSeries
 from domain.autoscaling.rule import MetricValue, ProxyMetric
 from tests.support.pictures.autoscaling import UP as PUSHED

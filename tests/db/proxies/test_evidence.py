@@ -7,13 +7,12 @@ from itertools import pairwise
 
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.cycle.claim import claim_these
-from db.cycle.load import load
-from db.evidence import evidence_of
-from db.proxies.answers import record_interval
-from db.views.evidence import EvidenceView, evidence_shown
-from db.views.rollouts import rollouts_by_id
+from db.connection.transactions import transaction
+from db.cycle.claim import claim_these, load
+from db.judge_evidence import evidence_of
+from db.proxies.recorded_answers import record_interval
+from db.views.rollout_records import EvidenceView, evidence_shown
+from db.views.rollout_views import rollouts_by_id
 from domain.cycle.recording import inputs_json
 from domain.handlers.decision_replay import replay_step
 from domain.handlers.dispatch import cycle

@@ -8,8 +8,8 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from db.commands.execute import heed
-from db.connection.engine import in_transaction
-from db.proxies.measured import due_rollouts, record_look
+from db.connection.transactions import in_transaction
+from db.proxies.measurements import due_rollouts, record_look
 from domain.model.answer_counts import Answers, Counters
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support.rows.deployments import Made, ask, complete, make_deployment, read, write

@@ -5,8 +5,8 @@ from typing import LiteralString
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.proxies.table import TrafficReader, read_traffic
+from db.connection.transactions import transaction
+from db.proxies.traffic_reader import TrafficReader, read_traffic
 from domain.traffic.snapshot import DeploymentInTraffic, TrafficSnapshot
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import CANARY

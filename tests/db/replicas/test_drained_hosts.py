@@ -8,11 +8,11 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.cycle.claim import mark_what_is_off
-from db.replicas.routes import record_stopped
-from db.replicas.secrets import note_fault
-from db.views.fleet.signs import HostView, all_hosts
+from db.replicas.host_routes import record_stopped
+from db.replicas.secret_requests import note_fault
+from db.views.fleet_views import HostView, all_hosts
 from domain.replicas.host_choice import EXTERNAL
 from domain.replicas.host_liveness import HostNotFoundError
 from tests.support.pictures.pictures import PROVISIONING, READY

@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction, transaction
-from db.replicas.hosts import hosts_with_work, place_routes
-from db.replicas.lost import fail_routes_of_lost_hosts, fail_routes_that_wait_in_vain, forget_host
-from db.replicas.signs import HostsTurned, note_hearing
+from db.connection.transactions import in_transaction, transaction
+from db.replicas.heartbeats import HostsTurned, note_hearing
+from db.replicas.host_placement import hosts_with_work, place_routes
+from db.replicas.lost_hosts import fail_routes_of_lost_hosts, fail_routes_that_wait_in_vain, forget_host
 from domain.replicas.host_choice import EXTERNAL
 from domain.replicas.host_liveness import HostNotFoundError
 from domain.replicas.route_events import RouteLifecycleType

@@ -4,8 +4,8 @@ from uuid import UUID
 
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.replicas.lost import degrade_silent_routes, fail_routes_of_lost_hosts
+from db.connection.transactions import in_transaction
+from db.replicas.lost_hosts import degrade_silent_routes, fail_routes_of_lost_hosts
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import HERE, drawn, make_deployment, read, snapshot, write
 from tests.support.rows.hosts import LOOKS, look, silent, up

@@ -6,8 +6,8 @@ from typing import LiteralString
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction, transaction
-from db.locking.locked import lock
+from db.connection.transactions import in_transaction, transaction
+from db.locking.row_locks import lock
 from db.retention import ROWS, CutPage, cut_commands, cut_deployment, page_of_past
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING
 from tests.support.rows.deployments import Made, ask, make_deployment, read, write

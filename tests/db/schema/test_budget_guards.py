@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from domain.model.states import DeploymentLifecycleStatus
 from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.pictures.policies import BLUE_GREEN, CANARY, COUNTING, COUNTING_BLUE_GREEN, RECREATE

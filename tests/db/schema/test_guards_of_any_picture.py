@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from domain.strategies.budget import Budget, resting_budget, surge_budget
 from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.rows.deployments import make_deployment, read

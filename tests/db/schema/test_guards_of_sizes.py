@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import BLUE_GREEN
 from tests.support.rows.deployments import ask, make_deployment, read, write

@@ -11,7 +11,7 @@ from typing import Any, LiteralString
 from alembic import command
 from sqlalchemy import Connection, Engine, event
 
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from db.locking.statuses import ACTIVE, PRESENT, words
 from domain.autoscaling.rule import Aggregate, Comparator, MetricSource
 from domain.model.states import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict

@@ -8,9 +8,9 @@ import pytest
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.locking.locked import ALWAYS, changed
-from db.views.fleet.changes import Changes, caught_up, changes_since
+from db.connection.transactions import in_transaction
+from db.locking.row_locks import ALWAYS, changed
+from db.views.change_feed import Changes, caught_up, changes_since
 from tests.support.pictures.pictures import DESTROYING, PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment
 

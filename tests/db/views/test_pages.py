@@ -9,7 +9,7 @@ import pytest
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.views.pages import Page, deployments_page, history_page, revisions_page, rollouts_page
 from db.views.timeline import hidden_differences
 from domain.revisions.revision import RevisionSpec

@@ -5,9 +5,9 @@ from typing import Any, LiteralString
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.views.deployments import deployment_named
-from db.views.past import past_of
+from db.connection.transactions import in_transaction
+from db.views.deployment_views import deployment_named
+from db.views.rollout_records import past_of
 from domain.commands.registry import BUTTONS, RULES
 from domain.model.states import DeploymentLifecycleStatus
 from domain.planning.buttons import offered

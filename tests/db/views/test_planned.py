@@ -8,9 +8,9 @@ import pytest
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.views.ahead import foreseeable, learned_of, planned_activation, planned_rest
-from db.views.deployments import deployment_named
+from db.connection.transactions import in_transaction
+from db.views.deployment_views import deployment_named
+from db.views.planning_views import foreseeable, learned_of, planned_activation, planned_rest
 from db.views.timeline import revision_named
 from domain.planning.plan_input import Planned
 from domain.planning.replica_timings import Learned

@@ -2,8 +2,8 @@
 
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.views.routes import routes_abbreviated, routes_of
+from db.connection.transactions import transaction
+from db.views.route_views import routes_abbreviated, routes_of
 from tests.support.rows.deployments import make_deployment
 
 

@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.views.deployments import deployment_named
+from db.connection.transactions import in_transaction
+from db.views.deployment_views import deployment_named
 from domain.model.deployment import Route
 from domain.model.states import DeploymentLifecycleStatus
 from tests.support.pictures.pictures import PENDING, PROVISIONING, READY, ROLLING_BACK

@@ -5,8 +5,8 @@ import re
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.views.ahead import waiting
+from db.connection.transactions import in_transaction
+from db.views.planning_views import waiting
 from domain.planning.wait_explanation import why
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import complete, make_deployment, write

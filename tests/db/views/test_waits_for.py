@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.fleet import read_fleet
-from db.views.deployments import deployment_named
+from db.connection.transactions import in_transaction
+from db.fleet_metrics import read_fleet
+from db.views.deployment_views import deployment_named
 from tests.support.people.promoted import green_waits
 from tests.support.pictures.pictures import PROVISIONING, blue_green, rolling_update
 from tests.support.rows.deployments import ask, make_deployment

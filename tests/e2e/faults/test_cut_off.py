@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 import redis
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.proxies.acks import list_proxies
 from runtime.process.termination import stop_all
-from tasks.settings import KEY_PREFIX
-from tasks.wire.queues import SHARED_QUEUES, host_queue
+from tasks.messaging.queues import SHARED_QUEUES, host_queue
+from tasks.task_settings import KEY_PREFIX
 from tests.support.faults.forwarder import Forwarder, forwarder
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import api_process, discovery_port, envoy_process

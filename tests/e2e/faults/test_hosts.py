@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from runtime.process.termination import stop_all
-from tasks.hosts.questions import read_logs
+from tasks.hosts.host_rpc import read_logs
 from tests.support.proxies.edge import edge_before
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 import redis
 
-from db.audit.impossible import impossible_combinations
-from db.connection.engine import in_transaction, make_engine, transaction
-from db.connection.settings import DatabaseSettings
+from db.audit.invariants import impossible_combinations
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import in_transaction, make_engine, transaction
 from migrations.schema import upgrade
 from tests.support.faults.pooler import pgbouncer
 from tests.support.faults.standby import Pair, postgres_with_standby

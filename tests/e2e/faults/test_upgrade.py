@@ -11,8 +11,8 @@ import pytest
 import redis
 
 from cli.demo.run import demo_load
-from db.audit.impossible import impossible_combinations
-from tasks.redis.aside import last_aside
+from db.audit.invariants import impossible_combinations
+from tasks.redis.dead_letters import last_aside
 from tests.support.people.asking import KEY
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import api_process, discovery_port

@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from stack.home.folder import project_root
-from tasks.redis.aside import KEPT, how_many_aside, last_aside
+from tasks.redis.dead_letters import KEPT, how_many_aside, last_aside
 from tests.support.rows.deployments import NOBODY
 from tests.support.stack.servers import EmbeddedServer
 from tests.support.stack.stack import Fleet

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from db.audit.receipts import seal
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from domain.installation.tokens import Role
 from tests.support.people.browser import fits, log_in, serious
 from tests.support.people.people_api import People

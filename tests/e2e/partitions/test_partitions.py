@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from cli.demo.load.generator import Load
-from tasks.wire.queues import host_queue
+from tasks.messaging.queues import host_queue
 from tests.support.partitions.laws import faults
 from tests.support.partitions.network import networks
 from tests.support.partitions.several_hosts import FAR, NEAR, SeveralHosts
@@ -102,8 +102,8 @@ def test_in_the_middle_of_a_rollout_it_completes_without_blame(
 
 HOLDS = """
 import sys, time
-from db.connection.engine import make_engine, transaction
-from db.connection.settings import DatabaseSettings
+from db.connection.transactions import make_engine, transaction
+from db.connection.database_settings import DatabaseSettings
 with transaction(make_engine(DatabaseSettings(url=sys.argv[1]))) as connection:
     connection.execute("SELECT FROM deployments WHERE name = 'side' FOR NO KEY UPDATE").fetchall()
     print("held", flush=True)

@@ -15,10 +15,10 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from db.audit.impossible import impossible_combinations
-from db.connection.engine import in_transaction
+from db.audit.invariants import impossible_combinations
+from db.connection.transactions import in_transaction
 from domain.installation.tokens import Role
-from tasks.wire.queues import COMMANDS_QUEUE, queue
+from tasks.messaging.queues import COMMANDS_QUEUE, queue
 from tests.support.people.people_api import People, serving_people
 from tests.support.people.soak_report import leave, size
 from tests.support.rows.rows import history

@@ -13,8 +13,8 @@ from uuid import uuid4
 import pytest
 from celery import Celery
 
-from tasks.settings import TaskSettings
-from tasks.wire.queues import celery_settings
+from tasks.messaging.queues import celery_settings
+from tasks.task_settings import TaskSettings
 from tests.support.people.receivers import SECRET, verified
 from tests.support.proxies.own_servers import OwnServer, taking_requests
 from tests.support.stack.stack import POLICY, Fleet

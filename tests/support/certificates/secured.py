@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from db.certificates import NewCertificate, TakenCertificate, note_certificate
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from domain.traffic.tls import CertificateKind, TlsSettings
 from tests.support.certificates.authorities import Certified
 from tests.support.proxies.edge import Edge

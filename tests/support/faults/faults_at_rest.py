@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import LiteralString
 
-from db.connection.engine import in_transaction
-from db.proxies.callers import add_requests
-from db.replicas.signs import show_sign_of_life
+from db.connection.transactions import in_transaction
+from db.proxies.proxy_reports import add_requests
+from db.replicas.heartbeats import show_sign_of_life
 from domain.traffic.request_counts import NOBODY, Requests
-from tasks.settings import KEY_PREFIX
+from tasks.task_settings import KEY_PREFIX
 from tests.support.faults.watched import Watched
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.proxies import plain_http

@@ -8,10 +8,10 @@ from typing import LiteralString
 
 import pytest
 
-from db.connection.engine import in_transaction
-from db.replicas.signs import show_sign_of_life
-from tasks.settings import KEY_PREFIX
-from tasks.wire.queues import AUDIT_TASK, DO_ROUTE_TASK, LIFECYCLE_QUEUE, ROUTES_QUEUE
+from db.connection.transactions import in_transaction
+from db.replicas.heartbeats import show_sign_of_life
+from tasks.messaging.queues import AUDIT_TASK, DO_ROUTE_TASK, LIFECYCLE_QUEUE, ROUTES_QUEUE
+from tasks.task_settings import KEY_PREFIX
 from tests.support.faults.watched import Watched, may_mount
 from tests.support.rows.deployments import make_deployment, write
 from tests.support.stack.waiting import eventually, meanwhile

@@ -12,9 +12,9 @@ from typing import Any
 
 from cli.demo.load.generator import Load, LoadSettings
 from cli.demo.load.mix import Kind
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.proxies.acks import list_proxies
-from tasks.wire.queues import SHARED_QUEUES, host_queue
+from tasks.messaging.queues import SHARED_QUEUES, host_queue
 from tests.support.partitions.network import HOSTS, Network
 from tests.support.stack.server_process import Process
 from tests.support.stack.stack import ROOT, Fleet

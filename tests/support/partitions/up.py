@@ -5,8 +5,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from db.connection.engine import in_transaction
-from db.replicas.secrets import ask_for_secrets
+from db.connection.transactions import in_transaction
+from db.replicas.secret_requests import ask_for_secrets
 from runtime.process.termination import stop_all
 from stack.home.server_settings import HOST
 from tests.support.partitions.network import HOSTS, Network

@@ -10,8 +10,8 @@ from uuid import uuid4
 import httpx
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.tokens import create_token
+from db.access_tokens import create_token
+from db.connection.transactions import in_transaction
 from domain.installation.tokens import NewToken, Role
 from tests.support.proxies import plain_http
 from tests.support.rows.databases import engine_on

@@ -17,10 +17,10 @@ import httpx
 import redis
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from domain.installation.in_front import InFront
 from stack.parts.envoy import envoy_program
-from tasks.settings import TRAFFIC_CHANNEL
+from tasks.task_settings import TRAFFIC_CHANNEL
 from tests.support.people.asking import KEY
 from tests.support.proxies import plain_http
 from tests.support.proxies.web_replicas import Replica

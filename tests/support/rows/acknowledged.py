@@ -4,9 +4,9 @@ from uuid import UUID
 
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction, transaction
+from db.connection.transactions import in_transaction, transaction
 from db.proxies.acks import Ack, SeenProxy, begin_publishing, note_acks, note_proxies, release_drained
-from db.proxies.table import read_traffic
+from db.proxies.traffic_reader import read_traffic
 from tests.support.proxies.edge import DRAIN
 from tests.support.rows.deployments import write
 

@@ -11,10 +11,10 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import Engine, event
 
-from db.audit.replay import ReplayReport, replay_pages
-from db.audit.schema import schema_parts
-from db.connection.engine import in_transaction, make_engine
-from db.connection.settings import DatabaseSettings
+from db.audit.schema_faults import schema_parts
+from db.audit.step_replay import ReplayReport, replay_pages
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import in_transaction, make_engine
 from migrations.schema import upgrade
 from tests.support.stack.servers import EmbeddedServer
 from tests.support.worlds.planned import hold_against_their_plans

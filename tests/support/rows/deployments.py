@@ -14,9 +14,8 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from db.commands.execute import CommandResult, execute
-from db.connection.engine import in_transaction, transaction
-from db.cycle.claim import claim_these
-from db.cycle.load import load
+from db.connection.transactions import in_transaction, transaction
+from db.cycle.claim import claim_these, load
 from db.replicas.reports import RouteReport, apply_reports
 from domain.commands.registry import parse_command
 from domain.cycle.rollout import guard_of

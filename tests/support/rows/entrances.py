@@ -7,8 +7,8 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from db.certificates import want
-from db.connection.engine import in_transaction, transaction
-from db.proxies.table import read_traffic
+from db.connection.transactions import in_transaction, transaction
+from db.proxies.traffic_reader import read_traffic
 from domain.traffic.snapshot import RequestRules, stored_together
 from domain.traffic.tls import TlsSettings, wanted_certificates
 from tests.support.rows.deployments import read, write

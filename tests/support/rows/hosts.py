@@ -5,8 +5,8 @@ from functools import partial
 from sqlalchemy import Engine
 
 from db.commands.execute import CommandResult
-from db.connection.engine import in_transaction
-from db.replicas.signs import HostsTurned, look_at_signs_of_life, note_hearing, show_sign_of_life
+from db.connection.transactions import in_transaction
+from db.replicas.heartbeats import HostsTurned, look_at_signs_of_life, note_hearing, show_sign_of_life
 from tests.support.rows.deployments import ask, write
 
 LOOKS = 3

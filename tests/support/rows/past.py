@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.retention import ROWS, cut_deployment, page_of_past
 from domain.installation.settings import Retention
 from tests.support.rows.deployments import Made, read, write

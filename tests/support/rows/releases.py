@@ -4,10 +4,10 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from db.cycle.applier import StrategyApplyResult
-from db.proxies.table import read_traffic
-from db.replicas.routes import record_stopped
+from db.proxies.traffic_reader import read_traffic
+from db.replicas.host_routes import record_stopped
 from domain.traffic.snapshot import DeploymentInTraffic
 from tests.support.pictures.policies import BLUE_GREEN, CANARY
 from tests.support.rows.deployments import ROLLING, Made, ask, mark, read, snapshot, start_all, write

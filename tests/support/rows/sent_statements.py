@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 import psycopg
 from sqlalchemy import Engine, event
 
-from db.silence import AnsweredCursor
+from db.unreachable import AnsweredCursor
 
 
 class RememberingCursor(AnsweredCursor):

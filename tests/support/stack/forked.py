@@ -29,7 +29,7 @@ from tests import times
 PRELOADED = {
     "tasks": (
         *("celery.bin.worker", "celery.bin.beat", "tasks.app", "tasks.lifecycle", "tasks.route_lifecycle"),
-        *("tasks.asked.commands", "tasks.retention", "tasks.worker.beat", "tasks.worker.transport"),
+        *("tasks.command_tasks", "tasks.housekeeping", "tasks.worker.beat", "tasks.worker.transport"),
     ),
     "api": ("api.proxy_app", "api.serving"),
     "api.people": ("api.people.people_app",),

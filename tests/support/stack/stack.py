@@ -14,15 +14,15 @@ from celery import Celery
 from sqlalchemy import Engine
 
 from db.commands.execute import execute
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import make_engine
 from domain.commands.registry import parse_command
 from runtime.process.process_table import KEEPER, keeper_of
 from runtime.process.termination import stop_all
 from stack.home.folder import project_root
+from tasks.messaging.queues import celery_settings, host_queue
 from tasks.redis.wake import Waker
-from tasks.settings import TaskSettings
-from tasks.wire.queues import celery_settings, host_queue
+from tasks.task_settings import TaskSettings
 from tests.support.rows.deployment_rows import DeploymentRows
 from tests.support.rows.deployments import HERE
 from tests.support.stack.forked import Forked, start
@@ -176,7 +176,7 @@ class Fleet(DeploymentRows):
         if self.code != ROOT:  # of another release, which may have had no other way
             ours = ["celery", "-A", "tasks.app", *arguments]
         else:
-            ours = ["tasks.seen.flower", *arguments[1:]] if arguments[0] == "flower" else ["tasks", *arguments]
+            ours = ["tasks.telemetry.flower", *arguments[1:]] if arguments[0] == "flower" else ["tasks", *arguments]
         command = [*self.within.get(name, ()), sys.executable, "-m", *ours]
         with (self.home / f"{name}.log").open("ab") as log:
             self._processes[name] = start(command, {**self.environment, **environment}, self.code, log)

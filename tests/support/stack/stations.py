@@ -10,8 +10,8 @@ from db.replicas.reports import RouteReport
 from domain.model.states import RouteStatus
 from runtime.external_runtime import ExternalRuntime
 from tasks.redis.wake import Waker
+from tasks.replicas.host_replicas import HostReplicas
 from tasks.replicas.reporting import write_reports
-from tasks.replicas.start_stop import HostReplicas
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import HERE, ask, make_deployment, write
 from tests.support.rows.hosts import up

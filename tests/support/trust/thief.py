@@ -11,8 +11,8 @@ from uuid import uuid4
 import httpx
 import psutil
 
-from db.connection.engine import in_transaction
-from db.tokens import create_token
+from db.access_tokens import create_token
+from db.connection.transactions import in_transaction
 from domain.installation.tokens import NewToken, Role
 from domain.revisions.revision import RevisionSpec
 from runtime.process.accounts import EACH, Accounts

@@ -7,7 +7,7 @@ from typing import Any
 import redis
 from celery.states import READY_STATES
 
-from tasks.settings import KEY_PREFIX
+from tasks.task_settings import KEY_PREFIX
 from tests.support.stack.waiting import eventually
 
 

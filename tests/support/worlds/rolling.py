@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
-from db.connection.engine import in_transaction
-from db.proxies.answers import intervals_of
+from db.connection.transactions import in_transaction
+from db.proxies.recorded_answers import intervals_of
 from domain.model.answer_counts import Answers, Interval
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.proxies.edge import Edge

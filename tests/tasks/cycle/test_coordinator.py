@@ -9,8 +9,8 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import make_engine
 from domain.handlers.deploying import DeployingProvisioningHandler
 from domain.handlers.dispatch import HANDLERS, HandlerRegistry
 from domain.handlers.scaling import CheckPendingHandler
@@ -23,11 +23,10 @@ from domain.model.lifecycle_events import (
 )
 from domain.model.states import DeploymentSubStep
 from domain.text.errors import InvalidInputError
-from tasks.cycle.coordinator import DeploymentCoordinator
-from tasks.cycle.written import in_halves
+from tasks.cycle.coordinator import DeploymentCoordinator, in_halves
+from tasks.messaging.queues import host_queue
 from tasks.redis.locks import Slots
 from tasks.redis.wake import Waker
-from tasks.wire.queues import host_queue
 from tests.support.pictures.pictures import PENDING, PROVISIONING, ROLLING_BACK
 from tests.support.rows.deployments import HERE, ask, make_deployment, read, snapshot, write
 from tests.support.rows.hosts import up

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from db.cycle.claim import Claimed, claim_these
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.databases import engine_on

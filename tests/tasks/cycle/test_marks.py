@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from db.cycle.claim import mark_what_is_off
 from domain.handlers.check_replica import CheckReplicaHandler
 from tests.support.pictures.pictures import DESTROYING, PROVISIONING, READY, SCALING

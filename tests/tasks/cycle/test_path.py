@@ -40,7 +40,7 @@ HOPS = {
     "lock": ("tasks/redis/locks.py", "hold"),
     "claim": ("db/cycle/claim.py", "claim_due"),
     "glance": ("domain/handlers/deploying.py", "glance"),
-    "load": ("db/cycle/load.py", "load"),
+    "load": ("db/cycle/claim.py", "load"),
     "decide": ("domain/handlers/", "decide"),
     "classify": ("domain/cycle/transitions.py", "classify"),
     "apply": ("db/cycle/applier.py", "apply"),
@@ -178,5 +178,5 @@ def test_the_readme_tells_these_hops_and_these_files() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     section = readme.partition("## The path of one event")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (\w+) \| \[[^]]+\]\(([\w/.]+)\)", section, re.MULTILINE)
-    assert rows[:2] == [("beat", "tasks/wire/schedule.py"), ("task", "tasks/lifecycle.py")]
+    assert rows[:2] == [("beat", "tasks/worker/beat.py"), ("task", "tasks/lifecycle.py")]
     assert rows[2:] == [(hop, file) for hop, (file, _) in HOPS.items()]

@@ -7,9 +7,9 @@ import pytest
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.views.ahead import Foreseeable, foreseeable
-from db.views.deployments import deployment_named
+from db.connection.transactions import in_transaction
+from db.views.deployment_views import deployment_named
+from db.views.planning_views import Foreseeable, foreseeable
 from domain.model.states import RouteStatus
 from domain.planning.plan_input import Subject, after_activation
 from domain.planning.replica_timings import Learned

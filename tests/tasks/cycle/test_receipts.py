@@ -5,15 +5,15 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from db.audit import impossible, receipts
+from db.audit import invariants, receipts
 from db.audit.receipts import made_from_rows, receipt_before, seal, sealed_receipt, unsealed
-from db.connection.engine import in_transaction, transaction
-from db.views.ahead import last_rollout_of
+from db.connection.transactions import in_transaction, transaction
+from db.views.planning_views import last_rollout_of
 from domain.planning.sealed_receipt import checked
 from domain.text.errors import RolloutNotFoundError
-from tasks import retention
+from tasks import housekeeping
 from tasks.app import app
-from tasks.seen.observed import IMPOSSIBLE_STATES
+from tasks.telemetry.task_metrics import IMPOSSIBLE_STATES
 from tests.support.rows.deployments import ask, make_deployment, read, start_all, write
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
@@ -70,7 +70,7 @@ def test_receipts_of_a_deployment_are_a_chain_that_outlives_its_rollouts(engine:
 def test_receipts_that_cannot_be_made_keep_no_others_waiting_and_are_tried_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "_RECEIPTS", 1)
+    monkeypatch.setattr(housekeeping, "_RECEIPTS", 1)
     make_deployment(engine, "■■■|", n=3)
     roll_out(engine, "v1")
     roll_out(engine, "v2")
@@ -114,11 +114,11 @@ def test_each_seal_is_told_with_its_hash_and_a_broken_chain_is_found_by_workers_
 ) -> None:
     subscribed = {"subscription": "archive", "celery_task": "theirs.keep", "queue": "theirs"}
     ask(engine, "set_subscription", **subscribed, types=["rollway.receipt.sealed"])
-    monkeypatch.setattr(impossible, "AT_ONCE", 2)
+    monkeypatch.setattr(invariants, "AT_ONCE", 2)
     make_deployment(engine, "■■■|", n=3)
     for revision in ("v1", "v2", "v1", "v2"):
         roll_out(engine, revision)
-    retention.seal_receipts()
+    housekeeping.seal_receipts()
     kept = read(engine, "SELECT sha256 FROM receipts ORDER BY number")
     told = read(engine, "SELECT data->>'sentence' AS said FROM outbox ORDER BY position")
     assert [row["said"].rpartition(" ")[2] for row in told] == [row["sha256"] for row in kept]
@@ -128,8 +128,8 @@ def test_each_seal_is_told_with_its_hash_and_a_broken_chain_is_found_by_workers_
         """By doctor; and by workers, which have looked at all after three times two receipts."""
         before = counted()
         for _ in range(3):
-            retention.check_receipts()
-        faults = [finding.sentence for finding in impossible.all_chains(engine)]
+            housekeeping.check_receipts()
+        faults = [finding.sentence for finding in invariants.all_chains(engine)]
         assert (counted() > before) is bool(faults)
         return faults
 

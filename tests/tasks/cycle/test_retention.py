@@ -7,9 +7,9 @@ import redis
 from sqlalchemy import Engine
 
 from tasks.app import app
-from tasks.settings import retention
-from tasks.wire.known import TASKS
-from tasks.wire.schedule import beat_schedule
+from tasks.messaging.task_names import TASKS
+from tasks.task_settings import retention
+from tasks.worker.beat import beat_schedule
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment, read, write
 from tests.support.workers.queues import waiting

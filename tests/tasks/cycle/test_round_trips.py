@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine, make_url
 
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
+from db.connection.database_settings import DatabaseSettings
+from db.connection.transactions import make_engine
 from tasks.redis.wake import Waker
 from tests.support.faults.forwarder import Forwarder, forwarder
 from tests.support.rows.deployments import read

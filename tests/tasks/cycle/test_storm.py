@@ -17,10 +17,10 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
-from db.audit.impossible import impossible_combinations
-from db.connection.engine import in_transaction
+from db.audit.invariants import impossible_combinations
+from db.connection.transactions import in_transaction
+from db.replicas.host_routes import record_stopped
 from db.replicas.reports import RouteReport, apply_reports
-from db.replicas.routes import record_stopped
 from domain.handlers.dispatch import HANDLERS
 from domain.model.states import RouteStatus
 from domain.text.errors import RollwayError

@@ -6,10 +6,10 @@ from typing import LiteralString
 import redis
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.replicas.signs import show_sign_of_life
+from db.connection.transactions import in_transaction
+from db.replicas.heartbeats import show_sign_of_life
 from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
-from tasks.hosts.silent import look_at_hosts, settle_routes
+from tasks.hosts.host_timeouts import look_at_hosts, settle_routes
 from tasks.redis.wake import Waker
 from tests.support.rows.deployments import HERE, drawn, make_deployment, write
 from tests.support.workers.queues import drop_all, waiting

@@ -9,15 +9,9 @@ import pytest
 from sqlalchemy import Engine
 
 from db.commands.execute import Origin, execute
-from db.connection.engine import in_transaction
-from db.replicas.lost import forget_host
-from db.replicas.secrets import (
-    Share,
-    UnaskedSecretsError,
-    answer,
-    ask_for_secrets,
-    take_secrets,
-)
+from db.connection.transactions import in_transaction
+from db.replicas.lost_hosts import forget_host
+from db.replicas.secret_requests import Share, UnaskedSecretsError, answer, ask_for_secrets, take_secrets
 from domain.commands.registry import parse_command
 from domain.revisions.secret_refs import MissingSecretError, SecretCheck
 from runtime.host_secrets import HostSecrets

@@ -9,12 +9,12 @@ from urllib.request import urlopen
 
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.replicas.hosts import place_routes
-from db.replicas.secrets import note_fault
+from db.connection.transactions import in_transaction
+from db.replicas.host_placement import place_routes
+from db.replicas.secret_requests import note_fault
 from runtime.host_secrets import HostSecrets
 from tasks.redis.wake import Waker
-from tasks.replicas.start_stop import HostReplicas
+from tasks.replicas.host_replicas import HostReplicas
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, make_deployment, write
 from tests.support.rows.hosts import up

@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction, transaction
-from db.replicas.hosts import place_routes
-from db.replicas.secrets import MOST_OPEN, Share, TakenSecret, TooManySecretsError, ask_for_secrets, take_secrets
+from db.connection.transactions import in_transaction, transaction
+from db.replicas.host_placement import place_routes
+from db.replicas.secret_requests import (
+    MOST_OPEN,
+    Share,
+    TakenSecret,
+    TooManySecretsError,
+    ask_for_secrets,
+    take_secrets,
+)
 from runtime.host_secrets import HostSecrets
 from tasks.hosts.secret_checks import SecretAnswers, check_secrets
 from tests.support.pictures.pictures import SCALING

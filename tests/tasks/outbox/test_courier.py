@@ -10,8 +10,8 @@ import pytest
 import structlog
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.views.fleet.settings import all_subscriptions
+from db.connection.transactions import in_transaction
+from db.views.fleet_settings import all_subscriptions
 from tasks.outbox.courier import AT_ONCE, Courier
 from tests.support.people.receivers import Event, Receiver, receiving
 from tests.support.rows.deployments import ask, make_deployment, read, write

@@ -11,7 +11,7 @@ from psycopg.adapt import Transformer
 from psycopg.sql import SQL, Composable
 from sqlalchemy import Engine, event
 
-from db.silence import AnsweredCursor
+from db.unreachable import AnsweredCursor
 from tests.tasks.plans.two_years import GROWING
 
 DEAR = 2000.0

@@ -13,32 +13,30 @@ from sqlalchemy import Engine
 
 from api.people.reads.read_table import READS, Read
 from api.people.requests import Asked, parameters_of
+from db.access_tokens import still_valid
 from db.audit.receipts import seal
-from db.connection.engine import engine as engine_of_this_process
-from db.connection.engine import in_transaction, transaction
-from db.fleet import read_fleet
-from db.proxies.acks import list_proxies, release_drained
-from db.proxies.demand import demanded
-from db.proxies.drains import routes_to_look_at
-from db.proxies.measured import due_rollouts, live_proxies
-from db.proxies.table import TrafficReader
-from db.proxies.weights import note_known_weights
-from db.replicas.lost import fail_routes_of_lost_hosts
-from db.replicas.routes import expected_on, routes_to_start, routes_to_stop, running_routes
-from db.set_back import count_from_now
-from db.tokens import still_valid
-from db.views.deployments import deployment_named
+from db.clock_reset import count_from_now
+from db.connection.transactions import engine as engine_of_this_process
+from db.connection.transactions import in_transaction, transaction
+from db.fleet_metrics import read_fleet
+from db.proxies.acks import list_proxies, note_known_weights, release_drained
+from db.proxies.measurements import due_rollouts, live_proxies
+from db.proxies.proxy_reports import demanded, routes_to_look_at
+from db.proxies.traffic_reader import TrafficReader
+from db.replicas.host_routes import expected_on, routes_to_start, routes_to_stop, running_routes
+from db.replicas.lost_hosts import fail_routes_of_lost_hosts
+from db.views.change_feed import caught_up, changes_since
+from db.views.deployment_views import deployment_named
 from db.views.documents import begin_reading
-from db.views.fleet.changes import caught_up, changes_since
 from domain.commands.registry import COMMANDS
 from domain.installation.tokens import Role, Token
 from domain.replicas.route_events import RouteLifecycleType
 from domain.text.errors import RollwayError
 from domain.text.name_patterns import named_in
-from tasks import retention
+from tasks import housekeeping
 from tasks.app import app
-from tasks.wire.queues import DO_ROUTE_TASK
-from tasks.wire.schedule import beat_schedule
+from tasks.messaging.queues import DO_ROUTE_TASK
+from tasks.worker.beat import beat_schedule
 from tests.support.rows.databases import copy_of, engine_on
 from tests.support.rows.deployments import ask, write
 from tests.support.stack.servers import EmbeddedServer
@@ -46,22 +44,22 @@ from tests.tasks.plans.explained import ExplainingCursor, explain_what_is_sent
 from tests.tasks.plans.two_years import fill
 
 WHOLE: Mapping[str, str] = {
-    "db.audit.impossible._AUDIT": "deployments, routes",
-    "db.audit.impossible._PAGE": "",
+    "db.audit.invariants._AUDIT": "deployments, routes",
+    "db.audit.invariants._PAGE": "",
     "db.cycle.applier._WAIT": "deployments",
-    "db.fleet.read_fleet for db.connection.engine.in_transaction": "deployments",
-    "db.locking.locked.mark_unheld for db.commands.fleet._look_anew": "deployments",
-    "db.locking.locked.mark_unheld for db.cycle.claim.mark_what_is_off": "deployments",
-    "db.placing._OF_ALL": "",
-    "db.proxies.table._DEPLOYMENTS": "deployments",
-    "db.proxies.table._MARKS": "deployments, entrances",
-    "db.proxies.table._ROUTES": "deployments, revisions",
-    "db.replicas.hosts._WITH_REPLICAS": "",
+    "db.fleet_metrics.read_fleet for db.connection.transactions.in_transaction": "deployments",
+    "db.locking.row_locks.mark_unheld for db.commands.fleet_rules._look_anew": "deployments",
+    "db.locking.row_locks.mark_unheld for db.cycle.claim.mark_what_is_off": "deployments",
+    "db.replicas.host_placement._OF_ALL": "",
+    "db.proxies.traffic_reader._DEPLOYMENTS": "deployments",
+    "db.proxies.traffic_reader._MARKS": "deployments, entrances",
+    "db.proxies.traffic_reader._ROUTES": "deployments, revisions",
+    "db.replicas.host_placement._WITH_REPLICAS": "",
     "db.retention._HAVE_A_PAST": "",
-    "db.set_back._OWNERS": "deployments, rollouts, routes",
-    "db.views.fleet.changes._STATES": "deployments",
-    "db.views.fleet.lately._LATELY": "deployments",
-    "db.views.fleet.signs._HOSTS": "",
+    "db.clock_reset._OWNERS": "deployments, rollouts, routes",
+    "db.views.change_feed._STATES": "deployments",
+    "db.views.change_feed._LATELY": "deployments",
+    "db.views.fleet_views._HOSTS": "",
 }
 """The statements that may cost much, and the tables that each may read whole.
 
@@ -164,7 +162,7 @@ TICKS: Mapping[str, tuple[str, dict[str, Any]]] = {
 def test_no_tick_reads_the_whole(
     engine: Engine, task: str, said: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "_WORK_SECONDS", 0.5)
+    monkeypatch.setattr(housekeeping, "_WORK_SECONDS", 0.5)
     explain_what_is_sent(engine_of_this_process())
     write(engine, "UPDATE deployments SET due_at = now() WHERE lifecycle = 'deploying' AND name LIKE 'shop-_'")
     app.tasks[task](**said)
@@ -229,7 +227,7 @@ def test_an_index_that_is_missing_is_told(engine: Engine, growing: dict[str, set
         connection.execute("DROP INDEX deployments_name_key")
         deployment_named(connection, "shop-7")
         raise _DoneError
-    assert growing == {"db.views.deployments._NEWEST": {"deployments"}}
+    assert growing == {"db.views.deployment_views._NEWEST": {"deployments"}}
     growing.clear()
 
 

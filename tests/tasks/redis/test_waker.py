@@ -12,8 +12,8 @@ from domain.handlers.dispatch import HANDLERS
 from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
 from domain.replicas.host_choice import EXTERNAL
 from domain.replicas.route_events import RouteLifecycleType
+from tasks.messaging.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, host_queue
 from tasks.redis.wake import MOST_WAITING, Waker, route_key
-from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, host_queue
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK
 from tests.support.rows.deployments import NOBODY
 from tests.support.stack.waiting import eventually

@@ -10,9 +10,9 @@ from runtime.external_runtime import ExternalRuntime
 from runtime.probing.probes import Prober
 from runtime.protocol import Runtime
 from tasks.redis.wake import Waker
+from tasks.replicas.host_replicas import HostReplicas
 from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass
-from tasks.replicas.start_stop import HostReplicas
 from tests.support.rows.deployments import HERE
 from tests.support.workers.probing import Looks, Service, serving
 from tests.support.workers.replicas import Runtimes

@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 from db.replicas.reports import RouteReport
 from domain.model.states import RouteStatus
 from tasks.redis.wake import Waker
+from tasks.replicas.host_replicas import HostReplicas
 from tasks.replicas.reporting import write_reports
-from tasks.replicas.start_stop import HostReplicas
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import make_deployment, read
 from tests.support.rows.refused_writes import TRANSACTION_TIMEOUT, refused_writes

@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.proxies.acks import Ack, SeenProxy, note_acks, note_proxies, note_publisher
-from db.proxies.drains import note_drain_looks, routes_to_look_at, told_of_drains
-from db.proxies.measured import note_told
-from tasks.replicas.start_stop import HostReplicas
+from db.proxies.measurements import note_told
+from db.proxies.proxy_reports import note_drain_looks, routes_to_look_at, told_of_drains
+from tasks.replicas.host_replicas import HostReplicas
 from tests.support.rows.deployments import ask, read, write
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet

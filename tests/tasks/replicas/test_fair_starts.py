@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import Engine
 from structlog.testing import capture_logs
 
-from db.connection.engine import transaction
-from db.replicas.hosts import hosts_with_work
+from db.connection.transactions import transaction
+from db.replicas.host_placement import hosts_with_work
 from domain.replicas.route_events import RouteLifecycleType
 from runtime.docker.docker_runtime import DockerRuntime
 from runtime.external_runtime import ExternalRuntime
 from tasks.redis.wake import Waker
-from tasks.replicas.start_stop import HostReplicas
+from tasks.replicas.host_replicas import HostReplicas
 from tests.support.people.webhooks import Webhook, serving
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, Made, ask, make_deployment, read, write

@@ -19,9 +19,9 @@ from runtime.probing.probes import Prober
 from runtime.process.process_runtime import ProcessRuntime
 from runtime.protocol import Replica, RuntimeUnavailableError
 from tasks.redis.wake import Waker
+from tasks.replicas.host_replicas import HostReplicas
 from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass
-from tasks.replicas.start_stop import HostReplicas
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, ask, make_deployment, read
 from tests.support.stack.waiting import eventually

@@ -11,13 +11,13 @@ import redis
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.event_tasks import open_work
+from db.connection.transactions import in_transaction
+from db.due_work import open_work
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
+from tasks.messaging.queues import DO_IF_NEEDED_TASK
 from tasks.redis.wake import Waker
-from tasks.replicas.metrics import look_at_metrics
-from tasks.wire.queues import DO_IF_NEEDED_TASK
+from tasks.replicas.metric_scrapes import look_at_metrics
 from tests.support.pictures.pictures import READY, SCALING
 from tests.support.rows.deployments import Made, ask, make_deployment, mark, read, snapshot, write
 from tests.support.workers.coordinators import coordinator_without_redis

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from runtime.process.process_runtime import ProcessRuntime
 from tasks.redis.wake import Waker
-from tasks.replicas.start_stop import HostReplicas
+from tasks.replicas.host_replicas import HostReplicas
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, make_deployment, read, write
 from tests.support.workers.probing import BROKEN, OK, Looks, Service, replica, serving, status, until

@@ -8,14 +8,14 @@ from uuid import UUID
 import redis
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.replicas.routes import running_routes
-from db.replicas.signs import show_sign_of_life
+from db.connection.transactions import in_transaction
+from db.replicas.heartbeats import show_sign_of_life
+from db.replicas.host_routes import running_routes
 from runtime.docker.docker_runtime import DockerRuntime
 from runtime.probing.probes import Prober
 from runtime.process.process_runtime import ProcessRuntime
 from tasks.replicas.probing import ProbePass, Timetable
-from tasks.settings import KEY_PREFIX
+from tasks.task_settings import KEY_PREFIX
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, NOBODY, make_deployment, read, write
 from tests.support.stack.waiting import eventually

@@ -7,12 +7,12 @@ import psutil
 import redis
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.replicas.hosts import place_routes
-from db.replicas.signs import show_sign_of_life
+from db.connection.transactions import in_transaction
+from db.replicas.heartbeats import show_sign_of_life
+from db.replicas.host_placement import place_routes
 from domain.replicas.health import RUNS_WELL
-from tasks.replicas.start_stop import HostReplicas
-from tasks.wire.queues import host_queue
+from tasks.messaging.queues import host_queue
+from tasks.replicas.host_replicas import HostReplicas
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, ask, drawn, make_deployment, read, snapshot, write
 from tests.support.stack.waiting import eventually

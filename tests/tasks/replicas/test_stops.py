@@ -8,11 +8,11 @@ import redis
 from sqlalchemy import Engine
 from structlog.testing import capture_logs
 
-from db.audit.impossible import impossible_combinations
-from db.connection.engine import in_transaction
+from db.audit.invariants import impossible_combinations
+from db.connection.transactions import in_transaction
 from runtime.docker.docker_runtime import DockerRuntime
 from tasks.redis.wake import Waker
-from tasks.replicas.start_stop import HostReplicas
+from tasks.replicas.host_replicas import HostReplicas
 from tests.support.pictures.pictures import PROVISIONING, SCALING
 from tests.support.rows.deployments import HERE, ask, drawn, make_deployment, read, write
 from tests.support.stack.waiting import eventually

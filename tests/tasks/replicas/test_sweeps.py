@@ -7,13 +7,13 @@ from uuid import uuid4
 
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.replicas.routes import routes_to_start
+from db.connection.transactions import transaction
+from db.replicas.host_routes import routes_to_start
 from domain.revisions.revision import RevisionSpec
 from runtime.process.process_runtime import ProcessRuntime
 from runtime.protocol import Replica, ReplicaRequest
 from tasks.redis.wake import Waker
-from tasks.replicas.start_stop import STRANGERS_AT_ONCE, HostReplicas
+from tasks.replicas.host_replicas import STRANGERS_AT_ONCE, HostReplicas
 from tests.support.rows.deployments import HERE, ask
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from db.locking.statuses import due_statuses, statuses_of
-from db.replicas.lost import fail_routes_of_lost_hosts
-from db.views.deployments import deployment_named, existing_deployments
+from db.replicas.lost_hosts import fail_routes_of_lost_hosts
+from db.views.deployment_views import deployment_named, existing_deployments
 from domain.model.states import Lifecycle, RouteStatus
 from domain.text.errors import UnreadableError
 from tasks.redis.wake import Waker
-from tasks.replicas.start_stop import HostReplicas
+from tasks.replicas.host_replicas import HostReplicas
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, Made, ask, make_deployment, read, write
 from tests.support.stack.waiting import eventually

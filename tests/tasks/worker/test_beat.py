@@ -7,13 +7,12 @@ import pytest
 import redis
 from celery import Celery
 
+from tasks.messaging.queues import ALARM_TASK, DO_IF_NEEDED_TASK, LIFECYCLE_QUEUE, celery_settings
 from tasks.redis.wake import MOST_WAITING
-from tasks.seen.log import configure_logging
-from tasks.settings import KEY_PREFIX, TaskSettings, settings
-from tasks.wire.queues import ALARM_TASK, DO_IF_NEEDED_TASK, LIFECYCLE_QUEUE, celery_settings
-from tasks.wire.schedule import beat_schedule
+from tasks.task_settings import KEY_PREFIX, TaskSettings, settings
+from tasks.telemetry.log import configure_logging
 from tasks.worker import connections
-from tasks.worker.beat import MemoryScheduler
+from tasks.worker.beat import MemoryScheduler, beat_schedule
 from tests.support.stack.waiting import eventually
 from tests.support.workers.queues import drop_all, waiting
 

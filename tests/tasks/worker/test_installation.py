@@ -11,8 +11,8 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
 from db.connection.server import read_installation
+from db.connection.transactions import in_transaction
 from domain.installation.contract import CONTRACT, HOME_FILE, WRONG_INSTALLATION, WrongInstallationError
 from tasks.worker.installation import compare
 from tasks.worker.owners import owner_of_home, owner_of_redis

@@ -10,9 +10,9 @@ from domain.handlers.dispatch import HANDLERS
 from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
 from domain.text.errors import InvalidInputError
 from tasks.app import TASK_MODULES, app
-from tasks.settings import TaskSettings
-from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, celery_settings
-from tasks.wire.schedule import beat_schedule
+from tasks.messaging.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, celery_settings
+from tasks.task_settings import TaskSettings
+from tasks.worker.beat import beat_schedule
 from tests.support.rows.deployments import NOBODY
 
 ENVIRONMENT = {"REDIS_URL": NOBODY}

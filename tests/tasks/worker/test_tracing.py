@@ -10,8 +10,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from tasks.seen.spans import Spans
-from tasks.seen.tracing import spans_for
+from tasks.telemetry.spans import Spans
+from tasks.telemetry.tracing import spans_for
 
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -88,7 +88,7 @@ def test_a_step_is_linked_to_what_asked_for_its_rollout_where_that_is_known(
 
 def test_without_a_collector_nothing_is_sent_and_no_span_is_made() -> None:
     assert spans_for({"OTEL_SERVICE_NAME": "web"}) is None
-    code = "import sys, tasks.asked.commands, tasks.lifecycle; sys.exit('tasks.seen.spans' in sys.modules)"
+    code = "import sys, tasks.command_tasks, tasks.lifecycle; sys.exit('tasks.telemetry.spans' in sys.modules)"
     environment = {"REDIS_URL": "redis://nobody", "DATABASE_URL": "postgresql://nobody"}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
 
@@ -96,7 +96,7 @@ def test_without_a_collector_nothing_is_sent_and_no_span_is_made() -> None:
 def test_a_collector_without_the_extra_is_told_once_in_the_log() -> None:
     code = (
         "import sys; sys.modules['opentelemetry.sdk.resources'] = None\n"  # as where it is not installed
-        "from tasks.seen.tracing import spans; print(spans(), spans())"
+        "from tasks.telemetry.tracing import spans; print(spans(), spans())"
     )
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)

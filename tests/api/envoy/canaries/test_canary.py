@@ -7,8 +7,8 @@ from typing import LiteralString
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.proxies.weights import note_known_weights
+from db.connection.transactions import in_transaction
+from db.proxies.acks import note_known_weights
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import BASELINE, CANARY, MIRRORING, STICKY
 from tests.support.proxies.edge import Edge

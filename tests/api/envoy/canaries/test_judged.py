@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from db.connection.engine import in_transaction
-from db.evidence import evidence_of
+from db.connection.transactions import in_transaction
+from db.judge_evidence import evidence_of
 from domain.model.canary import NOTHING_SEEN
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge, api_process

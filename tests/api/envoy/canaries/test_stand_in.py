@@ -11,8 +11,8 @@ from functools import partial
 
 import pytest
 
-from db.connection.engine import in_transaction
-from db.proxies.answers import intervals_of
+from db.connection.transactions import in_transaction
+from db.proxies.recorded_answers import intervals_of
 from domain.model.answer_counts import Answers
 from stack.home.folder import project_root
 from tests.support.pictures.pictures import PROVISIONING

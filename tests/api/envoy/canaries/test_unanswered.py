@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from db.commands.execute import heed
-from db.connection.engine import in_transaction
-from db.proxies.answers import intervals_of
+from db.connection.transactions import in_transaction
+from db.proxies.recorded_answers import intervals_of
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge

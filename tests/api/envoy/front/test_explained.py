@@ -6,8 +6,8 @@ from http.client import HTTPConnection
 
 import pytest
 
-from db.connection.engine import transaction
-from db.proxies.table import read_traffic
+from db.connection.transactions import transaction
+from db.proxies.traffic_reader import read_traffic
 from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import READY
 from tests.support.proxies.edge import Edge

@@ -10,8 +10,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from db.certificates import certificate_troubles, certificates_of
-from db.connection.engine import in_transaction
-from db.proxies.table import read_traffic
+from db.connection.transactions import in_transaction
+from db.proxies.traffic_reader import read_traffic
 from domain.traffic.tls import TlsSettings
 from tests.support.certificates.authorities import Authority, ask
 from tests.support.certificates.secured import GIVEN, secure, show

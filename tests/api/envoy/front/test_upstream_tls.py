@@ -6,7 +6,7 @@ from pathlib import Path
 from psycopg.types.json import Jsonb
 
 from db.certificates import want
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from domain.traffic.snapshot import RequestRules, stored_together
 from domain.traffic.tls import UpstreamTls, wanted_certificates
 from tests.support.certificates.authorities import Authority, speaks_tls

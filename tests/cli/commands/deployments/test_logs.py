@@ -15,8 +15,8 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from tasks.hosts.questions import LOGS, HostAnswers, LogAnswers, answer_for_host
+from db.connection.transactions import transaction
+from tasks.hosts.host_rpc import LOGS, HostAnswers, LogAnswers, answer_for_host
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import make_deployment, write
 

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.locking.locked import lock
-from tasks.asked.commands import answer_message
+from db.connection.transactions import transaction
+from db.locking.row_locks import lock
+from tasks.command_tasks import answer_message
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import make_deployment, read

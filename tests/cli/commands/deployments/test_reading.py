@@ -8,8 +8,8 @@ from typing import LiteralString
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction, transaction
-from db.proxies.callers import add_requests
+from db.connection.transactions import in_transaction, transaction
+from db.proxies.proxy_reports import add_requests
 from domain.traffic.request_counts import NOBODY, Requests
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import PENDING, PROVISIONING

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction, transaction
-from db.event_tasks import note_tick
+from db.connection.transactions import in_transaction, transaction
+from db.due_work import note_tick
 from db.proxies.acks import SeenProxy, note_proxies
-from db.replicas.signs import show_sign_of_life
+from db.replicas.heartbeats import show_sign_of_life
 from tests.cli.conftest import Rollway
 from tests.support.pictures.policies import CANARY
 from tests.support.rows.acknowledged import publish, see

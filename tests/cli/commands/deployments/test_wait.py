@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
+from db.connection.transactions import in_transaction
 from db.replicas.reports import RouteReport, apply_reports
 from domain.model.states import RouteStatus
 from stack.home.folder import project_root

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from tests.cli.conftest import Rollway
 from tests.support.pictures.pictures import PENDING, PROVISIONING, READY
 from tests.support.rows.deployments import make_deployment, write

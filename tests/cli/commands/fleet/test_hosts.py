@@ -5,8 +5,8 @@ import json
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.replicas.signs import show_sign_of_life
+from db.connection.transactions import transaction
+from db.replicas.heartbeats import show_sign_of_life
 from domain.installation.contract import CONTRACT
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import write

@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import in_transaction
-from db.replicas.signs import note_webhooks, show_sign_of_life
-from tasks.settings import KEY_PREFIX
+from db.connection.transactions import in_transaction
+from db.replicas.heartbeats import note_webhooks, show_sign_of_life
+from tasks.task_settings import KEY_PREFIX
 from tasks.worker import connections
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import ask, make_deployment, read, write

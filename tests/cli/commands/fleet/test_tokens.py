@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from db.connection.engine import in_transaction
-from db.tokens import all_tokens, begin_session, session_id
+from db.access_tokens import all_tokens, begin_session, session_id
+from db.connection.transactions import in_transaction
 from tests.cli.conftest import Rollway
 from tests.support.rows.databases import engine_on
 

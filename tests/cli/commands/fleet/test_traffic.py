@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Engine
 
 from cli.show.status import reached_in_words, urls_of
-from db.connection.engine import transaction
+from db.connection.transactions import transaction
 from db.proxies.acks import Ack, SeenProxy, begin_publishing, note_acks, note_proxies
-from db.replicas.signs import show_sign_of_life
-from db.views.fleet.entrances import ReachedView
+from db.replicas.heartbeats import show_sign_of_life
+from db.views.fleet_views import ReachedView
 from domain.traffic.entrances import default_entrances
 from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 from runtime.machine.identity import identify

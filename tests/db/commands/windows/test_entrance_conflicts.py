@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine
 
-from db.commands.entrances import take_default_entrances
 from db.commands.execute import Origin, execute
-from db.connection.engine import transaction
+from db.commands.traffic_settings import take_default_entrances
+from db.connection.transactions import transaction
 from domain.commands.registry import parse_command
 from domain.text.errors import RollwayError, WrongStateError
 from domain.traffic.entrances import EntranceTakenError

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.views.fleet.entrances import reached_at
+from db.connection.transactions import transaction
+from db.views.fleet_views import reached_at
 from domain.commands.base import StaleVersionError
 from domain.text.errors import InvalidInputError
 from tests.support.rows.deployments import ask, read

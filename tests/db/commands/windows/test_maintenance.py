@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.engine import transaction
-from db.proxies.table import read_traffic
+from db.connection.transactions import transaction
+from db.proxies.traffic_reader import read_traffic
 from domain.text.errors import WrongStateError
 from domain.traffic.maintenance import Maintenance
 from tests.support.rows.deployments import ask, make_deployment, read

@@ -17,8 +17,8 @@ from sqlalchemy import Engine
 from runtime.process.accounts import EACH, Accounts
 from runtime.process.process_runtime import ProcessRuntime
 from tasks.redis.wake import Waker
+from tasks.replicas.host_replicas import HostReplicas
 from tasks.replicas.probing import ProbePass
-from tasks.replicas.start_stop import HostReplicas
 from tasks.replicas.strangers import Strangers
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, make_deployment, read

@@ -1,0 +1,84 @@
+"""Foretells what applying documents would lead to: each deployment as its document's commands would leave it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from psycopg import Connection
+
+from db.commands.apply.difference import stored_of
+from db.connection.transactions import database_now
+from db.views.deployment_views import existing_deployments
+from db.views.planning_views import foreseeable
+from domain.commands.apply.document import Apply, Document
+from domain.commands.apply.expansion import Stored, parts
+from domain.commands.base import Command
+from domain.commands.deployment_commands import Scale
+from domain.commands.rollout_commands import ActivateRevision, Retry
+from domain.model.deployment import Deployment
+from domain.model.states import DeploymentLifecycleStatus, Lifecycle
+from domain.planning.plan_input import Planned, Subject, after_activation, says_when_healthy
+from domain.planning.replica_timings import Learned
+from domain.steering.activation import ActivationRequest
+from domain.steering.verbs import scale, try_now
+
+_PENDING = DeploymentLifecycleStatus(Lifecycle.PENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedAhead:
+    """A deployment as applying its document would leave it; revisions by name, empty where there is none.
+
+    `would`: what that does, in sentences.
+    """
+
+    deployment: str
+    from_revision: str
+    to_revision: str
+    would: tuple[str, ...]
+    planned: Planned
+
+
+def applied_ahead(connection: Connection[Any], apply: Apply) -> list[AppliedAhead]:
+    """Each document for itself. Raises what `domain.commands.apply.expansion.parts` raises."""
+    return [_applied_ahead(connection, apply, document) for document in apply.documents]
+
+
+def _applied_ahead(connection: Connection[Any], apply: Apply, document: Document) -> AppliedAhead:
+    stored = stored_of(connection, document)
+    view = next(iter(existing_deployments(connection, [document.deployment])), None)
+    found = foreseeable(connection, view) if view else None
+    now = found.now if found else database_now(connection)
+    after = found.deployment if found else _created(document, now)
+    found_parts = parts(document, stored, apply)
+    for part in found_parts:
+        after = _after(after, part.command, document, stored, now)
+    runs = (stored.deployment.current if stored.deployment else None) or ""
+    revision = document.revision_name or runs
+    is_checked = document.revision is None or says_when_healthy(document.revision.spec.model_dump())
+    planned = Planned(Subject(after, is_checked), found.learned if found else Learned(), now)
+    would = tuple(part.sentence for part in found_parts)
+    return AppliedAhead(document.deployment, runs if runs != revision else "", revision, would, planned)
+
+
+def _created(document: Document, now: datetime) -> Deployment:
+    replicas = 1 if document.replicas is None else document.replicas
+    return Deployment(uuid4(), document.deployment, replicas, _PENDING, None, None, 1, now)
+
+
+def _after(deployment: Deployment, command: Command, document: Document, stored: Stored, now: datetime) -> Deployment:
+    """Return what one part leaves; those that only describe leave the deployment as it is."""
+    match command:
+        case Scale(desired_replicas=replicas, with_rollout=with_rollout):
+            return scale(deployment, replicas, with_rollout=with_rollout).deployment
+        case ActivateRevision(revision=name, supersede=supersede, desired_replicas=desired):
+            deploying = stored.deployment.deploying if stored.deployment else None
+            revision_id = stored.revision.id if stored.revision else uuid4()
+            known = stored.deployment
+            policy = known.policy if known and not document.mentions_policy else document.parsed_policy
+            request = ActivationRequest(revision_id, name, deploying, policy, supersede, desired)
+            return after_activation(deployment, request, now)
+        case Retry():
+            return try_now(deployment).deployment
+    return deployment

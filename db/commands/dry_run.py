@@ -1,0 +1,67 @@
+"""Foretells what a command leads to: by its own rule, on a snapshot that nobody locks, and written nowhere."""
+
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid4
+
+from psycopg import Connection
+
+from db.commands.new_revisions import changed_revision
+from db.commands.steering import StoredCase
+from db.views.deployment_views import deployment_named
+from db.views.fleet_views import signs_of_life
+from db.views.planning_views import foreseeable
+from domain.commands.base import DeploymentCommand
+from domain.planning.plan_input import Planned, Subject, says_when_healthy
+from domain.revisions.revision import revision_name
+from domain.steering.activation import ActivationRequest, restarted_revision
+from domain.steering.command_effect import Asking
+
+_NO_ROLLOUT_YET = UUID(int=0)
+_CURRENT = "SELECT name FROM revisions WHERE id = %s"
+_SPEC = "SELECT spec FROM revisions WHERE id IN (%s, %s) ORDER BY id = %s DESC LIMIT 1"
+
+
+@dataclass(frozen=True, slots=True)
+class ForetoldCase(StoredCase):
+    """A command that is not given: it writes nothing, so a revision that it would add has an id of its own.
+
+    Secrets are not looked at, and what starts something is planned in a freeze too: it may be for a later time.
+    """
+
+    def activation(
+        self, revision: str, *, supersede: bool = False, desired: int | None = None, with_secrets: bool = False
+    ) -> ActivationRequest:
+        """Read what is asked of the revision with that name. Raises RevisionNotFoundError."""
+        del with_secrets
+        known = StoredCase.activation(self, revision, supersede=supersede, desired=desired)
+        return replace(known, frozen=None)
+
+    def changed(self) -> ActivationRequest:
+        """Return what a rolling update names or would make. Raises what `changed_revision` raises."""
+        found = changed_revision(self.connection, self.deployment, self.command)
+        if isinstance(found, str):
+            return self.activation(found, supersede=self.command.supersede)
+        return self._unstored(found.name or revision_name(self.deployment.name, found.spec), self.command.supersede)
+
+    def same_again(self) -> ActivationRequest:
+        """To a new revision with the content of the current one. Raises WrongStateError."""
+        restarted_revision(self.deployment)
+        return self._unstored("")
+
+    def _unstored(self, name: str, supersede: bool = False) -> ActivationRequest:  # noqa: FBT001, FBT002
+        row = self.connection.execute(_CURRENT, (self.deployment.current_revision_id,)).fetchone()
+        known = self.activation(row[0] if row else "", supersede=supersede)
+        return replace(known, revision_id=uuid4(), revision_name=name)
+
+
+def foretold(connection: Connection, command: DeploymentCommand) -> Planned:
+    """The deployment as one of the commands of RULES would leave it. Raises what the command itself would raise."""
+    view = deployment_named(connection, command.deployment)
+    known = foreseeable(connection, view)
+    asking = Asking("in a plan", known.now, _NO_ROLLOUT_YET)
+    case = ForetoldCase(connection, known.deployment, command, asking, None, is_heard=False)
+    after = case.steered().deployment
+    runs = after.deploying_revision_id or after.current_revision_id
+    row = connection.execute(_SPEC, (runs, view.current_revision_id, runs)).fetchone()
+    is_checked, missing = row is None or says_when_healthy(row[0]), signs_of_life(connection).missing_evidence
+    return Planned(Subject(after, is_checked, missing), known.learned, known.now)

@@ -1,0 +1,114 @@
+"""What becomes of the routes of hosts that fell silent, are down or deaf, or are forgotten."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from psycopg import Connection
+
+from db.locking.statuses import ACTIVE, JUDGED
+from db.replicas.host_placement import values
+from db.replicas.host_routes import KNOWN, record_stopped
+from db.replicas.reports import RouteReport, apply_reports
+from domain.model.states import RouteStatus
+from domain.replicas.host_choice import EXTERNAL
+from domain.replicas.host_liveness import HostNotFoundError, refuse_to_forget
+
+_DEAF_BESIDE_OTHERS = """
+    SELECT name FROM hosts
+     WHERE down_since IS NULL AND deaf_since IS NOT NULL
+       AND EXISTS (SELECT FROM hosts WHERE down_since IS NULL AND deaf_since IS NULL)
+"""
+
+
+def degrade_silent_routes(connection: Connection, looks: int, limit: int) -> frozenset[UUID]:
+    """Degrade up to `limit` running routes of hosts that were silent for `looks` looks; returns their deployments.
+
+    Only their host can probe them, so their last probes are too old to go by. The first probe after that ends it.
+    """
+    silent = values(connection, "SELECT name FROM hosts WHERE silent_looks >= %s AND down_since IS NULL", (looks,))
+    return _report_all(connection, silent, _SILENT, limit)
+
+
+def fail_routes_of_lost_hosts(connection: Connection, limit: int | None) -> frozenset[UUID]:
+    """Fail up to `limit` routes of hosts that are down; returns their deployments."""
+    down = values(connection, "SELECT name FROM hosts WHERE down_since IS NOT NULL")
+    return _report_all(connection, down, _DOWN, limit)
+
+
+def fail_routes_that_wait_in_vain(connection: Connection, limit: int | None) -> frozenset[UUID]:
+    """Fail up to `limit` routes of deaf hosts that were never healthy, where another host takes new ones; as above.
+
+    Nobody starts or probes them there. What was healthy goes on serving.
+    """
+    return _report_all(connection, values(connection, _DEAF_BESIDE_OTHERS), _DEAF, limit)
+
+
+class _Fate(NamedTuple):
+    """The end of those routes of hosts that the condition `which` is true of; `why`: since a time of the host's."""
+
+    which: str
+    becomes: RouteStatus
+    why: str = "has been silent for"
+    since: str = "last_seen_at"
+
+
+_SILENT, _DOWN = _Fate(JUDGED, RouteStatus.DEGRADED), _Fate(ACTIVE, RouteStatus.FAILED)
+_DEAF = _Fate(
+    f"{ACTIVE} AND r.healthy_at IS NULL", RouteStatus.FAILED, "has not been answered by Redis for", "unasked_since"
+)
+
+
+def _report_all(connection: Connection, hosts: Sequence[str], fate: _Fate, limit: int | None) -> frozenset[UUID]:
+    """Report their fate to those routes of these hosts that meet it; blames no revision."""
+    if not hosts:  # nearly always; the join reads every route
+        return frozenset()
+    query = f"""
+        SELECT r.id, r.deployment_id, r.status, r.host,
+               extract(epoch FROM clock_timestamp() - h.{fate.since})::int AS seconds
+          FROM routes r JOIN hosts h ON h.name = r.host
+         WHERE r.host = ANY(%s) AND r.stopped_at IS NULL AND r.{fate.which}
+         ORDER BY r.id LIMIT %s
+    """
+    routes = connection.execute(query, (hosts, limit)).fetchall()
+    reports = [
+        RouteReport(
+            route_id,
+            deployment_id,
+            RouteStatus(status),
+            fate.becomes,
+            reason=f"its host {host} {fate.why} {seconds} s",
+            is_lost=True,
+        )
+        for route_id, deployment_id, status, host, seconds in routes
+        if status in KNOWN
+    ]
+    return apply_reports(connection, reports)
+
+
+# somebody removed its row, and nobody else would ever end what it ran
+_COUNTS_AS_DOWN = f"""
+    INSERT INTO hosts (name, address, down_since)
+    SELECT host, '', clock_timestamp() FROM routes
+     WHERE host = %s AND host <> '{EXTERNAL}' AND stopped_at IS NULL LIMIT 1
+        ON CONFLICT (name) DO NOTHING
+"""
+
+
+def forget_host(connection: Connection, name: str) -> frozenset[UUID]:
+    """Forget a host that never comes back, its replicas taken as stopped; returns their deployments.
+
+    One that nobody knows, but replicas are on, is forgotten too.
+
+    Raises HostNotFoundError, and WrongStateError for a host that is up.
+    """
+    connection.execute(_COUNTS_AS_DOWN, (name,))
+    found = values(connection, "SELECT down_since FROM hosts WHERE name = %s FOR UPDATE", (name,))
+    if not found:
+        raise HostNotFoundError(f"there is no host {name}; 'rollway hosts' lists those that exist", host=name)
+    refuse_to_forget(name, *found)
+    touched = fail_routes_of_lost_hosts(connection, None)
+    left = values(connection, "SELECT id FROM routes WHERE host = %s AND stopped_at IS NULL", (name,))
+    touched |= record_stopped(connection, left)
+    connection.execute("DELETE FROM hosts WHERE name = %s", (name,))
+    return touched

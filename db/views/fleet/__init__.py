@@ -1,1 +1,0 @@
-"""Reads about the whole fleet: hosts, windows, entrances, subscriptions."""

@@ -1,1 +1,0 @@
-"""Commands and queries, as Celery tasks."""

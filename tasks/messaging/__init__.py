@@ -1,0 +1,1 @@
+"""The messages through Redis: queues, their envelopes, and the keys that sign them."""

@@ -1,0 +1,41 @@
+"""Whether this process sends traces: where OpenTelemetry is told where to. Else it costs nothing."""
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+import structlog
+
+if TYPE_CHECKING:
+    from tasks.telemetry.spans import Spans
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+"""OpenTelemetry's own variables; the rest of them, such as OTEL_SERVICE_NAME, it reads by itself."""
+_log = structlog.get_logger(__name__)
+
+
+@cache
+def spans() -> "Spans | None":
+    """The spans of this process; None where nobody wants them."""
+    return spans_for(os.environ)
+
+
+def spans_for(environment: Mapping[str, str]) -> "Spans | None":
+    """A new exporter, where the environment names a collector. A line in the log where the extra is not installed."""
+    if not any(environment.get(name) for name in ENDPOINTS):
+        return None
+    try:
+        from tasks.telemetry.spans import Spans, exporting  # noqa: PLC0415  (an extra, which most installations do not have)
+    except ImportError as error:
+        _log.warning("no traces are sent: install rollway[opentelemetry]", why=str(error))
+        return None
+    return Spans(exporting())
+
+
+def traceparent_of(header: str | None) -> str | None:
+    """Return where the running task's trace goes on: from its message, else from the task's own span."""
+    if header is not None:
+        return header
+    sent = spans()
+    return sent.traceparent() if sent else None

@@ -1,1 +1,0 @@
-"""The wire through Redis: queues, messages, and who may send them."""
