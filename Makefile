@@ -123,57 +123,57 @@ recipes: .venv/.dev ## the servers of docs/recipes.md, for the test that rolls t
 
 older-servers: .venv/.dev .venv/.older-servers ## tests of the database, of cycles, of locks and of a rollout on PostgreSQL 17 and Redis 6.2
 	@PYTEST_SERVERS=$$(echo $(CURDIR)/.venv/older-servers/lib/python3*/site-packages) $(BIN)/pytest \
-	  -n logical -p tests.platforms.older_servers tests/db tests/tasks/cycle tests/tasks/redis tests/e2e/rollouts/test_rolling_update.py \
+	  -n logical -p tools.platforms.older_servers tests/db tests/tasks/cycle tests/tasks/redis tests/e2e/rollouts/test_rolling_update.py \
 	  --deselect tests/db/schema/test_migrations.py::test_no_migration_writes_a_table_anew_that_the_version_before_reads $(ARGS)
 
 images: .venv/.dev browser ## pictures of the page into docs/images/, from a real stack
-	@$(BIN)/python -m tests.images
+	@$(BIN)/python -m tools.images
 
 prove: .venv/.dev ## every reachable state of small rollouts, visited, some 35 minutes (ARGS=--whole)
-	@$(BIN)/python -m tests.prove $(ARGS)
+	@$(BIN)/python -m tools.prove $(ARGS)
 
 soak: .venv/.dev ## the proofs in their long form, some ten minutes (ARGS="--scale 0.1")
-	@$(BIN)/python -m tests.soak $(ARGS)
+	@$(BIN)/python -m tools.soak $(ARGS)
 
 mutants: .venv/.dev ## 200 small faults put into domain/, and which of them the pure tests find (ARGS="--seed 8")
-	@$(BIN)/python -m tests.mutants $(ARGS)
+	@$(BIN)/python -m tools.mutants $(ARGS)
 
 zero-loss: .venv/.dev ## 1,000 requests a second through Envoy in every kind of rollout and fault, some four minutes
-	@$(BIN)/python -m bench.zero_loss $(ARGS)
+	@$(BIN)/python -m tools.bench.zero_loss $(ARGS)
 
 compose-test: .venv/.dev ## docker-compose.yml from a fresh clone, and what befalls containers, some ten minutes
 	@$(BIN)/python -m tests.compose $(ARGS)
 
 years: .venv/.dev ## ten rollouts a minute for an hour, with what is kept counted in minutes (ARGS="--minutes 5")
-	@$(BIN)/python -m bench.years $(ARGS)
+	@$(BIN)/python -m tools.bench.years $(ARGS)
 
 trials: .venv/.dev ## rollouts through a real Envoy to revisions that fail in some way, what callers lose, half an hour (ARGS="dead")
-	@$(BIN)/python -m bench.trials $(ARGS)
+	@$(BIN)/python -m tools.bench.trials $(ARGS)
 
 neighbours: .venv/.dev browser ## what people and rollouts wait for beside a crowd that takes all it gets, a quarter of an hour, as root
-	@$(BIN)/python -m bench.neighbours $(ARGS)
+	@$(BIN)/python -m tools.bench.neighbours $(ARGS)
 
 judge: .venv/.dev ## the judge of canaries beside the rules of others, 5,000 canaries a truth, an hour or two (ARGS="--runs 200")
-	@$(BIN)/python -m bench.canaries.judged $(ARGS)
+	@$(BIN)/python -m tools.bench.canaries.judged $(ARGS)
 
 bench: .venv/.dev ## measure, and judge by the targets, half an hour (ARGS="--only cycle")
-	@$(BIN)/python -m bench $(ARGS)
+	@$(BIN)/python -m tools.bench $(ARGS)
 
 bench-full: .venv/.dev ## the same in every size, with the long backlog
-	@$(BIN)/python -m bench --full $(ARGS)
+	@$(BIN)/python -m tools.bench --full $(ARGS)
 
 bench-against: .venv/.dev ## this tree beside a commit, ten pairs in turns, and a verdict, some seven minutes (COMMIT=main)
-	@$(BIN)/python -m bench.against $(or $(COMMIT),main) $(ARGS)
+	@$(BIN)/python -m tools.bench.against $(or $(COMMIT),main) $(ARGS)
 
 ## Keep
 reference: .venv/.dev ## write docs/reference/ anew from the code; OpenAPI and JSON Schema into build/reference/
-	@$(BIN)/python -m reference
+	@$(BIN)/python -m tools.reference
 
 schema: .venv/.dev ## what the migrations make, written into migrations/schema.json from a real PostgreSQL, for `rollway doctor`
 	@$(BIN)/python -m tests.db.schema
 
 docs: .venv/.dev .venv/.docs ## the documentation as a site with a search, into build/site/; nothing in it is loaded from outside
-	@$(BIN)/python -m reference.site
+	@$(BIN)/python -m tools.reference.site
 
 dist: .venv/.runtime ## the wheel and the sdist, into dist/
 	@rm -rf dist
@@ -182,7 +182,7 @@ dist: .venv/.runtime ## the wheel and the sdist, into dist/
 	@ls dist
 
 platforms: dist .venv/.lock ## whether each platform has a wheel of every pin, and the demo on this one, some minutes
-	@$(BIN)/python -m tests.platforms
+	@$(BIN)/python -m tools.platforms
 
 lock: .venv/.lock ## pin requirements/*.in again (ARGS=--upgrade for newer versions)
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) base.in embedded.in opentelemetry.in build.in dev.in -o dev.txt

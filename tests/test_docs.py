@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from domain.handlers.dispatch import HANDLERS
-from reference.rooms import printed, rooms
 from tests.apart import APART
-from tests.platforms.table import PLATFORMS
+from tools.platforms.table import PLATFORMS
+from tools.reference.rooms import printed, rooms
 
 ROOT = Path(__file__).parents[1]
 GUARANTEES = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
@@ -174,7 +174,7 @@ def test_the_floors_of_every_package_are_printed_below_it() -> None:
     held = {of.replace(".", "/") for contract in contracts for of in contract.get("containers", ())}
     lines = list(printed())
     below = {line.split()[0] for line, after in itertools.pairwise(lines) if after.startswith("  floors: ")}
-    assert below == held - {"bench", "tests"} != set()
+    assert below == {of for of in held if of.partition("/")[0] not in {"tools", "tests"}} != set()
 
 
 def test_the_floors_of_the_house_are_drawn_as_import_linter_holds_them() -> None:
@@ -219,7 +219,7 @@ def test_every_dependency_says_what_it_is_here_for() -> None:
 
 def test_every_file_that_code_names_is_in_the_repository() -> None:
     """In docstrings and comments; what is made while it runs is named without its folder."""
-    tops = "|".join((*PRODUCT, "bench", "docs", "examples", "migrations", "tests"))
+    tops = "|".join((*PRODUCT, "tools", "docs", "examples", "migrations", "tests"))
     named = re.compile(rf"(?<![\w/.-])(?:{tops})/[\w/.-]+\.(?:py|md|sql|yaml|in)\b")
     files = [path for path in ROOT.glob("[!.]*/**/*.py") if path.parts[len(ROOT.parts)] not in {"build", "dist"}]
     found = {(path.name, name) for path in files for name in named.findall(path.read_text(encoding="utf-8"))}

@@ -17,7 +17,7 @@ ROWS = _ROW.findall(PAGE.read_text(encoding="utf-8"))
 WORDS = [word for words, _, _ in ROWS for word in words.split(", ")]
 
 PROXIES = (
-    "bench/zero_loss/traefik.py",
+    "tools/bench/zero_loss/traefik.py",
     "tests/support/certificates/http3_caller.py",
     "tests/support/proxies/proxies.py",
     "tests/support/proxies/streaming.py",
@@ -39,7 +39,7 @@ TRACES = (
     "tests/e2e/services/test_traces.py",
     "tests/tasks/worker/test_tracing.py",
     "docs/watching.md",
-    "reference/environment.py",
+    "tools/reference/environment.py",
     "docs/reference/environment.md",
 )
 """Where OpenTelemetry's own variables are named."""

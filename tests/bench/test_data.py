@@ -7,12 +7,12 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
-from bench.cycles.floor import run_floor
-from bench.data import MUTATING, QUIET, WAITING, fill, mark_all
 from domain.handlers.dispatch import HANDLERS
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import read
 from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
+from tools.bench.cycles.floor import run_floor
+from tools.bench.data import MUTATING, QUIET, WAITING, fill, mark_all
 
 COUNT = 60
 LEFT = {

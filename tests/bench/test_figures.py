@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench.figures import percentiles, spread
-from bench.plots import draw
+from tools.bench.figures import percentiles, spread
+from tools.bench.plots import draw
 
 
 def test_the_spread_of_a_hundred_and_one_values() -> None:

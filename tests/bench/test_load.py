@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from bench.load import LoadError, running_load
 from cli.demo.load.generator import LoadSettings
 from cli.demo.load.mix import DEFAULT_MIX, Kind, plan
 from cli.demo.load.tally import FailureKind, quantile
@@ -25,6 +24,7 @@ from tests.support.proxies.treated import (
     whole,
 )
 from tests.support.stack.ports import free_port
+from tools.bench.load import LoadError, running_load
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bench.against.pairs import LEAST, Than, compared
+from tools.bench.against.pairs import LEAST, Than, compared
 
 
 @pytest.mark.parametrize(
@@ -35,5 +35,7 @@ def test_the_same_work_is_called_faster_or_slower_less_than_once_in_twenty_times
     [(["no-such-commit"], "COMMIT: git knows no no-such-commit here"), (["HEAD", "--pairs", "9"], "9 cannot tell")],
 )
 def test_what_it_cannot_do_is_told_at_once(said: list[str], told: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "bench.against", *said], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.bench.against", *said], capture_output=True, text=True, check=False
+    )
     assert (done.returncode != 0, told in done.stderr) == (True, True)

@@ -15,22 +15,25 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bench.load import running_load
 from cli.demo.load.generator import LoadSettings
 from cli.demo.load.mix import Kind
 from stack.home.folder import project_root
 from tests.support.proxies import plain_http
 from tests.support.proxies.treated import load, run, whole
 from tests.support.stack.ports import free_port
+from tools.bench.load import running_load
 
 
 @contextmanager
 def replica(**env: str) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """bench/replica.py as Rollway starts it."""
+    """tools/bench/replica.py as Rollway starts it."""
     port = free_port()
     told = {"PORT": str(port), "ROLLWAY_REVISION": "v1", "ROLLWAY_ROUTE": "r1", **env}
     process = subprocess.Popen(
-        [sys.executable, "bench/replica.py"], cwd=project_root(), env={**os.environ, **told}, stderr=subprocess.DEVNULL
+        [sys.executable, "tools/bench/replica.py"],
+        cwd=project_root(),
+        env={**os.environ, **told},
+        stderr=subprocess.DEVNULL,
     )
     try:
         until = time.monotonic() + 10

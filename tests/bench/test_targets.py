@@ -7,10 +7,10 @@ import time
 import psutil
 import pytest
 
-from bench.__main__ import SECTIONS
-from bench.passes import in_turns, middle
-from bench.processor import children_seconds, processor_seconds
-from bench.targets import TARGETS, Verdict, judged
+from tools.bench.__main__ import SECTIONS
+from tools.bench.passes import in_turns, middle
+from tools.bench.processor import children_seconds, processor_seconds
+from tools.bench.targets import TARGETS, Verdict, judged
 
 FLOOR = "mutating over floor, 100"
 TOGETHER = "two over one, rollouts"

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from bench.zero_loss.phases import PHASES, Noted
-from bench.zero_loss.verdict import Played, drains_within, judge
 from cli.demo.load.tally import FailedRequest, FailureKind, PhaseReport, Seen
+from tools.bench.zero_loss.phases import PHASES, Noted
+from tools.bench.zero_loss.verdict import Played, drains_within, judge
 
 KILLED_AT = 1010.0
 SEEN = Seen(answers=10, first_started=1000.0, last_started=1005.0, first_answered=1000.0, last_answered=1005.1)

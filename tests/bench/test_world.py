@@ -10,7 +10,6 @@ from uuid import UUID
 import redis
 from sqlalchemy import Engine
 
-from bench.world import World
 from domain.replicas.route_events import RouteLifecycleType
 from tasks.messaging.queues import LIFECYCLE_QUEUE, host_queue
 from tasks.redis.wake import Waker
@@ -18,6 +17,7 @@ from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import HERE, drawn, make_deployment, read, write
 from tests.support.stack.waiting import eventually
 from tests.support.workers.queues import waiting
+from tools.bench.world import World
 
 THERE = "there"
 WOKEN = {"lifecycle_type": "deploying", "sub_step": "provisioning"}

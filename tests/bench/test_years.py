@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.years.verdict import growths
+from tools.bench.years.verdict import growths
 
 
 @pytest.mark.parametrize(

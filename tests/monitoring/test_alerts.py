@@ -13,12 +13,12 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from reference.metrics import metrics
 from stack.home.folder import project_root
 from tests.support.faults import faults_at_rest, faults_at_work
 from tests.support.faults.prometheus import MISSING, RULES, program, rules
 from tests.support.faults.watched import Watched
 from tests.support.stack.waiting import eventually
+from tools.reference.metrics import metrics
 
 Fault = Callable[[Watched], AbstractContextManager[Mapping[str, str]]]
 """Makes a fault; yields labels of the alert that it fires, and puts it right."""

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.explained import EXPLAINED
-from tests.mutants.mutant import all_mutants, mutants_of
+from tools.mutants.explained import EXPLAINED
+from tools.mutants.mutant import all_mutants, mutants_of
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.prove.key import FAR, key_of
-from tests.prove.laws.pairs import first_unlike_pair
-from tests.prove.state import Left, State
 from tests.support.pictures.pictures import NOW, deploying, rolling_update
+from tools.prove.key import FAR, key_of
+from tools.prove.laws.pairs import first_unlike_pair
+from tools.prove.state import Left, State
 
 PAIRS = 2_000
 

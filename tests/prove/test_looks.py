@@ -7,13 +7,13 @@ from uuid import UUID
 import pytest
 
 from domain.model.deployment import Rollout
-from tests.prove import world
-from tests.prove.clocks import failures, told
-from tests.prove.search import Search
-from tests.prove.starts import SEARCHED, Start
-from tests.prove.state import Left, State
 from tests.support.pictures.pictures import ROLLING_BACK
 from tests.support.pictures.values_within import canary_of
+from tools.prove import world
+from tools.prove.clocks import failures, told
+from tools.prove.search import Search
+from tools.prove.starts import SEARCHED, Start
+from tools.prove.state import Left, State
 
 
 class Watched(Search):

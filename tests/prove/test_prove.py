@@ -3,10 +3,10 @@
 import pytest
 
 from domain.strategies.builtin import STRATEGIES
-from tests.prove.film import film
-from tests.prove.search import Search, in_a_circle
-from tests.prove.starts import SEARCHED, Start, starts
-from tests.prove.state import Left
+from tools.prove.film import film
+from tools.prove.search import Search, in_a_circle
+from tools.prove.starts import SEARCHED, Start, starts
+from tools.prove.state import Left
 
 
 @pytest.mark.parametrize(

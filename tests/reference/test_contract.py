@@ -7,8 +7,8 @@ import pytest
 
 from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
-from reference.contract import contract_page, fingerprint, inlined
-from reference.pages import DOCUMENTS, written
+from tools.reference.contract import contract_page, fingerprint, inlined
+from tools.reference.pages import DOCUMENTS, written
 
 SCHEMAS: dict[str, Any] = {"Size": {"type": "integer", "maximum": 5, "title": "Size"}}
 FORM: dict[str, Any] = {

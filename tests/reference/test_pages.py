@@ -10,10 +10,10 @@ from cli.apply import read_file
 from domain.commands.registry import COMMANDS
 from domain.strategies.builtin import STRATEGIES
 from domain.text.validation_errors import meanings
-from reference.environment import READERS
-from reference.file import SECTIONS
-from reference.models import rows_of
-from reference.pages import FOLDER, PAGES
+from tools.reference.environment import READERS
+from tools.reference.file import SECTIONS
+from tools.reference.models import rows_of
+from tools.reference.pages import FOLDER, PAGES
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(ROOT.glob("examples/*.yaml"))

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from reference.site.__main__ import SPHINX, build
-from reference.site.staged import staged
+from tools.reference.site.__main__ import SPHINX, build
+from tools.reference.site.staged import staged
 
 MISSING = "NO SPHINX, SO THE SITE IS NOT MADE HERE: 'make docs' installs it into .venv/docs"
 needs_sphinx = pytest.mark.skipif(not SPHINX.exists(), reason=MISSING)

@@ -4,8 +4,8 @@ import os.path
 import re
 from pathlib import Path
 
-from reference.site.matrix import matrix_page, sentence
-from reference.site.staged import ROOT, staged
+from tools.reference.site.matrix import matrix_page, sentence
+from tools.reference.site.staged import ROOT, staged
 
 
 def test_every_page_and_every_file_that_one_links_to_has_its_place() -> None:

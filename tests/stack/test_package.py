@@ -64,7 +64,7 @@ class Installed:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy of the work tree: other tests may be reading the original."""
     tree = tmp_path_factory.mktemp("tree") / "rollway"
-    without = shutil.ignore_patterns(".*", "__pycache__", "tests", "bench", "docs", "dist", "build", "*.egg-info")
+    without = shutil.ignore_patterns(".*", "__pycache__", "tests", "tools", "docs", "dist", "build", "*.egg-info")
     shutil.copytree(ROOT, tree, ignore=without)
     (tree / ".venv").symlink_to(sys.prefix)
     _run(["make", "--assume-old=.venv/.runtime", "dist"], tree)
@@ -120,7 +120,7 @@ def test_the_installed_command_says_its_version(installed: Installed) -> None:
 def test_the_installed_command_migrates_a_new_database_and_a_second_time_says_so(
     installed: Installed, empty_database: str
 ) -> None:
-    newest = max(path.name for path in (ROOT / "migrations" / "versions").glob("*.sql"))[:4]
+    newest = max(path.name for path in (ROOT / "migrations" / "versions").glob("0*.py"))[:4]
     first = json.loads(installed.rollway("migrate", "--json", DATABASE_URL=empty_database))
     assert (first["before"], first["after"]) == (None, newest)
     assert f"has schema {newest} already" in installed.rollway("migrate", DATABASE_URL=empty_database)

@@ -19,7 +19,7 @@ def test_no_request_is_lost_by_an_update_a_promotion_and_a_restart_of_the_xds_se
     result = tmp_path / "zero_loss.json"
     options = f"--rate {RATE} --seconds {SECONDS} --longest 1 --only rolling promotion xds"
     ended = subprocess.run(
-        [sys.executable, "-m", "bench.zero_loss", *options.split(), "--result", str(result)],
+        [sys.executable, "-m", "tools.bench.zero_loss", *options.split(), "--result", str(result)],
         cwd=project_root(),
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,

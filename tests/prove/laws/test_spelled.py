@@ -15,12 +15,12 @@ from domain.model.policy import DeploymentPolicy
 from domain.model.states import RouteStatus
 from domain.planning.simulator import with_status
 from domain.text.errors import RollwayError
-from tests.prove.laws.people import COMMANDS, Command
-from tests.prove.laws.spelled import after_look, after_news, unlike
-from tests.prove.laws.spelled_commands import after_command
-from tests.prove.state import Left, RolledBack, State
 from tests.support.pictures.pictures import NOW, V1, V2, V3
 from tests.support.pictures.snapshots import REPLICAS, STATUSES, cases, policies
+from tools.prove.laws.people import COMMANDS, Command
+from tools.prove.laws.spelled import after_look, after_news, unlike
+from tools.prove.laws.spelled_commands import after_command
+from tools.prove.state import Left, RolledBack, State
 
 SIZES = st.sampled_from([None, 0, 3, 12])
 SECONDS = st.sampled_from([0, 1, 45, 1800, 7200])

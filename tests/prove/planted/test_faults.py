@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.prove.film import film
-from tests.prove.planted.faults import FAULTS, Fault
-from tests.prove.planted.meeting_faults import MEETING_FAULTS
-from tests.prove.planted.subtle_faults import SUBTLE_FAULTS
-from tests.prove.search import Search
-from tests.prove.state import Left
+from tools.prove.film import film
+from tools.prove.planted.faults import FAULTS, Fault
+from tools.prove.planted.meeting_faults import MEETING_FAULTS
+from tools.prove.planted.subtle_faults import SUBTLE_FAULTS
+from tools.prove.search import Search
+from tools.prove.state import Left
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, *SUBTLE_FAULTS, *MEETING_FAULTS], ids=lambda fault: fault.name)

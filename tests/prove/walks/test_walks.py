@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from random import Random, SystemRandom
 from typing import Any
 
-from tests.prove.film import film
-from tests.prove.search import Path, moves
-from tests.prove.starts import SEARCHED, Start
-from tests.prove.state import Left
 from tests.support.people.soak_report import leave, size
 from tests.support.pictures.specs import SPECS
+from tools.prove.film import film
+from tools.prove.search import Path, moves
+from tools.prove.starts import SEARCHED, Start
+from tools.prove.state import Left
 
 QUICK = 60
 WALKS = size("walks", QUICK)

@@ -157,7 +157,7 @@ class SeveralHosts:
 
 
 _SPEC = {
-    "command": [sys.executable, str(ROOT / "bench" / "replica.py")],
+    "command": [sys.executable, str(ROOT / "tools" / "bench" / "replica.py")],
     "health_check": {"interval_seconds": 0.5, "start_deadline_seconds": 20},
     "drain_seconds": 0.2,
 }

@@ -18,7 +18,7 @@ from tests.support.stack.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
 HTTP_SERVICE = (sys.executable, str(ROOT / "examples" / "http_service.py"))
-LEAN_SERVICE = (sys.executable, str(ROOT / "bench" / "replica.py"))
+LEAN_SERVICE = (sys.executable, str(ROOT / "tools" / "bench" / "replica.py"))
 """A service that ends TLS itself too, if it is given a CERTIFICATE and its KEY."""
 SLEEPER = ("sleep", "60")
 

@@ -1,0 +1,1 @@
+"""What works on Rollway and is not part of it: measurements, proofs, mutants, and the writer of docs/reference/."""
