@@ -11,6 +11,7 @@ from urllib.parse import quote
 import psycopg
 from pydantic import TypeAdapter
 
+from api.people.paths import DEPLOYMENT, named_in
 from api.people.reads.read_table import BY_PATH
 from api.people.requests import Asked, PageParameters, parameters_of
 from cli.remote import needs_database, remote
@@ -22,12 +23,11 @@ from db.views.documents import plain
 from db.views.fleet_views import SignsOfLife
 from db.views.route_views import RouteView
 from db.views.timeline import RevisionView
-from domain.commands.base import DEPLOYMENT, Command
+from domain.commands.base import Command
 from domain.installation import settings
 from domain.installation.settings import libpq_url
 from domain.installation.tokens import Role, Token
 from domain.text.errors import InvalidInputError, RevisionNotFoundError
-from domain.text.name_patterns import named_in
 from stack.home.folder import find_home
 from stack.home.stack_state import read_state
 from stack.stack_errors import StackError

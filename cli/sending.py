@@ -10,6 +10,7 @@ from uuid import UUID
 
 import typer
 
+from api.people.doors import DOORS
 from cli.client import Reader, deployment_named, send
 from cli.options import Actor, AsJson, Reason, RequestId
 from cli.show.rollout_log import Film, Goal, wait_until
@@ -143,7 +144,7 @@ def carry_out(
 def said(verb: Verb, result: Result) -> str:
     """Say what came of it, for people: done, or noted for when whoever holds the deployment lets go."""
     if noted := result.get("noted"):
-        word = verb.command.door.verb
+        word = DOORS[verb.command].verb
         return f"{noted}; '{word}' is noted, and comes first when that ends (seen within a second)"
     return verb.sentence(result)
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_origin
 
 import typer
 
+from api.people.doors import DOORS
 from cli.client import Reader, existing_deployments
 from cli.completion import deployments_offered, revisions_offered
 from cli.options import WAIT_SECONDS, DeploymentName, Timeout, Wait, Yes
@@ -36,15 +37,15 @@ _TYPES: Mapping[Kind, type] = {"integer": int, "number": float, "boolean": bool,
 
 def verb_of(name: str) -> Verb:
     """A command as its class alone says it."""
-    command = next(command for command in COMMANDS.values() if command.door.verb == name)
+    command = next(command for command in COMMANDS.values() if DOORS[command].verb == name)
     return Verb(command, lambda result: f"{result['deployment']}: {name}{' already' if result['already'] else ''}")
 
 
 def example_of(verb: Verb) -> str:
     """The command with what it needs, as its class gives an example; and for all, where it may be."""
-    door = verb.command.door
+    door, given = DOORS[verb.command], verb.command.example
     needed = [shlex.quote(str(field.example)) for field in fields_of(verb.command) if field.is_needed]
-    why = ["--reason", shlex.quote(door.example["reason"])] if "reason" in door.example else []
+    why = ["--reason", shlex.quote(given["reason"])] if "reason" in given else []
     words = ["rollway", door.verb, "web", *needed, *why, *(["--yes"] if verb.question else [])]
     for_all = [" ".join(["rollway", door.verb, "--all", *why])] if verb.of_all else []
     return "\n".join([" ".join([*words, *(["--wait"] if verb.goal else [])]), *for_all])

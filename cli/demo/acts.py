@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from api.people.paths import DEPLOYMENT
 from cli.demo.run import PATIENCE_SECONDS, REPLICAS, Demo
 from cli.show.rollout_log import destroyed, settled
 from db.views.rollout_views import RolloutView
 from db.views.route_views import RouteView
-from domain.commands.base import DEPLOYMENT
 from domain.commands.deployment_commands import CreateDeployment, Destroy, SetPolicy
 from domain.model.states import RolloutOutcome
 from domain.text.errors import RollwayError

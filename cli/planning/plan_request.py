@@ -8,11 +8,11 @@ from typing import Annotated, Any, Self
 import typer
 import yaml
 
+from api.people.paths import DEPLOYMENT
 from cli.apply import documents_asked, to_apply
 from cli.client import Reader, deployment_named, made, revision_shown
 from cli.terminal.exits import UsageError
 from db.views.planning_views import Foreseeable, LearnedView, planned_activation, planned_rest
-from domain.commands.base import DEPLOYMENT
 from domain.cycle.recording import inputs_from_json
 from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Learned

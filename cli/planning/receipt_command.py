@@ -9,6 +9,7 @@ from uuid import UUID
 
 import typer
 
+from api.people.paths import DEPLOYMENT
 from cli.client import Reader
 from cli.completion import deployments_offered
 from cli.options import AsJson
@@ -17,7 +18,6 @@ from cli.terminal.output import columns, print_json, printer
 from db.audit.explanations import ReceiptView
 from db.views.rollout_views import RolloutView
 from db.views.timeline import StepView
-from domain.commands.base import DEPLOYMENT
 from domain.cycle.recording import inputs_from_json
 from domain.handlers.decision_replay import as_recorded, decided_again, is_same_decision
 from domain.model.deployment import Deployment

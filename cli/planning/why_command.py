@@ -2,12 +2,12 @@
 
 from dataclasses import asdict
 
+from api.people.paths import DEPLOYMENT
 from cli.client import Reader
 from cli.options import AsJson, DeploymentName
 from cli.show.status import warn_of_missing_worker
 from cli.terminal.output import print_json, printer
 from db.audit.explanations import WhyView
-from domain.commands.base import DEPLOYMENT
 from domain.model.decision import WaitsFor
 
 

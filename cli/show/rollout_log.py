@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from api.people.paths import DEPLOYMENT
 from cli.client import Reader
 from cli.show.status import waits_for_person
 from cli.terminal.exits import DegradedError, RolledBackError, UnreachableError, WaitsForPersonError, WaitTimedOutError
@@ -19,7 +20,6 @@ from cli.terminal.output import printer
 from db.views.deployment_view import DeploymentView
 from db.views.planning_views import Cycle, cycle_of, cycles
 from db.views.timeline import Progress
-from domain.commands.base import DEPLOYMENT
 from domain.handlers.check_replica import is_settled
 from domain.model.deployment import MOST_STARTS
 from domain.model.states import Lifecycle, RolloutOutcome, RouteStatus

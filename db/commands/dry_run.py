@@ -10,7 +10,7 @@ from db.commands.steering import StoredCase
 from db.views.deployment_views import deployment_named
 from db.views.fleet_views import signs_of_life
 from db.views.planning_views import foreseeable
-from domain.commands.base import DeploymentCommand
+from domain.commands.steering_command import SteeringCommand
 from domain.planning.plan_input import Planned, Subject, says_when_healthy
 from domain.revisions.revision import revision_name
 from domain.steering.activation import ActivationRequest, restarted_revision
@@ -54,8 +54,8 @@ class ForetoldCase(StoredCase):
         return replace(known, revision_id=uuid4(), revision_name=name)
 
 
-def foretold(connection: Connection, command: DeploymentCommand) -> Planned:
-    """The deployment as one of the commands of RULES would leave it. Raises what the command itself would raise."""
+def foretold(connection: Connection, command: SteeringCommand) -> Planned:
+    """The deployment as the command would leave it. Raises what the command itself would raise."""
     view = deployment_named(connection, command.deployment)
     known = foreseeable(connection, view)
     asking = Asking("in a plan", known.now, _NO_ROLLOUT_YET)

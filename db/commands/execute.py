@@ -40,9 +40,10 @@ from domain.commands.deployment_commands import (
     SetPolicy,
     SetTraffic,
 )
-from domain.commands.registry import RULES, parse_command
+from domain.commands.registry import parse_command
 from domain.commands.replica_commands import PushMetric
 from domain.commands.rollout_commands import Undo
+from domain.commands.steering_command import SteeringCommand
 from domain.installation.tokens import Role
 from domain.model.states import DeploymentLifecycleStatus
 from domain.text.errors import DeploymentNotFoundError, RollwayError
@@ -251,7 +252,7 @@ def _execute_once(
 
 def _claim(connection: Connection, command: Command, claim_by: ClaimBy) -> Claim | None:
     """The deployment that the command steers; None where it steers none."""
-    if not isinstance(command, DeploymentCommand) or type(command) not in RULES:
+    if not isinstance(command, SteeringCommand):
         return None
     try:
         return claim_by(connection, command.deployment)
@@ -262,7 +263,7 @@ def _claim(connection: Connection, command: Command, claim_by: ClaimBy) -> Claim
 
 
 def _carry_out(connection: Connection, command: Command, claim: Claim | None, sent: Origin) -> CommandResult:
-    if claim is not None and isinstance(command, DeploymentCommand):
+    if claim is not None and isinstance(command, SteeringCommand):
         result, status = steer(connection, claim, command, sent.asked)
         keep_trace(connection, result["rollout_id"], sent.traceparent)
         return CommandResult(result, statuses=(status,))

@@ -1,4 +1,4 @@
-"""Commands that steer a deployment: the domain decides by its RULES, one effect writes."""
+"""Commands that steer a deployment: the domain decides by their rules, one effect writes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,10 +25,10 @@ from db.views.deployment_views import existing_deployments
 from db.views.fleet_views import reached_at
 from db.views.rollout_records import ended_rollouts, set_alone, settings_release
 from db.views.route_views import why_it_only_failed
-from domain.commands.base import DeploymentCommand, StartingCommand
+from domain.commands.base import DeploymentCommand
 from domain.commands.deployment_commands import Scale
-from domain.commands.registry import RULES
 from domain.commands.rollout_commands import Abort, Pause, Retry, Undo
+from domain.commands.steering_command import StartingCommand, SteeringCommand
 from domain.cycle.rollout import size_again
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
@@ -185,9 +185,9 @@ _STARTS = f"""
 
 
 def steer(
-    connection: Connection, claim: Claim, command: DeploymentCommand, asked: Collection[str] | None = None
+    connection: Connection, claim: Claim, command: SteeringCommand, asked: Collection[str] | None = None
 ) -> tuple[dict[str, Any], DeploymentLifecycleStatus]:
-    """Carry out one of the commands of RULES, and keep its answer. Returns it, and the deployment's status from now on.
+    """Carry out a command, and keep its answer. Returns it, and the new status of the deployment.
 
     Raises what its rule raises, and what `case_of` raises. `asked`: as in `db.commands.execute`.
     """
@@ -239,7 +239,7 @@ def _settings_back(connection: Connection, case: "StoredCase", after: Deployment
 
 
 def case_of(
-    connection: Connection, claim: Claim, command: DeploymentCommand, asked: Collection[str] | None = None
+    connection: Connection, claim: Claim, command: SteeringCommand, asked: Collection[str] | None = None
 ) -> "StoredCase":
     """The command with the deployment that was claimed. Raises DeploymentNotFoundError and StaleVersionError."""
     deployment = load_named(connection, claim, command.deployment, command.expected_version, load_routes)
@@ -249,7 +249,7 @@ def case_of(
 
 @dataclass(frozen=True, slots=True)
 class StoredCase:
-    """A command to a stored deployment, as RULES take it; it reads and adds what the command's rule asks for."""
+    """A command to a stored deployment, which reads what the rule of the command needs."""
 
     connection: Connection
     deployment: Deployment
@@ -268,7 +268,8 @@ class StoredCase:
 
     def steered(self) -> Steered:
         """Ask the rule of the command, and what follows of it. Raises its refusals."""
-        return RULES[type(self.command)](self).finished(self.asking.at)
+        steered: Steered = self.command.steer(self)
+        return steered.finished(self.asking.at)
 
     def activation(
         self, revision: str, *, supersede: bool = False, desired: int | None = None, with_secrets: bool = False

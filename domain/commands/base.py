@@ -1,7 +1,6 @@
-"""The ground of commands: what each carries, and how it is asked for. And the queries, which are two."""
+"""The base of commands: their common fields, and who may give them. And the two queries."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 from uuid import UUID
 
@@ -19,7 +18,6 @@ Replicas = Annotated[int, Field(ge=0, le=MAX_REPLICAS, strict=True)]
 SPEC = {"command": ["python", "app.py"], "health_check": {"path": "/health"}}
 POLICY = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
 """In the examples of bodies."""
-DEPLOYMENT = "/v1/deployments/{deployment}"
 
 
 class RequestIdReusedError(RollwayError):
@@ -30,30 +28,6 @@ class StaleVersionError(RollwayError):
     """The caller's version of the deployment is no longer the current one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
-    """The way a command is asked for over HTTP, and by whom.
-
-    `role`: the least that may ask; `is_of_fleet`: only tokens for all deployments may. `example`: of its body, with
-    every field that it needs. `status`: when it is done. `label`: what its button says; without one it has no button.
-    `is_planned`: whether what it would do can be asked for first.
-    """
-
-    method: Literal["POST", "PUT", "DELETE"]
-    path: str
-    role: Role = Role.RELEASER
-    example: Mapping[str, Any] = field(default_factory=dict)
-    status: int = 200
-    is_of_fleet: bool = False
-    label: str = ""
-    is_planned: bool = False
-
-    @property
-    def verb(self) -> str:
-        """The last word of the path, as in /v1/deployments/web/pause."""
-        return self.path.rpartition("/")[2]
-
-
 class Command(BaseModel):
     """The fields of every command."""
 
@@ -61,7 +35,14 @@ class Command(BaseModel):
     task: ClassVar[str]
     answer: ClassVar[type[BaseModel]]
     """What `result` is in what the task answers."""
-    door: ClassVar[Door]
+    role: ClassVar[Role] = Role.RELEASER
+    """The least role that may give it."""
+    is_of_fleet: ClassVar[bool] = False
+    """Whether only tokens for all deployments may give it."""
+    is_planned: ClassVar[bool] = False
+    """Whether its effect can be planned first."""
+    example: ClassVar[Mapping[str, Any]] = {}
+    """An example of its body, with every field that it needs."""
 
     request_id: str = Field(min_length=1, max_length=REQUEST_ID_LENGTH)
     """Sent again with the same id, nothing is done twice, and the first answer comes back."""
@@ -93,10 +74,6 @@ class Starting(Command):
         if self.through_freeze and not self.reason:
             raise ValueError("through_freeze needs a reason, for the history")
         return self
-
-
-class StartingCommand(Starting, DeploymentCommand):
-    """A command that starts something of one deployment."""
 
 
 class Query(BaseModel):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from domain.autoscaling.rule import MAX_RULES, AutoscalingRule
-from domain.commands.base import DEPLOYMENT, POLICY, SPEC, Command, DeploymentCommand, Door, Replicas
+from domain.commands.base import POLICY, SPEC, Command, DeploymentCommand, Replicas
 from domain.commands.results import (
     Created,
     MaintenanceSet,
@@ -16,9 +16,12 @@ from domain.commands.results import (
     SteeredAnswer,
     TrafficSet,
 )
+from domain.commands.steering_command import Case, SteeringCommand
 from domain.installation.tokens import Role
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.secret_refs import MASK, names_masked
+from domain.steering import verbs
+from domain.steering.command_effect import Steered
 from domain.text.errors import RollwayError
 from domain.text.name_patterns import DeploymentName, Name
 from domain.traffic.entrances import TrafficSettings
@@ -36,7 +39,8 @@ class CreateDeployment(Command):
 
     task = "rollway.create_deployment"
     answer = Created
-    door = Door("POST", "/v1/deployments", Role.ADMIN, {"deployment": "web", "policy": POLICY}, status=201)
+    role = Role.ADMIN
+    example = {"deployment": "web", "policy": POLICY}
 
     deployment: DeploymentName
     """The name of the deployment."""
@@ -51,7 +55,8 @@ class AddRevision(DeploymentCommand):
 
     task = "rollway.add_revision"
     answer = RevisionAdded
-    door = Door("POST", f"{DEPLOYMENT}/revisions", Role.OPERATOR, example={"name": "v2", "spec": SPEC})
+    role = Role.OPERATOR
+    example = {"name": "v2", "spec": SPEC}
 
     name: Name | None = None
     """Left out: `<deployment>-<8 hex digits>` of its content."""
@@ -74,7 +79,8 @@ class SetPolicy(DeploymentCommand):
 
     task = "rollway.set_policy"
     answer = PolicySet
-    door = Door("PUT", f"{DEPLOYMENT}/policy", Role.ADMIN, {"policy": POLICY}, label="Policy …")
+    role = Role.ADMIN
+    example = {"policy": POLICY}
 
     policy: dict[str, Any] | None
     """How it is rolled out: {"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
@@ -85,7 +91,8 @@ class SetTraffic(DeploymentCommand, TrafficSettings):
 
     task = "rollway.set_traffic"
     answer = TrafficSet
-    door = Door("PUT", f"{DEPLOYMENT}/traffic", Role.ADMIN, {"hosts": ["web.example.com"]}, label="Reached at …")
+    role = Role.ADMIN
+    example = {"hosts": ["web.example.com"]}
 
     with_rollout: bool = False
     """The settings come with the rollout under way: they hold as soon as callers meet its revision, and go with it."""
@@ -96,13 +103,8 @@ class SetMaintenance(DeploymentCommand):
 
     task = "rollway.set_maintenance"
     answer = MaintenanceSet
-    door = Door(
-        "POST",
-        f"{DEPLOYMENT}/maintenance",
-        Role.OPERATOR,
-        {"state": "on", "reason": "the database moves"},
-        label="Maintenance …",
-    )
+    role = Role.OPERATOR
+    example = {"state": "on", "reason": "the database moves"}
 
     state: Literal["on", "off"]
     """Whether it begins or ends; on again, it goes on with what is said now."""
@@ -125,26 +127,31 @@ class SetAutoscalingRules(DeploymentCommand):
 
     task = "rollway.set_autoscaling_rules"
     answer = RulesSet
-    door = Door("PUT", f"{DEPLOYMENT}/autoscaling", Role.ADMIN, {"rules": [_RULE]}, label="Autoscaling …")
+    role = Role.ADMIN
+    example = {"rules": [_RULE]}
 
     rules: tuple[AutoscalingRule, ...] = Field(max_length=MAX_RULES)
     """The rules, in the order in which they are asked; an empty list ends the autoscaling."""
 
 
-class Scale(DeploymentCommand):
+class Scale(SteeringCommand):
     """Change how many replicas are wanted, in the middle of a rollout too."""
 
     task = "rollway.scale"
     answer = Scaled
-    door = Door("POST", f"{DEPLOYMENT}/scale", example={"desired_replicas": 5}, label="Scale …", is_planned=True)
+    is_planned = True
+    example = {"desired_replicas": 5}
 
     desired_replicas: Replicas
     """How many replicas are wanted."""
     with_rollout: bool = False
     """The size comes with the rollout under way: it is that of its revision, and goes with it."""
 
+    def steer(self, case: Case) -> Steered:
+        return verbs.scale(case.deployment, self.desired_replicas, with_rollout=self.with_rollout)
 
-class Destroy(DeploymentCommand):
+
+class Destroy(SteeringCommand):
     """Drain every replica and end the deployment, whatever it is doing. The history stays.
 
     By force it ends at once, its replicas taken as stopped: for those that nobody can stop any more, as what ran them
@@ -153,7 +160,10 @@ class Destroy(DeploymentCommand):
 
     task = "rollway.destroy"
     answer = SteeredAnswer
-    door = Door("POST", f"{DEPLOYMENT}/destroy", Role.ADMIN, label="Destroy …")
+    role = Role.ADMIN
 
     force: bool = False
     """End it at once, its replicas taken as stopped."""
+
+    def steer(self, case: Case) -> Steered:
+        return verbs.destroy(case.deployment, case.asking, force=self.force)

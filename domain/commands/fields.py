@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from domain.commands.base import Command, StartingCommand
-from domain.text.name_patterns import named_in
+from domain.commands.base import Command, DeploymentCommand, Starting
 from domain.text.validation_errors import meanings
 
+_COMMON = {*Starting.model_fields, *DeploymentCommand.model_fields}
 REF = "#/components/schemas/{model}"
 Kind = Literal["text", "integer", "number", "boolean", "words", "values", "documents"]
 Schema = dict[str, Any]
@@ -54,13 +54,17 @@ def fields_of(command: type[Command]) -> tuple[CommandField, ...]:
     """Return what the command takes beside who asks, why, and the deployment in its path; what is needed first."""
     schema = model_schema(command)
     needed = schema.get("required", ())
-    known = {*Command.model_fields, "expected_version", *({"deployment"} & set(named_in(command.door.path)))}
+    known = {
+        *Command.model_fields,
+        "expected_version",
+        *(["deployment"] if issubclass(command, DeploymentCommand) else []),
+    }
     found = [
         _field(name, _inlined(said, schema.get("$defs", {})), command, is_needed=name in needed)
         for name, said in schema["properties"].items()
         if name not in known
     ]
-    return tuple(sorted(found, key=lambda each: (not each.is_needed, each.name in StartingCommand.model_fields)))
+    return tuple(sorted(found, key=lambda each: (not each.is_needed, each.name in _COMMON)))
 
 
 def _field(name: str, said: Schema, command: type[Command], *, is_needed: bool) -> CommandField:
@@ -76,7 +80,7 @@ def _field(name: str, said: Schema, command: type[Command], *, is_needed: bool) 
         choices=tuple(map(str, said.get("enum", ()))),
         unit=said.get("x-unit", "s" if name.endswith("seconds") else ""),
         names=said.get("x-names", ""),
-        example=command.door.example.get(name),
+        example=command.example.get(name),
         default=said.get("default"),
     )
 

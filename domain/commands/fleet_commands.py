@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
-from domain.commands.base import Command, Door
+from domain.commands.base import Command
 from domain.commands.results import Answer
 from domain.installation.tokens import Role
 from domain.text.name_patterns import DeploymentName, Name
@@ -80,7 +80,9 @@ class SetFreeze(Command):
 
     task = "rollway.set_freeze"
     answer = FreezeSet
-    door = Door("PUT", "/v1/freezes/{freeze}", Role.ADMIN, _EXAMPLE, is_of_fleet=True, label="Freeze …")
+    role = Role.ADMIN
+    is_of_fleet = True
+    example = _EXAMPLE
 
     freeze: Name
     """The name of the freeze."""
@@ -123,7 +125,8 @@ class DeleteFreeze(Command):
 
     task = "rollway.delete_freeze"
     answer = FreezeDeleted
-    door = Door("DELETE", "/v1/freezes/{freeze}", Role.ADMIN, is_of_fleet=True, label="End a freeze …")
+    role = Role.ADMIN
+    is_of_fleet = True
 
     freeze: Name
     """The name of the freeze."""
@@ -134,7 +137,9 @@ class SetGroup(Command):
 
     task = "rollway.set_group"
     answer = GroupSet
-    door = Door("PUT", "/v1/groups/{group}", Role.ADMIN, _GROUP, is_of_fleet=True, label="Group …")
+    role = Role.ADMIN
+    is_of_fleet = True
+    example = _GROUP
 
     group: Name
     """The name of the group."""
@@ -157,7 +162,8 @@ class DeleteGroup(Command):
 
     task = "rollway.delete_group"
     answer = GroupDeleted
-    door = Door("DELETE", "/v1/groups/{group}", Role.ADMIN, is_of_fleet=True, label="End a group …")
+    role = Role.ADMIN
+    is_of_fleet = True
 
     group: Name
     """The name of the group."""

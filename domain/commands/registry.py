@@ -1,9 +1,8 @@
 """Every command, by the name of its task: tasks, HTTP, buttons and plans are made from these."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,13 +14,7 @@ from domain.commands import (
     subscription_commands,
 )
 from domain.commands.apply import document
-from domain.commands.base import QUERIES, Command, DeploymentCommand, Query
-from domain.commands.fields import CommandField, fields_of
-from domain.model.deployment import Deployment
-from domain.model.states import RolloutOutcome
-from domain.steering import verbs
-from domain.steering.activation import ActivationRequest, activate
-from domain.steering.command_effect import Asking, Steered
+from domain.commands.base import QUERIES, Command, Query
 from domain.text.errors import InvalidInputError, RollwayError, TooLargeError
 from domain.text.storable import storable, unstorable
 
@@ -39,97 +32,6 @@ COMMANDS: dict[str, type[Command]] = {
     if isinstance(command, type) and issubclass(command, Command) and command.__module__ == module.__name__
 }
 """The classes of these modules, in the order in which they stand there: what is written there is known everywhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class Button:
-    """A command as a page shows it.
-
-    `verb`: its word in the path of the page. `what`: what it does, in a sentence. `fields`: what a person may say for
-    it. `replaces`: whether it sets what a read of its own path shows. `is_planned`: whether it can be planned.
-    """
-
-    verb: str
-    label: str
-    what: str
-    fields: tuple[CommandField, ...]
-    replaces: bool
-    is_planned: bool
-
-
-def button_of(verb: str) -> Button:
-    """The button of that verb."""
-    command = BUTTONS[verb]
-    door, what = command.door, str(command.__doc__).partition("\n")[0]
-    return Button(verb, door.label, what, fields_of(command), door.method == "PUT", door.is_planned)
-
-
-def _verb_of(command: type[Command]) -> str:
-    """The last word of the path, or where that is a name the words of the task, such as `set-freeze`."""
-    verb = command.door.verb
-    return command.task.rpartition(".")[2].replace("_", "-") if verb.startswith("{") else verb
-
-
-BUTTONS: dict[str, type[Command]] = {_verb_of(each): each for each in COMMANDS.values() if each.door.label}
-"""What has a button, by its verb."""
-
-
-class Case(Protocol):
-    """A command to a deployment. What a rule needs to know beside the snapshot is asked for, and read, by that rule."""
-
-    @property
-    def deployment(self) -> Deployment:
-        """The snapshot."""
-
-    @property
-    def command(self) -> Any:  # noqa: ANN401  (the class that the rule is for)
-        """The command, with its own fields."""
-
-    @property
-    def asking(self) -> Asking:
-        """The asker, and the time."""
-
-    def asked_for(self) -> ActivationRequest:
-        """The revision that an activation names. Raises RevisionNotFoundError."""
-
-    def changed(self) -> ActivationRequest:
-        """The revision that a rolling update names or makes."""
-
-    def same_again(self) -> ActivationRequest:
-        """A new revision with the content of the current one. Raises WrongStateError."""
-
-    def way_back(self) -> ActivationRequest | None:
-        """The revision that an undo goes to; None where a rollout can turn back."""
-
-    def start_seconds(self) -> float | None:
-        """How long replicas took to come up of late; None where none has."""
-
-    def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
-        """The revision of the last rollout, and how it ended."""
-
-
-RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
-    rollout_commands.Resume: lambda case: verbs.resume(case.deployment, case.asking),
-    rollout_commands.Promote: lambda case: verbs.promote(case.deployment, full=case.command.full),
-    rollout_commands.Pause: lambda case: verbs.pause(case.deployment, case.asking),
-    rollout_commands.Abort: lambda case: verbs.abort(
-        case.deployment, case.asking, now=case.command.now, start_seconds=case.start_seconds()
-    ),
-    rollout_commands.ActivateRevision: lambda case: activate(case.deployment, case.asked_for(), case.asking),
-    rollout_commands.RollingUpdate: lambda case: activate(case.deployment, case.changed(), case.asking),
-    rollout_commands.Undo: lambda case: verbs.undo(
-        case.deployment, case.way_back(), case.asking, now=case.command.now, start_seconds=case.start_seconds()
-    ),
-    rollout_commands.Retry: lambda case: verbs.retry(
-        case.deployment, *case.last_rollout(), case.asking, now=case.command.now
-    ),
-    rollout_commands.Restart: lambda case: activate(case.deployment, case.same_again(), case.asking),
-    deployment_commands.Scale: lambda case: verbs.scale(
-        case.deployment, case.command.desired_replicas, with_rollout=case.command.with_rollout
-    ),
-    deployment_commands.Destroy: lambda case: verbs.destroy(case.deployment, case.asking, force=case.command.force),
-}
-"""By the command, in the order of their buttons: first what leads out of waiting."""
 
 
 M = TypeVar("M", bound=BaseModel)

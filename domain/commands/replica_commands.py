@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field
 
 from domain.autoscaling.rule import MetricName, MetricNumber
-from domain.commands.base import DEPLOYMENT, Command, Door
+from domain.commands.base import Command
 from domain.commands.results import Answer, MetricPushed, RouteReported
 from domain.installation.tokens import Role
 from domain.revisions.address import plausible_address
@@ -18,7 +18,8 @@ class PushMetric(Command):
 
     task = "rollway.push_metric"
     answer = MetricPushed
-    door = Door("POST", f"{DEPLOYMENT}/metrics", Role.OPERATOR, example={"metric": "queue_length", "value": 12.0})
+    role = Role.OPERATOR
+    example = {"metric": "queue_length", "value": 12.0}
 
     deployment: DeploymentName
     """The name of the deployment."""
@@ -42,7 +43,8 @@ class ForgetHost(Command):
 
     task = "rollway.forget_host"
     answer = HostForgotten
-    door = Door("POST", "/v1/hosts/{host}/forget", Role.ADMIN, is_of_fleet=True, label="Forget …")
+    role = Role.ADMIN
+    is_of_fleet = True
 
     host: str = Field(min_length=1, max_length=63)
     """The name of the host."""
@@ -64,7 +66,8 @@ class DrainHost(Command):
 
     task = "rollway.drain_host"
     answer = HostDrained
-    door = Door("POST", "/v1/hosts/{host}/drain", Role.ADMIN, is_of_fleet=True, label="Empty …")
+    role = Role.ADMIN
+    is_of_fleet = True
 
     host: str = Field(min_length=1, max_length=63)
     """The name of the host."""
@@ -82,7 +85,8 @@ class UndrainHost(Command):
 
     task = "rollway.undrain_host"
     answer = HostUndrained
-    door = Door("POST", "/v1/hosts/{host}/undrain", Role.ADMIN, is_of_fleet=True, label="Use again …")
+    role = Role.ADMIN
+    is_of_fleet = True
 
     host: str = Field(min_length=1, max_length=63)
     """The name of the host."""
@@ -93,7 +97,9 @@ class ReportRoute(Command):
 
     task = "rollway.report_route"
     answer = RouteReported
-    door = Door("POST", "/v1/routes/{route_id}/report", Role.OPERATOR, example={"status": "healthy"}, is_of_fleet=True)
+    role = Role.OPERATOR
+    is_of_fleet = True
+    example = {"status": "healthy"}
 
     route_id: UUID
     """The id of the replica, as the request to start it named it."""

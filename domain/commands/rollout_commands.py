@@ -4,9 +4,13 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from domain.commands.base import DEPLOYMENT, DeploymentCommand, Door, Replicas, StartingCommand
+from domain.commands.base import Replicas
 from domain.commands.results import Activated, Retried, SteeredAnswer, Turned
+from domain.commands.steering_command import Case, StartingCommand, SteeringCommand
 from domain.installation.tokens import Role
+from domain.steering import verbs
+from domain.steering.activation import activate
+from domain.steering.command_effect import Steered
 from domain.text.name_patterns import Name
 
 _Revision = Annotated[Name, Field(json_schema_extra={"x-names": "revision"})]
@@ -17,13 +21,8 @@ class ActivateRevision(StartingCommand):
 
     task = "rollway.activate_revision"
     answer = Activated
-    door = Door(
-        "POST",
-        f"{DEPLOYMENT}/activate",
-        example={"revision": "v2", "reason": "ticket 7"},
-        label="Roll out …",
-        is_planned=True,
-    )
+    is_planned = True
+    example = {"revision": "v2", "reason": "ticket 7"}
 
     revision: _Revision
     """The name of the revision."""
@@ -31,6 +30,9 @@ class ActivateRevision(StartingCommand):
     """Leave a rollout to another revision that is under way."""
     desired_replicas: Replicas | None = None
     """A new size that comes with the new revision, and goes again should it be rolled back."""
+
+    def steer(self, case: Case) -> Steered:
+        return activate(case.deployment, case.asked_for(), case.asking)
 
 
 class Restart(StartingCommand):
@@ -41,9 +43,11 @@ class Restart(StartingCommand):
 
     task = "rollway.restart"
     answer = Activated
-    door = Door(
-        "POST", f"{DEPLOYMENT}/restart", example={"reason": "a new certificate"}, label="Restart", is_planned=True
-    )
+    is_planned = True
+    example = {"reason": "a new certificate"}
+
+    def steer(self, case: Case) -> Steered:
+        return activate(case.deployment, case.same_again(), case.asking)
 
 
 class RollingUpdate(StartingCommand):
@@ -51,14 +55,9 @@ class RollingUpdate(StartingCommand):
 
     task = "rollway.rolling_update"
     answer = Activated
-    door = Door(
-        "POST",
-        f"{DEPLOYMENT}/rolling-update",
-        Role.OPERATOR,
-        example={"command": ["python", "app.py", "2"]},
-        label="Another image …",
-        is_planned=True,
-    )
+    role = Role.OPERATOR
+    is_planned = True
+    example = {"command": ["python", "app.py", "2"]}
 
     revision: _Revision | None = None
     """The name of the revision. Left out: made from its content, so that the same change asked again changes nothing.
@@ -75,26 +74,34 @@ class RollingUpdate(StartingCommand):
         """Whether a revision with another content is asked for."""
         return self.image is not None or bool(self.command)
 
+    def steer(self, case: Case) -> Steered:
+        return activate(case.deployment, case.changed(), case.asking)
 
-class Pause(DeploymentCommand):
+
+class Pause(SteeringCommand):
     """Hold a rollout where it is. Nothing is created or drained, and its deadlines stand still."""
 
     task = "rollway.pause"
     answer = SteeredAnswer
-    door = Door(
-        "POST", f"{DEPLOYMENT}/pause", example={"reason": "looking at the logs"}, label="Pause", is_planned=True
-    )
+    is_planned = True
+    example = {"reason": "looking at the logs"}
+
+    def steer(self, case: Case) -> Steered:
+        return verbs.pause(case.deployment, case.asking)
 
 
-class Resume(DeploymentCommand):
+class Resume(SteeringCommand):
     """Go on with a paused rollout. Its deadlines move by the time it was paused."""
 
     task = "rollway.resume"
     answer = SteeredAnswer
-    door = Door("POST", f"{DEPLOYMENT}/resume", label="Resume", is_planned=True)
+    is_planned = True
+
+    def steer(self, case: Case) -> Steered:
+        return verbs.resume(case.deployment, case.asking)
 
 
-class Promote(DeploymentCommand):
+class Promote(SteeringCommand):
     """Move the traffic to a green set, or to the next weight of a canary, as soon as it is healthy.
 
     In full a canary passes all of its weights by: the rest follows at once.
@@ -102,7 +109,7 @@ class Promote(DeploymentCommand):
 
     task = "rollway.promote"
     answer = SteeredAnswer
-    door = Door("POST", f"{DEPLOYMENT}/promote", label="Promote", is_planned=True)
+    is_planned = True
 
     full: bool = False
     """Past all weights of a canary: the rest follows at once; needs a reason."""
@@ -113,8 +120,11 @@ class Promote(DeploymentCommand):
             raise ValueError("full needs a reason, for the history")
         return self
 
+    def steer(self, case: Case) -> Steered:
+        return verbs.promote(case.deployment, full=self.full)
 
-class Abort(DeploymentCommand):
+
+class Abort(SteeringCommand):
     """Leave a rollout: old and new trade places, within the same budget.
 
     A canary loses its requests as fast as old replicas can answer them, or all at once with `now`.
@@ -122,13 +132,17 @@ class Abort(DeploymentCommand):
 
     task = "rollway.abort"
     answer = SteeredAnswer
-    door = Door("POST", f"{DEPLOYMENT}/abort", example={"reason": "it is slow"}, label="Abort", is_planned=True)
+    is_planned = True
+    example = {"reason": "it is slow"}
 
     now: bool = False
     """Take all requests from a canary at once, though fewer old replicas than usual answer them until more are up."""
 
+    def steer(self, case: Case) -> Steered:
+        return verbs.abort(case.deployment, case.asking, now=self.now, start_seconds=case.start_seconds())
 
-class Undo(DeploymentCommand):
+
+class Undo(SteeringCommand):
     """Go back to what ran before, at once.
 
     A rollout under way turns back; otherwise the revision before gets the traffic as soon as it is healthy, and nothing
@@ -142,7 +156,7 @@ class Undo(DeploymentCommand):
 
     task = "rollway.undo"
     answer = Turned
-    door = Door("POST", f"{DEPLOYMENT}/undo", label="Undo", is_planned=True)
+    is_planned = True
 
     revision: _Revision | None = None
     """Left out: the one from before the current one that was not rolled back itself."""
@@ -150,6 +164,10 @@ class Undo(DeploymentCommand):
     """To a revision of which no replica has ever come up, too."""
     now: bool = False
     """Take all requests from a canary at once, though fewer old replicas than usual answer them until more are up."""
+
+    def steer(self, case: Case) -> Steered:
+        back, start_seconds = case.way_back(), case.start_seconds()
+        return verbs.undo(case.deployment, back, case.asking, now=self.now, start_seconds=start_seconds)
 
 
 class Retry(StartingCommand):
@@ -161,7 +179,10 @@ class Retry(StartingCommand):
 
     task = "rollway.retry"
     answer = Retried
-    door = Door("POST", f"{DEPLOYMENT}/retry", label="Retry", is_planned=True)
+    is_planned = True
 
     now: bool = False
     """Begin nothing: forget the failed starts, so that what waits for its next try is tried at once."""
+
+    def steer(self, case: Case) -> Steered:
+        return verbs.retry(case.deployment, *case.last_rollout(), case.asking, now=self.now)

@@ -1,6 +1,6 @@
 """Commands about who is told of transitions: a webhook or a task of another service."""
 
-from domain.commands.base import Command, Door
+from domain.commands.base import Command
 from domain.commands.results import Answer
 from domain.installation.tokens import Role
 from domain.outbox.delivery import SubscriptionSettings
@@ -41,14 +41,9 @@ class SetSubscription(Command, SubscriptionSettings):
 
     task = "rollway.set_subscription"
     answer = SubscriptionSet
-    door = Door(
-        "PUT",
-        "/v1/subscriptions/{subscription}",
-        Role.ADMIN,
-        {"webhook": "ci"},
-        is_of_fleet=True,
-        label="Tell of events …",
-    )
+    role = Role.ADMIN
+    is_of_fleet = True
+    example = {"webhook": "ci"}
 
 
 class DeleteSubscription(Command):
@@ -56,7 +51,8 @@ class DeleteSubscription(Command):
 
     task = "rollway.delete_subscription"
     answer = SubscriptionDeleted
-    door = Door("DELETE", "/v1/subscriptions/{subscription}", Role.ADMIN, is_of_fleet=True, label="Tell no more …")
+    role = Role.ADMIN
+    is_of_fleet = True
 
     subscription: Name
     """The name of the subscription."""
@@ -67,7 +63,8 @@ class ResendEvents(Command):
 
     task = "rollway.resend_events"
     answer = EventsTouched
-    door = Door("POST", "/v1/subscriptions/{subscription}/resend", Role.ADMIN, is_of_fleet=True, label="Send now …")
+    role = Role.ADMIN
+    is_of_fleet = True
 
     subscription: Name
     """The name of the subscription."""
@@ -78,7 +75,8 @@ class ForgetEvents(Command):
 
     task = "rollway.forget_events"
     answer = EventsTouched
-    door = Door("DELETE", "/v1/subscriptions/{subscription}/events", Role.ADMIN, is_of_fleet=True, label="Forget …")
+    role = Role.ADMIN
+    is_of_fleet = True
 
     subscription: Name
     """The name of the subscription."""

@@ -7,8 +7,9 @@ from uuid import UUID
 
 from domain.commands.base import DeploymentCommand
 from domain.commands.fields import fields_of
-from domain.commands.registry import BUTTONS, RULES, Case
+from domain.commands.registry import COMMANDS
 from domain.commands.rollout_commands import Undo
+from domain.commands.steering_command import SteeringCommand
 from domain.model.deployment import Deployment
 from domain.model.states import Lifecycle, RolloutOutcome
 from domain.steering.activation import RUN_ALREADY, ActivationRequest, restarted_revision
@@ -24,7 +25,7 @@ class SupposedCase:
     """A command that nobody has given, to the deployment as it is. Names are only said, so none is needed."""
 
     deployment: Deployment
-    command: DeploymentCommand
+    command: SteeringCommand
     asking: Asking
     past: Past
 
@@ -66,37 +67,37 @@ class SupposedCase:
         return ActivationRequest(revision_id, "", None, self.past.policy, frozen=self.past.frozen)
 
 
-def offered(deployment: Deployment, past: Past, asking: Asking) -> tuple[str, ...]:
-    """The verbs that would change the deployment, in the order of buttons; others are refused, or it is so already.
+def offered(deployment: Deployment, past: Past, asking: Asking) -> tuple[type[DeploymentCommand], ...]:
+    """The commands that would change the deployment; others are refused, or change nothing.
 
-    What no rule steers, such as its policy, can be set until it is being destroyed.
+    A command without a rule, such as its policy, can be given until the deployment is being destroyed.
     """
-    steers = {command: verb for verb, command in BUTTONS.items() if command in RULES}
+    kinds = [kind for kind in COMMANDS.values() if issubclass(kind, DeploymentCommand)]
     is_alive = deployment.status.lifecycle not in (Lifecycle.DESTROYING, Lifecycle.DESTROYED)
-    sets = [verb for verb, each in BUTTONS.items() if issubclass(each, DeploymentCommand) and each not in RULES]
-    return (
-        *(steers[kind] for kind in RULES if kind in steers and _is_taken(deployment, kind, past, asking)),
-        *(sets if is_alive else ()),
+    return tuple(
+        kind
+        for kind in kinds
+        if (_is_taken(deployment, kind, past, asking) if issubclass(kind, SteeringCommand) else is_alive)
     )
 
 
-def _is_taken(deployment: Deployment, kind: type[DeploymentCommand], past: Past, asking: Asking) -> bool:
+def _is_taken(deployment: Deployment, kind: type[SteeringCommand], past: Past, asking: Asking) -> bool:
     if kind is Undo and past.settings is not None and not past.settings.is_undone:
         return True
     return any(_changes(SupposedCase(deployment, command, asking, past)) for command in _supposed(deployment, kind))
 
 
-def _supposed(deployment: Deployment, kind: type[DeploymentCommand]) -> Iterator[DeploymentCommand]:
+def _supposed(deployment: Deployment, kind: type[SteeringCommand]) -> Iterator[SteeringCommand]:
     """The command with its example, then with the least of each number: one of the two is not what it is already."""
-    example: dict[str, Any] = {**kind.door.example, "request_id": "offered", "deployment": deployment.name}
+    example: dict[str, Any] = {**kind.example, "request_id": "offered", "deployment": deployment.name}
     least = {field.name: field.least for field in fields_of(kind) if field.is_needed and field.least is not None}
     for payload in (example, {**example, **least}):
         yield kind.model_validate(payload)
 
 
-def _changes(case: Case) -> bool:
+def _changes(case: SupposedCase) -> bool:
     try:
-        steered = RULES[type(case.command)](case)
+        steered = case.command.steer(case)
     except RollwayError:
         return False
     return not steered.already and steered.details.get("activation") not in RUN_ALREADY

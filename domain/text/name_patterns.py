@@ -1,6 +1,5 @@
-"""How names look, and which of them a path has in braces."""
+"""The patterns of names."""
 
-import re
 from typing import Annotated
 
 from pydantic import Field
@@ -18,8 +17,3 @@ DEPLOYMENT_NAME_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,52}[a-z0-9])?$"
 DeploymentName = Annotated[
     str, Field(pattern=DEPLOYMENT_NAME_PATTERN, description="lower-case letters, digits, '-' and '.', 54 at most")
 ]
-
-
-def named_in(path: str) -> tuple[str, ...]:
-    """The fields that a path names, as `deployment` in `/v1/deployments/{deployment}/pause`."""
-    return tuple(re.findall(r"{(\w+)}", path))

@@ -17,9 +17,9 @@ from db.replicas.host_placement import Placing
 from db.replicas.host_routes import record_stopped
 from db.replicas.reports import RouteReport, apply_reports
 from db.retention import cut_deployment
-from domain.commands.base import DeploymentCommand
 from domain.commands.deployment_commands import Destroy, Scale
 from domain.commands.rollout_commands import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
+from domain.commands.steering_command import SteeringCommand
 from domain.cycle.effects import after
 from domain.handlers.dispatch import HANDLERS
 from domain.installation.settings import Retention
@@ -51,7 +51,7 @@ _AGES: dict[LiteralString, tuple[LiteralString, ...]] = {
 LITTLE = Retention(**{name: 1 if name.endswith("count") else 0.001 for name in Retention.model_fields})
 """Keeps one of each kind, and nothing for longer than a minute and a half."""
 
-COMMANDS: dict[type[DeploymentCommand], dict[str, st.SearchStrategy[Any]]] = {
+COMMANDS: dict[type[SteeringCommand], dict[str, st.SearchStrategy[Any]]] = {
     ActivateRevision: {
         "revision": st.sampled_from(["v1", "v2", "v3"]),
         "supersede": st.booleans(),
@@ -148,7 +148,7 @@ class Fleet:
         """What `undo` and `retry` would come to."""
         return [self.would_come_to(kind) for kind in (Undo, Retry)]
 
-    def would_come_to(self, kind: type[DeploymentCommand]) -> object:
+    def would_come_to(self, kind: type[SteeringCommand]) -> object:
         command = kind.model_validate({"request_id": "r", "actor": "ann", "deployment": self.name})
         try:
             steered = case_of(self.connection, claim_named(self.connection, command.deployment), command).steered()

@@ -12,8 +12,10 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from api.people.auth import Access, secret_of_session
+from api.people.doors import BUTTONS, DOORS
 from api.people.page.files import HEADERS, LIVE, file, page
 from api.people.page.forms import body_of, fields_of_stranger, form_fields, form_token
+from api.people.paths import DEPLOYMENT, named_in
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
 from api.people.reads.read_table import BY_PATH
 from api.people.resources.command_resources import PLANS, WRITES, carry_out
@@ -21,10 +23,8 @@ from api.people.resources.dispatch import Methods, answered
 from api.people.resources.plan_requests import Foresight
 from db.access_tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of
 from db.connection.transactions import in_transaction
-from domain.commands.base import DEPLOYMENT, Command
-from domain.commands.registry import BUTTONS
+from domain.commands.base import Command
 from domain.installation.tokens import PAGE_HOST, SECRET_BYTES, SESSION_COOKIE, NoTokenError, Token
-from domain.text.name_patterns import named_in
 
 _LOGS = BY_PATH[f"{DEPLOYMENT}/logs"]
 _LINES = 200
@@ -114,7 +114,7 @@ class Site:
         button = request.path_params["button"]
         command = BUTTONS.get(button)
         if command is None or ("deployment" in request.path_params) is not (
-            "deployment" in named_in(command.door.path)
+            "deployment" in named_in(DOORS[command].path)
         ):
             raise NoSuchResourceError(f"no button is called {button} here")
         return token, form, command
@@ -184,7 +184,7 @@ class Site:
 def _said(command: type[Command], request: Request, form: Mapping[str, str]) -> tuple[dict[str, str], bytes]:
     """Return what the API would find in its path, and in the body."""
     body = body_of(command, form)
-    path = {name: request.path_params.get(name) or body.pop(name, "") for name in named_in(command.door.path)}
+    path = {name: request.path_params.get(name) or body.pop(name, "") for name in named_in(DOORS[command].path)}
     return path, json.dumps(body).encode()
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from psycopg import Connection
 
+from api.people.doors import BUTTONS, Button, button_of
 from api.people.plans.workers import AskedPlan
 from api.people.reads.deployment_reads import Document, named
 from api.people.reads.read_table import Shape
@@ -16,9 +17,9 @@ from db.commands.apply.preview import AppliedAhead, applied_ahead
 from db.commands.dry_run import foretold
 from db.views.rollout_records import past_of
 from domain.commands.apply.document import Apply, ToApply
-from domain.commands.base import Command, DeploymentCommand, Door
-from domain.commands.registry import BUTTONS, Button, button_of
+from domain.commands.base import Command, DeploymentCommand
 from domain.commands.rollout_commands import Undo
+from domain.commands.steering_command import SteeringCommand
 from domain.cycle.recording import inputs_json
 from domain.installation.tokens import Token
 from domain.planning.buttons import offered as offered_now
@@ -30,7 +31,8 @@ from domain.steering.command_effect import Asking
 def offered(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
     """The commands that would be taken now of who asks, in the order of buttons."""
     view = named(connection, asked)
-    return _buttons(asked, offered_now(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id)))
+    taken = offered_now(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id))
+    return _buttons(asked, [verb for verb, command in BUTTONS.items() if command in taken])
 
 
 def fleet_offered(_: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
@@ -40,11 +42,11 @@ def fleet_offered(_: Connection, asked: Asked[Parameters]) -> Annotated[Document
 
 
 def _buttons(asked: Asked[Parameters], verbs: Iterable[str]) -> Document:
-    return {"items": [asdict(button_of(verb)) for verb in verbs if _may(asked.token, BUTTONS[verb].door)]}
+    return {"items": [asdict(button_of(verb)) for verb in verbs if _may(asked.token, BUTTONS[verb])]}
 
 
-def _may(token: Token, door: Door) -> bool:
-    return token.may(door.role) and (token.is_for_all or not door.is_of_fleet)
+def _may(token: Token, command: type[Command]) -> bool:
+    return token.may(command.role) and (token.is_for_all or not command.is_of_fleet)
 
 
 def questions(connection: Connection, command: Command) -> Sequence[AskedPlan]:
@@ -58,7 +60,7 @@ def questions(connection: Connection, command: Command) -> Sequence[AskedPlan]:
         case Undo() if again := settings_to_put_back(connection, command):
             (ahead,) = applied_ahead(connection, again)
             return [AskedPlan(ahead.planned, ahead.deployment, "", {"would": ahead.would})]
-        case DeploymentCommand(deployment=name):
+        case SteeringCommand(deployment=name):
             revision = getattr(command, "revision", None) or ""
             return [AskedPlan(foretold(connection, command), name, revision, {"would": ()})]
     raise TypeError(command)

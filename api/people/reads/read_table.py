@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from psycopg import Connection
 
+from api.people.paths import DEPLOYMENT
 from api.people.requests import Asked, Parameters
-from domain.commands.base import DEPLOYMENT
 from domain.installation.tokens import Role
 
 

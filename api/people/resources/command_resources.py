@@ -9,6 +9,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from api.people.auth import names_withheld
+from api.people.doors import DOORS
 from api.people.reads.read_table import HttpResource
 from db.commands.execute import Origin
 from domain.commands.base import Command, DeploymentCommand
@@ -28,7 +29,7 @@ IN_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Write(HttpResource):
-    """A command, as its class says."""
+    """A command."""
 
     command: type[Command]
 
@@ -44,15 +45,17 @@ class Forecast(HttpResource):
 
 
 WRITES: Sequence[Write] = tuple(
-    Write(command.door.method, command.door.path, command.door.role, command, is_of_fleet=command.door.is_of_fleet)
+    Write(DOORS[command].method, DOORS[command].path, command.role, command, is_of_fleet=command.is_of_fleet)
     for command in COMMANDS.values()
 )
 
-PLANS: Sequence[Forecast] = tuple(
-    Forecast("POST", f"{door.path}/plan", Role.VIEWER if issubclass(command, DeploymentCommand) else door.role, command)
-    for command in COMMANDS.values()
-    if (door := command.door).is_planned
-)
+
+def _forecast(command: type[Command]) -> Forecast:
+    role = Role.VIEWER if issubclass(command, DeploymentCommand) else command.role
+    return Forecast("POST", f"{DOORS[command].path}/plan", role, command)
+
+
+PLANS: Sequence[Forecast] = tuple(_forecast(command) for command in COMMANDS.values() if command.is_planned)
 """What one deployment would do, who sees it may ask; what documents say is compared with what others may have."""
 
 
@@ -98,7 +101,7 @@ def said(resource: Write | Forecast, token: Token, path: Mapping[str, str], body
     """The payload that path, body and token say. Raises NotAllowedError and InvalidInputError."""
     token.refuse_below(resource.role)
     payload = {**fields_of(body, path), **path, "actor": token.name}
-    if resource.command.door.is_of_fleet:
+    if resource.command.is_of_fleet:
         token.refuse_others(None)
     elif not token.is_for_all:
         for document in _documents(payload):

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from api.people.auth import Access, AtOnce, names_withheld
+from api.people.doors import DOORS
 from api.people.problems import InternalError, MethodNotAllowedError, refusal
 from api.people.reads.read_table import ON_THE_PAGE, READS, HttpResource, Read
 from api.people.requests import Asked, Parameters, parameters_of
@@ -98,7 +99,7 @@ def _writing(write: Write, access: Access) -> Answer:
         done = await run_in_threadpool(carry_out, write, token, request.path_params, request.headers, body)
         replayed = {REPLAYED: "true"} if done["repeated"] else {}
         return JSONResponse(
-            done["result"], write.command.door.status, {**_PRIVATE, **_etag(done["result"]), **replayed}
+            done["result"], DOORS[write.command].status, {**_PRIVATE, **_etag(done["result"]), **replayed}
         )
 
     return answer

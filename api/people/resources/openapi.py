@@ -11,6 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from api.people.doors import DOORS
+from api.people.paths import named_in
 from api.people.problems import MEDIA_TYPE
 from api.people.reads.forecasts import plan_shape
 from api.people.reads.read_table import READS, HttpResource, Read, Shape, shape_of
@@ -19,7 +21,7 @@ from api.people.resources.command_resources import IN_HEADERS, PLANS, WRITES, Fo
 from domain.commands.base import Command
 from domain.commands.fields import REF, Schema, model_schema
 from domain.installation.tokens import Role
-from domain.text.name_patterns import DeploymentName, Name, named_in
+from domain.text.name_patterns import DeploymentName, Name
 from domain.text.validation_errors import meanings
 
 _PYTHONS_WORD = re.compile(r"\bNone\b")
@@ -193,11 +195,11 @@ def _operation(resource: HttpResource, components: Components) -> dict[str, Any]
             headers = ["Idempotency-Key", *(["If-Match"] if "expected_version" in command.model_fields else [])]
             name, documented = command.task.rpartition(".")[2], command
             answer = components.of_type(command.answer)
-            asked = _body(_trimmed(command, components), command.door.example)
+            asked = _body(_trimmed(command, components), command.example)
         case Forecast(command=command):
             name, documented, headers = f"plan_{command.task.rpartition('.')[2]}", command, []
             answer = components.of_shape(plan_shape(command), name)
-            asked = _body(_trimmed(command, components), command.door.example)
+            asked = _body(_trimmed(command, components), command.example)
         case Read():
             name, documented, headers = resource.name, resource.source, []
             answer = components.of_shape(shape_of(resource.source), name)
@@ -207,7 +209,7 @@ def _operation(resource: HttpResource, components: Components) -> dict[str, Any]
     said = {"operationId": name, **_says(documented, resource)}
     if isinstance(resource, Forecast):
         said["summary"] = f"Plan: {said['summary']}"
-    status = str(resource.command.door.status if isinstance(resource, Write) else 200)
+    status = str(DOORS[resource.command].status if isinstance(resource, Write) else 200)
     return {
         **said,
         "parameters": [*named, *queried, *(_in("header", field, _HEADERS[field]) for field in headers)],
@@ -237,7 +239,7 @@ def _says(documented: object, resource: HttpResource) -> dict[str, str]:
 def _trimmed(command: type[Command], components: Components) -> Schema:
     """The command without what its path and its headers say."""
     schema = command.model_json_schema(ref_template=REF)
-    elsewhere = {*IN_HEADERS, *named_in(command.door.path)}
+    elsewhere = {*IN_HEADERS, *named_in(DOORS[command].path)}
     for name in elsewhere & schema["properties"].keys():
         del schema["properties"][name]
     schema["required"] = [name for name in schema.get("required", []) if name not in elsewhere]

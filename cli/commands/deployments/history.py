@@ -6,6 +6,7 @@ from uuid import UUID
 import typer
 from rich.text import Text
 
+from api.people.paths import DEPLOYMENT
 from cli.client import Reader, deployment_named, last_failed_route, made, signs_of_life
 from cli.completion import deployments_offered
 from cli.options import AsJson, DeploymentName
@@ -15,7 +16,6 @@ from cli.terminal.output import ago, columns, print_json, printer
 from db.views.change_feed import HappenedView
 from db.views.route_views import RouteView
 from db.views.timeline import HistoryView
-from domain.commands.base import DEPLOYMENT
 from domain.model.states import Verdict
 
 

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from api.people.paths import DEPLOYMENT
 from cli.client import Reader, deployment_named, failure_to_show, made
 from cli.completion import deployments_offered
 from cli.options import AsJson
@@ -22,7 +23,6 @@ from cli.terminal.exits import ElsewhereError, UsageError
 from cli.terminal.output import print_json, printer
 from db.views.deployment_view import DeploymentView
 from db.views.route_views import RouteView
-from domain.commands.base import DEPLOYMENT
 from domain.model.states import Lifecycle
 from domain.replicas.host_choice import EXTERNAL
 from domain.text.errors import DeploymentNotFoundError, InvalidInputError, RouteNotFoundError

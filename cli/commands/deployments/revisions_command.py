@@ -10,6 +10,7 @@ import typer
 import yaml
 from rich.text import Text
 
+from api.people.paths import DEPLOYMENT
 from cli.client import Reader, deployment_named, revision_shown
 from cli.completion import revisions_offered
 from cli.options import AsJson, DeploymentName
@@ -17,7 +18,6 @@ from cli.terminal.exits import ExitCode, UsageError
 from cli.terminal.output import ago, columns, print_diff, print_json, printer
 from db.views.deployment_view import DeploymentView
 from db.views.timeline import RevisionView
-from domain.commands.base import DEPLOYMENT
 from domain.revisions.revision import stored_spec
 from domain.revisions.secret_refs import MASK
 from domain.text.errors import RevisionNotFoundError

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
+from api.people.paths import DEPLOYMENT
 from api.people.strict_yaml import documents_of
 from cli.apply import text_of
 from cli.client import Reader
@@ -14,7 +15,6 @@ from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
 from domain.autoscaling.rule import AutoscalingState
-from domain.commands.base import DEPLOYMENT
 from domain.commands.deployment_commands import CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
 from domain.commands.replica_commands import PushMetric
 from domain.text.errors import InvalidInputError
@@ -74,7 +74,7 @@ def autoscaling(
     if _changes(given, remove=remove):
         rules = yaml_of(given) if given else []
         if not isinstance(rules, list):
-            example = yaml.safe_dump(SetAutoscalingRules.door.example["rules"], default_flow_style=True, width=1000)
+            example = yaml.safe_dump(SetAutoscalingRules.example["rules"], default_flow_style=True, width=1000)
             raise InvalidInputError(f"--set: must be a list of rules, such as {example.strip()}", field="--set")
         return carry_out(_SET_RULES, asker, deployment=deployment, rules=rules)
     with Reader() as reader:

@@ -11,6 +11,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from api.people.paths import DEPLOYMENT
 from cli.client import Reader, deployment_named, existing_deployments, failure_to_show, made, signs_of_life
 from cli.completion import deployments_offered
 from cli.options import AsJson, DeploymentName
@@ -36,7 +37,6 @@ from db.views.fleet_views import ReachedView
 from db.views.rollout_views import RolloutView
 from db.views.route_views import RouteView
 from db.views.timeline import RevisionView
-from domain.commands.base import DEPLOYMENT
 from stack.home.folder import find_home
 from stack.stack_status import stack_status
 

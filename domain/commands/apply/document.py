@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from domain.commands.base import POLICY, SPEC, Door, Replicas, Starting
+from domain.commands.base import POLICY, SPEC, Replicas, Starting
 from domain.commands.results import Applied
 from domain.installation.tokens import Role
 from domain.model.policy import DeploymentPolicy
@@ -149,14 +149,9 @@ class Apply(ToApply, Starting):
 
     task = "rollway.apply"
     answer = Applied
-    door = Door(
-        "POST",
-        "/v1/apply",
-        Role.OPERATOR,
-        example={"documents": [_EXAMPLE], "reason": "ticket 7"},
-        label="Apply …",
-        is_planned=True,
-    )
+    role = Role.OPERATOR
+    is_planned = True
+    example = {"documents": [_EXAMPLE], "reason": "ticket 7"}
 
 
 def disagreement(documents: Sequence[Document]) -> str | None:

@@ -114,7 +114,7 @@ def parts(document: Document, stored: Stored, apply: Apply) -> list[Part]:
 def refuse_beyond(role: Role, found: Sequence[Part]) -> None:
     """Raises NotAllowedError for a part that this role could not ask for alone."""
     for part in found:
-        needed = part.command.door.role
+        needed = part.command.role
         if not role.reaches(needed):
             message = f"{part.sentence}: this needs the role {needed}, and not {role}; nothing was applied"
             raise NotAllowedError(message, needed=needed, role=role)

@@ -8,8 +8,8 @@ from sqlalchemy import Engine
 
 from db.commands.dry_run import foretold
 from db.connection.transactions import in_transaction
-from domain.commands.base import DeploymentCommand
 from domain.commands.registry import parse_command
+from domain.commands.steering_command import SteeringCommand
 from domain.model.deployment import Deployment
 from domain.planning.rollout_plan import plan
 from domain.text.errors import DeploymentNotFoundError, RollwayError
@@ -17,9 +17,9 @@ from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK
 from tests.support.rows.deployments import ask, make_deployment, read, snapshot
 
 
-def asked(word: str, **fields: object) -> DeploymentCommand:
+def asked(word: str, **fields: object) -> SteeringCommand:
     command = parse_command(f"rollway.{word}", {"request_id": "in a plan", "deployment": "web", **fields})
-    assert isinstance(command, DeploymentCommand)
+    assert isinstance(command, SteeringCommand)
     return command
 
 

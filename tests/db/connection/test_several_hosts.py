@@ -3,10 +3,10 @@
 import pytest
 from sqlalchemy import Engine, make_url
 
+from api.people.paths import DEPLOYMENT
 from cli.client import Reader
 from db.connection.database_settings import DatabaseSettings
 from db.connection.transactions import in_transaction, make_engine
-from domain.commands.base import DEPLOYMENT
 from stack.parts.external_servers import check_database
 from tests.support.rows.deployments import make_deployment
 from tests.support.stack.ports import free_port

@@ -5,10 +5,11 @@ from typing import Any, LiteralString
 import pytest
 from sqlalchemy import Engine
 
+from api.people.doors import BUTTONS
 from db.connection.transactions import in_transaction
 from db.views.deployment_views import deployment_named
 from db.views.rollout_records import past_of
-from domain.commands.registry import BUTTONS, RULES
+from domain.commands.steering_command import SteeringCommand
 from domain.model.states import DeploymentLifecycleStatus
 from domain.planning.buttons import offered
 from domain.steering.command_effect import Asking
@@ -22,7 +23,11 @@ FIELDS: dict[str, dict[str, Any]] = {
     "scale": {"desired_replicas": 9},
     "rolling-update": {"command": ["false"]},
 }
-TASKS = {verb: command.task.removeprefix("rollway.") for verb, command in BUTTONS.items() if command in RULES}
+TASKS = {
+    verb: command.task.removeprefix("rollway.")
+    for verb, command in BUTTONS.items()
+    if issubclass(command, SteeringCommand)
+}
 PAUSED = "UPDATE deployments SET paused_at = clock_timestamp() WHERE name = %s"
 STATES = [
     ("■■■", READY, ROLLING, ""),
@@ -57,7 +62,8 @@ def test_what_is_offered_is_taken_and_nothing_else(
 def offered_to(engine: Engine, name: str) -> tuple[str, ...]:
     def read(connection: Any) -> tuple[str, ...]:
         view = deployment_named(connection, name)
-        return offered(view.snapshot, past_of(connection, view), Asking("asked", view.now, view.id))
+        taken = offered(view.snapshot, past_of(connection, view), Asking("asked", view.now, view.id))
+        return tuple(verb for verb, command in BUTTONS.items() if command in taken)
 
     return in_transaction(engine, read)
 

@@ -11,6 +11,7 @@ import pytest
 from psycopg import Connection
 from sqlalchemy import Engine
 
+from api.people.paths import named_in
 from api.people.reads.read_table import READS, Read
 from api.people.requests import Asked, parameters_of
 from db.access_tokens import still_valid
@@ -32,7 +33,6 @@ from domain.commands.registry import COMMANDS
 from domain.installation.tokens import Role, Token
 from domain.replicas.route_events import RouteLifecycleType
 from domain.text.errors import RollwayError
-from domain.text.name_patterns import named_in
 from tasks import housekeeping
 from tasks.app import app
 from tasks.messaging.queues import DO_ROUTE_TASK
@@ -146,7 +146,7 @@ def test_no_command_reads_the_whole(engine: Engine, task: str) -> None:
     command, place = COMMANDS[task], list(COMMANDS).index(task)
     name = task.partition(".")[2]
     named = {**NAMED, "deployment": f"shop-{place + (20 if name in OF_ROLLOUTS else 2000)}"}
-    said = {**command.door.example, **{field: named[field] for field in named if field in command.model_fields}}
+    said = {**command.example, **{field: named[field] for field in named if field in command.model_fields}}
     with suppress(RollwayError):  # where it means nothing
         ask(engine, name, **said)
 

@@ -4,9 +4,9 @@ from uuid import uuid4
 
 import pytest
 
+from api.people.doors import BUTTONS
 from api.people.page.forms import FORM_TOKEN
 from domain.commands.base import DeploymentCommand
-from domain.commands.registry import BUTTONS
 from domain.installation.tokens import Role
 from tests.support.people.page_session import logged_in, pressed
 from tests.support.people.people_api import People

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import typer
 
+from api.people.doors import DOORS
 from cli.commands.deployments.change_commands import VERBS
 from cli.listed import COMMANDS
 from cli.subcommands import example_of, subcommand, verb_of
@@ -39,7 +40,7 @@ def test_the_example_is_read_as_the_command_that_it_is_of(name: str) -> None:
         given = made(name).make_context(name, shlex.split(line)[2:]).params
         fields = {field.name: given[field.name] for field in fields_of(VERBS[name].command)}
         payload = {"deployment": given["deployment"] or "web", "request_id": "r", "reason": given["reason"], **fields}
-        assert VERBS[name].command.model_validate(payload).door.verb == name
+        assert DOORS[type(VERBS[name].command.model_validate(payload))].verb == name
 
 
 def test_needed_fields_are_arguments_and_others_are_options_with_their_bounds() -> None:
