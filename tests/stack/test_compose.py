@@ -58,7 +58,7 @@ def test_docker_compose_takes_the_files_with_passwords_only(docker_compose: str,
     def taken(environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         given = {"PATH": os.environ["PATH"], "COMPOSE_ENV_FILES": "/dev/null", "DOCKER_GID": "998", **environment}
         return subprocess.run(
-            command, cwd=project_root(), env=given, capture_output=True, text=True, check=False, timeout=60
+            command, cwd=project_root(), env=given, capture_output=True, text=True, check=False, timeout=900
         )
 
     assert (taken(PASSWORDS).returncode, taken(PASSWORDS).stderr) == (0, "")

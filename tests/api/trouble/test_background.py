@@ -76,6 +76,6 @@ def test_what_swallows_its_cancelling_is_cancelled_again() -> None:
 
 def test_a_server_whose_port_is_taken_ends_and_says_so(api: Process) -> None:
     environment = {**os.environ, **api.environment, "ROLLWAY_DISCOVERY_PORT": str(free_port())}
-    second = subprocess.run(api.command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    second = subprocess.run(api.command, env=environment, capture_output=True, text=True, check=False, timeout=900)
     assert second.returncode == 3
     assert "address already in use" in second.stdout + second.stderr

@@ -29,7 +29,7 @@ def test_each_caller_moves_once_while_all_replicas_are_replaced(running_fleet: F
     fleet.ask("set_traffic", deployment=name, hedge_after_seconds=None, sticky={"cookie": "rollway-replica"})
     fleet.activate(name, "v1")
     fleet.wait_until_ready(name, "v1", N)
-    clients = [plain_http.Client(timeout=60) for _ in range(CALLERS)]
+    clients = [plain_http.Client(timeout=300) for _ in range(CALLERS)]
     eventually(lambda: {plain_http.get(url).json()["route"] for _ in range(CALLERS)} == routes(fleet, name))
     met: list[list[tuple[str, str]]] = [[] for _ in clients]
 

@@ -47,7 +47,7 @@ def refusal(fleet: Fleet, *arguments: str, **environment: str) -> str:
         env={**os.environ, **fleet.environment, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=900,
         check=False,
     )
     assert ended.returncode == WRONG_INSTALLATION, ended.stderr

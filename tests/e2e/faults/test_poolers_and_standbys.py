@@ -149,7 +149,6 @@ def rolling(pair: Pair, redis_url: str, tmp_path: Path) -> Iterator[Fleet]:
     fleet.end()
 
 
-@pytest.mark.timeout(300)
 def test_a_rollout_ends_after_a_failover_and_commands_find_the_new_primary(pair: Pair, rolling: Fleet) -> None:
     pair.primary.kill()
     pair.promote()

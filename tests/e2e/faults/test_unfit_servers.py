@@ -36,7 +36,7 @@ def run(environment: dict[str, str], **commands: tuple[str, ...]) -> dict[str, t
         )
         for name, command in commands.items()
     }
-    said = {name: process.communicate(timeout=120)[1] for name, process in processes.items()}
+    said = {name: process.communicate(timeout=900)[1] for name, process in processes.items()}
     assert [name for name, text in said.items() if "Traceback" in text] == []
     return {name: (process.returncode, said[name].splitlines()[-1]) for name, process in processes.items()}
 

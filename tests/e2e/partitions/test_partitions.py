@@ -17,7 +17,7 @@ from tests.support.partitions.up import several_hosts
 from tests.support.stack.stack import ROOT
 from tests.support.stack.waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 
 
 CUTS = {

@@ -12,7 +12,7 @@ import pytest
 from stack.home.folder import project_root
 
 NOWHERE = "http://127.0.0.1:1"
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.e2e
 
 
 def test_the_demo_keeps_its_promises_and_leaves_nothing_running(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from stack.home.folder import project_root
 from tests.support.stack.ports import free_port
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.e2e
 
 PAGE = (project_root() / "docs/first-service.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

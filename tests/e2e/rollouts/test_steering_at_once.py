@@ -95,7 +95,7 @@ def by_celery(fleet: Fleet) -> Callable[[str, dict[str, Any]], Answer]:
         sent = fleet.producer.send_task(
             f"rollway.{task}", kwargs=arguments, queue=queue(COMMANDS_QUEUE), ignore_result=False
         )
-        answer: Answer = sent.get(timeout=60)
+        answer: Answer = sent.get(timeout=300)
         return answer
 
     def ask(verb: str, fields: dict[str, Any]) -> Answer:

@@ -10,7 +10,7 @@ import pytest
 
 from stack.home.folder import project_root
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 
 RATE, SECONDS = 200, 3
 

@@ -50,7 +50,7 @@ class Client:
 
     def asked_by(self, user: str) -> dict[str, str]:
         """The replica that answers this user, in its words. Raises grpc.RpcError."""
-        return dict(json.loads(self._who(b"", timeout=30, metadata=(("x-user", user),))))
+        return dict(json.loads(self._who(b"", timeout=300, metadata=(("x-user", user),))))
 
     def count(self, requests: Iterator[bytes]) -> Iterator[dict[str, Any]]:
         """The answers of a stream, which ends after the requests. Raises grpc.RpcError."""

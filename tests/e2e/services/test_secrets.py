@@ -58,7 +58,7 @@ def pages(flower: str) -> str:
     paths = ["/api/tasks", "/tasks", "/workers", "/api/workers?refresh=1"]
     tasks = plain_http.get(f"{flower}/api/tasks").json()
     paths += [f"/{page}/{task}" for task in tasks for page in ("api/task/info", "task")]
-    return "\n".join(plain_http.get(f"{flower}{path}", timeout=30).text for path in paths)
+    return "\n".join(plain_http.get(f"{flower}{path}", timeout=300).text for path in paths)
 
 
 def leaky_program(host: Path, value: str) -> Path:

@@ -45,7 +45,7 @@ def rollway(fleet: Fleet, redis_url: str, *arguments: str) -> subprocess.Complet
     environment = {**os.environ, **fleet.environment, "REDIS_URL": redis_url}
     command = [sys.executable, "-m", "cli.main", *arguments]
     return subprocess.run(
-        command, cwd=project_root(), env=environment, capture_output=True, text=True, check=False, timeout=60
+        command, cwd=project_root(), env=environment, capture_output=True, text=True, check=False, timeout=900
     )
 
 
@@ -58,7 +58,7 @@ def test_a_rollout_and_a_command_go_through_a_redis_behind_tls(tls_fleet: Fleet,
     environment = {"PATH": os.environ["PATH"], "REDIS_URL": f"{trusted}&ssl_cert_reqs=required"}
     told = subprocess.run(
         [sys.executable, example, "web", "v9"],
-        env=environment, capture_output=True, text=True, check=False, timeout=60,
+        env=environment, capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip
     assert json.loads(told.stdout)["error"]["code"] == "revision_not_found", told.stderr
 

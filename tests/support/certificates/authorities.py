@@ -107,7 +107,7 @@ def ask(
     """
     parts = urlsplit(url)
     name = parts.hostname or ""
-    with httpx.Client(verify=context, trust_env=False, timeout=20, http2=http2) as client:
+    with httpx.Client(verify=context, trust_env=False, timeout=300, http2=http2) as client:
         return client.request(
             method,
             f"{parts.scheme}://127.0.0.1:{at}{parts.path or '/'}",

@@ -55,11 +55,11 @@ class People:
     def client(self, role: Role, *deployments: str, name: str = "") -> httpx.Client:
         """Whoever shows a new token."""
         shown = {"authorization": f"Bearer {self.token(role, *deployments, name=name)}"}
-        return plain_http.Client(base_url=self.server.url, headers=shown, timeout=20)
+        return plain_http.Client(base_url=self.server.url, headers=shown, timeout=300)
 
     def stranger(self) -> httpx.Client:
         """Who shows none, and cookies as a browser does: on its own machine those too that are for TLS alone."""
-        client = plain_http.Client(base_url=self.server.url, timeout=20)
+        client = plain_http.Client(base_url=self.server.url, timeout=300)
 
         def show_cookies(request: httpx.Request) -> None:
             cookies = {cookie.name: cookie.value for cookie in client.cookies.jar}

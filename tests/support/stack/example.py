@@ -27,7 +27,9 @@ def run_example(redis_url: str, folder: Path, *arguments: str, **variables: str)
             _link(name, site)
     environment = {"PATH": os.environ["PATH"], "REDIS_URL": redis_url, "PYTHONPATH": str(site), **variables}
     command = [sys.executable, "-S", str(EXAMPLE), *arguments]  # without the packages of the tests
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=900
+    )
 
 
 def installed_by(asked: str) -> set[str]:

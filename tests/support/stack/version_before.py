@@ -32,7 +32,7 @@ def unpack_version_before(folder: Path) -> Path:
     """Write the code of the version before into `folder` and return it. Raises NoVersionBeforeError."""
     command = ["git", "-C", str(project_root()), "archive", "--format=zip", VERSION_BEFORE]
     try:
-        archived = subprocess.run(command, capture_output=True, check=True, timeout=60)
+        archived = subprocess.run(command, capture_output=True, check=True, timeout=900)
     except FileNotFoundError:
         raise NoVersionBeforeError("there is no git here") from None
     except subprocess.CalledProcessError as error:
@@ -46,7 +46,7 @@ def run_with(fleet: Fleet, *arguments: str) -> str:
     """Run a Python module of the code that the fleet is at, to its end: what it printed."""
     command = [sys.executable, "-m", *arguments]
     ended = subprocess.run(
-        command, cwd=fleet.code, env=fleet.environment, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=fleet.code, env=fleet.environment, capture_output=True, text=True, check=False, timeout=900
     )
     assert ended.returncode == 0, f"{arguments}: {ended.stdout}{ended.stderr}"
     return ended.stdout

@@ -194,7 +194,7 @@ def asking(home: Home, role: Role, *deployments: str) -> httpx.Client:
     in_transaction(engine, lambda connection: create_token(connection, token, secret))
     engine.dispose()
     shown = {"authorization": f"Bearer {secret}"}
-    return plain_http.Client(base_url=f"http://127.0.0.1:{settings.ports.people}", headers=shown, timeout=30)
+    return plain_http.Client(base_url=f"http://127.0.0.1:{settings.ports.people}", headers=shown, timeout=300)
 
 
 def _neighbour(home: Home) -> int:

@@ -24,7 +24,7 @@ def running(load: Load) -> Iterator[Load]:
 @contextmanager
 def asked(url: str, host: str, mix: Mapping[Kind, float] = GETS) -> Iterator[Load]:
     """50 requests a second, each on a connection of its own. At the end each was answered, well or not."""
-    settings = LoadSettings(address=url.removeprefix("http://"), host=host, rate=50, timeout=20, mix=mix)
+    settings = LoadSettings(address=url.removeprefix("http://"), host=host, rate=50, timeout=120, mix=mix)
     with running(Load(settings)) as load:
         yield load
     assert not load.tally.answers[0, ""], load.tally

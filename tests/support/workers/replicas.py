@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from runtime.process.process_runtime import ProcessRuntime
+from tasks.replicas.host_replicas import HostReplicas
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import make_deployment, read
 from tests.support.stack.waiting import NotInTimeError, eventually
@@ -33,6 +34,11 @@ def route(engine: Engine, route_id: UUID) -> dict[str, Any]:
     return row
 
 
+def until_started(host: HostReplicas) -> None:
+    """Start what is to run on the host, as often as a busy machine needs for that."""
+    eventually(lambda: not host.start())
+
+
 def until(engine: Engine, route_id: UUID, status: str, look: Callable[[], object]) -> dict[str, Any]:
     """Look again and again until the route has this status."""
 
@@ -49,5 +55,5 @@ def until(engine: Engine, route_id: UUID, status: str, look: Callable[[], object
 
 
 def post(address: str, path: str) -> None:
-    with urlopen(Request(f"http://{address}{path}", method="POST"), timeout=5) as answer:
+    with urlopen(Request(f"http://{address}{path}", method="POST"), timeout=120) as answer:
         assert answer.status == 200

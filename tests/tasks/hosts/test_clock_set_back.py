@@ -25,7 +25,7 @@ from tests.support.rows.sent_statements import sent_by
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.workers.replicas import STUBBORN, Runtimes, make_route, route
+from tests.support.workers.replicas import STUBBORN, Runtimes, make_route, route, until_started
 from tests.support.workers.runtimes import log_of
 
 AN_HOUR = 3600
@@ -76,7 +76,7 @@ def test_a_replica_that_was_asked_to_end_is_killed_after_its_grace_and_not_befor
 ) -> None:
     here = HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5))
     route_id = make_route(engine, {"command": list(STUBBORN), "drain_seconds": 0, "stop_grace_seconds": 1})
-    here.start()
+    until_started(here)
     log_of(runtimes["process"], route_id, "up")
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))

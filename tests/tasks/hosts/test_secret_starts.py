@@ -18,7 +18,7 @@ from tasks.replicas.host_replicas import HostReplicas
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, make_deployment, write
 from tests.support.rows.hosts import up
-from tests.support.workers.replicas import SERVICE, Runtimes, make_route, route, until
+from tests.support.workers.replicas import SERVICE, Runtimes, make_route, route, until, until_started
 from tests.support.workers.secrets import NONE, VALUE, checks, referring
 
 
@@ -32,7 +32,7 @@ def test_a_replica_is_started_with_its_secrets(
 ) -> None:
     (secrets_folder / "db").write_text(f"{VALUE}\n")
     route_id = make_route(engine, referring(secrets_folder))
-    HostReplicas(engine, runtimes, waker, HERE, timedelta(), secrets).start()
+    until_started(HostReplicas(engine, runtimes, waker, HERE, timedelta(), secrets))
     until(engine, route_id, "healthy", probe_once)
     with urlopen(f"http://{route(engine, route_id)['address']}/", timeout=5) as answer:
         assert json.load(answer)["version"] == VALUE
@@ -45,7 +45,7 @@ def test_a_start_without_its_secret_says_which_on_which_host_and_the_next_one_go
     made = make_deployment(engine, "◇◇", n=2, status=SCALING, spec=referring(secrets_folder))
     first, second = made.routes
     write(engine, "UPDATE routes SET host = NULL WHERE id = %s", second)
-    HostReplicas(engine, runtimes, waker, HERE, timedelta(), secrets).start()
+    until_started(HostReplicas(engine, runtimes, waker, HERE, timedelta(), secrets))
     failed = route(engine, first)
     assert (failed["status"], failed["started_at"]) == ("failed", None)
     assert (

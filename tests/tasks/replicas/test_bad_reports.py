@@ -16,7 +16,7 @@ from tasks.replicas.reporting import write_reports
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import make_deployment, read
 from tests.support.rows.refused_writes import TRANSACTION_TIMEOUT, refused_writes
-from tests.support.workers.replicas import SERVICE, Runtimes, until
+from tests.support.workers.replicas import SERVICE, Runtimes, until, until_started
 from tests.support.workers.runtimes import pid_of, python
 
 
@@ -59,7 +59,7 @@ def test_a_replica_that_prints_a_nul_before_it_dies_hides_no_other(
     dies = {"command": list(python("import sys; sys.stdout.buffer.write(b'bye\\0bye\\xff'); sys.exit(3)"))}
     (bye,) = make_deployment(engine, "◇", name="bye", n=1, status=SCALING, spec=dies).routes
     (web,) = make_deployment(engine, "◇", name="web", n=1, status=SCALING, spec=SERVICE).routes
-    host_replicas.start()
+    until_started(host_replicas)
     until(engine, web, "healthy", probe_once)
     gone = until(engine, bye, "failed", probe_once)
     assert (gone["status_reason"], gone["log_tail"]) == ("its process ended with exit code 3", "bye\ufffdbye\ufffd")

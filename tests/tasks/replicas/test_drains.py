@@ -16,7 +16,7 @@ from tasks.replicas.host_replicas import HostReplicas
 from tests.support.rows.deployments import ask, read, write
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.workers.replicas import SERVICE, make_route, route, until
+from tests.support.workers.replicas import SERVICE, make_route, route, until, until_started
 
 EDGE = SeenProxy("edge", "envoy", 60, stats_address="127.0.0.1:9902")
 
@@ -25,7 +25,7 @@ EDGE = SeenProxy("edge", "envoy", 60, stats_address="127.0.0.1:9902")
 def draining(engine: Engine, host_replicas: HostReplicas, probe_once: Callable[[], bool], drain_max: float) -> UUID:
     """A replica that every live proxy has let go of; no fixed time is waited for it."""
     route_id = make_route(engine, {**SERVICE, "drain_seconds": 0, "drain_max_seconds": drain_max})
-    host_replicas.start()
+    until_started(host_replicas)
     until(engine, route_id, "healthy", probe_once)
     in_transaction(engine, partial(note_publisher, publisher_id="server"))
     in_transaction(engine, partial(note_proxies, seen=[EDGE]))

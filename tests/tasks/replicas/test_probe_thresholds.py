@@ -11,6 +11,7 @@ from tasks.replicas.host_replicas import HostReplicas
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, make_deployment, read, write
 from tests.support.workers.probing import BROKEN, OK, Looks, Service, replica, serving, status, until
+from tests.support.workers.replicas import until_started
 from tests.support.workers.runtimes import HTTP_SERVICE, pid_of
 
 
@@ -58,7 +59,7 @@ def test_the_end_of_a_process_is_noticed_soon_however_seldom_it_is_probed(
     check = {"interval_seconds": 3600, "start_deadline_seconds": 30}
     spec = {"command": list(HTTP_SERVICE), "health_check": check}
     route_id = make_deployment(engine, "◇", n=1, status=SCALING, spec=spec).routes[0]
-    HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5)).start()
+    until_started(HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5)))
     probing = make_pass({**runtimes})
     until(probing, lambda: status(engine, route_id) == "healthy")
     psutil.Process(pid_of(runtimes["process"].find(route_id))).kill()

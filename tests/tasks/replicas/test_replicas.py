@@ -18,7 +18,7 @@ from tests.support.rows.deployments import HERE, ask, drawn, make_deployment, re
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.workers.queues import waiting
-from tests.support.workers.replicas import QUICK, SERVICE, Runtimes, make_route, post, route, until
+from tests.support.workers.replicas import QUICK, SERVICE, Runtimes, make_route, post, route, until, until_started
 from tests.support.workers.runtimes import pid_of, processes_of
 
 
@@ -26,7 +26,7 @@ def test_a_replica_is_started_becomes_healthy_breaks_and_mends(
     engine: Engine, host_replicas: HostReplicas, redis_client: redis.Redis, probe_once: Callable[[], bool]
 ) -> None:
     route_id = make_route(engine, SERVICE)
-    assert host_replicas.start() is False
+    until_started(host_replicas)
     started = route(engine, route_id)
     assert started["status"] == "provisioning"
     assert started["started_at"] >= started["created_at"]
@@ -57,7 +57,7 @@ def test_a_replica_without_a_health_check_is_healthy_once_it_has_run_for_a_while
     engine: Engine, host_replicas: HostReplicas, probe_once: Callable[[], bool]
 ) -> None:
     route_id = make_route(engine, {"command": ["sleep", "60"]})
-    host_replicas.start()
+    until_started(host_replicas)
     until(engine, route_id, "healthy", probe_once)
     ran = read(engine, "SELECT extract(epoch FROM status_changed_at - started_at) AS seconds FROM routes")
     assert ran[0]["seconds"] >= RUNS_WELL.total_seconds()
@@ -69,7 +69,7 @@ def test_a_replica_that_was_killed_is_failed_with_why_and_its_last_words(
     engine: Engine, host_replicas: HostReplicas, runtimes: Runtimes, probe_once: Callable[[], bool]
 ) -> None:
     route_id = make_route(engine, SERVICE)
-    host_replicas.start()
+    until_started(host_replicas)
     until(engine, route_id, "healthy", probe_once)
     psutil.Process(pid_of(runtimes["process"].find(route_id))).kill()
     failed = until(engine, route_id, "failed", probe_once)
@@ -85,7 +85,7 @@ def test_a_replica_that_was_killed_is_failed_with_why_and_its_last_words(
 
 def test_a_replica_that_cannot_start_is_failed_at_once(engine: Engine, host_replicas: HostReplicas) -> None:
     route_id = make_route(engine, {"command": ["/no/such/command"]})
-    host_replicas.start()
+    until_started(host_replicas)
     failed = route(engine, route_id)
     assert failed["status"] == "failed"
     assert failed["status_reason"] == "the command '/no/such/command' of revision 'v1' was not found on this host"
@@ -95,7 +95,7 @@ def test_a_replica_that_exits_at_its_start_is_failed_with_what_it_said(
     engine: Engine, host_replicas: HostReplicas, probe_once: Callable[[], bool]
 ) -> None:
     route_id = make_route(engine, {**SERVICE, "env": {"BROKEN": "start"}})
-    host_replicas.start()
+    until_started(host_replicas)
     failed = until(engine, route_id, "failed", probe_once)
     assert (failed["status_reason"], failed["log_tail"]) == (
         "its process ended with exit code 1",
@@ -108,7 +108,7 @@ def test_a_replica_that_never_gets_well_is_failed_at_its_start_deadline(
 ) -> None:
     check = {**QUICK, "start_deadline_seconds": 1}
     route_id = make_route(engine, {**SERVICE, "health_check": check, "env": {"BROKEN": "health"}})
-    host_replicas.start()
+    until_started(host_replicas)
     failed = until(engine, route_id, "failed", probe_once)
     assert failed["status_reason"].startswith("not healthy within 1 s of its start: ")
     assert (failed["status_changed_at"] - failed["started_at"]).total_seconds() >= 1
@@ -121,7 +121,7 @@ def test_only_what_is_not_healthy_is_probed_at_every_look(
 ) -> None:
     slow = {"interval_seconds": 3600, "start_deadline_seconds": 30}
     route_id = make_route(engine, {**SERVICE, "health_check": slow, "env": {"STARTUP_SECONDS": "0.5"}})
-    host_replicas.start()
+    until_started(host_replicas)
     healthy = until(engine, route_id, "healthy", probe_once)
     post(healthy["address"], "/break")
     for _ in range(5):
@@ -141,7 +141,7 @@ def test_a_whole_rollout_of_real_replicas(
     def turn() -> None:
         run_until_quiet(coordinator)
         in_transaction(engine, lambda connection: place_routes(connection, 10))
-        host_replicas.start()
+        until_started(host_replicas)
         probe_once()
         host_replicas.stop()
         seen.append(drawn(engine, made.id))

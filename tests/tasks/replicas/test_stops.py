@@ -18,7 +18,7 @@ from tests.support.rows.deployments import HERE, ask, drawn, make_deployment, re
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.workers.queues import waiting
-from tests.support.workers.replicas import SERVICE, STUBBORN, Runtimes, make_route, route, until
+from tests.support.workers.replicas import SERVICE, STUBBORN, Runtimes, make_route, route, until, until_started
 from tests.support.workers.runtimes import is_running, log_of, pid_of, processes_of
 
 
@@ -30,7 +30,7 @@ def test_a_replica_leaves_in_order_out_of_traffic_grace_sigterm_gone(
     probe_once: Callable[[], bool],
 ) -> None:
     route_id = make_route(engine, {**SERVICE, "drain_seconds": 60})
-    host_replicas.start()
+    until_started(host_replicas)
     until(engine, route_id, "healthy", probe_once)
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
@@ -55,7 +55,7 @@ def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(
     engine: Engine, host_replicas: HostReplicas, runtimes: Runtimes, probe_once: Callable[[], bool]
 ) -> None:
     route_id = make_route(engine, {"command": list(STUBBORN), "drain_seconds": 0, "stop_grace_seconds": 0.3})
-    host_replicas.start()
+    until_started(host_replicas)
     probe_once()
     log_of(runtimes["process"], route_id, "up")
     pid = pid_of(runtimes["process"].find(route_id))
@@ -83,7 +83,7 @@ def test_an_engine_that_is_away_fails_nobody_and_holds_up_nobody_else(
     in_docker = {"runtime": "docker", "docker": {"image": "busybox"}, "drain_seconds": 0}
     contained = make_deployment(engine, "◇■", name="box", n=2, status=SCALING, spec=in_docker).routes
     process = make_route(engine, SERVICE)
-    both.start()
+    until_started(both)
     assert [route(engine, route_id)["started_at"] is None for route_id in (*contained[:1], process)] == [True, False]
     for name in ("box", "web"):
         ask(engine, "destroy", deployment=name)
@@ -100,7 +100,7 @@ def test_a_route_that_is_drained_before_its_replica_was_started_is_gone_at_once(
     route_id = make_route(engine, SERVICE)
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
-    assert host_replicas.start() is False
+    until_started(host_replicas)
     assert host_replicas.stop() is False
     assert route(engine, route_id)["status"] == "terminated"
     assert processes_of(replica_home) == []
@@ -114,7 +114,7 @@ def test_what_nobody_can_stop_is_destroyed_by_force_and_what_runs_of_it_is_swept
     in_docker = {"runtime": "docker", "docker": {"image": "busybox"}, "drain_seconds": 0}
     box = make_deployment(engine, "■■|◇", name="box", n=2, status=PROVISIONING, spec=in_docker)
     web = make_route(engine, {"command": ["sleep", "60"]})
-    host.start()
+    until_started(host)
     eventually(lambda: len(processes_of(replica_home, web)) == 1)
     ask(engine, "destroy", deployment="box")
     run_until_quiet(coordinator_without_redis(engine))

@@ -17,7 +17,7 @@ from tasks.replicas.host_replicas import STRANGERS_AT_ONCE, HostReplicas
 from tests.support.rows.deployments import HERE, ask
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.workers.replicas import SERVICE, Runtimes, make_route, route
+from tests.support.workers.replicas import SERVICE, Runtimes, make_route, route, until_started
 from tests.support.workers.runtimes import log_of, pid_of, processes_of
 
 
@@ -34,7 +34,7 @@ def test_a_crash_between_the_start_and_its_report_starts_nothing_twice(
     route_id = make_route(engine, {"command": ["sleep", "60"]})
     replica = started_by_hand(engine, runtimes["process"])
     assert route(engine, route_id)["started_at"] is None
-    HostReplicas(engine, {"process": ProcessRuntime(replica_home)}, waker, HERE, timedelta(seconds=5)).start()
+    until_started(HostReplicas(engine, {"process": ProcessRuntime(replica_home)}, waker, HERE, timedelta(seconds=5)))
     assert route(engine, route_id)["replica_handle"] == replica.handle
     assert route(engine, route_id)["address"] == replica.address
     eventually(lambda: processes_of(replica_home) == [pid_of(replica)])
@@ -61,7 +61,7 @@ def test_the_sweep_ends_what_no_route_expects_forgets_what_has_ended_and_leaves_
     engine: Engine, host_replicas: HostReplicas, runtimes: Runtimes, replica_home: Path
 ) -> None:
     expected = make_route(engine, {"command": ["sleep", "60"]})
-    host_replicas.start()
+    until_started(host_replicas)
     stranger = uuid4()
     runtimes["process"].start(ReplicaRequest(stranger, "web", "v0", RevisionSpec(command=("sleep", "60"))))
     eventually(lambda: len(processes_of(replica_home)) == 2)

@@ -21,7 +21,7 @@ from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, Made, ask, make_deployment, read, write
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.workers.replicas import SERVICE, Runtimes, route, until
+from tests.support.workers.replicas import SERVICE, Runtimes, route, until, until_started
 from tests.support.workers.runtimes import pid_of, processes_of
 
 WORSE = [
@@ -50,7 +50,7 @@ def test_fields_that_this_release_does_not_know_are_left_out(
     engine: Engine, host_replicas: HostReplicas, probe_once: Callable[[], bool], odd: Made, web: Made
 ) -> None:
     written_by_the_next_release(engine, odd, '{"priority": 5}')
-    host_replicas.start()
+    until_started(host_replicas)
     until(engine, web.routes[0], "healthy", probe_once)
     until(engine, odd.routes[0], "healthy", probe_once)
 
@@ -61,7 +61,7 @@ def test_a_revision_that_cannot_be_read_is_not_started_and_says_why(
     odd = [make_deployment(engine, "◇", name=f"odd-{n}", n=1, status=SCALING, spec=SERVICE) for n in range(len(WORSE))]
     for made, (change, _) in zip(odd, WORSE, strict=True):
         written_by_the_next_release(engine, made, change)
-    host_replicas.start()
+    until_started(host_replicas)
     until(engine, web.routes[0], "healthy", probe_once)
     for made, (_, field) in zip(odd, WORSE, strict=True):
         failed = route(engine, made.routes[0])
@@ -82,7 +82,7 @@ def test_a_replica_whose_revision_cannot_be_read_any_more_is_degraded_and_leaves
     replica_home: Path,
 ) -> None:
     here = HostReplicas(engine, runtimes, waker, HERE, timedelta())
-    here.start()
+    until_started(here)
     for made in (odd, web):
         until(engine, made.routes[0], "healthy", probe_once)
     written_by_the_next_release(engine, odd, change)
@@ -103,7 +103,7 @@ def test_a_replica_whose_revision_cannot_be_read_any_more_is_degraded_and_leaves
 def test_words_that_only_a_newer_release_knows_are_left_to_it(
     engine: Engine, host_replicas: HostReplicas, probe_once: Callable[[], bool], odd: Made, web: Made
 ) -> None:
-    host_replicas.start()
+    until_started(host_replicas)
     until(engine, odd.routes[0], "healthy", probe_once)
     for table, column in (("routes", "status"), ("deployments", "lifecycle")):
         write(engine, f"ALTER TABLE {table} DROP CONSTRAINT {table}_{column}_check")

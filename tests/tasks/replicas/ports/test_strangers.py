@@ -24,7 +24,7 @@ from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, make_deployment, read
 from tests.support.trust.port_thief import LOADS, STEALS
 from tests.support.workers.probing import Looks
-from tests.support.workers.replicas import QUICK, Runtimes, make_route, route, until
+from tests.support.workers.replicas import QUICK, Runtimes, make_route, route, until, until_started
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE")
 STRANGER = 61_234
@@ -68,7 +68,7 @@ class Stage:
         }
         name = f"web-{uuid4().hex[:6]}"
         (made,) = make_deployment(self.engine, "◇", n=1, name=name, status=SCALING, spec=spec).routes
-        self.here.start()
+        until_started(self.here)
         return made
 
     def until(self, route_id: UUID, status: str) -> dict[str, Any]:
@@ -141,5 +141,5 @@ def test_a_replica_that_has_become_another_user_is_known_by_its_process(
     stage.go.touch()
     command = ["sh", "-c", 'python3 -c "$0" "$@" & wait', DROPS, "--port={port}", str(stage.go)]
     made = make_route(engine, {"command": command, "working_directory": "/", "health_check": QUICK})
-    HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5)).start()
+    until_started(HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5)))
     until(engine, made, "healthy", make_pass(dict(runtimes)).look)
