@@ -199,7 +199,7 @@ envoy-api: .venv/bin/pip ## the descriptors of Envoy's messages anew, into api/p
 	@$(BIN)/python -m venv --clear .venv/envoy-api
 	@.venv/envoy-api/bin/python -m pip install --disable-pip-version-check -q $(PINNED) -r requirements/envoy-api.txt
 	@.venv/envoy-api/bin/python -m pip check -q
-	@.venv/envoy-api/bin/python requirements/envoy_api.py api/proxies/protobuf/envoy_api.binpb
+	@.venv/envoy-api/bin/python requirements/envoy_api.py api/proxies/envoy_api.binpb
 
 clean: ## remove .venv and caches; .rollway stays
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage build dist *.egg-info

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from cli.listed import COMMANDS
+from cli.catalog import COMMANDS
 
 _ELSEWHERE: Mapping[str, str] = {
     "rollway --help": "help",

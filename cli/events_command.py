@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from api.people.streams.subscribers import Telling, cursor_of, instant_of
+from api.people.streams.change_feed import Telling, cursor_of, instant_of
 from cli.client import Reader, deployment_named
 from cli.completion import deployments_offered
 from cli.options import AsJson

@@ -11,9 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
+from cli.catalog import COMMANDS, GROUPS, Listed
 from cli.command_hints import hint_for_missing, hint_for_option, hint_for_value, hint_for_words
-from cli.listed import COMMANDS, GROUPS
-from cli.listed.listed import Listed
 from cli.terminal.exits import (
     WAITING,
     WRITING,

@@ -9,8 +9,7 @@ from domain.model.states import RouteStatus
 from domain.text.errors import InvalidInputError
 from domain.text.numbers import WHOLE
 from domain.traffic.tls_material import ANY_HOST, is_for
-from traffic.entrance_map import Prefix
-from traffic.routing_table import Service, TrafficTable, Upstream
+from traffic.routing_table import Prefix, Service, TrafficTable, Upstream
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,112 @@
-"""The table: where each deployment is reached, and which replicas take its requests, as values."""
+"""The routing table: the host names and path prefixes of each deployment, and the replicas that take its requests.
 
-from collections.abc import Mapping
+It is derived from a snapshot of Postgres; services that have not changed are kept.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from ipaddress import ip_address
 from uuid import UUID
 
 from domain.installation.in_front import NOTHING_IN_FRONT, InFront
+from domain.installation.tokens import is_of_the_page
 from domain.model.states import RouteStatus
 from domain.traffic.caller_match import Chosen
+from domain.traffic.capacity import is_preview, sides, with_a_share
+from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX
 from domain.traffic.maintenance import Maintenance
-from domain.traffic.snapshot import RequestRules
-from domain.traffic.tls_material import Secured
+from domain.traffic.snapshot import (
+    Canary,
+    DeploymentInTraffic,
+    Entrance,
+    EntranceKind,
+    RequestRules,
+    RouteInTraffic,
+    TrafficSnapshot,
+)
+from domain.traffic.tls_material import ANY_HOST, Secured
 from domain.traffic.wire import ReplicaWire
-from traffic.entrance_map import Prefix
+
+_PREFIX = re.compile(r"/([A-Za-z0-9._~!$&'()*+,;=:@%-]+/)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A path prefix that begins and ends with a slash, and whether the replicas see it."""
+
+    value: str
+    strip: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """To one deployment. No host name and no prefix occurs twice among all."""
+
+    hosts: tuple[str, ...]
+    preview_hosts: tuple[str, ...]
+    prefixes: tuple[Prefix, ...]
+
+
+def ways_to(deployments: Sequence[DeploymentInTraffic], faults: list[str]) -> list[Ways]:
+    """The ways to each. What must be left out, since it makes no sense or belongs to another, becomes a fault."""
+    hosts = _Owners("host name", faults)
+    prefixes = _Owners("path prefix", faults)
+    taken = [(tuple(_hosts(each, hosts, faults)), tuple(_prefixes(each, prefixes, faults))) for each in deployments]
+    found = []
+    for deployment, (its_hosts, its_prefixes) in zip(deployments, taken, strict=True):
+        previews = [f"{PREVIEW_PREFIX}{host}" for host in its_hosts if not host.startswith(ANY_HOST)]
+        # who has this very name goes first: all host names were taken before any of a preview
+        free = tuple(host for host in previews if hosts.take_if_free(host, deployment.name))
+        found.append(Ways(its_hosts, free, its_prefixes))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """The owner of each host name or path prefix; a deployment that comes second is a fault."""
+
+    what: str
+    faults: list[str]
+    owner_of: dict[str, str] = field(default_factory=dict)
+
+    def take(self, value: str, deployment: str) -> bool:
+        owner = self.owner_of.setdefault(value, deployment)
+        if owner != deployment:
+            self.faults.append(f"{deployment}: {self.what} {value!r} belongs to {owner} already, so it is left out")
+        return owner == deployment
+
+    def take_if_free(self, value: str, deployment: str) -> bool:
+        free = value not in self.owner_of
+        return free and self.take(value, deployment)
+
+
+def _hosts(deployment: DeploymentInTraffic, owners: _Owners, faults: list[str]) -> Iterator[str]:
+    for value in dict.fromkeys(entrance.value.lower() for entrance in _of_kind(deployment, EntranceKind.HOST)):
+        if not HOST_NAME.fullmatch(value):
+            faults.append(f"{deployment.name}: {value!r} is no host name, so it is left out")
+        elif is_of_the_page(value):
+            faults.append(f"{deployment.name}: host name {value!r} is the page's alone, so it is left out")
+        elif owners.take(value, deployment.name):
+            yield value
+
+
+def _prefixes(deployment: DeploymentInTraffic, owners: _Owners, faults: list[str]) -> Iterator[Prefix]:
+    given = {_slashed(entrance.value): entrance.strip_prefix for entrance in _of_kind(deployment, EntranceKind.PREFIX)}
+    for value, strip in given.items():
+        if not _PREFIX.fullmatch(value):
+            faults.append(f"{deployment.name}: {value!r} is no path prefix, so it is left out")
+        elif owners.take(value, deployment.name):
+            yield Prefix(value, strip)
+
+
+def _of_kind(deployment: DeploymentInTraffic, kind: EntranceKind) -> Iterator[Entrance]:
+    return (entrance for entrance in deployment.entrances if entrance.kind is kind)
+
+
+def _slashed(value: str) -> str:
+    return f"/{value.strip('/')}/" if value.strip("/") else "/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +217,100 @@ class TrafficTable:
     services: tuple[Service, ...]
     faults: tuple[str, ...] = ()
     door: TlsDoor | None = None
+
+
+_LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
+
+
+def derive_table(
+    snapshot: TrafficSnapshot,
+    before: tuple[TrafficSnapshot, TrafficTable] | None = None,
+    door: TlsDoor | None = None,
+) -> TrafficTable:
+    """The table of a snapshot. `before`: an older one and its table, whose unchanged services are kept."""
+    if before is not None and not before[1].faults and not snapshot.faults and _is_reached_alike(snapshot, before[0]):
+        return _with_other_replicas(snapshot, *before)
+    faults = list(snapshot.faults)
+    ways = ways_to(snapshot.deployments, faults)
+    services = tuple(_service(*pair, faults) for pair in zip(snapshot.deployments, ways, strict=True))
+    return TrafficTable(snapshot.seen, services, tuple(dict.fromkeys(faults)), door)
+
+
+def _is_reached_alike(snapshot: TrafficSnapshot, before: TrafficSnapshot) -> bool:
+    """Whether both have the same deployments, by the same host names and paths."""
+    return len(snapshot.deployments) == len(before.deployments) and all(
+        new is old or (new.name == old.name and new.entrances == old.entrances)
+        for new, old in zip(snapshot.deployments, before.deployments, strict=True)
+    )
+
+
+def _with_other_replicas(snapshot: TrafficSnapshot, old: TrafficSnapshot, table: TrafficTable) -> TrafficTable:
+    """Renew only the replicas: who is reached by which name is as it was, and nothing was left out."""
+    if snapshot.deployments is old.deployments:
+        return replace(table, seen=snapshot.seen)
+    faults: list[str] = []
+    services = tuple(
+        service
+        if deployment is was or deployment == was
+        else _service(deployment, Ways(service.hosts, service.preview_hosts, service.prefixes), faults)
+        for deployment, was, service in zip(snapshot.deployments, old.deployments, table.services, strict=True)
+    )
+    return TrafficTable(snapshot.seen, services, tuple(dict.fromkeys(faults)), table.door)
+
+
+def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> Service:
+    live, canary, baseline, weight, beside_weight = sides(deployment)
+    preview = [route for route in deployment.routes if deployment.rules.preview and is_preview(route)]
+    leaving = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
+    upstreams, share, beside, previewed, draining = (
+        tuple(_upstreams(deployment.name, routes, faults)) for routes in (live, canary, baseline, preview, leaving)
+    )
+    share, beside = share if canary else upstreams, beside if baseline else upstreams
+    taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *beside, *previewed)}
+    given = deployment.canary or Canary()
+    return Service(
+        name=deployment.name,
+        hosts=ways.hosts,
+        preview_hosts=ways.preview_hosts,
+        prefixes=ways.prefixes,
+        rules=deployment.rules,
+        live=upstreams,
+        preview=previewed,
+        canary=share if deployment.canary else None,
+        weight=weight,
+        sticky=given.sticky,
+        mirrored=given.mirrored if canary else 0,
+        # where a new replica has the address of one that is gone, that one is asked nothing any more
+        draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in taken),
+        baseline=beside if given.baseline is not None else None,
+        baseline_weight=beside_weight,
+        secured=deployment.secured,
+        maintenance=deployment.maintenance,
+        chosen=given.chosen if canary and weight else None,
+        wire=deployment.wire,
+        wires=deployment.wires,
+    )
+
+
+def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str]) -> Iterator[Upstream]:
+    for route in with_a_share(routes):
+        try:
+            ip, port = read_address(route.address)
+        except ValueError:
+            faults.append(
+                f"{deployment}: replica {route.id} is at {route.address!r}, which is not ip:port, so it is left out"
+            )
+            continue
+        weight = max(_LEAST_WEIGHT, min(_MOST_WEIGHT, round(route.ratio * _MOST_WEIGHT)))
+        who = (route.id, route.revision, route.revision_id)
+        yield Upstream(*who, ip, port, route.status, weight, route.seat, route.wire)
+
+
+@lru_cache(maxsize=65_536)
+def read_address(address: str) -> tuple[str, int]:
+    """The IP address and port of "10.0.0.1:80" or "[::1]:80". Raises ValueError for anything else, names included."""
+    host, _, port = address.rpartition(":")
+    number = int(port) if port.isascii() and port.isdigit() else 0
+    if not 0 < number < 65536:  # noqa: PLR2004  (the ports there are)
+        raise ValueError(address)
+    return str(ip_address(host.removeprefix("[").removesuffix("]"))), number

@@ -12,8 +12,7 @@ from contextlib import suppress
 import uvicorn
 from starlette.applications import Starlette
 
-from api.people.people_app import make_app
-from api.people.people_settings import PeopleSettings
+from api.people.people_app import PeopleSettings, make_app
 from api.serving import QuietServer, compare_installation, config, most_connections
 from db.connection.transactions import engine
 from domain.text.errors import InvalidInputError

@@ -1,10 +1,11 @@
-"""The app for people: its resources, and what the server says of itself."""
+"""The app for people: its settings, its resources, and its own health, metrics and API description."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import Field
 from sqlalchemy import Engine
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -18,16 +19,40 @@ from api.people.auth import Access, Rates, Work
 from api.people.page.files import page
 from api.people.page.site import Site
 from api.people.problems import NoSuchResourceError, refusal
-from api.people.resources.dispatch import Methods, routes
 from api.people.resources.openapi import openapi
 from api.people.resources.plan_requests import Foresight
+from api.people.resources.routing import Methods, routes
 from api.people.streams.change_feed import ChangeReader
 from api.people.streams.event_stream import Streams
 from api.proxies.pubsub import Notices
 from api.serving import TOO_LARGE, BoundedBodies, end
 from db.connection.transactions import database_now, in_transaction
+from domain.installation.settings import Settings
 from domain.text.errors import TooLargeError
 from runtime.machine.watchdog import stay_alive
+
+PEOPLE_PORT = 7072
+
+
+class PeopleSettings(Settings):
+    """Every request shows a token, on this machine too."""
+
+    host: str = Field("127.0.0.1", validation_alias="ROLLWAY_PEOPLE_HOST", description="an address of this machine")
+    """Where it listens; beyond 127.0.0.1 put TLS in front of it, since tokens travel in requests."""
+    port: int = Field(
+        PEOPLE_PORT, ge=1, le=65_535, validation_alias="ROLLWAY_PEOPLE_PORT", description="a port from 1 to 65535"
+    )
+    """Where it listens."""
+    rate: float = Field(
+        50,
+        gt=0,
+        le=100_000,
+        validation_alias="ROLLWAY_PEOPLE_RATE",
+        description="a number of requests a second, more than 0 and up to 100000",
+    )
+    """Requests a second that one token may make for long; four times as many at once. At 50 its plans may take 10 s of
+    the processor at once, and 0.25 s each second for long; at another rate so much more or less."""
+
 
 _AT_ONCE = 4
 

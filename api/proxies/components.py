@@ -9,11 +9,10 @@ from sqlalchemy import Engine
 from starlette.requests import Request
 
 from api.fleet_metrics import FleetReader
+from api.proxies.counters import CallersCounter, DemandReader
 from api.proxies.envoy.streams import ProxyStreams
 from api.proxies.key_opener import Opener
-from api.proxies.measuring.caller_counter import CallersCounter
-from api.proxies.measuring.demand_reader import DemandReader
-from api.proxies.measuring.measurer import Measurer
+from api.proxies.measurer import Measurer
 from api.proxies.polling import WholeTables
 from api.proxies.proxy_auth import ProxyAccess
 from api.proxies.publisher import Publisher

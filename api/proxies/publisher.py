@@ -12,16 +12,15 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.proxies.key_opener import Opener
-from api.proxies.protobuf.messages import Messages, messages_of
+from api.proxies.protobuf import Messages, messages_of
 from api.proxies.resolver import Names
 from api.proxies.server_metrics import Observed
 from db.connection.transactions import transaction
 from db.proxies.traffic_reader import TrafficReader
 from domain.traffic.snapshot import TrafficSnapshot
-from traffic.derive import derive_table
 from traffic.envoy.table_resources import envoy_resources
 from traffic.resources import Resources, Watermark, made_anew
-from traffic.routing_table import TrafficTable
+from traffic.routing_table import TrafficTable, derive_table
 
 READ_SECONDS = 0.5
 _REST_SECONDS = 2.0

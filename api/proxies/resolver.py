@@ -11,7 +11,7 @@ from ipaddress import ip_address
 
 from domain.revisions.address import why_no_replica
 from domain.traffic.snapshot import DeploymentInTraffic, TrafficSnapshot
-from traffic.derive import read_address
+from traffic.routing_table import read_address
 
 _RETRY_SECONDS = 10.0
 _THREADS = 4

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from api.people.paths import DEPLOYMENT
-from cli.demo.run import PATIENCE_SECONDS, REPLICAS, Demo
+from cli.demo.demo_run import PATIENCE_SECONDS, REPLICAS, Demo
 from cli.show.rollout_log import destroyed, settled
 from db.views.rollout_views import RolloutView
 from db.views.route_views import RouteView

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from cli.client import Reader
 from cli.demo.acts import ACTS, canary_in_words, canary_met, leave
+from cli.demo.demo_run import Demo, demo_load
 from cli.demo.load.tally import Tally
-from cli.demo.run import Demo, demo_load
 from cli.demo.stage import DemoStage, open_stage
 from cli.options import AsJson
 from cli.terminal.exits import interruptible

@@ -1,4 +1,4 @@
-"""`rollway receipt`."""
+"""`rollway receipt`, `replay` and `why`: what a rollout promised and did, and what a deployment waits for."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -12,14 +12,16 @@ import typer
 from api.people.paths import DEPLOYMENT
 from cli.client import Reader
 from cli.completion import deployments_offered
-from cli.options import AsJson
+from cli.options import AsJson, DeploymentName
+from cli.show.status import warn_of_missing_worker
 from cli.terminal.exits import ExitCode, UsageError
 from cli.terminal.output import columns, print_json, printer
-from db.audit.explanations import ReceiptView
+from db.audit.explanations import ReceiptView, WhyView
 from db.views.rollout_views import RolloutView
 from db.views.timeline import StepView
 from domain.cycle.recording import inputs_from_json
 from domain.handlers.decision_replay import as_recorded, decided_again, is_same_decision
+from domain.model.decision import WaitsFor
 from domain.model.deployment import Deployment
 from domain.model.picture import picture
 from domain.planning.sealed_receipt import Seal
@@ -274,3 +276,28 @@ def _print_routes(replayed: Replayed) -> None:
     created = sum(spec["count"] for spec in changes["rollout_specs"])
     if created:
         printer().print(f"create {created}")
+
+
+def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
+    """Say why a deployment waits, in one sentence. Touches nothing.
+
+    The replica, host, secret, person or time that it waits for; the inequality that blocks it; how long that usually
+    takes, as the deployment's past replicas took; and what happens when, if nothing else happens before. Of a rollout
+    also what came otherwise than planned, so far, and which settings come with it, and when; of a certificate that is
+    missing or not renewed, why.
+    """
+    with Reader() as reader:
+        told = reader.view(WhyView, f"{DEPLOYMENT}/why", deployment)
+        if as_json:
+            return print_json(asdict(told))
+        console = printer()
+        console.print(f"{told.sentence}.")
+        if told.waits_for in (WaitsFor.NOTHING, WaitsFor.PERSON):  # all others say it in their sentence
+            warn_of_missing_worker(reader, console)
+    if told.brings:
+        console.print(f"its rollout brings settings: {told.brings}")
+    for deviation in told.deviations:
+        console.print(f"otherwise than planned: {deviation}", style="yellow")
+    for fault in told.certificates:
+        console.print(fault, style="yellow")
+    return None

@@ -1,12 +1,26 @@
-"""The logs of replica processes: where each is, its end, and how all of them are kept small."""
+"""The logs of replica processes: where each is, its end, and how all of them are kept small.
+
+A replica that wrote its log itself would fill the disk of Postgres within seconds. So a keeper, a process of its own,
+reads a pipe and writes the log. It outlives workers as replicas do, and ends with the last process that can write into
+the pipe, or when it is forgotten. The replica holds both ends of the pipe, so where its keeper was killed no write
+breaks: the output waits in the pipe for the next keeper, which a worker starts as soon as it looks.
+"""
 
 import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from uuid import UUID
 
 from domain.installation.settings import LogLimits
+from runtime.machine.identity import Identity, wait_for_end
 from runtime.machine.log_files import remove_ended, rotate, tail
+from runtime.process.accounts import Account
+from runtime.process.process_table import adopt_child, kill_group
 from runtime.process.record import RecordFolder
 
 _MOST_BYTES = 64 * 1024
@@ -68,3 +82,116 @@ def _size_of(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+# The first byte of what comes next is read before a full file is set aside: at the end there is none. What cannot be
+# written, as on a full disk, is read on and dropped: a replica must not wait for its log for ever.
+_KEEP = """
+log=$1 most=$(($2 - 1)) files=$3 unbuffered=$4
+drop() { [ "$(head -c 65536 | wc -c)" -gt 0 ] || exit; }
+while :; do
+  LD_PRELOAD=$unbuffered _STDBUF_O=0 head -c "$most" >>"$log" || { drop; continue; }
+  head -c 1 >"$log.next" || { drop; continue; }
+  [ -s "$log.next" ] || { rm -f "$log.next"; exit; }
+  number=$files
+  while [ $((number -= 1)) -gt 1 ]; do mv -f "$log.$((number - 1))" "$log.$number"; done
+  [ "$files" -eq 1 ] || mv -f "$log" "$log.1"
+  mv -f "$log.next" "$log"
+  sleep 0.2
+done
+"""
+"""With each file that is full it rests: who writes faster waits, and leaves the disk to others."""
+_PRELOAD = "LD_PRELOAD="
+_PATIENCE_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLog:
+    """A descriptor to write a log into, the process that keeps it, and the number of the pipe between them."""
+
+    output: int
+    keeper: Identity | None = None
+    pipe: int | None = None
+
+
+@contextmanager
+def kept_log(log: Path, limits: LogLimits, account: Account | None) -> Iterator[KeptLog]:
+    """Begin a log. Raises OSError.
+
+    Where this system's head reads more than it is asked for, the descriptor is of the log itself, and nobody keeps it.
+    """
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    library = _unbuffered()
+    if not library:
+        with log.open("ab") as file:
+            yield KeptLog(file.fileno())
+        return
+    ends = [*os.pipe()]
+    try:
+        keeper = adopt_child(_keeper(ends[0], log, limits, library))
+        if account:
+            os.fchown(ends[1], account.uid, account.gid)  # so that it may open /dev/stderr anew
+        ends.append(os.open(f"/proc/self/fd/{ends[1]}", os.O_RDWR))
+        yield KeptLog(ends[-1], keeper, os.fstat(ends[-1]).st_ino)
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def keep_again(log: Path, limits: LogLimits, writer: int, pipe: int | None) -> Identity | None:
+    """Another keeper for the log that the process `writer` writes by its output; None where it has no such pipe now."""
+    library = _unbuffered()
+    for output in (1, 2) if library else ():
+        path = f"/proc/{writer}/fd/{output}"
+        with suppress(OSError):
+            if os.readlink(path) != f"pipe:[{pipe}]":  # noqa: PTH115
+                continue
+            end = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+            try:
+                if os.fstat(end).st_ino == pipe and stat.S_ISFIFO(os.fstat(end).st_mode):
+                    os.set_blocking(end, True)
+                    return adopt_child(_keeper(end, log, limits, library))
+            finally:
+                os.close(end)
+    return None
+
+
+def end_keeper(keeper: Identity | None) -> None:
+    """End it where somebody whom its replica left still holds the pipe: what was printed before is written by then."""
+    wait_for_end(keeper, _PATIENCE_SECONDS)
+    kill_group(keeper)
+
+
+def _keeper(pipe: int, log: Path, limits: LogLimits, library: str) -> subprocess.Popen[bytes]:
+    """A process in a group of its own, which no signal to the worker's reaches; it leads no session, as replicas do."""
+    words = (log.name, str(limits.most_bytes), str(limits.files), library)
+    return subprocess.Popen(  # noqa: S603  # words of our own
+        ("/bin/sh", "-c", _KEEP, "rollway-log", *words),
+        env=_environment(),
+        cwd=log.parent,
+        stdin=pipe,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        process_group=0,
+        umask=0o077,
+    )
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+
+
+@cache
+def _unbuffered() -> str:
+    """The library by which a head leaves the next one what it has not written itself; empty where there is none."""
+    script = "LD_PRELOAD=$1 _STDBUF_O=0; export LD_PRELOAD _STDBUF_O; head -c 1; head -c 1 >/dev/null; head -c 9"
+    try:
+        variables = _output("stdbuf", "-o0", "env").decode(errors="replace").splitlines()
+        library = next((line.removeprefix(_PRELOAD) for line in variables if line.startswith(_PRELOAD)), "")
+        return library if _output("/bin/sh", "-c", script, "rollway-log", library, given=b"abc") == b"ac" else ""
+    except OSError:
+        return ""
+
+
+def _output(*words: str, given: bytes = b"") -> bytes:
+    return subprocess.run(words, env=_environment(), input=given, capture_output=True, check=False).stdout  # noqa: S603

@@ -20,9 +20,8 @@ from runtime.process.accounts import Accounts, Owners, account_of
 from runtime.process.begin.environment import Surroundings
 from runtime.process.begin.limits import ProcessLimits
 from runtime.process.begin.spawn import BEGIN_SECONDS, Confines, HeldProcess, access_of, hold
-from runtime.process.log_writer import end_keeper, keep_again, kept_log
 from runtime.process.port_allocation import PortHolders, given_port
-from runtime.process.process_logs import ProcessLogs
+from runtime.process.process_logs import ProcessLogs, end_keeper, keep_again, kept_log
 from runtime.process.process_table import adopt_child, drop_children_except, kill_family, kill_group, left_of, sightings
 from runtime.process.record import LOOPBACK, RecordFolder, ReplicaRecord, pids_of
 from runtime.protocol import Replica, ReplicaRequest, ReplicaStartError

@@ -78,7 +78,7 @@ class Ordering:
 
     def go_on(self, taken: TakenCertificate) -> None:
         """Go on with the order of a certificate, or order it; note it, or why there is none."""
-        from traffic.certificates import acme_errors as at  # noqa: PLC0415 -- the library, which few workers need
+        from traffic.certificates import acme as at  # noqa: PLC0415 -- the library, which few workers need
 
         fault: Callable[..., None] = partial(self.note_fault, taken)
         try:

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from cli.catalog import COMMANDS
 from cli.command_hints import HABITS, OPTIONS, OTHERWISE
-from cli.listed import COMMANDS
 from tests.cli.conftest import Rollway
 
 

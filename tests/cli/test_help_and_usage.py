@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import typer
 
+from cli.catalog import COMMANDS, GROUPS
 from cli.commands.deployments.change_commands import VERBS
-from cli.listed import COMMANDS, GROUPS
 from cli.main import app
 from tests.cli.conftest import Rollway
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.listed import COMMANDS
+from cli.catalog import COMMANDS
 from cli.terminal.exits import ExitCode
 from tests.cli.conftest import Rollway
 from tests.support.people.people_api import People

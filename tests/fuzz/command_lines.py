@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from random import Random
 
+from cli.catalog import COMMANDS as LISTED
 from cli.commands.deployments.change_commands import VERBS
-from cli.listed import COMMANDS as LISTED
 from tests.fuzz.hostile import hostile_text
 from tests.fuzz.world import World, obeyed
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import grpc
 
-from api.proxies.protobuf.envoy_api import DiscoveryRequest
-from api.proxies.protobuf.messages import TYPE_URLS
+from api.proxies.protobuf import TYPE_URLS, DiscoveryRequest
 from domain.traffic.nodes import token_of
 from tests.fuzz.hostile import hostile_text
 from tests.fuzz.world import World

@@ -10,11 +10,10 @@ import pytest
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.snapshot import Canary, RouteInTraffic
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
-from traffic.derive import derive_table
 from traffic.envoy.table_resources import envoy_resources
 from traffic.prometheus import prometheus_targets
 from traffic.resources import Named, ResourceKind
-from traffic.routing_table import TrafficTable
+from traffic.routing_table import TrafficTable, derive_table
 from traffic.traefik import traefik_document
 
 CLUSTERS, ENDPOINTS, ROUTES, *_ = ResourceKind

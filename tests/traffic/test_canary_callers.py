@@ -6,9 +6,8 @@ from uuid import UUID
 from domain.traffic.snapshot import Canary, RouteInTraffic
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
 from tests.traffic.test_canary import CLUSTERS, ENDPOINTS, ROUTES, new, table
-from traffic.derive import derive_table
 from traffic.envoy.table_resources import envoy_resources
-from traffic.routing_table import TrafficTable
+from traffic.routing_table import TrafficTable, derive_table
 from traffic.traefik import traefik_document
 
 

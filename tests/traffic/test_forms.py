@@ -9,12 +9,11 @@ from domain.model.states import RouteStatus
 from domain.traffic.snapshot import RequestRules
 from domain.traffic.tls import TlsSettings
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
-from traffic.derive import derive_table
 from traffic.envoy.bootstrap import envoy_bootstrap
 from traffic.envoy.table_resources import envoy_resources
 from traffic.prometheus import prometheus_targets
 from traffic.resources import ResourceKind
-from traffic.routing_table import TrafficTable
+from traffic.routing_table import TrafficTable, derive_table
 from traffic.traefik import traefik_document
 
 CLUSTERS, ENDPOINTS, ROUTES, *_ = ResourceKind

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from traffic.envoy.in_flight import (
+from traffic.envoy.stats import (
     answered,
     by_cluster,
     clusters_page,

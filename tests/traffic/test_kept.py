@@ -11,10 +11,9 @@ from domain.traffic.snapshot import Canary, DeploymentInTraffic, Entrance, Reque
 from domain.traffic.tls import TlsSettings
 from domain.traffic.tls_material import Secured, ShownCertificate
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
-from traffic.derive import derive_table
 from traffic.envoy.table_resources import envoy_resources
 from traffic.resources import ResourceKind
-from traffic.routing_table import TlsDoor
+from traffic.routing_table import TlsDoor, derive_table
 
 NEW = coming(3, traffic=TrafficStatus.ACTIVE, is_current=False)
 _ROUTES = (

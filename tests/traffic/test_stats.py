@@ -11,10 +11,10 @@ from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Copies, Counters
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.request_counts import WAITED_MS, Requests
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
-from traffic.derive import derive_table
 from traffic.envoy.clusters import assignment_of, clusters_of
 from traffic.envoy.envoy_names import MIRROR_STATISTICS
 from traffic.envoy.stats import LONGEST_MS, callers_page, counted
+from traffic.routing_table import derive_table
 
 OLD, NEW = UUID(int=1), UUID(int=2)
 FAST = (3, 1, *(0 for _ in FIRST_BYTE_MS[1:]))

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.traffic.snapshot import Entrance, EntranceKind
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
-from traffic.derive import derive_table, read_address
-from traffic.entrance_map import Prefix
-from traffic.routing_table import Service
+from traffic.routing_table import Prefix, Service, derive_table, read_address
 
 
 def only(*routes: object, **settings: object) -> Service:

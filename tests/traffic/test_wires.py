@@ -13,14 +13,13 @@ from domain.traffic.snapshot import Canary, DeploymentInTraffic, RequestRules, R
 from domain.traffic.tls import ReplicaTls, UpstreamTls
 from domain.traffic.wire import Protocol, ReplicaWire, Wire
 from tests.support.pictures.traffic_samples import coming, deployment, route, snapshot, whole
-from traffic.derive import derive_table
 from traffic.envoy.clusters import clusters_of, is_left
 from traffic.envoy.envoy_names import on_wire, side_of, wire_of
 from traffic.envoy.stats import callers_page
 from traffic.envoy.table_resources import envoy_resources
 from traffic.prometheus import prometheus_targets
 from traffic.resources import ResourceKind
-from traffic.routing_table import Service
+from traffic.routing_table import Service, derive_table
 from traffic.traefik import traefik_document
 
 CLUSTERS, ENDPOINTS, ROUTES, *_ = ResourceKind

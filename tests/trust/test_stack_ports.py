@@ -20,7 +20,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from domain.installation.tokens import Role
 from stack.home.server_settings import Ports, load_settings
-from stack.parts.redis_user import add_user, remove_user
+from stack.parts.valkey import add_user, remove_user
 from stack.prepare import UpRequest
 from stack.stack_errors import StackError
 from stack.stack_status import stack_status

@@ -1,6 +1,6 @@
 """The page about the variables of the environment."""
 
-from api.people.people_settings import PeopleSettings
+from api.people.people_app import PeopleSettings
 from api.proxy_settings import ApiSettings
 from db.connection.database_settings import DatabaseSettings
 from domain.installation.settings import LogLimits, Retention, Settings

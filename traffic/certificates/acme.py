@@ -3,15 +3,22 @@
 Each step can be gone on with by who comes later: an order is known by its address, and its key by who ordered.
 """
 
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import josepy.errors
 import requests
 from acme import challenges, client, crypto_util, errors, messages
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -21,10 +28,112 @@ from cryptography.hazmat.primitives.serialization import (
 from josepy.jwa import ES256
 from josepy.jwk import JWKEC
 
+from domain.text.errors import RollwayError
 from domain.traffic.tls import TLS_ALPN
 from domain.traffic.tls_material import ANY_HOST
-from traffic.certificates.acme_errors import AuthorityError, told_apart
-from traffic.certificates.tls_alpn import proof_of
+
+_MOST_SAID = 300
+
+
+class AuthorityError(RollwayError):
+    """The authority gave no certificate; the message says why."""
+
+
+class AuthorityAwayError(RollwayError):
+    """The authority cannot be reached, or is in trouble itself; what was ordered may still come."""
+
+
+class UnknownOrderError(RollwayError):
+    """The authority does not know the order, or has given it up."""
+
+
+class UnknownAccountError(RollwayError):
+    """The authority does not know the account."""
+
+
+@contextmanager
+def told_apart() -> Iterator[None]:
+    """Raise for what the library raises what it means for who asked: away, unknown, or refused."""
+    try:
+        yield
+    except messages.Error as error:
+        raise _refusal(error) from error
+    except errors.ClientError as error:
+        if "404" in str(error):
+            raise UnknownOrderError("the authority does not know the order any more") from error
+        raise _unreadable(error) from error
+    except errors.IssuanceError as error:
+        raise _refusal(error.error) from error
+    except OSError as error:  # the library lets those of its own requests through, and of the file of authorities
+        raise AuthorityAwayError(f"the authority {_unreached(error)}") from error
+    except (errors.Error, josepy.errors.Error, ValueError) as error:
+        raise _unreadable(error) from error
+
+
+def _refusal(error: messages.Error) -> RollwayError:
+    said = str(error.detail or error.code)[:_MOST_SAID]
+    match error.code:
+        case "accountDoesNotExist":
+            return UnknownAccountError("the authority does not know the account any more")
+        case "serverInternal" | "badNonce":
+            return AuthorityAwayError(f"the authority is in trouble: {said}")
+        case "rateLimited":
+            return AuthorityError(f"the authority was asked too often: {said}")
+    return AuthorityError(f"the authority refused: {said}")
+
+
+def _unreached(error: OSError) -> str:
+    if not isinstance(error, requests.RequestException):
+        return f"cannot be asked: {str(error)[:_MOST_SAID]}"
+    at = urlsplit(str(error.request.url)).netloc if error.request is not None else "its address"
+    match error:
+        case requests.exceptions.SSLError():
+            return (
+                f"at {at} shows a certificate that nobody here believes; ROLLWAY_ACME_CA says who else may be believed"
+            )
+        case requests.Timeout():
+            return f"at {at} does not answer in time"
+        case requests.ConnectionError() if "NameResolutionError" in str(error):
+            return f"cannot be reached: no name server knows {at}"
+    return f"cannot be reached at {at}"
+
+
+def _unreadable(error: Exception) -> AuthorityError:
+    return AuthorityError(
+        f"the authority answered what cannot be read: {type(error).__name__}: {str(error)[:_MOST_SAID]}"
+    )
+
+
+_IDENTIFIER = x509.ObjectIdentifier("1.3.6.1.5.5.7.1.31")
+_OCTETS_OF_A_HASH = b"\x04\x20"
+"""DER of an octet string of 32 bytes, as it begins."""
+_LIFE = timedelta(days=7)
+
+
+def proof_of(host: str, key: str, authorization: str) -> str:
+    """Make a certificate, in PEM, that proves the host name to who asks for `acme-tls/1`: it signs itself.
+
+    `key`: its private key in PEM, P-256. `authorization`: the key authorization of the challenge (RFC 8555, 8.1).
+    """
+    private = load_pem_private_key(key.encode(), None)
+    assert isinstance(private, ec.EllipticCurvePrivateKey)  # noqa: S101  (narrows the type)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rollway")])
+    digest = hashlib.sha256(authorization.encode()).digest()
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(private.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _LIFE)
+        .not_valid_after(now + _LIFE)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .add_extension(x509.UnrecognizedExtension(_IDENTIFIER, _OCTETS_OF_A_HASH + digest), critical=True)
+        .sign(private, SHA256())
+    )
+    return made.public_bytes(Encoding.PEM).decode()
+
 
 _USER_AGENT = "rollway"
 _SECONDS = 20

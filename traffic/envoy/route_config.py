@@ -6,7 +6,6 @@ from itertools import chain
 from typing import Any
 
 from domain.installation.tokens import PAGE_HOST
-from traffic.entrance_map import Prefix
 from traffic.envoy.direct_responses import (
     MOST_BODY,
     answer,
@@ -25,7 +24,7 @@ from traffic.envoy.protocol_clusters import led_to, shares_of
 from traffic.envoy.replica_routes import to_replicas
 from traffic.envoy.retries import routed
 from traffic.resources import Resource, listing, resource
-from traffic.routing_table import Service, TlsDoor, TrafficTable
+from traffic.routing_table import Prefix, Service, TlsDoor, TrafficTable
 
 _COUNTS_TRIES = {"include_request_attempt_count": True}
 """The bootstrap counts a request as begun with the first try, which this header tells from the others."""

@@ -19,8 +19,8 @@ from api.people.paths import DEPLOYMENT, named_in
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
 from api.people.reads.read_table import BY_PATH
 from api.people.resources.command_resources import PLANS, WRITES, carry_out
-from api.people.resources.dispatch import Methods, answered
 from api.people.resources.plan_requests import Foresight
+from api.people.resources.routing import Methods, answered
 from db.access_tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of
 from db.connection.transactions import in_transaction
 from domain.commands.base import Command

@@ -1,6 +1,6 @@
 """The reads of deployments and revisions, from one snapshot of Postgres, in the shapes that `--json` has."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -11,12 +11,17 @@ from api.people.requests import (
     AbbreviatedParameters,
     Asked,
     DifferenceParameters,
+    LatelyParameters,
     NamedPageParameters,
     PageParameters,
     Parameters,
     ProgressParameters,
     RouteParameters,
 )
+from db.views.caller_views import CallersView, LosingView, callers_of
+from db.views.caller_views import losing as losing_ones
+from db.views.change_feed import HappenedView
+from db.views.change_feed import lately as happened
 from db.views.deployment_view import DeploymentView
 from db.views.deployment_views import deployment_by_id, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document
@@ -151,3 +156,24 @@ def revision_found(revision: RevisionView | None, deployment: str, name: str) ->
         message = f"{deployment} has no revision {name}; its revisions are under /v1/deployments/{deployment}/revisions"
         raise RevisionNotFoundError(message, deployment=deployment, revision=name)
     return revision
+
+
+def requests(connection: Connection, asked: Asked[Parameters]) -> CallersView:
+    """Show what callers got in the last hour by the minute, and now by revision."""
+    return callers_of(connection, named(connection, asked).id)
+
+
+def losing(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((LosingView,), "whole")]:
+    """The deployments, of those that the token is for, whose callers get failures now."""
+    return {"items": losing_ones(connection, _names(asked))}
+
+
+def lately(
+    connection: Connection, asked: Asked[LatelyParameters]
+) -> Annotated[Document, Shape((HappenedView,), "whole")]:
+    """Show what happened within the last hour to all deployments that the token is for, the newest first."""
+    return {"items": happened(connection, _names(asked), asked.parameters.limit)}
+
+
+def _names(asked: Asked[Any]) -> Sequence[str] | None:
+    return None if asked.token.is_for_all else asked.token.deployments

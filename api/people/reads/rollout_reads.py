@@ -27,8 +27,7 @@ from domain.commands.results import PolicySet, RulesSet, TrafficSet
 from domain.text.errors import InvalidInputError, RolloutNotFoundError
 from tasks.task_settings import KEY_PREFIX
 from tasks.worker.connections import redis_client
-from traffic.derive import derive_table
-from traffic.routing_table import TrafficTable
+from traffic.routing_table import TrafficTable, derive_table
 
 Drawn = Annotated[Document, Shape((Cycle,), "whole", {"step_no": int, "at": datetime, "verdict": str})]
 

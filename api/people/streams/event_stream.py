@@ -10,8 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from api.people.auth import Access
 from api.people.problems import TooManyRequestsError
 from api.people.requests import EventParameters, parameters_of
-from api.people.streams.change_feed import ChangeReader
-from api.people.streams.subscribers import Listener
+from api.people.streams.change_feed import ChangeReader, Listener
 from domain.installation.tokens import Token
 
 _BEAT_SECONDS = 15.0

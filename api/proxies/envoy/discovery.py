@@ -12,8 +12,7 @@ from google.protobuf.message import DecodeError
 from grpc.aio import ServicerContext
 
 from api.proxies.envoy.streams import ProxyStreams
-from api.proxies.protobuf.envoy_api import DiscoveryResponse, handler_of
-from api.proxies.protobuf.messages import KINDS, TYPE_URLS
+from api.proxies.protobuf import KINDS, TYPE_URLS, DiscoveryResponse, handler_of
 from api.proxies.proxy_auth import ProxyAccess
 from api.proxies.publisher import Published
 from domain.text.errors import InvalidInputError

@@ -19,7 +19,7 @@ from migrations.schema import is_known, number, upgrade
 from stack import units as systemd
 from stack.home.folder import find_home
 from stack.parts.external_servers import check_database
-from stack.parts.redis_user import add_user, remove_user
+from stack.parts.valkey import add_user, remove_user
 from stack.stack_errors import StackError
 from stack.supervisor.supervise import one_at_a_time
 

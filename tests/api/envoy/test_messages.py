@@ -2,12 +2,11 @@
 
 from google.protobuf.json_format import ParseDict
 
-from api.proxies.protobuf.envoy_api import POOL
-from api.proxies.protobuf.messages import _TYPES, messages_of
+from api.proxies.protobuf import _TYPES, POOL, messages_of
 from tests.support.pictures.traffic_samples import coming, deployment, route, snapshot, whole
-from traffic.derive import derive_table
 from traffic.envoy.table_resources import envoy_resources
 from traffic.resources import ResourceKind, Resources
+from traffic.routing_table import derive_table
 
 
 def sample(*routes: int) -> Resources:

@@ -27,8 +27,8 @@ from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import write
 from tests.support.rows.entrances import set_tls
 from tests.support.stack.waiting import eventually
-from traffic.derive import derive_table
 from traffic.explanation import AskedFor, explained
+from traffic.routing_table import derive_table
 
 
 def is_shown(certified: Certified, door: int, authority: Authority) -> bool:

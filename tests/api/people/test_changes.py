@@ -11,8 +11,7 @@ import pytest
 from sqlalchemy import Engine
 
 from api.people.streams import change_feed
-from api.people.streams.change_feed import ChangeReader
-from api.people.streams.subscribers import MOST_WAITING, Listener
+from api.people.streams.change_feed import MOST_WAITING, ChangeReader, Listener
 from db.connection.transactions import in_transaction
 from domain.installation.tokens import Role, Token
 from tests.support.rows.deployments import make_deployment

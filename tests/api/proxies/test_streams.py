@@ -6,8 +6,7 @@ import grpc
 import httpx
 import pytest
 
-from api.proxies.protobuf.envoy_api import DiscoveryRequest
-from api.proxies.protobuf.messages import TYPE_URLS
+from api.proxies.protobuf import TYPE_URLS, DiscoveryRequest
 from db.connection.transactions import transaction
 from tests.support.people.asking import page
 from tests.support.proxies import plain_http

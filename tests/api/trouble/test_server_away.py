@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from api.proxies.protobuf.envoy_api import DiscoveryResponse, Resource, handler_of
+from api.proxies.protobuf import DiscoveryResource, DiscoveryResponse, handler_of
 from db.connection.transactions import transaction
 from tests.support.people.asking import page
 from tests.support.proxies import plain_http
@@ -31,9 +31,9 @@ class Nonsense:
     def tell(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
         url = next(requests).type_url
         for wrong in (
-            Resource(name="web", version="x", resource={"type_url": "what", "value": b"\xff"}),
-            Resource(name="web", version="x", resource={"type_url": url, "value": b"\xff\xff"}),
-            Resource(name="web", version="x", resource={"type_url": url, "value": b""}),
+            DiscoveryResource(name="web", version="x", resource={"type_url": "what", "value": b"\xff"}),
+            DiscoveryResource(name="web", version="x", resource={"type_url": url, "value": b"\xff\xff"}),
+            DiscoveryResource(name="web", version="x", resource={"type_url": url, "value": b""}),
         ):
             self.said.append(str(wrong))
             yield DiscoveryResponse(type_url=url, nonce=f"n{len(self.said)}", resources=[wrong])

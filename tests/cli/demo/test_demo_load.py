@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from cli.demo.demo_command import load_document
-from cli.demo.run import demo_load
+from cli.demo.demo_run import demo_load
 from cli.terminal.exits import WaitTimedOutError
 from tests.support.proxies.own_servers import own_server
 from tests.support.stack.ports import free_port

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from cli.catalog import COMMANDS
 from cli.doctor.findings import QUESTIONS
-from cli.listed import COMMANDS
 from cli.terminal.exits import ExitCode
 from domain.installation.settings import Retention
 from runtime.process.record import RecordFolder

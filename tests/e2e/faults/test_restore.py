@@ -7,8 +7,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from cli.demo.demo_run import demo_load
 from cli.demo.load.generator import Load
-from cli.demo.run import demo_load
 from domain.replicas.route_events import RouteLifecycleType
 from stack.parts.postgres_account import installed_tree
 from tests.support.proxies.edge import api_process, envoy_process

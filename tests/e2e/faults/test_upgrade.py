@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import redis
 
-from cli.demo.run import demo_load
+from cli.demo.demo_run import demo_load
 from db.audit.invariants import impossible_combinations
 from tasks.redis.dead_letters import last_aside
 from tests.support.people.asking import KEY

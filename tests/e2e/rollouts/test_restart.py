@@ -15,8 +15,8 @@ import httpx
 import psutil
 import pytest
 
+from cli.demo.demo_run import demo_load
 from cli.demo.load.generator import Load
-from cli.demo.run import demo_load
 from runtime.process.process_table import KEEPER, keeper_of
 from stack.home.folder import Home, project_root
 from stack.home.stack_state import StackState, read_state

@@ -103,7 +103,7 @@ def test_what_cannot_be_written_is_dropped_and_holds_nobody_up(replica_home: Pat
 def test_where_no_keeper_can_be_had_the_replica_writes_its_log(
     replica_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.process.log_writer._unbuffered", lambda: "")
+    monkeypatch.setattr("runtime.process.process_logs._unbuffered", lambda: "")
     runtime, asked = ProcessRuntime(replica_home), request(python("print('all of it')"))
     runtime.start(asked)
     ended(runtime, asked.route_id)

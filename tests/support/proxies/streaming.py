@@ -8,8 +8,7 @@ from uuid import uuid4
 import grpc
 from google.protobuf.json_format import MessageToDict
 
-from api.proxies.protobuf.envoy_api import METHOD, POOL, SERVICE, DiscoveryRequest, DiscoveryResponse
-from api.proxies.protobuf.messages import KINDS, TYPE_URLS
+from api.proxies.protobuf import KINDS, METHOD, POOL, SERVICE, TYPE_URLS, DiscoveryRequest, DiscoveryResponse
 from domain.traffic.nodes import token_of
 from tests.support.people.asking import KEY, page
 from tests.support.proxies.edge import discovery_port

@@ -13,11 +13,10 @@ from domain.traffic.tls import TlsSettings
 from domain.traffic.tls_material import Secured, ShownCertificate
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
 from tests.traffic.test_canary import CLUSTERS, ENDPOINTS, ROUTES, new
-from traffic.derive import derive_table
 from traffic.envoy.table_resources import envoy_resources
 from traffic.explanation import AskedFor, explained
 from traffic.resources import Resources
-from traffic.routing_table import TlsDoor
+from traffic.routing_table import TlsDoor, derive_table
 from traffic.traefik import traefik_document
 
 COOKIE, HEADER = Sticky(cookie="mine.too"), Sticky(header="x-user")

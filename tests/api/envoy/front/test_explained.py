@@ -13,8 +13,8 @@ from tests.support.pictures.pictures import READY
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import ask, write
-from traffic.derive import derive_table
 from traffic.explanation import AskedFor, Explanation, explained
+from traffic.routing_table import derive_table
 
 ENTRANCE = "INSERT INTO entrances (kind, value, deployment_id, strip_prefix) VALUES (%s, %s, %s, true)"
 

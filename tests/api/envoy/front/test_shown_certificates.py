@@ -21,8 +21,8 @@ from tests.support.rows.deployments import write
 from tests.support.rows.entrances import set_tls
 from tests.support.stack.waiting import eventually
 from traffic.certificates.x509 import CertificateFaultError, read_certificate
-from traffic.derive import derive_table
 from traffic.explanation import AskedFor, explained
+from traffic.routing_table import derive_table
 
 KEYS: dict[str, Callable[[], Any]] = {
     "rsa1024": partial(rsa.generate_private_key, 65537, 1024),

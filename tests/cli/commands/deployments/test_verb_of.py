@@ -7,8 +7,8 @@ import pytest
 import typer
 
 from api.people.doors import DOORS
+from cli.catalog import COMMANDS
 from cli.commands.deployments.change_commands import VERBS
-from cli.listed import COMMANDS
 from cli.subcommands import example_of, subcommand, verb_of
 from domain.commands.fields import fields_of
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from api.people.people_settings import PEOPLE_PORT, PeopleSettings
+from api.people.people_app import PEOPLE_PORT, PeopleSettings
 from api.proxy_settings import API_PORT, ApiSettings
 from db.connection.database_settings import DatabaseSettings
 from domain.installation.contract import WRONG_INSTALLATION

@@ -1,4 +1,4 @@
-"""The reader of demand: asks each live proxy what autoscaling rules with source 'proxy' read, and writes that down."""
+"""Asks Envoys for numbers while nothing is rolled out: what callers got, and the load that autoscaling rules read."""
 
 import asyncio
 import time
@@ -9,20 +9,69 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Engine
 
-from api.proxies.measuring.admin_pages import ProxyPages, asking
+from api.proxies.measurer import ProxyPages, asking
+from api.proxies.proxy_liveness import Presence
 from api.proxies.publisher import POSTGRES_ERRORS, Publisher
 from db.connection.transactions import in_transaction
 from db.cycle.autoscaling_rules import store_values
-from db.proxies.proxy_reports import Demanded, demanded
+from db.proxies.measurements import LiveProxy
+from db.proxies.proxy_reports import Demanded, add_requests, demanded
 from domain.autoscaling.request_load import DemandLook, Shown, value_of_demand, with_look
 from domain.autoscaling.rule import MetricValue
-from traffic.envoy.in_flight import clusters_page, under_way
-from traffic.envoy.stats import REQUESTS_PAGE, counted
+from domain.traffic.request_counts import NO_LOOK, CallersCounted, CallersLook, came_since, most_asked, weighed
+from traffic.envoy.stats import REQUESTS_PAGE, callers_page, clusters_page, counted, under_way
 
-EVERY_SECONDS = 2.0
+CALLERS_EVERY_SECONDS = 5.0
+_log = structlog.get_logger(__name__)
+
+
+class CallersCounter:
+    """Each server counts the proxies whose streams it has, so that none is counted twice.
+
+    It remembers their last counters; of a proxy that comes from another server the first look counts nothing, and while
+    Postgres is away nothing is lost: the next look counts from the last one that was written.
+    """
+
+    def __init__(self, engine: Engine, presence: Presence) -> None:
+        self._engine = engine
+        self._presence = presence
+        self._last = NO_LOOK
+        self._weights: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Count until cancelled."""
+        async with asking() as pages:
+            while True:
+                try:
+                    await self._count(pages)
+                except POSTGRES_ERRORS as error:
+                    _log.warning("requests not written; counted later", error=str(error).partition("\n")[0])
+                await asyncio.sleep(CALLERS_EVERY_SECONDS)
+
+    async def _count(self, pages: ProxyPages) -> None:
+        asked = [
+            LiveProxy(proxy.node_id, proxy.stats_address, has_told=True)
+            for proxy in self._presence.live
+            if proxy.stats_address and not proxy.is_doubled
+        ]
+        named = most_asked(self._weights)
+        told = await pages.ask_all(asked, callers_page(named), _callers)
+        look = CallersLook(told, named)
+        came = came_since(self._last, look)
+        weights = weighed(self._weights, came)
+        await asyncio.to_thread(
+            in_transaction, self._engine, partial(add_requests, came=came, named=most_asked(weights))
+        )
+        self._last, self._weights = look, weights
+
+
+def _callers(page: bytes) -> CallersCounted:
+    return counted(page).callers()
+
+
+_DEMAND_EVERY_SECONDS = 2.0
 _REST_SECONDS = 5.0
 """While no rule reads it."""
-_log = structlog.get_logger(__name__)
 _Looks = Mapping[UUID, tuple[DemandLook, ...]]
 
 
@@ -46,7 +95,7 @@ class DemandReader:
                     is_read = await self._read(proxies)
                 except POSTGRES_ERRORS as error:
                     _log.warning("demand not read or not written", error=str(error).partition("\n")[0])
-                await asyncio.sleep(EVERY_SECONDS if is_read else _REST_SECONDS)
+                await asyncio.sleep(_DEMAND_EVERY_SECONDS if is_read else _REST_SECONDS)
 
     async def _read(self, proxies: ProxyPages) -> bool:
         """Read and write what rules want to know; whether any does."""

@@ -1,19 +1,64 @@
-"""Resources as Envoy's own messages, made once each: the table is JSON, the stream is protobuf."""
+"""Resources as Envoy's own messages, each made once: the table is JSON, the stream is protobuf.
+
+The descriptors of Envoy's API are read from `envoy_api.binpb`: the packages that hold the generated modules bring
+modules that other packages bring too, in older forms.
+"""
 
 import json
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import grpc
 from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
-from api.proxies.protobuf.envoy_api import POOL, Cluster, ClusterLoadAssignment, Listener, RouteConfiguration, Secret
-from api.proxies.protobuf.envoy_api import Resource as DiscoveryResource
 from traffic.resources import Resource, ResourceKind, Resources
+
+_FILE = Path(__file__).with_name("envoy_api.binpb")
+SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"
+METHOD = "DeltaAggregatedResources"
+
+
+def _read() -> DescriptorPool:
+    pool = DescriptorPool()
+    for file in FileDescriptorSet.FromString(_FILE.read_bytes()).file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+POOL = _read()
+"""What stands in an Any is found here by its type's name."""
+
+
+def _message(name: str) -> Any:  # noqa: ANN401  (a class that protobuf makes)
+    return GetMessageClass(POOL.FindMessageTypeByName(f"envoy.{name}"))
+
+
+Cluster = _message("config.cluster.v3.Cluster")
+ClusterLoadAssignment = _message("config.endpoint.v3.ClusterLoadAssignment")
+Listener = _message("config.listener.v3.Listener")
+RouteConfiguration = _message("config.route.v3.RouteConfiguration")
+DiscoveryRequest = _message("service.discovery.v3.DeltaDiscoveryRequest")
+DiscoveryResponse = _message("service.discovery.v3.DeltaDiscoveryResponse")
+DiscoveryResource = _message("service.discovery.v3.Resource")
+Secret = _message("extensions.transport_sockets.tls.v3.Secret")
+
+
+def handler_of(serve: Callable[..., Any]) -> grpc.GenericRpcHandler:
+    """Return what a gRPC server is given, so that `serve(requests, context)` answers each stream."""
+    method = grpc.stream_stream_rpc_method_handler(
+        serve, DiscoveryRequest.FromString, DiscoveryResponse.SerializeToString
+    )
+    return grpc.method_handlers_generic_handler(SERVICE, {METHOD: method})
+
 
 _TYPES: Mapping[ResourceKind, Any] = {
     ResourceKind.CLUSTERS: Cluster,

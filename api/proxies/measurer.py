@@ -1,19 +1,20 @@
-"""The measurer: asks each live proxy what it counts while a rollout or a drain is under way."""
+"""The measurer: asks each live proxy for its counters while a rollout or a drain is under way."""
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
+import httpx
 import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from api.proxies.measuring.admin_pages import ProxyPages, asking
 from api.proxies.publisher import POSTGRES_ERRORS, Publisher
 from api.proxies.server_metrics import Observed
 from db.connection.transactions import in_transaction
@@ -21,19 +22,78 @@ from db.proxies.measurements import DueRollout, LiveProxy, due_rollouts, live_pr
 from db.proxies.proxy_reports import keep_answering, late_routes, note_drain_looks, routes_to_look_at
 from domain.model.answer_counts import Counters
 from traffic.envoy.envoy_names import baseline_cluster, canary_cluster, side_of
-from traffic.envoy.in_flight import (
+from traffic.envoy.stats import (
     ALONE_PAGE,
+    COUNTERS_PAGE,
+    Counted,
     Places,
     answered,
     by_cluster,
     clusters_page,
     connections,
     connections_page,
+    counted,
     is_alone,
     known_connections,
     under_way,
 )
-from traffic.envoy.stats import COUNTERS_PAGE, Counted, counted
+
+_PATIENCE_SECONDS = 2.0
+_OK = 200
+_log = structlog.get_logger(__name__)
+Told = TypeVar("Told")
+
+
+@dataclass(frozen=True, slots=True)
+class _Silent:
+    """The reason why a proxy did not tell."""
+
+    why: str
+
+
+class ProxyPages:
+    """Asks with one client, and remembers who was silent at the last page."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+        self._silent: Mapping[str, str] = {}
+
+    async def ask_all(self, proxies: Sequence[LiveProxy], page: str, read: Callable[[bytes], Told]) -> dict[str, Told]:
+        """Return what `read`, in a thread, makes of this page of each proxy that tells, by node id."""
+        answers = await asyncio.gather(*(self._ask(proxy, page, read) for proxy in proxies))
+        found = {proxy.node_id: answer for proxy, answer in zip(proxies, answers, strict=True)}
+        self._name_silent({node: answer.why for node, answer in found.items() if isinstance(answer, _Silent)})
+        return {node: answer for node, answer in found.items() if not isinstance(answer, _Silent)}
+
+    async def _ask(self, proxy: LiveProxy, page: str, read: Callable[[bytes], Told]) -> Told | _Silent:
+        if proxy.stats_address is None:
+            return _Silent("its bootstrap names no port for that; make a new one with 'rollway envoy-bootstrap'")
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                answer = await self._client.get(f"http://{proxy.stats_address}{page}")
+            if answer.status_code != _OK:
+                return _Silent(f"it answers {answer.status_code} at {proxy.stats_address}")
+            return await asyncio.to_thread(read, answer.content)
+        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            return _Silent(f"{proxy.stats_address}: {type(error).__name__} {error}")
+
+    def _name_silent(self, silent: Mapping[str, str]) -> None:
+        for node in silent.keys() - self._silent.keys():
+            _log.warning("a proxy does not tell what it has counted", node=node, why=silent[node])
+        self._silent = silent
+
+
+@asynccontextmanager
+async def asking() -> AsyncIterator[ProxyPages]:
+    """With a client of its own, as long as it is used."""
+    async with httpx.AsyncClient(
+        headers={"User-Agent": "rollway-measurer"},
+        trust_env=False,
+        verify=False,  # noqa: S501  # plain HTTP only; loading the certificates takes 0.1 s
+        timeout=_PATIENCE_SECONDS,
+    ) as client:
+        yield ProxyPages(client)
+
 
 EVERY_SECONDS = 0.9
 """Between two intervals of a rollout, at least."""
@@ -42,7 +102,6 @@ _LATE_SECONDS = 3.0
 """Between two looks at replicas that answer no probe."""
 _LOOKS_AT_REST = 4
 """Where nothing changes and nothing is measured, one of so many looks is made."""
-_log = structlog.get_logger(__name__)
 Answered = TypeVar("Answered")
 
 

@@ -1,1 +1,0 @@
-"""Asks live proxies what they count, and what is under way."""

@@ -1,1 +1,0 @@
-"""Envoy's own messages, and the table in them."""
