@@ -15,7 +15,7 @@ from cli.terminal.exits import UsageError
 from db.views.planning_views import Foreseeable, LearnedView, planned_activation, planned_rest
 from domain.cycle.recording import inputs_from_json
 from domain.planning.plan_input import Subject
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.planning.sampled_times import Draw
 from domain.planning.what_if import Supposing, supposed
 
@@ -28,7 +28,7 @@ class AskedAhead:
     from_revision: str
     to_revision: str
     subject: Subject
-    learned: Learned
+    learned: Timings
     now: datetime
 
     @property
@@ -108,4 +108,4 @@ def _of_file(found: dict[str, Any]) -> AskedAhead:
     deployment, now = inputs_from_json(found["inputs"])
     subject = Subject(deployment, found["has_health_check"])
     moves = (found["from_revision"], found["to_revision"])
-    return AskedAhead(found["deployment"], *moves, subject, made(Learned, found["learned"]), now)
+    return AskedAhead(found["deployment"], *moves, subject, made(Timings, found["learned"]), now)

@@ -166,7 +166,7 @@ def warn_of_doubts(reader: Reader, names: Iterable[str], console: Console) -> No
             continue
         missing = signs_of_life(reader).missing_evidence
         policy = rollout.snapshot.policy
-        sentences = EVALUATOR.strategy_of(policy).cautions(policy.spec, view.desired_replicas, ahead=False)
+        sentences = EVALUATOR.strategy_of(policy).cautions(policy.spec, view.desired_replicas, is_plan=False)
         for sentence in filter(None, (missing, *sentences)):
             printer(stderr=True, quiet=console.quiet).print(f"note: {name}: {sentence}", style="yellow")
 

@@ -16,7 +16,7 @@ from db.views.planning_views import learned_of
 from db.views.timeline import steps_of
 from domain.planning.plan_input import Subject
 from domain.planning.recorded_rollout import RecordedAct, RecordedStep, deviations
-from domain.planning.replica_timings import Learned, Span
+from domain.planning.replica_timings import Span, Timings
 from domain.planning.rollout_plan import Plan, PlannedWave, plan
 from domain.planning.sealed_receipt import NOT_MEASURED, RecordedRollout, Sealed, answered, receipt, sealed
 from domain.text.errors import RolloutNotFoundError
@@ -174,7 +174,7 @@ def _against_plan(
 
 
 @lru_cache(maxsize=64)
-def _planned(subject: Subject, at: datetime, learned: Learned, seed: str) -> Plan:
+def _planned(subject: Subject, at: datetime, learned: Timings, seed: str) -> Plan:
     """The plan of a rollout that is looked at again and again is made once."""
     return plan(subject, at, learned, random.Random(seed).random)  # noqa: S311  (nobody is to be kept out)
 

@@ -16,7 +16,7 @@ from db.locking.rows import Columns, columns, named_row
 from db.locking.statuses import ACTIVE
 from db.outbox import write_events
 from domain.cycle.step_deltas import KeptStep
-from domain.cycle.writes import Foretold, NewRoute, StepRecord
+from domain.cycle.writes import DecisionEffects, NewRoute, StepRecord
 from domain.model.canary import CanaryState
 from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment, Rollout
@@ -191,7 +191,7 @@ _MERGE_HISTORY = f"""
 """
 
 
-def record_rollouts(connection: Connection, left: Iterable[Foretold], at: datetime) -> None:
+def record_rollouts(connection: Connection, left: Iterable[DecisionEffects], at: datetime) -> None:
     """Clocks, counters, direction and outcome of the rollouts that decisions change."""
     rows = [(*counted_values(each.rollout), each.back_reason, each.outcome) for each in left if each.rollout]
     if rows:
@@ -201,7 +201,7 @@ def record_rollouts(connection: Connection, left: Iterable[Foretold], at: dateti
 def record_history(
     connection: Connection,
     phase: str,
-    changing: Sequence[Foretold],
+    changing: Sequence[DecisionEffects],
     heads: Mapping[UUID, HistoryHead],
     at: datetime,
 ) -> list[HistoryHead]:
@@ -320,7 +320,7 @@ class StrategyResultApplier:
         """Write routes. `placed`: the new ones, with their hosts."""
         self._routes = record_routes(self.connection, changes, placed, self.claim.now)
 
-    def apply(self, left: Sequence[Foretold], glanced: Sequence[WaitingRow] = ()) -> None:
+    def apply(self, left: Sequence[DecisionEffects], glanced: Sequence[WaitingRow] = ()) -> None:
         """Write history, deployments, rollouts and seats, and the waits that a glance found."""
         changing = [each for each in left if each.key]
         waiting = [*(_waiting(each) for each in left if not each.key), *glanced]
@@ -349,7 +349,7 @@ class StrategyResultApplier:
         if waiting:
             yield self.connection.execute(_WAIT, _WAITING.arrays(waiting))
 
-    def _change(self, changing: Sequence[Foretold], heads: Sequence[HistoryHead]) -> Iterator[Cursor]:
+    def _change(self, changing: Sequence[DecisionEffects], heads: Sequence[HistoryHead]) -> Iterator[Cursor]:
         """Write few columns for a decision that only moves routes, as most do, and all columns for the others."""
         steps, moves = [], []
         for each, head in zip(changing, heads, strict=True):
@@ -366,6 +366,6 @@ class StrategyResultApplier:
             yield self.connection.execute(_MAKE_MOVE, _MOVE.arrays(moves))
 
 
-def _waiting(left: Foretold) -> WaitingRow:
+def _waiting(left: DecisionEffects) -> WaitingRow:
     decision, deployment = left.decision, left.decision.deployment
     return WaitingRow(deployment.id, deployment.version, decision.due_at, decision.reason, left.waits_for)

@@ -19,7 +19,7 @@ from domain.model.deployment import StartFailures
 from domain.model.states import RouteStatus
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.replicas.failure_reason import failure_in_short
-from domain.replicas.status_reports import Became, News, counters_after, failures_after, news_of
+from domain.replicas.status_reports import StatusChange, StatusChanges, counters_after, failures_after, news_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +160,12 @@ def record_reports(connection: Connection, reports: Sequence[RouteReport]) -> tu
     if not became:
         return ()
     lost = {report.route_id for report in reports if report.is_lost}
-    news: dict[UUID, list[Became]] = defaultdict(list)
+    news: dict[UUID, list[StatusChange]] = defaultdict(list)
     for route in became:
         status = RouteStatus(route.status)
         why = "" if status is RouteStatus.HEALTHY else failure_in_short(route.reason, route.log_tail)
         news[route.deployment_id].append(
-            Became(route.revision_id, RouteStatus(route.was), status, why, route.id in lost)
+            StatusChange(route.revision_id, RouteStatus(route.was), status, why, route.id in lost)
         )
     changed(connection, news.keys(), mark=ALWAYS)
     counting = {owner: news_of(statuses) for owner, statuses in news.items()}
@@ -178,7 +178,7 @@ def _failed(route: ReportedRoute) -> CloudEvent:
     return CloudEvent(CloudEventType.REPLICA_FAILED, route.deployment_id, "workers", route.reason, route_id=route.id)
 
 
-def _count(connection: Connection, news: Mapping[UUID, Sequence[News]], at: datetime) -> None:
+def _count(connection: Connection, news: Mapping[UUID, Sequence[StatusChanges]], at: datetime) -> None:
     """Failed starts of deployments, and failures and progress of their rollouts, as the domain counts them."""
     failing, counted = [], []
     for known in connection.cursor(row_factory=named_row(_Counters)).execute(_COUNTERS, (list(news),)).fetchall():

@@ -26,8 +26,8 @@ from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment, Hold, Route, StartFailures
 from domain.model.picture import picture
 from domain.model.states import Verdict
-from domain.planning.plan_input import Around, Planned, Subject, after_activation, says_when_healthy
-from domain.planning.replica_timings import Learned
+from domain.planning.plan_input import Planned, Subject, WaitContext, after_activation, says_when_healthy
+from domain.planning.replica_timings import Timings
 from domain.steering.activation import ActivationRequest
 from domain.steering.gates import OpenRollout
 from domain.strategies.builtin import stored_policy
@@ -128,7 +128,7 @@ class Foreseeable:
     """A deployment as decisions see it at the database's time `now`, and what its past replicas teach."""
 
     deployment: Deployment
-    learned: Learned
+    learned: Timings
     now: datetime
 
     @classmethod
@@ -147,17 +147,17 @@ class Foreseeable:
 class LearnedView:
     """The lessons of a deployment's replicas and its failing starts, and what proxies told of its canary."""
 
-    learned: Learned
+    learned: Timings
     start_failures: StartFailures | None
     evidence: Sums | None = None
 
 
-def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetime | None = None) -> Learned:
+def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetime | None = None) -> Timings:
     """Read what the deployment's newest replicas and rollouts teach, or those that were there `before`."""
     asked = (deployment_id, before or "infinity", _REMEMBERED)
     (replicas,) = connection.cursor(row_factory=named_row(_Replicas)).execute(_REPLICAS, asked).fetchall()
     wakes = connection.execute(_WAKES, asked).fetchall()
-    return Learned(
+    return Timings(
         starts=tuple(replicas.starts or ()),
         stops=tuple(replicas.stops or ()),
         wakes=tuple(max(0.0, wake) for (wake,) in wakes),
@@ -234,7 +234,7 @@ class WaitingView:
 
     view: DeploymentView
     deployment: Deployment
-    around: Around
+    around: WaitContext
     signs: SignsOfLife
     now: datetime
 
@@ -245,7 +245,7 @@ def waiting(connection: Connection[Any], name: str) -> WaitingView:
     known = foreseeable(connection, view)
     hosts = dict(connection.execute(_HOSTS).fetchall())
     is_any_up = not all(hosts.values())
-    around = Around(
+    around = WaitContext(
         hosts={route.id: route.host for route in view.routes if route.host is not None or not is_any_up},
         reasons={route.id: route.reason for route in view.routes},
         down=frozenset(host for host, is_down in hosts.items() if is_down),

@@ -138,25 +138,25 @@ def routes_after(routes: Iterable[Route], changes: RouteChanges, now: datetime) 
         set(ids) for ids in (changes.promote_route_ids, changes.park_route_ids, changes.drain_route_ids)
     )
 
-    def changed(route: Route) -> Route:
+    def changed_route(route: Route) -> Route:
         if route.id in drained:
             return replace(route, status=RouteStatus.TERMINATING, traffic=TrafficStatus.INACTIVE, status_changed_at=now)
         if route.id in parked:
             return replace(route, traffic=TrafficStatus.INACTIVE, parked_until=changes.park_until)
         return replace(route, traffic=TrafficStatus.ACTIVE, parked_until=None) if route.id in promoted else route
 
-    kept = tuple(map(changed, routes))
-    free = max((route.id.int for route in kept), default=0) + 1
+    remaining = tuple(map(changed_route, routes))
+    free = max((route.id.int for route in remaining), default=0) + 1
     created = [spec for spec in changes.rollout_specs for _ in range(spec.count)]
-    return kept + tuple(
+    return remaining + tuple(
         Route(UUID(int=free + number), spec.revision_id, RouteStatus.PROVISIONING, spec.traffic, now, now)
         for number, spec in enumerate(created)
     )
 
 
 def _is_progress(drained: Iterable[Route], rollout: Rollout, stage: Stage | None) -> bool:
-    given = (rollout.canary and rollout.canary.weight) or 0
-    falls = stage is not None and stage.weight is not None and stage.weight < given
+    weight = (rollout.canary and rollout.canary.weight) or 0
+    falls = stage is not None and stage.weight is not None and stage.weight < weight
     return falls or any(route.revision_id != rollout.to_revision_id for route in drained)
 
 

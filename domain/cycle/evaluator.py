@@ -45,13 +45,15 @@ def with_old_at_hand(decision: Decision, deployment: Deployment, budget: Budget,
     if any(route.id not in drained for route in old):
         return decision
     well = [r for r in worst_first(old) if r.id in drained and r.status is RouteStatus.HEALTHY and not r.is_misplaced]
-    kept = ids(well[max(0, len(well) - budget.ceiling + budget.desired) :])
-    if not kept:
+    parked = ids(well[max(0, len(well) - budget.ceiling + budget.desired) :])
+    if not parked:
         return decision
     until = now + timedelta(seconds=rollout.policy.limits.unanswered_within_seconds)
-    stays = tuple(route_id for route_id in decision.changes.drain_route_ids if route_id not in kept)
-    changes = replace(decision.changes, drain_route_ids=stays) + RouteChanges.park(kept, until)
-    return replace(decision, changes=changes, reason=f"{decision.reason}; {len(kept)} of them parked until it answers")
+    stays = tuple(route_id for route_id in decision.changes.drain_route_ids if route_id not in parked)
+    changes = replace(decision.changes, drain_route_ids=stays) + RouteChanges.park(parked, until)
+    return replace(
+        decision, changes=changes, reason=f"{decision.reason}; {len(parked)} of them parked until it answers"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ class DeploymentStrategyEvaluator:
             return self._standing(deployment, _paused(deployment), now)
         policy, unanswered = deployment.rollout.policy, deployment.rollout.unanswered or 0
         if unanswered >= (policy.limits.unanswered or math.inf):
-            said = f"the new revision answered none of {unanswered} requests"
-            return Decision.give_up(said, harms=True)
+            reason = f"the new revision answered none of {unanswered} requests"
+            return Decision.give_up(reason, harms=True)
         if deployment.hold is not None:
             return self._standing(deployment, Decision.held(deployment.hold), now)
         strategy = self.strategy_of(policy)
@@ -115,8 +117,8 @@ class DeploymentStrategyEvaluator:
     def wait_of(self, deployment: Deployment, now: datetime) -> Decision | None:
         """The rollout's wait, before its limits apply; None without one."""
         decide = self.evaluate_back if deployment.status == ROLLING_BACK else self.evaluate_one
-        found = contained(decide, (deployment,), now).assignments.get(deployment.id)
-        return found if found and found.waits else None
+        decision = contained(decide, (deployment,), now).assignments.get(deployment.id)
+        return decision if decision and decision.waits else None
 
     def budget(self, deployment: Deployment) -> Budget:
         """The budget of the running rollout. Raises ValueError without one."""
@@ -129,8 +131,8 @@ class DeploymentStrategyEvaluator:
         if deployment.rollout is None:
             return wait
         policy = deployment.rollout.policy
-        kept = self.strategy_of(policy).keep_whole(deployment, policy.spec, now)
-        return meanwhile(wait, hold_back(kept, deployment, now), next_end_at(deployment.active_routes, now))
+        repairs = self.strategy_of(policy).keep_whole(deployment, policy.spec, now)
+        return meanwhile(wait, hold_back(repairs, deployment, now), next_end_at(deployment.active_routes, now))
 
 
 def _paused(deployment: Deployment) -> Decision:

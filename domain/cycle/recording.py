@@ -61,8 +61,8 @@ def inputs_from_json(raw: Mapping[str, Any]) -> tuple[Deployment, datetime]:
 
 def _told_flat(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """The snapshot, with the autoscaling that the release before recorded beside the other fields."""
-    known = {"rules": recorded.get("rules", ()), "metrics": recorded.get("metrics", ())}
-    return {"autoscaling": {**known, "last_at": recorded.get("last_autoscaled_at")}, **recorded}
+    state = {"rules": recorded.get("rules", ()), "metrics": recorded.get("metrics", ())}
+    return {"autoscaling": {**state, "last_at": recorded.get("last_autoscaled_at")}, **recorded}
 
 
 def changes_from_json(decision: Mapping[str, Any]) -> RouteChanges:

@@ -32,7 +32,7 @@ class Begin:
     is_undo: bool = False
 
 
-def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
+def begin_rollout(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
     """The deployment with a new rollout, which has its own clocks and its own copy of the policy.
 
     A size that comes with a revision belongs to that revision. So a rollout that takes the place of another begins with
@@ -133,9 +133,9 @@ def weight_known(deployment: Deployment, now: datetime) -> Deployment:
     """Every live proxy has acknowledged a table with the weight of its canary; nothing to know elsewhere."""
     rollout = deployment.rollout
     canary = rollout.canary if rollout else None
-    if rollout is None or canary is None or (known := canary.known(now)) is canary:
+    if rollout is None or canary is None or (acknowledged := canary.known(now)) is canary:
         return deployment
-    return replace(deployment, rollout=replace(rollout, canary=known))
+    return replace(deployment, rollout=replace(rollout, canary=acknowledged))
 
 
 def rollout_of(deployment: Deployment, verb: str) -> Rollout:

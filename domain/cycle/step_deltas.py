@@ -34,10 +34,10 @@ class KeptStep(NamedTuple):
     whole_step: int
 
 
-def last_of_each(kept: Iterable[KeptStep]) -> dict[UUID, KeptStep]:
+def last_of_each(steps: Iterable[KeptStep]) -> dict[UUID, KeptStep]:
     """The last step of each rollout, whole, from the chains that lead to them; without those that are torn."""
     chain, last = Chain(), {}
-    for step in kept:
+    for step in steps:
         saw = chain.whole(step.rollout_id, step.number, step.inputs)
         last[step.rollout_id] = None if saw is None else step._replace(inputs=saw)
     return {rollout_id: step for rollout_id, step in last.items() if step}
@@ -66,15 +66,15 @@ def changes_since(before: Inputs, now: Inputs) -> Inputs | None:
     routes = _changed_routes(old["routes"], new["routes"])
     if fields is None or routes is None:
         return None
-    changed = {"deployment": fields, **routes}
+    changes = {"deployment": fields, **routes}
     if old["rollout"] != new["rollout"]:
         both = old["rollout"] is not None and new["rollout"] is not None
         within = _changed_fields(old["rollout"], new["rollout"]) if both else None
         if within is None:
             fields["rollout"] = new["rollout"]
         else:
-            changed["rollout"] = within
-    return {_CHANGED: changed, "now": now["now"]}
+            changes["rollout"] = within
+    return {_CHANGED: changes, "now": now["now"]}
 
 
 @dataclass(slots=True)
@@ -104,17 +104,17 @@ class Chain:
             return recorded
         if self._deployment is None:
             return None
-        changed, old, routes = recorded[_CHANGED], self._deployment, self._routes
-        for route_id in changed["gone"]:
+        changes, old, routes = recorded[_CHANGED], self._deployment, self._routes
+        for route_id in changes["gone"]:
             del routes[route_id]
         last = next(reversed(routes), "")
-        is_in_order = all(route_id in routes or route_id > last for route_id in changed["routes"])
-        for route_id, other in sorted(changed["routes"].items()):
+        is_in_order = all(route_id in routes or route_id > last for route_id in changes["routes"])
+        for route_id, other in sorted(changes["routes"].items()):
             routes[route_id] = {**routes.get(route_id, {"id": route_id}), **other}
         if not is_in_order:
             self._routes = routes = dict(sorted(routes.items()))
-        new = {**old, **changed["deployment"], "routes": list(routes.values())}
-        if within := changed.get("rollout"):
+        new = {**old, **changes["deployment"], "routes": list(routes.values())}
+        if within := changes.get("rollout"):
             new["rollout"] = {**old["rollout"], **within}
         self._deployment = new
         return {"deployment": new, "now": recorded["now"]}
@@ -135,16 +135,16 @@ def _changed_routes(old: list[Inputs], new: list[Inputs]) -> dict[str, Any] | No
     before, after = ({route["id"]: route for route in routes} for routes in (old, new))
     if list(before) != sorted(map(_id, old)) or list(after) != sorted(map(_id, new)):
         return None
-    changed = {}
+    changes = {}
     for route_id, route in after.items():
-        known = before.get(route_id, {"id": route_id})
-        if known != route:
-            changed[route_id] = _changed_fields(known, route)
-    if None in changed.values():
+        previous = before.get(route_id, {"id": route_id})
+        if previous != route:
+            changes[route_id] = _changed_fields(previous, route)
+    if None in changes.values():
         return None
-    return {"routes": changed, "gone": [route_id for route_id in before if route_id not in after]}
+    return {"routes": changes, "gone": [route_id for route_id in before if route_id not in after]}
 
 
 def _id(route: Inputs) -> str:
-    found: str = route["id"]
-    return found
+    route_id: str = route["id"]
+    return route_id

@@ -56,7 +56,7 @@ def _error_code(classified: ClassifiedDecision) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class DecisionEffects:
     """The traces that one decision leaves behind.
 
         a wait               nothing but its reason and the next look; the rollout where its clock stops or goes on
@@ -111,10 +111,10 @@ def new_routes(changing: Iterable[ClassifiedDecision]) -> list[NewRoute]:
     ]
 
 
-def foretold(decisions: Iterable[ClassifiedDecision], phase: str, now: datetime) -> list[Foretold]:
+def decision_effects(decisions: Iterable[ClassifiedDecision], phase: str, now: datetime) -> list[DecisionEffects]:
     """Return what each of these decisions leaves, in their order. `phase`: the name of the handler that made them."""
     return [
-        _changed(decision, phase, now) if decision.changes_anything else _waited(decision, now)
+        _change_effects(decision, phase, now) if decision.changes_anything else _waited(decision, now)
         for decision in decisions
     ]
 
@@ -129,12 +129,14 @@ def steps_to_build_on(decisions: Iterable[ClassifiedDecision]) -> list[tuple[UUI
     ]
 
 
-def steps_of(left: Iterable[Foretold], now: datetime, kept: Iterable[KeptStep] = ()) -> list[StepRecord]:
-    """The step of each decision that took its rollout further, or back. `kept`: the steps that they build on."""
-    built = last_of_each(kept)
+def steps_of(
+    effects: Iterable[DecisionEffects], now: datetime, kept_steps: Iterable[KeptStep] = ()
+) -> list[StepRecord]:
+    """The step of each decision that took its rollout further, or back. `kept_steps`: the steps that they build on."""
+    built = last_of_each(kept_steps)
     return [
         _step(each.decision, each.rollout, now, built.get(each.rollout.id) if built else None)
-        for each in left
+        for each in effects
         if each.decision.is_step and each.rollout
     ]
 
@@ -165,14 +167,14 @@ def _step(decision: ClassifiedDecision, rollout: Rollout, now: datetime, last: K
     return StepRecord(rollout.id, rollout.steps, decision.verdict, inputs, decision_json(decision), whole_step)
 
 
-def _waited(decision: ClassifiedDecision, now: datetime) -> Foretold:
+def _waited(decision: ClassifiedDecision, now: datetime) -> DecisionEffects:
     rollout = rollout_after(decision, now) if turns_clock(decision) else None
-    return Foretold(decision, rollout=rollout, waits_for=decision.awaited_verb)
+    return DecisionEffects(decision, rollout=rollout, waits_for=decision.awaited_verb)
 
 
-def _changed(decision: ClassifiedDecision, phase: str, now: datetime) -> Foretold:
+def _change_effects(decision: ClassifiedDecision, phase: str, now: datetime) -> DecisionEffects:
     key, rollout = history_key(phase, decision), rollout_after(decision, now)
-    return Foretold(
+    return DecisionEffects(
         decision,
         key,
         str(key),

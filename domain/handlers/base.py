@@ -66,19 +66,19 @@ class DeploymentHandler(ABC):
         """The deadlines of this phase and the failures that it allows."""
         return Bounds()
 
-    def glance(self, seen: Glimpse, now: datetime) -> Wait | None:  # noqa: ARG002
+    def glance(self, glimpse: Glimpse, now: datetime) -> Wait | None:  # noqa: ARG002
         """The wait that counts alone show; None if it takes the routes, or is no wait."""
         return None
 
     def execute(self, deployments: Iterable[Deployment], now: datetime) -> DeploymentExecutionResult:
         batch = tuple(deployments)
         summary = contained(self.decide, batch, now)
-        found = (
+        decisions = (
             summary.assignments.get(deployment.id) or Decision(Verdict.ERROR, summary.errors[deployment.id])
             for deployment in batch
         )
         return DeploymentExecutionResult(
-            tuple(self.classified(decision, of, now) for decision, of in zip(found, batch, strict=True))
+            tuple(self.classified(decision, of, now) for decision, of in zip(decisions, batch, strict=True))
         )
 
     def classified(self, decision: Decision, deployment: Deployment, now: datetime) -> ClassifiedDecision:

@@ -44,25 +44,25 @@ class CheckReplicaHandler(DeploymentHandler):
     )
 
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
-        found = drift(deployment, now)
-        if found.verdict is Verdict.SUCCESS or not deployment.autoscaling.rules or _was_given_up(deployment, now):
-            return found
-        return _autoscaled(deployment, found, now)
+        decision = drift(deployment, now)
+        if decision.verdict is Verdict.SUCCESS or not deployment.autoscaling.rules or _was_given_up(deployment, now):
+            return decision
+        return _autoscaled(deployment, decision, now)
 
 
-def _autoscaled(deployment: Deployment, found: Decision, now: datetime) -> Decision:
+def _autoscaled(deployment: Deployment, decision: Decision, now: datetime) -> Decision:
     """The new count of the rule that fires; otherwise the wait that was found, with what each rule says."""
-    given = deployment.autoscaling
-    known = (given.rules, given.metrics, deployment.desired_replicas, given.last_at, now)
-    if (scaling := evaluate_rules(*known)) is not None:
+    autoscaling = deployment.autoscaling
+    arguments = (autoscaling.rules, autoscaling.metrics, deployment.desired_replicas, autoscaling.last_at, now)
+    if (scaling := evaluate_rules(*arguments)) is not None:
         return replace(Decision.success(scaling.reason), desired_replicas=scaling.desired)
-    quiet = [rule for rule in judge_rules(*known) if isinstance(rule, Quiet)]
-    times = (found.recheck_at, *(rule.until for rule in quiet), now + timedelta(seconds=RULES_SHOWN_SECONDS))
+    quiet = [rule for rule in judge_rules(*arguments) if isinstance(rule, Quiet)]
+    times = (decision.recheck_at, *(rule.until for rule in quiet), now + timedelta(seconds=RULES_SHOWN_SECONDS))
     recheck_at = min(at for at in times if at is not None)
-    if found.waits is None:
-        return found
-    words = "; ".join((found.waits.words, *dict.fromkeys(rule.reason for rule in quiet)))
-    return replace(found, recheck_at=recheck_at).waiting_for(replace(found.waits, words=words))
+    if decision.waits is None:
+        return decision
+    words = "; ".join((decision.waits.words, *dict.fromkeys(rule.reason for rule in quiet)))
+    return replace(decision, recheck_at=recheck_at).waiting_for(replace(decision.waits, words=words))
 
 
 def _was_given_up(deployment: Deployment, now: datetime) -> bool:
@@ -82,16 +82,16 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
     if buckets.sick:
         answering = sum(map(is_answering, buckets.sick))
         but = f", {answering} of them answering callers" if answering else ""
-        said = f"{len(buckets.sick)} unhealthy{but}, replaced unless back soon"
-        return Decision.wait(for_replicas(said, buckets, budget, now), next_at)
+        sentence = f"{len(buckets.sick)} unhealthy{but}, replaced unless back soon"
+        return Decision.wait(for_replicas(sentence, buckets, budget, now), next_at)
     if deployment.degraded_reason is not None:
         if mark := unproven(deployment, now):
             return _degraded(deployment, min(filter(None, (next_at, proven_at(mark[1])))))
         return Decision.success("nothing is off any more, so the mark can go")
-    said = f"{len(buckets.ready)} of {number_of(deployment.desired_replicas, 'replica')} healthy"
+    sentence = f"{len(buckets.ready)} of {number_of(deployment.desired_replicas, 'replica')} healthy"
     if buckets.starting:
-        return Decision.wait(for_replicas(said, buckets, budget, now), next_at)
-    return Decision.wait(Waits(WaitsFor.NOTHING, said), next_at)
+        return Decision.wait(for_replicas(sentence, buckets, budget, now), next_at)
+    return Decision.wait(Waits(WaitsFor.NOTHING, sentence), next_at)
 
 
 def _off(buckets: Buckets, replaceable: int, desired: int) -> str:

@@ -33,14 +33,14 @@ def decided_again(deployment: Deployment, now: datetime, phase: str) -> Classifi
     """Return what the handler named `phase` makes of this snapshot. Raises InvalidInputError for an unknown phase."""
     handler = next((known for known in HANDLERS.values() if known.name == phase), None)
     if handler is None:
-        names = ", ".join(known.name for known in HANDLERS.values())
+        names = ", ".join(each.name for each in HANDLERS.values())
         raise InvalidInputError(f"phase must be one of {names}, not {phase!r}", field="phase")
     return cycle(deployment, now, handler)
 
 
-def is_same_decision(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> bool:
+def is_same_decision(recorded: Mapping[str, Any], replayed: Mapping[str, Any]) -> bool:
     """Whether two decisions do the same. A later release may word the reason better; nothing follows from it."""
-    return _without_reason(stored) == _without_reason(replayed)
+    return _without_reason(recorded) == _without_reason(replayed)
 
 
 def _without_reason(decision: Mapping[str, Any]) -> dict[str, Any]:

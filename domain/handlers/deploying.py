@@ -37,11 +37,11 @@ class DeployingProvisioningHandler(DeploymentHandler):
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
         return EVALUATOR.evaluate_one(deployment, now)
 
-    def glance(self, seen: Glimpse, now: datetime) -> Wait | None:
-        policy = seen.policy
+    def glance(self, glimpse: Glimpse, now: datetime) -> Wait | None:
+        policy = glimpse.policy
         strategy = EVALUATOR.strategy_of(policy)
-        wait = None if seen.stands else strategy.wait_by_counts(policy.spec, seen.desired, seen.counts)
-        return wait_of(wait, bounds_of(seen.rollout, policy.limits, seen.desired), now) if wait else None
+        wait = None if glimpse.stands else strategy.wait_by_counts(policy.spec, glimpse.desired, glimpse.counts)
+        return wait_of(wait, bounds_of(glimpse.rollout, policy.limits, glimpse.desired), now) if wait else None
 
     def bounds(self, deployment: Deployment) -> Bounds:
         rollout = deployment.rollout

@@ -93,6 +93,6 @@ class DestroyingHandler(DeploymentHandler):
         if live := deployment.active_routes:
             return Decision.moved(f"draining {all_of(len(live), 'replica')}", RouteChanges.drain(ids(live)))
         if deployment.routes:
-            said = f"{number_of(len(deployment.routes), 'replica')} still stopping"
-            return Decision.wait(for_stopping(said, deployment.routes))
+            sentence = f"{number_of(len(deployment.routes), 'replica')} still stopping"
+            return Decision.wait(for_stopping(sentence, deployment.routes))
         return Decision.success("the last replica is gone")

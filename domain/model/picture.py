@@ -35,16 +35,16 @@ def picture(routes: Iterable[Route], current_revision_id: UUID | None, deploying
     no bar when there is but the current one. Replicas that are stopping or gone are left out.
     """
     target = deploying_revision_id or current_revision_id
-    left, right = "", ""
+    left_side, right = "", ""
     for route in routes:
-        drawn = symbol(route.status, route.traffic)
+        mark = symbol(route.status, route.traffic)
         if route.revision_id == target:
-            right += drawn
+            right += mark
         else:
-            left += drawn
-    if deploying_revision_id is None and not left:
+            left_side += mark
+    if deploying_revision_id is None and not left_side:
         return _in_order(right)
-    return f"{_in_order(left)}|{_in_order(right)}"
+    return f"{_in_order(left_side)}|{_in_order(right)}"
 
 
 def _in_order(symbols: str) -> str:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from domain.cycle.effects import deployment_after
 from domain.cycle.transitions import ClassifiedDecision
-from domain.cycle.writes import Foretold
+from domain.cycle.writes import DecisionEffects
 from domain.model.deployment import Deployment
 from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome, TrafficStatus
 from domain.steering.command_effect import Asking, Steered
@@ -135,7 +135,7 @@ _RULES: Mapping[CloudEventType, Callable[[_Change], bool]] = {
 
 
 def told_by_decisions(
-    left: Iterable[Foretold], phase: str, now: datetime, asked: Collection[UUID] = ()
+    left: Iterable[DecisionEffects], phase: str, now: datetime, asked: Collection[UUID] = ()
 ) -> tuple[CloudEvent, ...]:
     """Return what a handler's decisions tell. `phase`: the handler's name; `asked`: who waited for a person before.
 
@@ -144,7 +144,7 @@ def told_by_decisions(
     return tuple(event for each in left for event in _told_by(each, phase, now, asked))
 
 
-def _told_by(left: Foretold, phase: str, now: datetime, asked: Collection[UUID]) -> tuple[CloudEvent, ...]:
+def _told_by(left: DecisionEffects, phase: str, now: datetime, asked: Collection[UUID]) -> tuple[CloudEvent, ...]:
     decision = left.decision
     asks = left.waits_for is not None and decision.deployment.id not in asked
     if not (left.deployment or decision.changes.promote_route_ids or asks):

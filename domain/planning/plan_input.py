@@ -7,13 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from domain.model.deployment import Deployment
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.command_effect import Asking
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class WaitContext:
     """The surroundings of a deployment. Whatever is not known is left out, and nothing is said of it.
 
     `hosts`: by route, where its replica runs; None: it has no host yet. `reasons`: by route, why it stands so.
@@ -27,7 +27,7 @@ class Around:
     reasons: Mapping[UUID, str] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
     lacking: Mapping[str, str] = field(default_factory=dict)
-    learned: Learned = field(default_factory=Learned)
+    learned: Timings = field(default_factory=Timings)
     missing_worker: str = ""
     due_at: datetime | None = None
     said: str = ""
@@ -37,7 +37,7 @@ class Around:
     paused: str = ""
 
 
-NOTHING_KNOWN = Around()
+NOTHING_KNOWN = WaitContext()
 
 
 _NO_ROLLOUT_YET = UUID(int=0)
@@ -62,7 +62,7 @@ class Planned:
     """The ingredients of a plan, at the database's time `now`."""
 
     subject: Subject
-    learned: Learned
+    learned: Timings
     now: datetime
 
 

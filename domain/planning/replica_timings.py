@@ -25,7 +25,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class Timings:
     """Times in seconds, as they were measured; none where nothing is known yet.
 
     `starts`: from creation until healthy. `stops`: from drain until gone. `wakes`: from a change until the decision

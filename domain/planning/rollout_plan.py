@@ -20,7 +20,7 @@ from domain.handlers.check_replica import budget_at_rest
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
 from domain.planning.plan_input import Subject
-from domain.planning.replica_timings import Learned, Span, in_words
+from domain.planning.replica_timings import Span, Timings, in_words
 from domain.planning.run import Course, Wave, course
 from domain.planning.sampled_times import Draw, LearnedFates
 from domain.replicas.health import RUNS_WELL
@@ -31,7 +31,7 @@ _OFTEN = 0.05
 
 
 def warnings_of(
-    subject: Subject, budget: Budget, learned: Learned, typical: Course, others: Sequence[Course]
+    subject: Subject, budget: Budget, learned: Timings, typical: Course, others: Sequence[Course]
 ) -> tuple[str, ...]:
     """The ladder of doubts; empty where there are none."""
     return (
@@ -76,13 +76,13 @@ def _about_people(subject: Subject, typical: Course) -> Iterator[str]:
         yield f"it waits for a person once the new set is healthy: 'rollway promote {deployment.name}'"
     policy = deployment.rollout.policy if deployment.rollout else None
     if policy and any(wave.waits_for_judge for wave in typical.waves):
-        yield from EVALUATOR.strategy_of(policy).cautions(policy.spec, deployment.desired_replicas, ahead=True)
+        yield from EVALUATOR.strategy_of(policy).cautions(policy.spec, deployment.desired_replicas, is_plan=True)
         yield from filter(None, (subject.missing_evidence,))
     if typical.seconds is None and not typical.is_cut:
         yield f"it does not come to rest: {typical.waves[-1].why if typical.waves else 'nothing would look at it'}"
 
 
-def _about_times(deployment: Deployment, learned: Learned, others: Sequence[Course]) -> Iterator[str]:
+def _about_times(deployment: Deployment, learned: Timings, others: Sequence[Course]) -> Iterator[str]:
     back = [run.back_reason for run in others if run.back_reason is not None]
     if not learned.starts:
         yield f"no start of a replica of {deployment.name} is on record yet: how long it takes cannot be said"
@@ -90,7 +90,7 @@ def _about_times(deployment: Deployment, learned: Learned, others: Sequence[Cour
         yield f"in {len(back)} of {len(others)} runs it goes back though no replica fails: {back[0]}"
 
 
-def about_slow_starts(deployment: Deployment, now: datetime, learned: Learned) -> Iterator[str]:
+def about_slow_starts(deployment: Deployment, now: datetime, learned: Timings) -> Iterator[str]:
     """What has begun is foreseen to end by what the past took: nothing of that is true of a start that takes longer."""
     starting = [route for route in deployment.routes if route.status is RouteStatus.PROVISIONING]
     seconds = max(((now - route.created_at).total_seconds() for route in starting), default=0.0)
@@ -101,7 +101,7 @@ def about_slow_starts(deployment: Deployment, now: datetime, learned: Learned) -
         )
 
 
-def _about_failures(deployment: Deployment, learned: Learned, typical: Course) -> Iterator[str]:
+def _about_failures(deployment: Deployment, learned: Timings, typical: Course) -> Iterator[str]:
     if not any(wave.create for wave in typical.waves):
         return
     if learned.never_up:
@@ -159,7 +159,7 @@ class Plan:
         return document
 
 
-def plan(subject: Subject, now: datetime, learned: Learned, draw: Draw) -> Plan:
+def plan(subject: Subject, now: datetime, learned: Timings, draw: Draw) -> Plan:
     """Plan from the snapshot `subject.deployment`, as the command leaves it that is still to be given."""
     typical = course(subject.deployment, now, LearnedFates(learned=learned), _MOST_WORK / 2)
     others = _others(subject.deployment, now, learned, draw, typical)
@@ -210,7 +210,7 @@ def moves_in_words(create: int, promote: int, drain: int, park: int) -> str:
     return ", ".join(f"{word} {count}" for word, count in moves.items() if count)
 
 
-def _others(deployment: Deployment, now: datetime, learned: Learned, draw: Draw, typical: Course) -> list[Course]:
+def _others(deployment: Deployment, now: datetime, learned: Timings, draw: Draw, typical: Course) -> list[Course]:
     """None beside a run that was cut: it has used up what may be done."""
     work = max(1, typical.work)
     runs = 0 if typical.is_cut else min(_MOST_RUNS, max(_WORK // work, min(_FEWEST_RUNS, _MOST_WORK // work)))
@@ -221,9 +221,9 @@ def _others(deployment: Deployment, now: datetime, learned: Learned, draw: Draw,
     ]
 
 
-def _varied(learned: Learned) -> Learned:
+def _varied(learned: Timings) -> Timings:
     """Give times where nothing is learned that still differ, so that it shows whether their order matters."""
-    return Learned(learned.starts or (1.0, 2.0), learned.stops or (1.0, 2.0), learned.wakes)
+    return Timings(learned.starts or (1.0, 2.0), learned.stops or (1.0, 2.0), learned.wakes)
 
 
 def _planned(typical: Course, alike: Sequence[Course]) -> tuple[PlannedWave, ...]:

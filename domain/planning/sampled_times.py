@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.planning.simulator import Fate, Fates
 
 Draw = Callable[[], float]
@@ -35,7 +35,7 @@ class LearnedFates(Fates):
     `replicas`: how many the rollout has. `moment`: of the past that the run is like, from 0, the oldest, to 1.
     """
 
-    learned: Learned = field(default_factory=Learned)
+    learned: Timings = field(default_factory=Timings)
     draw: Draw = lambda: 0.5
     replicas: int = _FEWEST
     moment: float = 0.5

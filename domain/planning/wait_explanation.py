@@ -27,7 +27,7 @@ from domain.model.bounds import passed
 from domain.model.decision import COMES_TO, Waits, WaitsFor
 from domain.model.deployment import Deployment, Route
 from domain.model.states import Lifecycle, RouteStatus, Verdict
-from domain.planning.plan_input import NOTHING_KNOWN, Around
+from domain.planning.plan_input import NOTHING_KNOWN, WaitContext
 from domain.planning.replica_timings import Span
 from domain.replicas.health import is_answering
 from domain.text.numbers import duration
@@ -103,7 +103,7 @@ def _deadline(deployment: Deployment, now: datetime) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class WaitTarget:
     """The thing waited for, in words. `name`: of the route or host, or what a person types. `usually`: of the past."""
 
     kind: WaitsFor
@@ -112,16 +112,16 @@ class Awaited:
     usually: Span | None = None
 
 
-def awaited(deployment: Deployment, waits: Waits, around: Around, now: datetime) -> Awaited:
+def awaited(deployment: Deployment, waits: Waits, around: WaitContext, now: datetime) -> WaitTarget:
     """Return what is awaited: a replica, or its host or what that lacks, by what is known around the deployment."""
     if waits.kind is WaitsFor.ROUTE:
         return _of_route(deployment, waits, around, now)
     name = deployment.name
     if waits.kind is WaitsFor.PERSON:
         said = f"{name} waits for a person, since {waits.words}: '{waits.typed}' {COMES_TO.get(waits.verb, 'goes on')}"
-        return Awaited(WaitsFor.PERSON, said, waits.typed)
+        return WaitTarget(WaitsFor.PERSON, said, waits.typed)
     doing = "is not going forward" if waits.kind is WaitsFor.HOLD else "waits"
-    return Awaited(waits.kind, f"{name} {doing}: {waits.words}")
+    return WaitTarget(waits.kind, f"{name} {doing}: {waits.words}")
 
 
 def route_name(route: Route) -> str:
@@ -129,7 +129,7 @@ def route_name(route: Route) -> str:
     return route.id.hex[-8:]
 
 
-def _of_route(deployment: Deployment, waits: Waits, around: Around, now: datetime) -> Awaited:
+def _of_route(deployment: Deployment, waits: Waits, around: WaitContext, now: datetime) -> WaitTarget:
     """The route that has been at it for longest is named."""
     route = min(waits.routes, key=lambda route: (route.status_changed_at, route.id))
     if (other := _of_host(deployment, route, around)) is not None:
@@ -142,27 +142,27 @@ def _of_route(deployment: Deployment, waits: Waits, around: Around, now: datetim
     reason = around.reasons.get(route.id, "")
     said = f" ({reason})" if reason and route.status is not RouteStatus.HEALTHY else ""
     words = f"{deployment.name} waits for route {name}{where}, {doing} for {for_seconds}{often}{said}"
-    return Awaited(WaitsFor.ROUTE, words, name, usually)
+    return WaitTarget(WaitsFor.ROUTE, words, name, usually)
 
 
-def _of_host(deployment: Deployment, route: Route, around: Around) -> Awaited | None:
+def _of_host(deployment: Deployment, route: Route, around: WaitContext) -> WaitTarget | None:
     """The host, or what it lacks, when the replica can do nothing about it."""
     name, host = route_name(route), around.hosts.get(route.id)
     if host is None and route.id not in around.hosts:
         return None
     if host is None:
         words = f"{deployment.name} waits for a host that is up, for route {name}, which has none yet"
-        return Awaited(WaitsFor.HOST, words)
+        return WaitTarget(WaitsFor.HOST, words)
     if host in around.down:
         words = f"{deployment.name} waits for host {host}, which is down with route {name}"
-        return Awaited(WaitsFor.HOST, words, host)
+        return WaitTarget(WaitsFor.HOST, words, host)
     if route.status is RouteStatus.PROVISIONING and host in around.lacking:
         words = f"{deployment.name} waits for a secret on host {host}, for route {name}: {around.lacking[host]}"
-        return Awaited(WaitsFor.SECRET, words, host)
+        return WaitTarget(WaitsFor.SECRET, words, host)
     return None
 
 
-def _doing(route: Route, waits: Waits, around: Around) -> tuple[str, Span | None]:
+def _doing(route: Route, waits: Waits, around: WaitContext) -> tuple[str, Span | None]:
     """Return what the replica is at, and how long that usually takes."""
     match route.status:
         case RouteStatus.PROVISIONING:
@@ -201,14 +201,14 @@ class Why:
         return asdict(self)
 
 
-def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -> Why:
+def why(deployment: Deployment, now: datetime, around: WaitContext = NOTHING_KNOWN) -> Why:
     """Explain why this snapshot waits at the database's time `now`."""
     if deployment.status.lifecycle is Lifecycle.DESTROYED:
-        gone = Awaited(WaitsFor.NOTHING, f"{deployment.name} is destroyed and waits for nothing")
+        gone = WaitTarget(WaitsFor.NOTHING, f"{deployment.name} is destroyed and waits for nothing")
         return _told(deployment, gone, End(None, "nothing follows"), now)
     decision = cycle(deployment, now)
     if decision.changes_anything and _is_held(around, now):
-        held = Awaited(WaitsFor.TIME, f"{deployment.name} waits, as was found last: {around.said}")
+        held = WaitTarget(WaitsFor.TIME, f"{deployment.name} waits, as was found last: {around.said}")
         return _told(deployment, _with_worker(held, around), End(around.due_at, "a worker looks again"), now)
     if decision.changes_anything:
         return _told(deployment, _worker(decision, around), End(around.due_at, "that look is due"), now)
@@ -224,7 +224,7 @@ def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -
 
 
 def _told(  # noqa: PLR0913 -- the parts of one sentence
-    deployment: Deployment, told: Awaited, end: End, now: datetime, blocked: str | None = None, cause: str = ""
+    deployment: Deployment, told: WaitTarget, end: End, now: datetime, blocked: str | None = None, cause: str = ""
 ) -> Why:
     left = max(0.0, (end.at - now).total_seconds()) if end.at is not None else None
     because = f", since {blocked}" if blocked else ""
@@ -244,26 +244,26 @@ def _told(  # noqa: PLR0913 -- the parts of one sentence
     )
 
 
-def _is_held(around: Around, now: datetime) -> bool:
+def _is_held(around: WaitContext, now: datetime) -> bool:
     """Nobody looks before a time that the last look named: for a freeze, for others of its group, or after an error."""
     return bool(around.said) and around.due_at is not None and around.due_at > now
 
 
-def _rests(decision: ClassifiedDecision, around: Around) -> Awaited:
+def _rests(decision: ClassifiedDecision, around: WaitContext) -> WaitTarget:
     name = decision.deployment.name
     if around.unproven:
-        return Awaited(WaitsFor.PROXIES, f"{name} waits for what proxies tell: {around.unproven}")
-    return Awaited(WaitsFor.NOTHING, f"{name} waits for nothing: {around.said or decision.reason}")
+        return WaitTarget(WaitsFor.PROXIES, f"{name} waits for what proxies tell: {around.unproven}")
+    return WaitTarget(WaitsFor.NOTHING, f"{name} waits for nothing: {around.said or decision.reason}")
 
 
-def _worker(decision: ClassifiedDecision, around: Around) -> Awaited:
+def _worker(decision: ClassifiedDecision, around: WaitContext) -> WaitTarget:
     """The deployment waits for nothing else: what it will do is known."""
     name = decision.deployment.name
     missing = f" ({around.missing_worker})" if around.missing_worker else ""
-    return Awaited(WaitsFor.WORKER, f"{name} waits for a worker to look{missing}, who finds: {decision.reason}")
+    return WaitTarget(WaitsFor.WORKER, f"{name} waits for a worker to look{missing}, who finds: {decision.reason}")
 
 
-def _with_worker(told: Awaited, around: Around) -> Awaited:
+def _with_worker(told: WaitTarget, around: WaitContext) -> WaitTarget:
     """Add that the worker is missing, where a replica is to do something: a worker does that."""
     if not around.missing_worker or told.kind in (WaitsFor.PERSON, WaitsFor.NOTHING):
         return told

@@ -23,7 +23,7 @@ from domain.text.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class StatusChanges:
     """The replicas of one revision that failed, and that came up, counted: from provisioning to healthy.
 
     `last_failure`: why one of them failed or sickened.
@@ -35,7 +35,7 @@ class News:
     last_failure: str | None = None
 
 
-class Became(NamedTuple):
+class StatusChange(NamedTuple):
     """The fate of one route. `is_lost`: with its host."""
 
     revision_id: UUID
@@ -68,7 +68,7 @@ def status_told(word: str, runtime: str, address: str | None) -> RouteStatus:
     return RouteStatus(word)
 
 
-def news_of(became: Iterable[Became]) -> tuple[News, ...]:
+def news_of(became: Iterable[StatusChange]) -> tuple[StatusChanges, ...]:
     """By revision. What was lost counts as no failure."""
     counts: dict[UUID, Counter[str]] = defaultdict(Counter)
     failures: dict[UUID, str] = {}
@@ -78,12 +78,12 @@ def news_of(became: Iterable[Became]) -> tuple[News, ...]:
         if why and not is_lost and status in (RouteStatus.FAILED, RouteStatus.UNHEALTHY):
             failures[revision_id] = why
     return tuple(
-        News(revision_id, count["failed"], count["came_up"], failures.get(revision_id))
+        StatusChanges(revision_id, count["failed"], count["came_up"], failures.get(revision_id))
         for revision_id, count in counts.items()
     )
 
 
-def failures_after(before: StartFailures | None, news: Sequence[News], now: datetime) -> StartFailures | None:
+def failures_after(before: StartFailures | None, news: Sequence[StatusChanges], now: datetime) -> StartFailures | None:
     """A deployment remembers the failing starts of one revision: of the one that fails most just now, or the newer."""
     worst = max(news, key=lambda item: (item.failed, item.revision_id))
     if worst.failed:
@@ -97,7 +97,9 @@ def failures_after(before: StartFailures | None, news: Sequence[News], now: date
     return replace(before, came_up_at=now)
 
 
-def counters_after(failed_routes: int, last_progress_at: datetime, target: News, now: datetime) -> tuple[int, datetime]:
+def counters_after(
+    failed_routes: int, last_progress_at: datetime, target: StatusChanges, now: datetime
+) -> tuple[int, datetime]:
     """Failed routes and last progress of a rollout, by the news of its new revision."""
     return failed_routes + target.failed, now if target.came_up else last_progress_at
 
@@ -116,7 +118,9 @@ def reported(
     ]
     if not changed:
         return deployment
-    news = news_of(Became(route.revision_id, route.status, statuses[route.id], why, not blame) for route in changed)
+    news = news_of(
+        StatusChange(route.revision_id, route.status, statuses[route.id], why, not blame) for route in changed
+    )
     became = {route.id: _became(route, statuses[route.id], now) for route in changed}
     routes = (became.get(route.id, route) for route in deployment.routes)
     rollout = deployment.rollout
@@ -133,8 +137,10 @@ def _became(route: Route, status: RouteStatus, now: datetime) -> Route:
     return replace(route, status=status, status_changed_at=now, kept_until=None)
 
 
-def _rollout_after(rollout: Rollout, news: Sequence[News], now: datetime) -> Rollout:
-    target = next((item for item in news if item.revision_id == rollout.to_revision_id), News(rollout.to_revision_id))
+def _rollout_after(rollout: Rollout, news: Sequence[StatusChanges], now: datetime) -> Rollout:
+    target = next(
+        (item for item in news if item.revision_id == rollout.to_revision_id), StatusChanges(rollout.to_revision_id)
+    )
     failed_routes, last_progress_at = counters_after(rollout.failed_routes, rollout.last_progress_at, target, now)
     return replace(
         rollout,

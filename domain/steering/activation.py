@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
-from domain.cycle.rollout import Begin, begun, resized, rollout_of, turned_back, unpaused, with_failures_allowed
+from domain.cycle.rollout import Begin, begin_rollout, resized, rollout_of, turned_back, unpaused, with_failures_allowed
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome
@@ -79,11 +79,11 @@ def activate(deployment: Deployment, request: ActivationRequest, asking: Asking)
     if is_frozen is not None and not request.through_freeze:
         raise is_frozen.refusal(deployment.name)
     without = {} if activation in RUN_ALREADY else passed_over(request.revision_name, request.secrets)
-    steered = _activated(deployment, request, activation, asking)
+    effect = _activated(deployment, request, activation, asking)
     if is_frozen is not None:
-        steered = replace(steered, said=f"{steered.said}, through freeze {is_frozen.freeze}")
+        effect = replace(effect, said=f"{effect.said}, through freeze {is_frozen.freeze}")
     details = {"passed_over": without} if without else {}
-    return steered.with_details(revision=request.revision_name, activation=activation.value, **details)
+    return effect.with_details(revision=request.revision_name, activation=activation.value, **details)
 
 
 def _starts(deployment: Deployment, request: ActivationRequest, activation: Activation) -> bool:
@@ -136,8 +136,8 @@ def _while_resting(deployment: Deployment, request: ActivationRequest) -> Activa
 
 
 def _activated(deployment: Deployment, request: ActivationRequest, activation: Activation, asking: Asking) -> Steered:
-    wanted = f"back to {request.revision_name}" if request.is_undo else request.revision_name
-    sentence = f"{wanted}: {activation.value.replace('_', ' ')}"
+    target = f"back to {request.revision_name}" if request.is_undo else request.revision_name
+    sentence = f"{target}: {activation.value.replace('_', ' ')}"
     match activation:
         case Activation.ALREADY_ACTIVE:
             return Steered.unchanged(deployment)
@@ -149,9 +149,9 @@ def _activated(deployment: Deployment, request: ActivationRequest, activation: A
             back = turned_back(_with_size(deployment, request), asking.at)
             return Steered.to(back, sentence, back_reason=f"{request.revision_name} asked for again {asking.why}")
         case Activation.SUPERSEDED:
-            return Steered.to(_begun(deployment, request, asking), sentence, ended=RolloutOutcome.SUPERSEDED)
+            return Steered.to(_new_rollout(deployment, request, asking), sentence, ended=RolloutOutcome.SUPERSEDED)
         case Activation.BEGUN:
-            return Steered.to(_begun(deployment, request, asking), sentence)
+            return Steered.to(_new_rollout(deployment, request, asking), sentence)
 
 
 def _pointing_to(deployment: Deployment, request: ActivationRequest) -> Deployment:
@@ -179,7 +179,7 @@ def _with_size(deployment: Deployment, request: ActivationRequest) -> Deployment
     return replace(deployment, rollout=resized(deployment, request.desired))
 
 
-def _begun(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:
+def _new_rollout(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:
     """A rollout that is superseded lends its policy, in case the deployment has none any more.
 
     Where it leads to the same revision, the size that came with that comes along.
@@ -187,7 +187,9 @@ def _begun(deployment: Deployment, request: ActivationRequest, asking: Asking) -
     policy, desired = request.policy or rollout_of(deployment, "supersede").policy, request.desired
     if desired is None and deployment.rollout is not None and _leads_there(deployment, request):
         desired = deployment.rollout.desired_with_revision
-    return begun(deployment, Begin(asking.rollout_id, request.revision_id, policy, desired, request.is_undo), asking.at)
+    return begin_rollout(
+        deployment, Begin(asking.rollout_id, request.revision_id, policy, desired, request.is_undo), asking.at
+    )
 
 
 def restarted_revision(deployment: Deployment) -> UUID:

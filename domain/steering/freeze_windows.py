@@ -70,8 +70,8 @@ def _last_start(window: CronWindow, now: datetime) -> datetime | None:
     if not _is_by_the_clock(window.cron):
         return _utc(next(CronSim(window.cron, local, reverse=True), None))
     first, again = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
-    shown = local.replace(tzinfo=None) + max(first - again, timedelta()) * local.fold
-    starts = (_shown_at(start, window.zone) for start in CronSim(window.cron, shown, reverse=True))
+    local_time = local.replace(tzinfo=None) + max(first - again, timedelta()) * local.fold
+    starts = (_shown_at(start, window.zone) for start in CronSim(window.cron, local_time, reverse=True))
     return next((start for start in starts if start <= now), None)
 
 
@@ -87,9 +87,9 @@ def _is_by_the_clock(cron: str) -> bool:
     return not any(field.startswith("*") for field in cron.split()[:2])
 
 
-def _shown_at(shown: datetime, zone: tzinfo) -> datetime:
+def _shown_at(local_time: datetime, zone: tzinfo) -> datetime:
     """When clocks of a zone show this first, in UTC; for what they skip, when they go on."""
-    before, after = (shown.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    before, after = (local_time.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if before <= after:
         return before
     earliest, latest, offset = after, before, before.astimezone(zone).utcoffset()
@@ -165,7 +165,7 @@ def frozen(freezes: Iterable[Freeze], deployment: str, group: str | None, now: d
     over = (freeze for freeze in freezes if freeze.covers(deployment, group))
     ends = ((freeze, freeze.window.ends(now)) for freeze in over)
     on = [Frozen(freeze.name, freeze.reason, end) for freeze, end in ends if end is not None]
-    return max(on, key=lambda found: (found.until, found.freeze), default=None)
+    return max(on, key=lambda window: (window.until, window.freeze), default=None)
 
 
 def instant(at: datetime) -> str:

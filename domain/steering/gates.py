@@ -87,8 +87,8 @@ class Gate:
     def _frozen(self, rollout: OpenRollout, now: datetime) -> Frozen | None:
         if rollout.through_freeze:
             return None
-        meant = [freeze for freeze in self.freezes if freeze.pauses or not rollout.has_moved]
-        return frozen(meant, rollout.deployment, self.group.name if self.group else None, now)
+        freezes = [freeze for freeze in self.freezes if freeze.pauses or not rollout.has_moved]
+        return frozen(freezes, rollout.deployment, self.group.name if self.group else None, now)
 
     def _before(self, rollout: OpenRollout, group: Group) -> str:
         if not group.in_order:
@@ -100,10 +100,10 @@ class Gate:
     def _full(self, rollout: OpenRollout, group: Group, now: datetime) -> str:
         if group.most_at_once is None:
             return ""
-        ahead = [other.deployment for other in self.rollouts if self._is_ahead(other, rollout, group, now)]
-        if len(ahead) < group.most_at_once:
+        busy = [other.deployment for other in self.rollouts if self._is_ahead(other, rollout, group, now)]
+        if len(busy) < group.most_at_once:
             return ""
-        return f"waits for the rollout of {_names(ahead)}: group {group.name} has at most {group.most_at_once} at once"
+        return f"waits for the rollout of {_names(busy)}: group {group.name} has at most {group.most_at_once} at once"
 
     def _is_ahead(self, other: OpenRollout, rollout: OpenRollout, group: Group, now: datetime) -> bool:
         """Whether it has one of the places that `rollout` asks for."""
@@ -118,8 +118,8 @@ class Gate:
 
 def _names(names: Iterable[str]) -> str:
     """a, b and c; a, b, c and 2 more."""
-    known = sorted(names)
-    shown, more = known[:3], len(known) - 3
+    ordered = sorted(names)
+    first, more = ordered[:3], len(ordered) - 3
     if more > 0:
-        return f"{', '.join(shown)} and {more} more"
-    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+        return f"{', '.join(first)} and {more} more"
+    return " and ".join(filter(None, (", ".join(first[:-1]), first[-1])))

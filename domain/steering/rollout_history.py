@@ -121,8 +121,8 @@ def way_back(
     stack, rolled_back = _ran(ended)
     while stack and stack[-1].id != current:  # it was left without a rollout
         stack.pop()
-    before = [] if not stack else [known for known in stack if _is_other(known, stack[-1], deployment)]
-    good = [known for known in before if known.id not in rolled_back]
+    before = [] if not stack else [revision for revision in stack if _is_other(revision, stack[-1], deployment)]
+    good = [revision for revision in before if revision.id not in rolled_back]
     if undone := _undone(ended, current):
         if not ended[-1].is_undo and now - ended[-1].ended_at <= _JUST:
             return WayBack(stack[-1])
@@ -169,17 +169,19 @@ def _ran(ended: Sequence[EndedRollout]) -> tuple[list[KnownRevision], set[UUID]]
 
 def _go_back_to(stack: list[KnownRevision], revision: KnownRevision) -> None:
     """Leave what ran after it; where it is not known to have run, it is put on top."""
-    known = [place for place, ran in enumerate(stack) if ran.id == revision.id]
-    if known:
-        del stack[known[-1] + 1 :]
+    places = [place for place, ran in enumerate(stack) if ran.id == revision.id]
+    if places:
+        del stack[places[-1] + 1 :]
     else:
         stack.append(revision)
 
 
-def _is_other(known: KnownRevision, current: KnownRevision, deployment: Deployment) -> bool:
-    if known.id == current.id:
+def _is_other(revision: KnownRevision, current: KnownRevision, deployment: Deployment) -> bool:
+    if revision.id == current.id:
         return False
-    return known.content != current.content or any(route.revision_id == known.id for route in deployment.active_routes)
+    return revision.content != current.content or any(
+        route.revision_id == revision.id for route in deployment.active_routes
+    )
 
 
 def _undone(ended: Sequence[EndedRollout], current: UUID | None) -> KnownRevision | None:

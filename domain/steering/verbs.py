@@ -189,9 +189,9 @@ def destroy(deployment: Deployment, asking: Asking, *, force: bool = False) -> S
         phase_attempts=0,
         routes=() if force else deployment.routes,
     )
-    said = f"asked for by force, {len(deployment.routes)} replicas taken as stopped" if force else "asked for"
-    steered = Steered.to(destroyed, said, ended=RolloutOutcome.DESTROYED if deployment.rollout else None)
-    return replace(steered, gives_up_replicas=force)
+    reason = f"asked for by force, {len(deployment.routes)} replicas taken as stopped" if force else "asked for"
+    effect = Steered.to(destroyed, reason, ended=RolloutOutcome.DESTROYED if deployment.rollout else None)
+    return replace(effect, gives_up_replicas=force)
 
 
 def _go_back(
@@ -204,8 +204,8 @@ def _go_back(
     turned = turned_back(deployment, asking.at, at_once=at_once)
     strategy = EVALUATOR.strategy_of(rollout.policy)
     answering = strategy.answering(turned, rollout.policy.spec, start_seconds) if weighs else None
-    said = f"{verb}, going back{(answering and f'; {answering}') or ''}"
-    return Steered.to(turned, said, back_reason=f"{verb} {asking.why}").with_details(answering=answering)
+    sentence = f"{verb}, going back{(answering and f'; {answering}') or ''}"
+    return Steered.to(turned, sentence, back_reason=f"{verb} {asking.why}").with_details(answering=answering)
 
 
 def retry(
@@ -239,10 +239,10 @@ def retry(
             "only one that was rolled back can be retried, and no start has failed that is tried again later",
             deployment=deployment.name,
         )
-    steered = activate(deployment, replace(last, supersede=deployment.status == ROLLING_BACK), asking)
-    if steered.details["activation"] in RUN_ALREADY:
-        return steered
-    return replace(steered, deployment=replace(steered.deployment, start_failures=None))
+    effect = activate(deployment, replace(last, supersede=deployment.status == ROLLING_BACK), asking)
+    if effect.details["activation"] in RUN_ALREADY:
+        return effect
+    return replace(effect, deployment=replace(effect.deployment, start_failures=None))
 
 
 def try_now(deployment: Deployment) -> Steered:
@@ -251,5 +251,5 @@ def try_now(deployment: Deployment) -> Steered:
         raise WrongStateError.of_leaving(deployment.name, deployment.status, "it can be tried again")
     forgotten = deployment.start_failures.in_a_row if deployment.start_failures else 0
     rested = replace(deployment, start_failures=None, degraded_reason=None, retry_at=None)
-    said = f"tried again now, {number_of(forgotten, 'failed start')} forgotten"
-    return Steered.to(rested, said).with_details(forgotten=forgotten)
+    sentence = f"tried again now, {number_of(forgotten, 'failed start')} forgotten"
+    return Steered.to(rested, sentence).with_details(forgotten=forgotten)

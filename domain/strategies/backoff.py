@@ -71,17 +71,17 @@ def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Deci
     failures = deployment.start_failures
     if failures is None or failures.in_a_row == 0 or failures.came_up_at is not None:
         return decision
-    wanted = [spec for spec in decision.changes.rollout_specs if spec.revision_id == failures.revision_id]
-    if not wanted:
+    creations = [spec for spec in decision.changes.rollout_specs if spec.revision_id == failures.revision_id]
+    if not creations:
         return decision
     others = tuple(spec for spec in decision.changes.rollout_specs if spec.revision_id != failures.revision_id)
     start_at, tried_as = next_start_at(failures), (RouteStatus.PROVISIONING, failures.revision_id)
     starting = tuple(route for route in deployment.routes if (route.status, route.revision_id) == tried_as)
     failed = f"{number_of(failures.in_a_row, 'start')} failed{' in a row' if failures.in_a_row > 1 else ''}"
     if now >= start_at and not starting:
-        changes = replace(decision.changes, rollout_specs=(*others, replace(wanted[0], count=1)))
-        said = f"{decision.reason}; {failed}, so only 1 is tried" if wanted[0].count > 1 else decision.reason
-        return replace(decision, changes=changes, reason=said)
+        changes = replace(decision.changes, rollout_specs=(*others, replace(creations[0], count=1)))
+        reason = f"{decision.reason}; {failed}, so only 1 is tried" if creations[0].count > 1 else decision.reason
+        return replace(decision, changes=changes, reason=reason)
     tried = "one is being tried" if starting else f"the next one is tried in {(start_at - now).total_seconds():.0f} s"
     why = f"{failed}; {tried}"
     later = min((at for at in (decision.recheck_at, start_at) if at and at > now), default=None)

@@ -13,12 +13,12 @@ from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
 from domain.strategies.keep_whole import kept_whole, sized_as_kept
-from domain.strategies.weighted import SpecT, TwoSided
+from domain.strategies.weighted import SpecT, UnweightedDefaults
 
 StrategyCycleResult = Decision
 
 
-class AbstractDeploymentStrategy(TwoSided[SpecT], ABC):
+class AbstractDeploymentStrategy(UnweightedDefaults[SpecT], ABC):
     """One way to get from the current revision to the deploying one. Stateless; `now` is the database's."""
 
     spec_model: ClassVar[type[StrategySpec]]
@@ -43,10 +43,10 @@ class AbstractDeploymentStrategy(TwoSided[SpecT], ABC):
 
     def keep_whole(self, deployment: Deployment, spec: SpecT, now: datetime) -> StrategyCycleResult:
         """Replace what dies while the rollout is held or paused; nothing goes forward."""
-        kept = sized_as_kept(deployment)
+        sized = sized_as_kept(deployment)
         before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
         at_start = replace(deployment, desired_replicas=before)
-        return kept_whole(kept, self.budget_of(kept, spec), self.budget_of(at_start, spec), now)
+        return kept_whole(sized, self.budget_of(sized, spec), self.budget_of(at_start, spec), now)
 
     def go_back(self, deployment: Deployment, spec: SpecT, target: UUID, now: datetime) -> StrategyCycleResult:
         """Take the next step of the way back to the revision `target`, within the same budget."""

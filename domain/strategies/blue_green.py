@@ -36,7 +36,7 @@ from domain.strategies.base import AbstractDeploymentStrategy, deploying_revisio
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
-from domain.strategies.messages import counted, for_replicas, steps
+from domain.strategies.messages import amount_of, for_replicas, steps
 from domain.text.numbers import all_of
 
 
@@ -76,7 +76,7 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
             return Decision.give_up(f"{all_of(failed, 'green replica')} failed")
         complete = not buckets.starting and not buckets.replaceable(now) and len(buckets.ready) >= budget.desired
         promote_at = _promote_at(buckets, spec, now)
-        if complete and (_asked(deployment) or (spec.auto_promote and now >= promote_at)):
+        if complete and (_promotion_requested(deployment) or (spec.auto_promote and now >= promote_at)):
             return _promoted(buckets, surplus, spec, now)
         blue = _keep_blue(deployment, every, budget, now)
         if complete:
@@ -119,12 +119,12 @@ def _less(decision: Decision, surplus: Sequence[Route], now: datetime) -> Decisi
     """Return the decision with the greens drained that are too many. A wait for a person stays one: no clock runs."""
     if not surplus:
         return decision
-    said = f"{counted('draining', len(surplus), 'green')} too many; {decision.reason}"
+    reason = f"{amount_of('draining', len(surplus), 'green')} too many; {decision.reason}"
     changes = RouteChanges.drain(ids(surplus)) + decision.changes
-    return replace(decision, verdict=Verdict.NEED_RETRY, reason=said, changes=changes, recheck_at=now)
+    return replace(decision, verdict=Verdict.NEED_RETRY, reason=reason, changes=changes, recheck_at=now)
 
 
-def _asked(deployment: Deployment) -> bool:
+def _promotion_requested(deployment: Deployment) -> bool:
     return deployment.rollout is not None and deployment.rollout.promote_requested
 
 
@@ -163,27 +163,27 @@ def _complete_green(deployment: Deployment, buckets: Buckets, budget: Budget, ro
     if buckets.starting:
         return Decision.wait(for_replicas(f"{of_all}, {len(buckets.starting)} starting", buckets, budget, now))
     replaceable = buckets.replaceable(now)
-    missing = max(0, budget.desired - len(buckets.target) + len(replaceable))
-    create = min(missing, room)
+    shortfall = max(0, budget.desired - len(buckets.target) + len(replaceable))
+    create = min(shortfall, room)
     if create or replaceable:
-        said = steps(
-            counted("creating", create, "green out of traffic"),
-            counted("draining", len(replaceable), "green"),
+        sentence = steps(
+            amount_of("creating", create, "green out of traffic"),
+            amount_of("draining", len(replaceable), "green"),
         )
         changes = RouteChanges.create(deploying_revision(deployment), create, TrafficStatus.INACTIVE)
         changes += RouteChanges.drain(ids(replaceable))
-        return Decision.moved(f"{said} ({of_all})", changes, now if replaceable else None)
-    no_room = f"; no room to create {missing} ({buckets.occupied(budget)} of at most {budget.ceiling})"
-    said = f"{of_all}, {len(buckets.sick)} unhealthy{no_room if missing else ''}"
-    return Decision.wait(for_replicas(said, buckets, budget, now))
+        return Decision.moved(f"{sentence} ({of_all})", changes, now if replaceable else None)
+    no_room = f"; no room to create {shortfall} ({buckets.occupied(budget)} of at most {budget.ceiling})"
+    sentence = f"{of_all}, {len(buckets.sick)} unhealthy{no_room if shortfall else ''}"
+    return Decision.wait(for_replicas(sentence, buckets, budget, now))
 
 
 def _wait_to_promote(spec: BlueGreenSpec, promote_at: datetime, now: datetime) -> Decision:
     if spec.auto_promote:
-        left, delay = promote_at - now, timedelta(seconds=spec.promote_delay_seconds)
-        words = f"green is healthy, promoted in {left.total_seconds():.0f} s"
+        remaining, delay = promote_at - now, timedelta(seconds=spec.promote_delay_seconds)
+        words = f"green is healthy, promoted in {remaining.total_seconds():.0f} s"
         return Decision.wait(
-            Waits(WaitsFor.TIME, words, blocked=(too_short(delay - left, delay, "in health"),)), promote_at
+            Waits(WaitsFor.TIME, words, blocked=(too_short(delay - remaining, delay, "in health"),)), promote_at
         )
     return Decision.wait_for_person("green is healthy")
 

@@ -58,8 +58,8 @@ class Buckets:
         every: tuple[list[Route], ...] = ([], [], [], [], [], [], [], [])
         ready, warming, starting, sick, foreign, parked, stopping, foreign_stopping = every
         for route in sorted(routes, key=_age):
-            status, moved = route.status, moves and route.is_misplaced and route.traffic is _IN_TRAFFIC
-            of_target = route.revision_id.int == number and not (moved and status in _WELL)
+            status, is_moved = route.status, moves and route.is_misplaced and route.traffic is _IN_TRAFFIC
+            of_target = route.revision_id.int == number and not (is_moved and status in _WELL)
             if status in INACTIVE:
                 if status is _STOPPING:
                     (stopping if of_target else foreign_stopping).append(route)

@@ -63,20 +63,20 @@ def parse_policy(raw: object, strategies: DeploymentStrategyRegistry = STRATEGIE
     Raises InvalidInputError naming the field and what would be right.
     """
     try:
-        given = _PolicyInput.model_validate(raw)
-        strategy = strategies.get(given.strategy)
+        policy_input = _PolicyInput.model_validate(raw)
+        strategy = strategies.get(policy_input.strategy)
         if strategy is None:
             raise InvalidInputError(
-                f"policy.strategy must be one of {', '.join(sorted(strategies))}, not {given.strategy!r}",
+                f"policy.strategy must be one of {', '.join(sorted(strategies))}, not {policy_input.strategy!r}",
                 field="policy.strategy",
             )
     except ValidationError as error:
         raise InvalidInputError.of(error, "policy", _PolicyInput) from None
     try:
-        spec = strategy.spec_model.model_validate(given.spec)
+        spec = strategy.spec_model.model_validate(policy_input.spec)
     except ValidationError as error:
         raise InvalidInputError.of(error, "policy.spec", strategy.spec_model) from None
-    return DeploymentPolicy(given.strategy, spec, given.limits)
+    return DeploymentPolicy(policy_input.strategy, spec, policy_input.limits)
 
 
 def chosen_policy(raw: object) -> DeploymentPolicy:
@@ -97,17 +97,17 @@ def chosen_policy(raw: object) -> DeploymentPolicy:
     return policy
 
 
-def stored_policy(stored: Mapping[str, Any]) -> DeploymentPolicy:
+def stored_policy(raw: Mapping[str, Any]) -> DeploymentPolicy:
     """A rollout's own copy. What this release cannot read of it is an error of that rollout alone, when it decides."""
     try:
-        return parse_policy(stored)
+        return parse_policy(raw)
     except InvalidInputError:
-        spec = UnreadableSpec(stored=stored["spec"], count_stopping=stored["spec"].get("count_stopping") is True)
-        return DeploymentPolicy(stored["strategy"], spec, _limits(stored["limits"]))
+        spec = UnreadableSpec(stored=raw["spec"], count_stopping=raw["spec"].get("count_stopping") is True)
+        return DeploymentPolicy(raw["strategy"], spec, _limits(raw["limits"]))
 
 
-def _limits(stored: object) -> RolloutLimits:
+def _limits(raw: object) -> RolloutLimits:
     try:
-        return RolloutLimits.model_validate(stored)
+        return RolloutLimits.model_validate(raw)
     except ValidationError:
         return RolloutLimits()

@@ -27,7 +27,7 @@ from domain.model.states import TrafficStatus
 from domain.strategies.backoff import hold_back
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
-from domain.strategies.messages import counted, creating, draining, for_replicas, steps
+from domain.strategies.messages import amount_of, creating, draining, for_replicas, steps
 from domain.text.numbers import number_of
 
 
@@ -40,7 +40,7 @@ def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime
     if not buckets.foreign and len(buckets.target) == len(buckets.ready) == budget.desired and not idle:
         return Decision.success(f"{budget.desired} of {number_of(budget.desired, 'replica')} healthy")
     replaceable = buckets.replaceable(now)
-    create = _missing(buckets, replaceable, budget)
+    create = _shortfall(buckets, replaceable, budget)
     drained = _foreign(buckets, target, budget) if buckets.foreign else _surplus(buckets, budget)
     drained = drained or _in_the_way(buckets, replaceable, budget)
     promoted = [route for route in idle if route not in drained]
@@ -50,19 +50,19 @@ def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime
     if not changes:
         waits = for_replicas(_incomplete(buckets, budget), buckets, budget, now)
         return Decision.wait(waits, buckets.next_change_at(now))
-    moved = Decision.moved(
+    step = Decision.moved(
         steps(
             creating(create, buckets, budget),
-            counted("bringing", len(promoted), "back into traffic"),
+            amount_of("bringing", len(promoted), "back into traffic"),
             draining(len(drained), budget),
         ),
         changes,
         now if promoted or drained else buckets.next_change_at(now),
     )
-    return hold_back(moved, deployment, now)
+    return hold_back(step, deployment, now)
 
 
-def _missing(buckets: Buckets, replaceable: tuple[Route, ...], budget: Budget) -> int:
+def _shortfall(buckets: Buckets, replaceable: tuple[Route, ...], budget: Budget) -> int:
     if budget.alone and (buckets.foreign or buckets.foreign_stopping):
         return 0
     return max(0, min(buckets.room(budget), budget.desired - (len(buckets.target) - len(replaceable))))

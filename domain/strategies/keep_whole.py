@@ -47,21 +47,21 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
     live = (*buckets.target, *buckets.foreign)
     sick = sick_too_long(live, now)
     misplaced = [route for route in live if deployment.stands_still and route.is_misplaced and route not in sick]
-    wanted = min(budget.desired, before.desired)
-    missing = wanted - (len(live) - len(sick) - len(misplaced))
-    create = max(0, min(missing, buckets.room(budget)))
+    size = min(budget.desired, before.desired)
+    shortfall = size - (len(live) - len(sick) - len(misplaced))
+    create = max(0, min(shortfall, buckets.room(budget)))
     drained = _above(live, target, budget)
-    is_coming = missing > 0 and len(live) < budget.ceiling  # or will be, once what stops leaves it room
+    is_coming = shortfall > 0 and len(live) < budget.ceiling  # or will be, once what stops leaves it room
     if not (drained or is_coming or any(route.status is RouteStatus.PROVISIONING for route in live)):
-        spare = sum(route.is_serving for route in live) - max(budget.keep, wanted * (missing <= 0))
+        spare = sum(route.is_serving for route in live) - max(budget.keep, size * (shortfall <= 0))
         last = worst_first(r for r in buckets.foreign if r.is_serving and r.revision_id == current)[-1:]
-        moved = [route for route in worst_first(misplaced)[: max(0, spare)] if route not in last]
-        drained = worst_first(sick)[: missing > 0] or moved
+        moves = [route for route in worst_first(misplaced)[: max(0, spare)] if route not in last]
+        drained = worst_first(sick)[: shortfall > 0] or moves
     changes = RouteChanges.create(current, create, drain=ids(drained))
     if not changes:
         return Decision.wait(Waits(WaitsFor.NOTHING, "what stands still is whole"))
-    said = steps(creating(create, buckets, budget, "old"), draining(len(drained), budget))
-    return Decision.moved(said, changes, now if drained else None)
+    reason = steps(creating(create, buckets, budget, "old"), draining(len(drained), budget))
+    return Decision.moved(reason, changes, now if drained else None)
 
 
 def sized_as_kept(deployment: Deployment) -> Deployment:
@@ -85,16 +85,16 @@ def _resting(budget: Budget) -> Budget:
     return budget if budget.alone else replace(budget, keep=max(budget.keep, least))
 
 
-def meanwhile(wait: Decision, kept: Decision, ends_at: datetime | None = None) -> Decision:
+def meanwhile(wait: Decision, repairs: Decision, ends_at: datetime | None = None) -> Decision:
     """Combine a wait with repairs, or give up with them. `ends_at`: when time alone allows more."""
-    if kept.verdict is Verdict.GIVE_UP:
-        return kept
-    times = (wait.recheck_at, kept.recheck_at, ends_at)
+    if repairs.verdict is Verdict.GIVE_UP:
+        return repairs
+    times = (wait.recheck_at, repairs.recheck_at, ends_at)
     recheck_at = min((at for at in times if at is not None), default=None)
-    if not kept.changes:
+    if not repairs.changes:
         return replace(wait, recheck_at=recheck_at)
-    reason = f"{wait.reason}; meanwhile {kept.reason}"
-    return replace(wait, verdict=Verdict.NEED_RETRY, reason=reason, changes=kept.changes, recheck_at=recheck_at)
+    reason = f"{wait.reason}; meanwhile {repairs.reason}"
+    return replace(wait, verdict=Verdict.NEED_RETRY, reason=reason, changes=repairs.changes, recheck_at=recheck_at)
 
 
 def _above(live: Iterable[Route], target: UUID, budget: Budget) -> list[Route]:

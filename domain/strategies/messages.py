@@ -83,7 +83,7 @@ def steps(*parts: str) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def counted(verb: str, count: int, what: str = "") -> str:
+def amount_of(verb: str, count: int, what: str = "") -> str:
     """E.g. "draining 2 green"; empty for none."""
     return f"{verb} {count}{what and ' '}{what}" if count else ""
 
@@ -96,7 +96,7 @@ def complete(count: int) -> str:
 def creating(count: int, buckets: Buckets, budget: Budget, what: str = "") -> str:
     """E.g. "creating 1 new (2 live + 1 stopping + 1 ≤ 4)"; empty for none."""
     inequality = f" ({buckets.occupied(budget)} + {count} ≤ {budget.ceiling})"
-    return counted("creating", count, what) + inequality if count else ""
+    return amount_of("creating", count, what) + inequality if count else ""
 
 
 def draining(count: int, budget: Budget) -> str:

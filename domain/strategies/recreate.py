@@ -18,7 +18,7 @@ from domain.model.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
-from domain.strategies.messages import complete, counted, creating, for_replicas, steps
+from domain.strategies.messages import amount_of, complete, creating, for_replicas, steps
 
 
 class RecreateSpec(StrategySpec):
@@ -47,22 +47,22 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
         target, budget = deploying_revision(deployment), self.budget_of(deployment, spec)
         buckets = Buckets.of(deployment.routes, target, now).unparked()
         if foreign := worst_first(buckets.foreign):
-            return Decision.moved(counted("draining", len(foreign), "old"), RouteChanges.drain(ids(foreign)))
+            return Decision.moved(amount_of("draining", len(foreign), "old"), RouteChanges.drain(ids(foreign)))
         if buckets.foreign_stopping:
-            said = f"{len(buckets.foreign_stopping)} old still stopping, and none may be when a new one starts"
-            return Decision.wait(for_replicas(said, buckets, budget, now))
+            sentence = f"{len(buckets.foreign_stopping)} old still stopping, and none may be when a new one starts"
+            return Decision.wait(for_replicas(sentence, buckets, budget, now))
         replaceable = buckets.replaceable(now)
         idle = [route for route in buckets.idle() if route not in replaceable]
         if idle or replaceable:
-            said = steps(counted("bringing", len(idle), "into traffic"), counted("draining", len(replaceable)))
+            sentence = steps(amount_of("bringing", len(idle), "into traffic"), amount_of("draining", len(replaceable)))
             changes = RouteChanges.promote(ids(idle)) + RouteChanges.drain(ids(replaceable))
-            return Decision.moved(said, changes, now)
-        missing = budget.desired - len(buckets.target)
-        if create := max(0, min(missing, buckets.room(budget))):
-            said, changes = creating(create, buckets, budget, "new"), RouteChanges.create(target, create)
-            return Decision.moved(said, changes, buckets.next_change_at(now))
+            return Decision.moved(sentence, changes, now)
+        shortfall = budget.desired - len(buckets.target)
+        if create := max(0, min(shortfall, buckets.room(budget))):
+            sentence, changes = creating(create, buckets, budget, "new"), RouteChanges.create(target, create)
+            return Decision.moved(sentence, changes, buckets.next_change_at(now))
         if len(buckets.ready) >= budget.desired:
             return Decision.success(complete(len(buckets.ready)))
-        said = f"{len(buckets.ready)} of {budget.desired} new ready"
-        said = f"{said}; {buckets.occupied(budget)} of at most {budget.ceiling}"
-        return Decision.wait(for_replicas(said, buckets, budget, now), buckets.next_change_at(now))
+        sentence = f"{len(buckets.ready)} of {budget.desired} new ready"
+        sentence = f"{sentence}; {buckets.occupied(budget)} of at most {budget.ceiling}"
+        return Decision.wait(for_replicas(sentence, buckets, budget, now), buckets.next_change_at(now))

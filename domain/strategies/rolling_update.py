@@ -86,9 +86,9 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
 
     def undoing(self, policy: DeploymentPolicy) -> DeploymentPolicy:
         """Return a surge of its own, and no time to prove itself for what ran before."""
-        given = policy.spec.model_dump(include=set(RollingUpdateSpec.model_fields))
-        surge = given["max_surge"] if given["undo_max_surge"] is None else given["undo_max_surge"]
-        spec = RollingUpdateSpec.model_validate({**given, "max_surge": surge, "min_ready_seconds": 0})
+        settings = policy.spec.model_dump(include=set(RollingUpdateSpec.model_fields))
+        surge = settings["max_surge"] if settings["undo_max_surge"] is None else settings["undo_max_surge"]
+        spec = RollingUpdateSpec.model_validate({**settings, "max_surge": surge, "min_ready_seconds": 0})
         return replace(policy, strategy="rolling_update", spec=spec)
 
     def evaluate_cycle(self, deployment: Deployment, spec: RollingUpdateSpec, now: datetime) -> Decision:
@@ -99,26 +99,26 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
         if idle := buckets.idle():
             return Decision.moved(f"bringing {len(idle)} new into traffic", RouteChanges.promote(ids(idle)), now)
         if wave and (buckets.starting or buckets.warming):
-            said = _still_coming(len(buckets.starting), len(buckets.warming), len(buckets.ready), budget.desired)
-            waits = for_replicas(said, buckets, budget, now, min_ready=spec.min_ready_seconds, wave=True)
+            sentence = _still_coming(len(buckets.starting), len(buckets.warming), len(buckets.ready), budget.desired)
+            waits = for_replicas(sentence, buckets, budget, now, min_ready=spec.min_ready_seconds, wave=True)
             wait = Decision.wait(waits, buckets.next_ready_at)
-            kept = wait if buckets.starting else self.keep_whole(deployment, spec, now)
-            return wait if kept.changes.drain_route_ids else meanwhile(wait, kept)
+            repairs = wait if buckets.starting else self.keep_whole(deployment, spec, now)
+            return wait if repairs.changes.drain_route_ids else meanwhile(wait, repairs)
         if not buckets.foreign and len(buckets.ready) >= budget.desired:
             return Decision.success(complete(len(buckets.ready)))
         create, foreign = _wave(buckets, budget) if wave else _continuous(buckets, budget)
         replaced = buckets.replaceable(now)
         drained = [*foreign, *replaced]
         if not create and not drained:
-            said = _blocked(buckets, budget)
-            waits = for_replicas(said, buckets, budget, now, min_ready=spec.min_ready_seconds)
+            sentence = _blocked(buckets, budget)
+            waits = for_replicas(sentence, buckets, budget, now, min_ready=spec.min_ready_seconds)
             return Decision.wait(waits, buckets.next_change_at(now))
-        said = steps(creating(create, buckets, budget, "new"), draining(len(drained), budget))
+        sentence = steps(creating(create, buckets, budget, "new"), draining(len(drained), budget))
         changes = RouteChanges.create(target, create, drain=ids(drained))
         # A drain makes room, so the next cycle follows at once. A wave that also created replicas waits for them,
         # unless it drained a sick new one, whose failure may end it all.
         again = replaced or (drained and not (wave and create))
-        return Decision.moved(said, changes, now if again else buckets.next_change_at(now))
+        return Decision.moved(sentence, changes, now if again else buckets.next_change_at(now))
 
     def wait_by_counts(self, spec: RollingUpdateSpec, desired: int, counts: RouteCounts) -> Decision | None:
         """Answer line 2 from counts, where it takes no clock."""

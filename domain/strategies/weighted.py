@@ -11,7 +11,7 @@ from domain.model.policy import StrategySpec
 SpecT = TypeVar("SpecT", bound=StrategySpec)
 
 
-class TwoSided(Generic[SpecT]):
+class UnweightedDefaults(Generic[SpecT]):
     """The defaults: all requests go to every healthy replica."""
 
     def begins_with(self, deployment: Deployment, spec: SpecT) -> CanaryState | None:  # noqa: ARG002
@@ -37,6 +37,6 @@ class TwoSided(Generic[SpecT]):
         """The old replicas that get as many requests as the new ones, for comparison."""
         return ()
 
-    def cautions(self, spec: SpecT, desired: int, *, ahead: bool) -> Iterable[str]:  # noqa: ARG002
-        """Sentences about where its judge may err; `ahead`: and how it decides."""
+    def cautions(self, spec: SpecT, desired: int, *, is_plan: bool) -> Iterable[str]:  # noqa: ARG002
+        """Sentences about where its judge may err; `is_plan`: and how it decides."""
         return ()

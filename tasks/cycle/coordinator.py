@@ -23,7 +23,7 @@ from db.cycle.claim import Claim, Claimed, Load, claim_due, claim_these, load, l
 from db.replicas.host_placement import Placing, Wanted
 from db.unreachable import is_unreachable
 from domain.cycle.transitions import ClassifiedDecision, classify
-from domain.cycle.writes import foretold, new_routes, steps_of, steps_to_build_on
+from domain.cycle.writes import decision_effects, new_routes, steps_of, steps_to_build_on
 from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
 from domain.handlers.dispatch import HandlerRegistry
 from domain.model.bounds import Bounds
@@ -62,7 +62,7 @@ def write_decisions(  # noqa: PLR0913  (all that a transaction is of)
     placing.add(hosts)
     kept = kept_steps(connection, steps_to_build_on(changing))
     applier.move_routes(changes, list(zip(new, hosts, strict=True)))
-    left = foretold(decisions, phase, now)
+    left = decision_effects(decisions, phase, now)
     applier.apply(left, glanced)
     told = told_by_decisions(left, phase, now, claim.asked) if claim.is_heard else ()
     applier.record(steps_of(left, now, kept), told)

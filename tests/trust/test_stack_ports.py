@@ -30,7 +30,7 @@ from tests.support.stack.example import run_example
 from tests.support.stack.ports import free_port
 from tests.support.stack.small_stack import kill
 from tests.support.stack.waiting import eventually
-from tests.support.trust.thief import Around, around, asking
+from tests.support.trust.thief import WaitContext, around, asking
 
 pytestmark = [
     pytest.mark.e2e,
@@ -64,7 +64,7 @@ print(json.dumps({"looks": looks, "won": won}), flush=True)
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Around]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WaitContext]:
     with around(tmp_path_factory.mktemp("stack"), tmp_path_factory.mktemp("other")) as made:
         request = UpRequest(home=made.home, environ={}, ports=Ports(forwarded={"redis": free_port()}))
         up(request, lambda _: None)
@@ -78,7 +78,7 @@ class Loot:
 
 
 @contextmanager
-def a_waiting_thief(stack: Around) -> Iterator[Loot]:
+def a_waiting_thief(stack: WaitContext) -> Iterator[Loot]:
     """Another user of the machine, who takes every port of the stack that he gets."""
     loot = Loot()
     with subprocess.Popen(
@@ -101,7 +101,7 @@ def a_waiting_thief(stack: Around) -> Iterator[Loot]:
         loot.looks, loot.won = said["looks"], said["won"]
 
 
-def listening(stack: Around) -> set[int]:
+def listening(stack: WaitContext) -> set[int]:
     """The ports of the stack's parts, by the system's own word."""
     return {
         connection.laddr.port
@@ -111,7 +111,7 @@ def listening(stack: Around) -> set[int]:
     }
 
 
-def crash(stack: Around, name: str) -> None:
+def crash(stack: WaitContext, name: str) -> None:
     """Kill a part, and wait until its successor is up."""
     before = {part.name: part for part in stack_status(stack.home).parts}[name]
     assert before.pid
@@ -124,7 +124,7 @@ def crash(stack: Around, name: str) -> None:
     eventually(is_back, what=f"{name} to be back")
 
 
-def test_a_thief_gets_no_port_of_a_part_that_crashes(stack: Around) -> None:
+def test_a_thief_gets_no_port_of_a_part_that_crashes(stack: WaitContext) -> None:
     assert len(listening(stack)) >= 8
     with a_waiting_thief(stack) as loot:
         for name in PARTS:
@@ -133,7 +133,7 @@ def test_a_thief_gets_no_port_of_a_part_that_crashes(stack: Around) -> None:
     assert loot.won == []
 
 
-def test_a_thief_gets_no_port_of_a_stack_that_is_restarted_or_taken_over(stack: Around) -> None:
+def test_a_thief_gets_no_port_of_a_stack_that_is_restarted_or_taken_over(stack: WaitContext) -> None:
     request = UpRequest(home=stack.home, environ={})
     with a_waiting_thief(stack) as loot:
         for _ in range(2):
@@ -148,7 +148,7 @@ def test_a_thief_gets_no_port_of_a_stack_that_is_restarted_or_taken_over(stack: 
     assert loot.won == []
 
 
-def test_whoever_asks_the_page_while_it_is_restarted_waits_and_is_answered(stack: Around) -> None:
+def test_whoever_asks_the_page_while_it_is_restarted_waits_and_is_answered(stack: WaitContext) -> None:
     with asking(stack.home, Role.VIEWER) as client:
         answers: list[Any] = []
         is_over = threading.Event()
@@ -173,7 +173,7 @@ def test_whoever_asks_the_page_while_it_is_restarted_waits_and_is_answered(stack
         assert answers.count(200) > 5
 
 
-def test_a_service_with_celery_alone_sends_commands_by_a_user_of_its_own(stack: Around, tmp_path: Path) -> None:
+def test_a_service_with_celery_alone_sends_commands_by_a_user_of_its_own(stack: WaitContext, tmp_path: Path) -> None:
     url = add_user(stack.home, "shop")
     assert add_user(stack.home, "shop") == url, "the same name gets the same password"
     done = run_example(url, tmp_path, "web", "v1", "because")
@@ -211,7 +211,7 @@ def test_a_service_with_celery_alone_sends_commands_by_a_user_of_its_own(stack: 
         add_user(stack.home, "Shop!")
 
 
-def test_a_port_is_closed_again_and_the_others_stay(stack: Around) -> None:
+def test_a_port_is_closed_again_and_the_others_stay(stack: WaitContext) -> None:
     settings = load_settings(stack.home)
     assert settings
     port = settings.ports.forwarded["redis"]

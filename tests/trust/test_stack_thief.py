@@ -20,7 +20,7 @@ from stack.home.server_settings import load_settings
 from tests.support.proxies import plain_http
 from tests.support.stack.waiting import eventually
 from tests.support.trust.port_thief import LOADS, STEALS
-from tests.support.trust.thief import EVERY, Around, Loot, around, asking, shared_folder
+from tests.support.trust.thief import EVERY, Loot, WaitContext, around, asking, shared_folder
 
 pytestmark = [
     pytest.mark.e2e,
@@ -31,7 +31,7 @@ STRANGER = 61_234
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Around]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WaitContext]:
     with around(tmp_path_factory.mktemp("stack"), tmp_path_factory.mktemp("other")) as made:
         yield made
 
@@ -42,7 +42,7 @@ def open_folder() -> Iterator[Path]:
         yield folder
 
 
-def loot(stack: Around, runtime: ProcessRuntime, deployment: str, shared: Path) -> Loot:
+def loot(stack: WaitContext, runtime: ProcessRuntime, deployment: str, shared: Path) -> Loot:
     """What a thief of that deployment gets.
 
     The stack's worker knows no route of it, and ends it where a sweep meets it: then another one tries.
@@ -50,7 +50,7 @@ def loot(stack: Around, runtime: ProcessRuntime, deployment: str, shared: Path) 
     return stack.loot_of(eventually(lambda: said_by_a_thief(stack, runtime, deployment, shared)))
 
 
-def said_by_a_thief(stack: Around, runtime: ProcessRuntime, deployment: str, shared: Path) -> str:
+def said_by_a_thief(stack: WaitContext, runtime: ProcessRuntime, deployment: str, shared: Path) -> str:
     spec = RevisionSpec(command=stack.thief(shared))
     replica = runtime.start(ReplicaRequest(uuid4(), deployment, f"{deployment}-1", spec, is_walled=True))
     eventually(lambda: is_gone(runtime, replica.route_id))
@@ -63,13 +63,13 @@ def is_gone(runtime: ProcessRuntime, route_id: UUID) -> bool:
     return replica is None or not replica.running
 
 
-def test_a_thief_behind_the_account_of_its_deployment_gets_nothing(stack: Around, open_folder: Path) -> None:
+def test_a_thief_behind_the_account_of_its_deployment_gets_nothing(stack: WaitContext, open_folder: Path) -> None:
     parts = {"postgres", "valkey", "worker1", "beat", "api", "people", "envoy", "flower", "supervisor"}
     assert parts | stack.neighbours.keys() == stack.pids.keys()
     assert loot(stack, ProcessRuntime(stack.home.root, accounts=EVERY), "other", open_folder) == {}
 
 
-def test_a_thief_of_the_same_deployment_reaches_its_own_kind_alone(stack: Around, open_folder: Path) -> None:
+def test_a_thief_of_the_same_deployment_reaches_its_own_kind_alone(stack: WaitContext, open_folder: Path) -> None:
     got = loot(stack, ProcessRuntime(stack.home.root, accounts=EVERY), "web", open_folder)
     assert got["neighbour"] == ["ends", "traces"]
     assert {name.removeprefix("environ of ").removeprefix("mem of ") for name in got if "folder" not in name} == {
@@ -77,7 +77,7 @@ def test_a_thief_of_the_same_deployment_reaches_its_own_kind_alone(stack: Around
     }
 
 
-def test_a_thief_without_a_wall_gets_it_all(stack: Around, open_folder: Path) -> None:
+def test_a_thief_without_a_wall_gets_it_all(stack: WaitContext, open_folder: Path) -> None:
     """So that what is tried above could be had."""
     got = loot(stack, ProcessRuntime(stack.home.root, accounts=Accounts("root")), "other", open_folder)
     whole = {f"{what}{name}" for what in ("", "environ of ", "mem of ") for name in stack.pids}
@@ -86,18 +86,18 @@ def test_a_thief_without_a_wall_gets_it_all(stack: Around, open_folder: Path) ->
     assert {f"socket {path}" for path in stack.sockets()} <= got.keys()
 
 
-def test_another_user_of_the_machine_gets_nothing(stack: Around, open_folder: Path) -> None:
+def test_another_user_of_the_machine_gets_nothing(stack: WaitContext, open_folder: Path) -> None:
     said = subprocess.check_output(stack.thief(open_folder), user=STRANGER, group=STRANGER, extra_groups=(), cwd="/")
     assert stack.loot_of(said.decode().splitlines()[-1]) == {}
 
 
-def test_no_part_has_a_socket_whose_name_is_everybodys(stack: Around) -> None:
+def test_no_part_has_a_socket_whose_name_is_everybodys(stack: WaitContext) -> None:
     names = stack.sockets()
     assert any(Path(name).is_relative_to(stack.home.envoy) for name in names)
     assert [name for name in names if name.startswith("@")] == []
 
 
-def test_what_is_open_to_every_user_of_the_machine_tells_no_password(stack: Around) -> None:
+def test_what_is_open_to_every_user_of_the_machine_tells_no_password(stack: WaitContext) -> None:
     settings = load_settings(stack.home)
     assert settings
     passwords = (settings.postgres_password, settings.redis_password, settings.flower_password, settings.proxy_key)
@@ -128,7 +128,7 @@ def opened(port: int) -> str:
 @pytest.mark.parametrize("is_scoped", [True, False])
 @pytest.mark.parametrize("role", Role)
 def test_a_thief_of_each_role_gets_nothing_through_the_stack(
-    stack: Around, open_folder: Path, role: Role, *, is_scoped: bool
+    stack: WaitContext, open_folder: Path, role: Role, *, is_scoped: bool
 ) -> None:
     """Each token tries to let a program run that takes what it can; the stack's own worker starts it."""
     name = f"thief-{role}-{'one' if is_scoped else 'all'}"
@@ -150,14 +150,14 @@ def printed(client: httpx.Client, name: str) -> str:
     return next((item["text"] for item in items if '"tried"' in item["text"]), "")
 
 
-def test_no_two_of_them_run_as_the_same_user_and_postgres_as_its_own(stack: Around) -> None:
+def test_no_two_of_them_run_as_the_same_user_and_postgres_as_its_own(stack: WaitContext) -> None:
     users = {name: psutil.Process(pid).uids().real for name, pid in stack.pids.items()}
     own = {users[name] for name in ("postgres", *stack.neighbours)}
     assert len(own) == 3
     assert not own & {0, 65534}
 
 
-def test_what_the_parts_write_is_for_their_user_alone(stack: Around) -> None:
+def test_what_the_parts_write_is_for_their_user_alone(stack: WaitContext) -> None:
     open_to_others = [
         path
         for path in stack.home.root.rglob("*")
@@ -166,7 +166,7 @@ def test_what_the_parts_write_is_for_their_user_alone(stack: Around) -> None:
     assert open_to_others == []
 
 
-def test_a_replica_that_loads_is_not_replaced_by_who_listens_at_its_port(stack: Around) -> None:
+def test_a_replica_that_loads_is_not_replaced_by_who_listens_at_its_port(stack: WaitContext) -> None:
     """The thief is a replica of another deployment, and knows the port by the command line."""
     loaded = Path(f"/tmp/loaded-{uuid4().hex}")
     with asking(stack.home, Role.ADMIN) as owner:

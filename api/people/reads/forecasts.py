@@ -23,7 +23,7 @@ from domain.commands.steering_command import SteeringCommand
 from domain.cycle.recording import inputs_json
 from domain.installation.tokens import Token
 from domain.planning.buttons import offered as offered_now
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import Plan
 from domain.steering.command_effect import Asking
 
@@ -95,7 +95,7 @@ _AHEAD = {
     "would": tuple[str, ...],
     "has_health_check": bool,
     "inputs": dict[str, Any],
-    "learned": Learned,
+    "learned": Timings,
 }
 
 

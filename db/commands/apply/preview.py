@@ -19,7 +19,7 @@ from domain.commands.rollout_commands import ActivateRevision, Retry
 from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle
 from domain.planning.plan_input import Planned, Subject, after_activation, says_when_healthy
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.steering.activation import ActivationRequest
 from domain.steering.verbs import scale, try_now
 
@@ -57,7 +57,7 @@ def _applied_ahead(connection: Connection[Any], apply: Apply, document: Document
     runs = (stored.deployment.current if stored.deployment else None) or ""
     revision = document.revision_name or runs
     is_checked = document.revision is None or says_when_healthy(document.revision.spec.model_dump())
-    planned = Planned(Subject(after, is_checked), found.learned if found else Learned(), now)
+    planned = Planned(Subject(after, is_checked), found.learned if found else Timings(), now)
     would = tuple(part.sentence for part in found_parts)
     return AppliedAhead(document.deployment, runs if runs != revision else "", revision, would, planned)
 

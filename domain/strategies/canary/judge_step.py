@@ -31,15 +31,15 @@ class Judgement:
 
 def _of_copies(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement:
     since, next_at = canary.weight_known_at or now, now + timedelta(seconds=EVERY_SECONDS)
-    found = judge_copies(spec.judge, canary.evidence, since)
+    verdict = judge_copies(spec.judge, canary.evidence, since)
     if spec.judge is None or not spec.judge.dry_run:
-        is_harm = found.found is Found.HARM
-        return Judgement(found.sentence, gives_up=is_harm, next_at=next_at, harms=is_harm)
-    return _on_a_dry_run(found, next_at)
+        is_harm = verdict.found is Found.HARM
+        return Judgement(verdict.sentence, gives_up=is_harm, next_at=next_at, harms=is_harm)
+    return _on_a_dry_run(verdict, next_at)
 
 
-def _on_a_dry_run(found: Judged, next_at: datetime) -> Judgement:
-    return Judgement(f"its judge, on a dry run, finds: {found.found.value}, {found.sentence}", next_at=next_at)
+def _on_a_dry_run(verdict: Judged, next_at: datetime) -> Judgement:
+    return Judgement(f"its judge, on a dry run, finds: {verdict.found.value}, {verdict.sentence}", next_at=next_at)
 
 
 def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement:
@@ -61,23 +61,23 @@ def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement
     if settings is None or not canary.weight:
         return Judgement()
     since = canary.weight_known_at or now
-    found = judge(settings, canary.evidence, since, now, had_copies=spec.mirror is not None)
+    verdict = judge(settings, canary.evidence, since, now, had_copies=spec.mirror is not None)
     next_at = now + timedelta(seconds=EVERY_SECONDS)
     if settings.dry_run:
-        return _on_a_dry_run(found, next_at)
-    then = _then(found, settings)
-    sentence = found.sentence
-    if found.found is Found.GIVEN_UP:
+        return _on_a_dry_run(verdict, next_at)
+    then = _then(verdict, settings)
+    sentence = verdict.sentence
+    if verdict.found is Found.GIVEN_UP:
         sentence = f"undecided after {duration(timedelta(seconds=settings.at_most.seconds))}: {sentence}"
-    if found.found is Found.UNDECIDED and (more := still_needed(settings, canary.evidence, since, now)):
+    if verdict.found is Found.UNDECIDED and (more := still_needed(settings, canary.evidence, since, now)):
         sentence = f"{sentence}; {more}"
     may_at = since + timedelta(seconds=settings.at_least.seconds)
     decides = (may_at, over_at(settings, since)) if then == "look on" else ()
-    return Judgement(sentence, then == "abort", then == "promote", decides, next_at, found.found is Found.HARM)
+    return Judgement(sentence, then == "abort", then == "promote", decides, next_at, verdict.found is Found.HARM)
 
 
-def _then(found: Judged, settings: Judge) -> str:
-    match found.found:
+def _then(verdict: Judged, settings: Judge) -> str:
+    match verdict.found:
         case Found.HARM:
             return "abort"
         case Found.GOOD:

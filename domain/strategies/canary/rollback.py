@@ -28,11 +28,11 @@ from domain.strategies.weighted import SpecT
 from domain.text.numbers import WHOLE, number_of, percent
 
 
-def weight_back(deployment: Deployment, given: int, budget: Budget) -> int:
+def weight_back(deployment: Deployment, weight: int, budget: Budget) -> int:
     """Return the weight that the canary still gets: as little as the old side can do without."""
     old, new = _serving(deployment)
     carry = min(budget.keep, old + new)
-    return 0 if old >= carry else min(given, WHOLE - WHOLE * old // carry)
+    return 0 if old >= carry else min(weight, WHOLE - WHOLE * old // carry)
 
 
 class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
@@ -43,16 +43,16 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
     def keep_whole(self, deployment: Deployment, spec: SpecT, now: datetime) -> Decision:
         """Replace what dies; who is needed for a weight stays, and loses its requests first."""
         deployment = sized_as_kept(deployment)
-        kept = super().keep_whole(deployment, spec, now)
+        repairs = super().keep_whole(deployment, spec, now)
         canary = deployment.rollout.canary if deployment.rollout else None
         if canary is None or canary.weight is None:
-            return kept
-        changes = above_floor(deployment, canary, kept.changes, self.budget_of(deployment, spec))
-        if changes or not kept.changes:
-            return replace(kept, changes=changes)
+            return repairs
+        changes = above_floor(deployment, canary, repairs.changes, self.budget_of(deployment, spec))
+        if changes or not repairs.changes:
+            return replace(repairs, changes=changes)
         requests = f"the canary's {percent(canary.weight)}" if canary.weight else "all requests"
-        said = f"who is left is needed for {requests}"
-        return Decision.wait(Waits(WaitsFor.NOTHING, said))
+        sentence = f"who is left is needed for {requests}"
+        return Decision.wait(Waits(WaitsFor.NOTHING, sentence))
 
     def go_back(self, deployment: Deployment, spec: SpecT, target: UUID, now: datetime) -> Decision:
         """Take one step of the ladder above; where no weight is left it converges."""
@@ -92,36 +92,38 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
 def _from_weight(  # noqa: PLR0913
     deployment: Deployment, canary: CanaryState, target: UUID, converging: Decision, budget: Budget, now: datetime
 ) -> Decision:
-    given = canary.weight or 0
-    weight = weight_back(deployment, given, budget)
-    if weight < given:
-        said = f"the canary gets {percent(weight)} of the requests, on the way back to none"
-        return Decision.moved(said, RouteChanges(stage=Stage(canary.stage, weight)), now)
+    current_weight = canary.weight or 0
+    weight = weight_back(deployment, current_weight, budget)
+    if weight < current_weight:
+        sentence = f"the canary gets {percent(weight)} of the requests, on the way back to none"
+        return Decision.moved(sentence, RouteChanges(stage=Stage(canary.stage, weight)), now)
     changes = above_floor(deployment, canary, converging.changes, budget)
     if changes or not converging.changes:
         return replace(converging, changes=changes)
     old = Buckets.of(deployment.routes, target, now)
     recheck_at = soonest((converging.recheck_at, held_until(deployment), old.next_change_at(now)), now)
     if canary.weight_known_at is None:
-        return Decision.wait(for_proxies(given), recheck_at)
-    said = f"the canary answers {percent(given)} of the requests until old ones can"
-    return Decision.wait(for_replicas(said, old, budget, now), recheck_at)
+        return Decision.wait(for_proxies(current_weight), recheck_at)
+    sentence = f"the canary answers {percent(current_weight)} of the requests until old ones can"
+    return Decision.wait(for_replicas(sentence, old, budget, now), recheck_at)
 
 
-def at_once(deployment: Deployment, given: int, harm: str, budget: Budget) -> str:
+def at_once(deployment: Deployment, weight: int, harm: str, budget: Budget) -> str:
     """Harm leads back without a stop, and says so where the old side is too small for all requests."""
-    if not weight_back(deployment, given, budget):
+    if not weight_back(deployment, weight, budget):
         return harm
     old, _ = _serving(deployment)
     return f"{harm}; so {number_of(old, 'old replica')} at once answer what {budget.desired} should"
 
 
-def _more(missing: int, at_a_time: int, start_seconds: float | None) -> str:
+def _more(shortfall: int, at_a_time: int, start_seconds: float | None) -> str:
     """8 more are up, 3 at a time, while starts took 20 s: three times 20 s."""
-    said = f"{missing} more are up, {at_a_time} at a time"
+    sentence = f"{shortfall} more are up, {at_a_time} at a time"
     if start_seconds is None:
-        return said
-    return f"{said}, about {max(1.0, math.ceil(missing / at_a_time) * start_seconds):.0f} s as starts went of late"
+        return sentence
+    return (
+        f"{sentence}, about {max(1.0, math.ceil(shortfall / at_a_time) * start_seconds):.0f} s as starts went of late"
+    )
 
 
 def _serving(deployment: Deployment) -> tuple[int, int]:

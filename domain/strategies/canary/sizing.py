@@ -22,7 +22,7 @@ from domain.strategies.buckets import Buckets, ids, well_placed, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.canary.steps import CanarySpec, baseline, is_rising, size_at, weight_at
 from domain.strategies.converge import converge
-from domain.strategies.messages import counted, draining, steps
+from domain.strategies.messages import amount_of, draining, steps
 from domain.text.numbers import WHOLE
 from domain.traffic.capacity import carried, needed
 
@@ -42,18 +42,20 @@ class Sizes:
 
 def sizes_at(spec: CanarySpec, canary: CanaryState, stage: int, budget: Budget) -> Sizes:
     """The sizes of both sides, as near to those of this stage as the present weight lets them come."""
-    shares, given, weight = 1 + spec.has_baseline, canary.weight or 0, weight_at(spec, stage)
+    shares, current_weight, weight = 1 + spec.has_baseline, canary.weight or 0, weight_at(spec, stage)
     if not budget.desired:
         return Sizes(0, 0, 0, weight)
 
-    def beside(weight: int) -> int:
+    def room_beside(weight: int) -> int:
         return (budget.ceiling - needed(budget.keep, WHOLE - shares * weight)) // shares
 
-    wanted = min(size_at(spec, budget, stage), beside(weight))
-    size = min(wanted, beside(given))
-    elder = max(min(budget.desired, budget.ceiling - shares * wanted), needed(budget.keep, WHOLE - shares * given))
-    reached = weight if size == wanted else min(weight, carried(budget.keep, size))
-    return Sizes(size, size if spec.has_baseline else 0, elder, reached)
+    wanted_size = min(size_at(spec, budget, stage), room_beside(weight))
+    size = min(wanted_size, room_beside(current_weight))
+    elder = max(
+        min(budget.desired, budget.ceiling - shares * wanted_size), needed(budget.keep, WHOLE - shares * current_weight)
+    )
+    reachable = weight if size == wanted_size else min(weight, carried(budget.keep, size))
+    return Sizes(size, size if spec.has_baseline else 0, elder, reachable)
 
 
 def sizes_kept(  # noqa: PLR0913  (all of one look)
@@ -68,15 +70,15 @@ def sizes_kept(  # noqa: PLR0913  (all of one look)
     sizes = sizes_at(spec, canary, canary.stage, budget)
     if buckets.live > budget.ceiling or not budget.desired:
         return sizes
-    given, new = canary.weight or 0, len(well_placed(buckets.target, now))
-    wanted = needed(budget.keep, given) if is_rising(canary, spec) else sizes.canary
-    kept = max(new, wanted if canary.stage else 0)
+    current_weight, new = canary.weight or 0, len(well_placed(buckets.target, now))
+    needed_now = needed(budget.keep, current_weight) if is_rising(canary, spec) else sizes.canary
+    kept = max(new, needed_now if canary.stage else 0)
     young = baseline(deployment, deployment.rollout) if sizes.fresh and deployment.rollout else ()
     there = min(sizes.fresh, len(well_placed(young, now)))  # those beyond are old ones that were replaced, or have come
     fresh = sizes.fresh if canary.stage else there
     elders = len(well_placed(buckets.foreign, now)) - there
-    left = 0 if canary.stage else budget.ceiling - kept - fresh
-    return replace(sizes, canary=kept, fresh=fresh, elder=min(budget.desired, max(sizes.elder, elders, left)))
+    unclaimed = 0 if canary.stage else budget.ceiling - kept - fresh
+    return replace(sizes, canary=kept, fresh=fresh, elder=min(budget.desired, max(sizes.elder, elders, unclaimed)))
 
 
 def completed(  # noqa: PLR0913  (all of one look)
@@ -88,7 +90,7 @@ def completed(  # noqa: PLR0913  (all of one look)
     """
     both = sides(deployment, buckets, budget, sizes, now)
     changes = above_floor(deployment, canary, both[0].changes + both[1].changes, budget)
-    return both, Decision.moved(_said(deployment, changes, budget), changes, now) if changes else None
+    return both, Decision.moved(_sentence(deployment, changes, budget), changes, now) if changes else None
 
 
 def sides(
@@ -104,24 +106,26 @@ def sides(
     target, current = deploying_revision(deployment), deployment.current_revision_id
     new = tuple(route for route in deployment.routes if route.revision_id == target)
     old = tuple(route for route in deployment.routes if route.revision_id != target)
-    left = [route for route in buckets.foreign if route.revision_id != current]
-    if left:
+    leftovers = [route for route in buckets.foreign if route.revision_id != current]
+    if leftovers:
         sizes = replace(sizes, canary=min(sizes.canary, len(buckets.target)), fresh=0)
-    taken = len(buckets.target) + (len(buckets.stopping) if budget.count_stopping else 0)
+    occupied = len(buckets.target) + (len(buckets.stopping) if budget.count_stopping else 0)
     size = sizes.elder + sizes.fresh
-    beside = Budget(size, budget.ceiling - max(sizes.canary, taken), size, budget.count_stopping)
-    kept = converge(replace(deployment, routes=old), current, beside, now)
-    if sizes.fresh and not kept.changes:
+    old_budget = Budget(size, budget.ceiling - max(sizes.canary, occupied), size, budget.count_stopping)
+    old_side = converge(replace(deployment, routes=old), current, old_budget, now)
+    if sizes.fresh and not old_side.changes:
         young = baseline(deployment, deployment.rollout)
         elders = worst_first(route for route in buckets.foreign if route not in young)
-        kept = replace(kept, changes=RouteChanges.drain(ids(elders[: max(0, len(elders) - sizes.elder)])))
-    if left and not kept.changes and not any(map(_starts, old)):
-        kept = replace(kept, changes=RouteChanges.drain(ids(worst_first(left))))  # `above_floor` keeps who is needed
+        old_side = replace(old_side, changes=RouteChanges.drain(ids(elders[: max(0, len(elders) - sizes.elder)])))
+    if leftovers and not old_side.changes and not any(map(_starts, old)):
+        old_side = replace(
+            old_side, changes=RouteChanges.drain(ids(worst_first(leftovers)))
+        )  # `above_floor` keeps those needed
     live = len(buckets.foreign) + (len(buckets.foreign_stopping) if budget.count_stopping else 0)
-    old_first = not any(route.is_serving for route in old) and (kept.changes.created or any(map(_starts, old)))
+    old_first = not any(route.is_serving for route in old) and (old_side.changes.created or any(map(_starts, old)))
     size = min(sizes.canary, len(buckets.target)) if old_first else sizes.canary
-    room = Budget(size, budget.ceiling - live - kept.changes.created, size, budget.count_stopping)
-    return converge(replace(deployment, routes=new), target, room, now), kept
+    room = Budget(size, budget.ceiling - live - old_side.changes.created, size, budget.count_stopping)
+    return converge(replace(deployment, routes=new), target, room, now), old_side
 
 
 def _starts(route: Route) -> bool:
@@ -140,8 +144,8 @@ def above_floor(deployment: Deployment, canary: CanaryState, changes: RouteChang
     staying = set()
     for is_canary, share in ((True, weight), (False, WHOLE - weight)):
         side = [r for r in serving if (r.revision_id == deployment.deploying_revision_id) is is_canary]
-        known = canary.weight_known_at is not None or not weight
-        may_leave = min(spare, max(0, len(side) - needed(budget.keep, share))) if known else 0
+        is_acknowledged = canary.weight_known_at is not None or not weight
+        may_leave = min(spare, max(0, len(side) - needed(budget.keep, share))) if is_acknowledged else 0
         here = {route.id for route in side if route.id in leaving}
         ordered = [id_ for id_ in changes.drain_route_ids if id_ in here]
         staying |= set(ordered[may_leave:])
@@ -149,12 +153,12 @@ def above_floor(deployment: Deployment, canary: CanaryState, changes: RouteChang
     return replace(changes, drain_route_ids=tuple(id_ for id_ in changes.drain_route_ids if id_ not in staying))
 
 
-def _said(deployment: Deployment, changes: RouteChanges, budget: Budget) -> str:
+def _sentence(deployment: Deployment, changes: RouteChanges, budget: Budget) -> str:
     target = deploying_revision(deployment)
     new = sum(spec.count for spec in changes.rollout_specs if spec.revision_id == target)
     return steps(
-        counted("creating", new, "canary"),
-        counted("creating", changes.created - new, "old"),
-        counted("bringing", len(changes.promote_route_ids), "into traffic"),
+        amount_of("creating", new, "canary"),
+        amount_of("creating", changes.created - new, "old"),
+        amount_of("bringing", len(changes.promote_route_ids), "into traffic"),
         draining(len(changes.drain_route_ids), budget),
     )

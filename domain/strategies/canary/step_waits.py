@@ -12,32 +12,32 @@ from domain.strategies.messages import for_replicas
 from domain.text.numbers import percent
 
 
-def still_coming(buckets: Buckets, wanted: int, beside: int, fresh: int) -> str:
+def still_coming(buckets: Buckets, wanted_size: int, baseline_ready: int, fresh: int) -> str:
     """Say how many are there, of the canary and of its baseline."""
     warming = f", {len(buckets.warming)} not for min_ready_seconds yet" if buckets.warming else ""
-    its_baseline = f"; {beside} of {fresh} of its baseline" if fresh else ""
+    its_baseline = f"; {baseline_ready} of {fresh} of its baseline" if fresh else ""
     return (
-        f"{len(buckets.ready)} of {wanted} canary replicas healthy{warming}, "
+        f"{len(buckets.ready)} of {wanted_size} canary replicas healthy{warming}, "
         f"{len(buckets.starting)} starting, {len(buckets.sick)} unhealthy{its_baseline}"
     )
 
 
-def looking(what: str, over_at: datetime | None, judged: Judgement, now: datetime) -> str:
+def looking(what: str, over_at: datetime | None, judgement: Judgement, now: datetime) -> str:
     """Say what the canary has, for how long, and what its judge finds."""
     share = f"the canary has {what}"
     if over_at is not None:
         share = f"{share}, for {(over_at - now).total_seconds():.0f} more s"
-    return f"{share}; {judged.sentence}" if judged.sentence else share
+    return f"{share}; {judgement.sentence}" if judgement.sentence else share
 
 
 def waits_for_sides(  # noqa: PLR0913
-    words: str, buckets: Buckets, sides: tuple[Decision, Decision], wanted: int, min_ready: float, now: datetime
+    words: str, buckets: Buckets, sides: tuple[Decision, Decision], wanted_size: int, min_ready: float, now: datetime
 ) -> Waits:
     """Return what either side waits for; both complete: some of the canary are not warm, or none can be spared."""
-    if found := next((side.waits for side in sides if side.waits), None):
-        return replace(found, words=words)
+    if side_waits := next((side.waits for side in sides if side.waits), None):
+        return replace(side_waits, words=words)
     alone = replace(buckets, foreign=(), foreign_stopping=())
-    return for_replicas(words, alone, Budget(wanted, wanted, 0), now, min_ready=min_ready)
+    return for_replicas(words, alone, Budget(wanted_size, wanted_size, 0), now, min_ready=min_ready)
 
 
 def for_proxies(weight: int) -> Waits:
@@ -46,16 +46,16 @@ def for_proxies(weight: int) -> Waits:
 
 
 def for_a_look(
-    words: str, over_at: datetime | None, judged: Judgement, times: Sequence[datetime | None], now: datetime
+    words: str, over_at: datetime | None, judgement: Judgement, times: Sequence[datetime | None], now: datetime
 ) -> Waits:
     """A person is waited for where nobody else ends the step, and the judge as soon as it may decide.
 
     It looks each second, and finds the same if nobody answers. `times`: when something else may change.
     """
-    if over_at is None and not judged.decides:
+    if over_at is None and not judgement.decides:
         return Waits(WaitsFor.PERSON, words)
-    kind = WaitsFor.JUDGE if judged.decides and judged.decides[0] <= now else WaitsFor.TIME
-    return Waits(kind, words, until=soonest((*judged.decides, *times), now))
+    kind = WaitsFor.JUDGE if judgement.decides and judgement.decides[0] <= now else WaitsFor.TIME
+    return Waits(kind, words, until=soonest((*judgement.decides, *times), now))
 
 
 def soonest(times: Iterable[datetime | None], now: datetime) -> datetime | None:

@@ -96,11 +96,11 @@ class CanarySpec(RollingUpdateSpec):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_not_for_one_caller_to_say(cls, given: object) -> object:
+    def _is_not_for_one_caller_to_say(cls, value: object) -> object:
         """Judge refusals and redirections of sticky callers only if asked: each of the few meets them each time."""
-        if not isinstance(given, dict) or not given.get("sticky") or not isinstance(given.get("judge"), dict):
-            return given
-        return {**given, "judge": {"refused": None, "redirected": None, **given["judge"]}}
+        if not isinstance(value, dict) or not value.get("sticky") or not isinstance(value.get("judge"), dict):
+            return value
+        return {**value, "judge": {"refused": None, "redirected": None, **value["judge"]}}
 
     @property
     def stages(self) -> tuple[tuple[int, float | None], ...]:

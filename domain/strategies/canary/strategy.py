@@ -99,9 +99,9 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         """Take the fresh baseline, if it has one."""
         return baseline(deployment, rollout) if spec.has_baseline else ()
 
-    def cautions(self, spec: CanarySpec, desired: int, *, ahead: bool) -> Iterable[str]:
-        """Say where chances do not hold, and `ahead` how its judge decides."""
-        return cautions(spec, desired) if ahead else doubts(spec, desired)
+    def cautions(self, spec: CanarySpec, desired: int, *, is_plan: bool) -> Iterable[str]:
+        """Say where chances do not hold, and `is_plan` how its judge decides."""
+        return cautions(spec, desired) if is_plan else doubts(spec, desired)
 
     def keep_whole(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """Each side for its present weight. The requests of a canary go on, so its judge does: harm leads back at once.
@@ -115,18 +115,18 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         is_there = canary is not None and (canary.stage or buckets.target)
         if rollout is None or canary is None or canary.weight is None or goes_back or not is_there:
             return super().keep_whole(deployment, spec, now)
-        judged = Judgement() if deployment.paused_at else judgement(canary, spec, now)
-        if judged.harms or (judged.gives_up and not rollout.promote_requested):
-            return self._given_up(deployment, spec, judged)
+        judgement_now = Judgement() if deployment.paused_at else judgement(canary, spec, now)
+        if judgement_now.harms or (judgement_now.gives_up and not rollout.promote_requested):
+            return self._given_up(deployment, spec, judgement_now)
         deployment = sized_as_kept(deployment)
         if _is_left(canary, spec) and not deployment.paused_at:
-            return self._falling(deployment, spec, canary, judged, now)
+            return self._falling(deployment, spec, canary, judgement_now, now)
         budget = self.budget_of(deployment, spec)
         sizes = sizes_kept(deployment, spec, canary, buckets, budget, now)
-        both, moved = completed(deployment, canary, buckets, budget, sizes, now)
-        if moved:
-            return moved
-        times = (judged.next_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
+        both, step = completed(deployment, canary, buckets, budget, sizes, now)
+        if step:
+            return step
+        times = (judgement_now.next_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
         return Decision.wait(Waits(WaitsFor.NOTHING, "both sides are whole"), soonest(times, now))
 
     def go_back(self, deployment: Deployment, spec: CanarySpec, target: UUID, now: datetime) -> Decision:
@@ -135,11 +135,11 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         canary = deployment.rollout.canary if deployment.rollout else None
         if canary is None or not canary.weight:
             return back
-        judged = judgement(canary, spec, now)
-        if not judged.harms:
-            return replace(back, recheck_at=min(filter(None, (back.recheck_at, judged.next_at)), default=None))
-        said = at_once(deployment, canary.weight, judged.sentence, self.budget_of(deployment, spec))
-        return Decision.moved(f"{said}: the canary gets no more", RouteChanges(stage=Stage(canary.stage, 0)), now)
+        judgement_now = judgement(canary, spec, now)
+        if not judgement_now.harms:
+            return replace(back, recheck_at=min(filter(None, (back.recheck_at, judgement_now.next_at)), default=None))
+        sentence = at_once(deployment, canary.weight, judgement_now.sentence, self.budget_of(deployment, spec))
+        return Decision.moved(f"{sentence}: the canary gets no more", RouteChanges(stage=Stage(canary.stage, 0)), now)
 
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""
@@ -147,60 +147,60 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         canary = rollout.canary if rollout else None
         if rollout is None or canary is None or canary.weight is None:
             return _REST.evaluate_cycle(deployment, spec, now)
-        judged = judgement(canary, spec, now)
+        judgement_now = judgement(canary, spec, now)
         is_left = _is_left(canary, spec)
-        if judged.harms or (judged.gives_up and not is_left and not rollout.promote_requested):
-            return self._given_up(deployment, spec, judged)
+        if judgement_now.harms or (judgement_now.gives_up and not is_left and not rollout.promote_requested):
+            return self._given_up(deployment, spec, judgement_now)
         if is_left:
-            return self._falling(deployment, spec, canary, judged, now)
+            return self._falling(deployment, spec, canary, judgement_now, now)
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
         budget = self.budget_of(deployment, spec)
         over_at = ends_at(canary, spec) if budget.desired else None
         rising = is_rising(canary, spec) and budget.desired > 0
-        is_good = judged.is_over and budget.desired > 0
+        is_good = judgement_now.is_over and budget.desired > 0
         is_over = not rising and (is_good or ends(rollout, canary, over_at, now))
         sizes = sizes_at(spec, canary, canary.stage + is_over, budget)
-        both, moved = completed(deployment, canary, buckets, budget, sizes, now)
-        if moved:
-            return moved
+        both, step = completed(deployment, canary, buckets, budget, sizes, now)
+        if step:
+            return step
         times = (over_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
-        recheck_at = soonest((judged.next_at, *judged.decides, *times), now)
-        beside = sum(route.is_serving for route in baseline(deployment, rollout))
-        if len(buckets.ready) < sizes.canary or buckets.idle() or beside < sizes.fresh:
-            said = still_coming(buckets, sizes.canary, beside, sizes.fresh)
-            waits = waits_for_sides(said, buckets, both, sizes.canary, spec.min_ready_seconds, now)
+        recheck_at = soonest((judgement_now.next_at, *judgement_now.decides, *times), now)
+        baseline_ready = sum(route.is_serving for route in baseline(deployment, rollout))
+        if len(buckets.ready) < sizes.canary or buckets.idle() or baseline_ready < sizes.fresh:
+            sentence = still_coming(buckets, sizes.canary, baseline_ready, sizes.fresh)
+            waits = waits_for_sides(sentence, buckets, both, sizes.canary, spec.min_ready_seconds, now)
             return Decision.wait(waits, recheck_at)
         if canary.weight_known_at is None:
             return Decision.wait(for_proxies(canary.weight), recheck_at)
         if is_over or rising:
-            because = judged.sentence if is_good else ""
+            because = judgement_now.sentence if is_good else ""
             return _next(canary, spec, Stage(canary.stage + is_over, sizes.weight), because, now)
-        said = looking(in_words(spec, canary.weight), over_at, judged, now)
-        return Decision.wait(for_a_look(said, over_at, judged, times, now), recheck_at, clock_stopped=True)
+        sentence = looking(in_words(spec, canary.weight), over_at, judgement_now, now)
+        return Decision.wait(for_a_look(sentence, over_at, judgement_now, times, now), recheck_at, clock_stopped=True)
 
     def _falling(
-        self, deployment: Deployment, spec: CanarySpec, canary: CanaryState, judged: Judgement, now: datetime
+        self, deployment: Deployment, spec: CanarySpec, canary: CanaryState, judgement: Judgement, now: datetime
     ) -> Decision:
         """Take from what an earlier try has left as much as old ones can answer, until its first step may begin."""
-        budget, given = self.budget_of(deployment, spec), canary.weight or 0
-        if (less := weight_back(deployment, given, budget)) < given:
-            said = f"the canary gets {percent(less)} of the requests, which old ones cannot answer yet"
-            return Decision.moved(said, RouteChanges(stage=Stage(0, less)), now)
+        budget, current_weight = self.budget_of(deployment, spec), canary.weight or 0
+        if (less := weight_back(deployment, current_weight, budget)) < current_weight:
+            sentence = f"the canary gets {percent(less)} of the requests, which old ones cannot answer yet"
+            return Decision.moved(sentence, RouteChanges(stage=Stage(0, less)), now)
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now)
         sizes = sizes_at(spec, canary, 0, budget)
-        both, moved = completed(deployment, canary, buckets, budget, sizes, now)
-        if moved:
-            return moved
-        times = (judged.next_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
-        said = f"the canary answers {percent(given)} of the requests until old ones can"
-        return Decision.wait(waits_for_sides(said, buckets, both, sizes.canary, 0, now), soonest(times, now))
+        both, step = completed(deployment, canary, buckets, budget, sizes, now)
+        if step:
+            return step
+        times = (judgement.next_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
+        sentence = f"the canary answers {percent(current_weight)} of the requests until old ones can"
+        return Decision.wait(waits_for_sides(sentence, buckets, both, sizes.canary, 0, now), soonest(times, now))
 
-    def _given_up(self, deployment: Deployment, spec: CanarySpec, judged: Judgement) -> Decision:
+    def _given_up(self, deployment: Deployment, spec: CanarySpec, judgement: Judgement) -> Decision:
         canary = deployment.rollout.canary if deployment.rollout else None
-        if canary is None or not judged.harms:
-            return Decision.give_up(judged.sentence)
+        if canary is None or not judgement.harms:
+            return Decision.give_up(judgement.sentence)
         budget = self.budget_of(deployment, spec)
-        return Decision.give_up(at_once(deployment, canary.weight or 0, judged.sentence, budget), harms=True)
+        return Decision.give_up(at_once(deployment, canary.weight or 0, judgement.sentence, budget), harms=True)
 
 
 def _is_left(canary: CanaryState, spec: CanarySpec) -> bool:
@@ -210,9 +210,9 @@ def _is_left(canary: CanaryState, spec: CanarySpec) -> bool:
 
 def _next(canary: CanaryState, spec: CanarySpec, stage: Stage, because: str, now: datetime) -> Decision:
     if stage.number > len(spec.stages) or stage.weight is None:
-        said, stage = "the last step of the canary is over: the rest follows", replace(stage, weight=None)
+        sentence, stage = "the last step of the canary is over: the rest follows", replace(stage, weight=None)
     else:
-        said, full = f"the canary gets {in_words(spec, stage.weight)}", weight_at(spec, stage.number)
-        said = f"{said}, on the way to {percent(full)}" if stage.weight < full else said
-    said = f"{said}, for {because}" if because and stage.number > canary.stage else said
-    return Decision.moved(said, RouteChanges(stage=stage), now)
+        sentence, full = f"the canary gets {in_words(spec, stage.weight)}", weight_at(spec, stage.number)
+        sentence = f"{sentence}, on the way to {percent(full)}" if stage.weight < full else sentence
+    sentence = f"{sentence}, for {because}" if because and stage.number > canary.stage else sentence
+    return Decision.moved(sentence, RouteChanges(stage=stage), now)

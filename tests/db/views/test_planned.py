@@ -13,7 +13,7 @@ from db.views.deployment_views import deployment_named
 from db.views.planning_views import foreseeable, learned_of, planned_activation, planned_rest
 from db.views.timeline import revision_named
 from domain.planning.plan_input import Planned
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.text.errors import DeploymentNotFoundError, RevisionNotFoundError
 from tests.support.pictures.pictures import PENDING, PROVISIONING
 from tests.support.rows.deployments import SPEC, Made, make_deployment, write
@@ -92,5 +92,5 @@ def test_mistakes_of_revisions_that_never_came_up_are_counted_apart(engine: Engi
     assert (learned.failed_starts, learned.never_up, learned.revisions) == (1, 0, 1)
 
 
-def learned_in(engine: Engine, made: Made) -> Learned:
+def learned_in(engine: Engine, made: Made) -> Timings:
     return in_transaction(engine, partial(learned_of, deployment_id=made.id))

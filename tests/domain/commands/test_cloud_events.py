@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.cycle.writes import foretold
+from domain.cycle.writes import decision_effects
 from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, Hold
 from domain.model.policy import DeploymentPolicy
@@ -71,14 +71,14 @@ def test_what_a_cycle_tells(deployment: Deployment, told: list[str]) -> None:
     decision = cycle(deployment, NOW)
     stands = deployment.rollout is not None and deployment.rollout.clock_stopped_at is not None
     asked = {deployment.id} if stands else set()
-    events = told_by_decisions(foretold([decision], "deploying", NOW), "deploying", NOW, asked)
+    events = told_by_decisions(decision_effects([decision], "deploying", NOW), "deploying", NOW, asked)
     assert names(events) == told
     assert all((event.actor, event.sentence) == ("deploying", decision.reason) for event in events)
 
 
 def test_who_is_held_first_and_waits_for_a_person_later_is_told_of() -> None:
     held = deploying("■■■|□□□", policy=GREEN, rollout=STOPPED)
-    events = told_by_decisions(foretold([cycle(held, NOW)], "deploying", NOW), "deploying", NOW, asked=())
+    events = told_by_decisions(decision_effects([cycle(held, NOW)], "deploying", NOW), "deploying", NOW, asked=())
     assert names(events) == ["rollout.waiting"]
 
 

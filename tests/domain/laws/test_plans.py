@@ -13,7 +13,7 @@ from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RouteStatus
 from domain.planning.plan_input import Subject
-from domain.planning.replica_timings import Learned, Span
+from domain.planning.replica_timings import Span, Timings
 from domain.planning.rollout_plan import plan
 from domain.planning.run import Stand
 from domain.planning.sampled_times import LearnedFates
@@ -76,7 +76,7 @@ def test_what_happens_is_what_the_plan_said_and_stays_within_what_it_promised(
     policy: DeploymentPolicy, n: int, chance: random.Random
 ) -> None:
     deployment = beginning(policy, n)
-    foreseen = plan(Subject(deployment), NOW, Learned(), random.Random(1).random)
+    foreseen = plan(Subject(deployment), NOW, Timings(), random.Random(1).random)
     happening = Happening(deployment, chance)
     happening.to_the_end()
     assert foreseen.ends_ready
@@ -102,7 +102,7 @@ def test_nine_of_ten_rollouts_take_no_longer_than_the_ones_before_them_teach(lev
         pace *= chance.lognormvariate(0, level)
         took = [pace * chance.lognormvariate(0, spread) for _ in range(3)]
         if number >= 100:
-            fates = [LearnedFates(learned=Learned(tuple(measured[-300:])), draw=chance.random) for _ in range(200)]
+            fates = [LearnedFates(learned=Timings(tuple(measured[-300:])), draw=chance.random) for _ in range(200)]
             sums = [sum(each.of_replica().start_seconds for _ in range(3)) for each in fates]
             within += sum(took) <= Span.of(sums).p90
         measured += took
@@ -118,7 +118,7 @@ def test_the_longer_a_rollout_the_fewer_of_its_runs_are_drawn() -> None:
             drawn += 1
             return 0.5
 
-        plan(Subject(deploying("■" * n + "|", n)), NOW, Learned((1.0,), (1.0,)), draw)
+        plan(Subject(deploying("■" * n + "|", n)), NOW, Timings((1.0,), (1.0,)), draw)
         return drawn
 
     assert draws(60) < 5 * draws(3), "a run draws 19 times as often, and there are 9 of them instead of 100"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.cycle.rollout import Begin, begun
+from domain.cycle.rollout import Begin, begin_rollout
 from domain.strategies.builtin import STRATEGIES, parse_policy, stored_policy
 from tests.support.pictures.pictures import NOW, ROLLOUT, V1, resting, rolling_update
 from tests.support.pictures.policies import canary
@@ -19,7 +19,7 @@ from tests.support.pictures.specs import SPECS
 def test_whatever_begins_is_read_back_as_it_is(strategy: str, data: st.DataObject) -> None:
     policy = parse_policy({"strategy": strategy, "spec": data.draw(SPECS[strategy].arbitrary)})
     for is_undo in (False, True):
-        rollout = begun(resting("■■■"), Begin(ROLLOUT, V1, policy, is_undo=is_undo), NOW).rollout
+        rollout = begin_rollout(resting("■■■"), Begin(ROLLOUT, V1, policy, is_undo=is_undo), NOW).rollout
         assert rollout is not None
         assert stored_policy(json.loads(json.dumps(rollout.policy.as_json()))) == rollout.policy
 
@@ -35,7 +35,7 @@ def test_whatever_begins_is_read_back_as_it_is(strategy: str, data: st.DataObjec
 )
 def test_the_undo_of_a_canary_is_a_rolling_update(spec: dict[str, Any], surge: int | str) -> None:
     policy = canary(steps=["5%"], max_surge=2, judge={"baseline": "fresh"}, min_ready_seconds=60, **spec)
-    rollout = begun(resting("■■■"), Begin(ROLLOUT, V1, policy, is_undo=True), NOW).rollout
+    rollout = begin_rollout(resting("■■■"), Begin(ROLLOUT, V1, policy, is_undo=True), NOW).rollout
     assert rollout is not None
     left = {"undo_max_surge": spec.get("undo_max_surge")}
     assert rollout.policy == rolling_update(surge, spec.get("max_unavailable", 0), **left)

@@ -6,7 +6,7 @@ import pytest
 
 from domain.model.deployment import Deployment
 from domain.planning.plan_input import Subject
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import plan
 from tests.support.pictures.pictures import NOW, READY, V1, blue_green, deploying, resting
 from tests.support.pictures.policies import canary
@@ -31,5 +31,5 @@ from tests.support.pictures.policies import canary
     ],
 )
 def test_a_plan_names_the_busiest_moment(deployment: Deployment, busiest: str | None) -> None:
-    promise = plan(Subject(deployment), NOW, Learned((2.0,), (1.0,)), random.Random(7).random).guarantee
+    promise = plan(Subject(deployment), NOW, Timings((2.0,), (1.0,)), random.Random(7).random).guarantee
     assert promise.partition("; at the busiest moment ")[2] == (busiest or "")

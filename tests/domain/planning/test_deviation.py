@@ -10,13 +10,13 @@ from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.planning.plan_input import Subject
 from domain.planning.recorded_rollout import RecordedStep, deviations
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import Plan, plan
 from domain.strategies.builtin import parse_policy
 from tests.support.pictures.pictures import NOW, ROLLING_BACK, blue_green, deploying, rolling_update
 from tests.support.worlds.recorded import steps_of
 
-LEARNED = Learned(starts=(1.0, 1.0, 2.0), stops=(1.0,))
+LEARNED = Timings(starts=(1.0, 1.0, 2.0), stops=(1.0,))
 
 
 def planned() -> Plan:
@@ -60,7 +60,7 @@ def test_a_wave_that_takes_much_longer_is_named_with_the_replica_that_started_sl
 
 
 def test_what_took_long_before_may_take_half_as_long_again() -> None:
-    slow = plan(Subject(deploying("■■■|")), NOW, Learned(starts=(4.0,), stops=(1.0,)), lambda: 0.5)
+    slow = plan(Subject(deploying("■■■|")), NOW, Timings(starts=(4.0,), stops=(1.0,)), lambda: 0.5)
     assert list(deviations(slow, later(steps_of(deploying("■■■|")), 5))) == [], "6 s instead of 4 s"
     assert len(list(deviations(slow, later(steps_of(deploying("■■■|")), 5.1)))) == 1
 

@@ -3,11 +3,11 @@
 import random
 
 from domain.planning.plan_input import Subject
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import plan
 from tests.support.pictures.pictures import NOW, deploying
 
-TAUGHT = Learned(starts=(2.0, 3.0), stops=(1.0,), wakes=(0.1,))
+TAUGHT = Timings(starts=(2.0, 3.0), stops=(1.0,), wakes=(0.1,))
 
 
 def test_of_a_rollout_that_is_too_large_the_first_waves_are_told_and_that_there_are_more() -> None:

@@ -8,15 +8,15 @@ import pytest
 from domain.model.deployment import Deployment
 from domain.model.policy import RolloutLimits
 from domain.planning.plan_input import Subject
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import Plan, plan
 from domain.strategies.builtin import parse_policy
 from tests.support.pictures.pictures import NOW, READY, RECREATE, blue_green, deploying, resting
 
-TAUGHT = Learned(starts=(2.0, 2.0, 2.0, 3.0, 4.0), stops=(1.0, 1.5), wakes=(0.1,))
+TAUGHT = Timings(starts=(2.0, 2.0, 2.0, 3.0, 4.0), stops=(1.0, 1.5), wakes=(0.1,))
 
 
-def planned(deployment: Deployment, learned: Learned = TAUGHT, **subject: Any) -> Plan:
+def planned(deployment: Deployment, learned: Timings = TAUGHT, **subject: Any) -> Plan:
     return plan(Subject(deployment, **subject), NOW, learned, random.Random(7).random)
 
 
@@ -121,13 +121,13 @@ def test_the_guarantee_is_one_line(deployment: Deployment, guarantee: str) -> No
         ),
         (
             deploying("■■■|"),
-            Learned(),
+            Timings(),
             "no start of a replica of web is on record yet: how long it takes cannot be said",
         ),
-        (deploying("■■■|"), Learned((2.0,), failed_starts=1), "1 of the last 2 starts of web failed"),
+        (deploying("■■■|"), Timings((2.0,), failed_starts=1), "1 of the last 2 starts of web failed"),
         (
             deploying("■■■|", limits=RolloutLimits(timeout_seconds=7)),
-            Learned(starts=(3.0,), stops=(1.0,)),
+            Timings(starts=(3.0,), stops=(1.0,)),
             (
                 "in 100 of 100 runs it goes back though no replica fails: the timeout of 7 s has passed; last: "
                 "waiting: 1 new starting; 2 of 3 ready"
@@ -136,7 +136,7 @@ def test_the_guarantee_is_one_line(deployment: Deployment, guarantee: str) -> No
         (deploying("■■■|"), TAUGHT, None),
     ],
 )
-def test_a_plan_warns_in_words(deployment: Deployment, learned: Learned, warning: str | None) -> None:
+def test_a_plan_warns_in_words(deployment: Deployment, learned: Timings, warning: str | None) -> None:
     assert planned(deployment, learned).warnings == (() if warning is None else (warning,))
 
 
@@ -186,13 +186,13 @@ def test_a_plan_warns_of_a_revision_without_a_health_check() -> None:
 
 
 def test_where_nothing_is_learned_a_plan_says_no_times() -> None:
-    foreseen = planned(deploying("■■■|"), Learned())
+    foreseen = planned(deploying("■■■|"), Timings())
     assert foreseen.seconds is None
     assert {wave.takes for wave in foreseen.waves} == {None}
 
 
 def test_times_are_the_sum_of_what_past_replicas_took() -> None:
-    foreseen = planned(deploying("■■■|"), Learned(starts=(2.0,), stops=(1.0,), wakes=(0.5,)))
+    foreseen = planned(deploying("■■■|"), Timings(starts=(2.0,), stops=(1.0,), wakes=(0.5,)))
     assert foreseen.seconds is not None
     assert str(foreseen.seconds) == "8.0 s"  # three starts of 2 s, and a look after each and before the first
     assert [str(wave.takes) for wave in foreseen.waves] == ["2.5 s", "2.5 s", "2.5 s", "0.0 s"]
@@ -206,7 +206,7 @@ def test_a_plan_of_continuous_pacing_says_that_its_waves_depend_on_who_comes_up_
 
 
 def test_what_runs_at_most_is_what_runs_in_the_worst_of_all_orders() -> None:
-    assert planned(deploying("■■■|", 3, 1, 0), Learned((1.0, 9.0), (1.0, 20.0))).most_running == 6, "two stop slowly"
+    assert planned(deploying("■■■|", 3, 1, 0), Timings((1.0, 9.0), (1.0, 20.0))).most_running == 6, "two stop slowly"
 
 
 def test_a_plan_as_json_is_plain() -> None:

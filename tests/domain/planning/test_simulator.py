@@ -8,7 +8,7 @@ from domain.handlers.dispatch import handler_of
 from domain.model.states import RouteStatus
 from domain.planning import simulator as simulated
 from domain.planning.plan_input import Subject, says_when_healthy
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import plan
 from domain.planning.run import Stand, course
 from domain.planning.sampled_times import LearnedFates
@@ -42,7 +42,7 @@ def test_what_is_destroyed_is_looked_at_by_nobody() -> None:
 
 
 def test_a_look_is_as_late_as_its_wake_or_its_alarm() -> None:
-    learned = Learned(starts=(2.0,), wakes=(0.5,))
+    learned = Timings(starts=(2.0,), wakes=(0.5,))
     run = course(deploying("■■■|", 3, spec={"min_ready_seconds": 5}), NOW, LearnedFates(learned=learned))
     assert run.begins[:2] == (0.5, 8.0), "a start of 2 s and 5 s in health, and the alarm comes half a second later"
 
@@ -59,14 +59,14 @@ def test_what_is_parked_is_beside_what_is_live() -> None:
 
 def test_a_past_of_two_measurements_is_drawn_from_as_a_whole() -> None:
     draws = iter((0.9, 0.0, 0.9))
-    fates = LearnedFates(learned=Learned(wakes=(0.5, 3.0)), draw=lambda: next(draws))
+    fates = LearnedFates(learned=Timings(wakes=(0.5, 3.0)), draw=lambda: next(draws))
     assert [fates.wake_seconds(), fates.wake_seconds()] == [0.5, 3.0]
 
 
 def test_a_start_that_never_ends_never_comes_to_rest() -> None:
     stuck = rolling_back("■■◇|")
     assert course(stuck, NOW, Fates(Fate(start_seconds=FIVE_WEEKS))).seconds is None
-    foreseen = plan(Subject(stuck), NOW, Learned(starts=(FIVE_WEEKS,)), lambda: 0.5)
+    foreseen = plan(Subject(stuck), NOW, Timings(starts=(FIVE_WEEKS,)), lambda: 0.5)
     assert foreseen.seconds is None
     assert any(warning.startswith("it does not come to rest: ") for warning in foreseen.warnings)
 

@@ -8,11 +8,11 @@ import pytest
 
 from domain.model.deployment import Deployment
 from domain.planning.plan_input import Subject
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import plan
 from tests.support.pictures.pictures import NOW, READY, deploying, resting
 
-BAD_EVENING = Learned((2.0,) * 9, failed_starts=1, never_up=4, revisions=7)
+BAD_EVENING = Timings((2.0,) * 9, failed_starts=1, never_up=4, revisions=7)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from domain.cycle.rollout import NoRolloutError
 from domain.handlers.dispatch import cycle
 from domain.model.picture import picture
 from domain.planning.plan_input import Subject
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import plan
 from domain.planning.what_if import Supposing, supposed
 from domain.strategies.builtin import parse_policy
@@ -75,7 +75,7 @@ def test_other_budgets_failures_counts_and_strategies_are_supposed(
 def test_another_strategy_has_weights_of_its_own() -> None:
     rolling = deploying("■■■|")
     canary = supposed(rolling, Supposing(strategy="canary", spec={"steps": ["20%", "40%"]}), NOW)
-    foreseen = plan(Subject(canary), NOW, Learned((2.0,), (1.0,)), random.Random(7).random)
+    foreseen = plan(Subject(canary), NOW, Timings((2.0,), (1.0,)), random.Random(7).random)
     assert [wave.why for wave in foreseen.waves if "of the requests" in wave.why] == [
         "the canary gets 20 % of the requests",
         "the canary gets 33.33 % of the requests, on the way to 40 %",

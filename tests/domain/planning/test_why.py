@@ -9,8 +9,8 @@ import pytest
 
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.policy import RolloutLimits
-from domain.planning.plan_input import Around
-from domain.planning.replica_timings import Learned, Span
+from domain.planning.plan_input import WaitContext
+from domain.planning.replica_timings import Span, Timings
 from domain.planning.wait_explanation import why
 from tests.support.pictures.pictures import (
     DESTROYED,
@@ -100,10 +100,10 @@ def test_each_wait_names_what_it_waits_for_and_what_the_clock_does(
 
 
 def test_the_sentence_says_all_of_it() -> None:
-    around = Around(
+    around = WaitContext(
         hosts={route_id(2): "gpu-2"},
         reasons={route_id(2): "nobody listens on its port"},
-        learned=Learned(starts=(12.0, 12.0, 18.0, 18.0)),
+        learned=Timings(starts=(12.0, 12.0, 18.0, 18.0)),
     )
     told = why(deploying("■■|◇", status_for=8), NOW, around)
     assert told.sentence == (
@@ -122,27 +122,32 @@ def test_a_replica_that_is_healthy_for_too_short_a_time_has_the_time_that_it_nee
 
 def test_what_a_probe_saw_is_said_of_what_is_not_healthy_and_nothing_where_nothing_is_known() -> None:
     assert "(" not in why(deploying("■■|◇"), NOW).sentence
-    healthy = why(deploying("■■|■", u=0, **READY_IN_30), NOW, Around(reasons={route_id(2): "it was slow"}))
+    healthy = why(deploying("■■|■", u=0, **READY_IN_30), NOW, WaitContext(reasons={route_id(2): "it was slow"}))
     assert "it was slow" not in healthy.sentence
 
 
 def test_a_replica_that_stops_has_the_time_of_those_that_stopped() -> None:
-    told = why(deploying("~~|", policy=RECREATE), NOW, Around(learned=Learned(stops=(2.0, 4.0))))
+    told = why(deploying("~~|", policy=RECREATE), NOW, WaitContext(learned=Timings(stops=(2.0, 4.0))))
     assert told.usually_seconds == Span(3.0, 3.8)
 
 
 @pytest.mark.parametrize(
     ("around", "waits_for", "name", "said"),
     [
-        (Around(hosts={route_id(2): None}), "host", None, "waits for a host that is up, for route 00000003"),
-        (Around(hosts={route_id(2): "b"}, down=frozenset("b")), "host", "b", "waits for host b, which is down"),
-        (Around(hosts={route_id(2): "b"}, lacking={"b": "no KEY"}), "secret", "b", "route 00000003: no KEY"),
-        (Around(hosts={route_id(2): "b"}, down=frozenset("a"), lacking={"a": "x"}), "route", "00000003", "on host b"),
-        (Around(hosts={route_id(2): "b"}, lacking={"a": "no KEY"}), "route", "00000003", "on host b"),
+        (WaitContext(hosts={route_id(2): None}), "host", None, "waits for a host that is up, for route 00000003"),
+        (WaitContext(hosts={route_id(2): "b"}, down=frozenset("b")), "host", "b", "waits for host b, which is down"),
+        (WaitContext(hosts={route_id(2): "b"}, lacking={"b": "no KEY"}), "secret", "b", "route 00000003: no KEY"),
+        (
+            WaitContext(hosts={route_id(2): "b"}, down=frozenset("a"), lacking={"a": "x"}),
+            "route",
+            "00000003",
+            "on host b",
+        ),
+        (WaitContext(hosts={route_id(2): "b"}, lacking={"a": "no KEY"}), "route", "00000003", "on host b"),
     ],
 )
 def test_a_host_that_is_down_or_lacks_a_secret_is_what_is_waited_for(
-    around: Around, waits_for: str, name: str | None, said: str
+    around: WaitContext, waits_for: str, name: str | None, said: str
 ) -> None:
     told = why(deploying("■■|◇"), NOW, around)
     assert (told.waits_for, told.name) == (waits_for, name)
@@ -150,12 +155,12 @@ def test_a_host_that_is_down_or_lacks_a_secret_is_what_is_waited_for(
 
 
 def test_what_stops_needs_no_secret_any_more() -> None:
-    around = Around(hosts={route_id(0): "b"}, lacking={"b": "no KEY"})
+    around = WaitContext(hosts={route_id(0): "b"}, lacking={"b": "no KEY"})
     assert why(deploying("~|", 1, policy=RECREATE), NOW, around).waits_for == "route"
 
 
 def test_without_a_worker_that_is_what_is_missing() -> None:
-    around = Around(missing_worker="no worker has been heard of", due_at=NOW + timedelta(seconds=5))
+    around = WaitContext(missing_worker="no worker has been heard of", due_at=NOW + timedelta(seconds=5))
     told = why(deploying("■■■|"), NOW, around)
     assert "waits for a worker to look (no worker has been heard of), who finds: creating 1" in told.sentence
     assert told.left_seconds == 5
@@ -169,7 +174,9 @@ def test_the_replica_that_has_been_at_it_for_longest_is_named() -> None:
 
 
 def test_at_rest_it_says_what_was_found_last() -> None:
-    told = why(resting("■■■", status=READY), NOW, Around(said="3 of 3 replicas healthy; queue_depth has no value yet"))
+    told = why(
+        resting("■■■", status=READY), NOW, WaitContext(said="3 of 3 replicas healthy; queue_depth has no value yet")
+    )
     assert told.sentence == "web waits for nothing: 3 of 3 replicas healthy; queue_depth has no value yet"
 
 

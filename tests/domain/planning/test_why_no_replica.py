@@ -7,7 +7,7 @@ import pytest
 from domain.model.decision import Decision
 from domain.model.deployment import Hold, StartFailures
 from domain.model.states import Verdict
-from domain.planning.plan_input import Around
+from domain.planning.plan_input import WaitContext
 from domain.planning.wait_explanation import why
 from domain.strategies.builtin import parse_policy
 from tests.support.pictures.pictures import NOW, PENDING, V2, blue_green, deploying, resting
@@ -17,10 +17,10 @@ TOO_LONG = "it is called degraded and tried again later: the 30 minutes that sca
 
 def test_what_is_held_says_what_the_last_look_found_and_until_when() -> None:
     held = "held by the freeze xmas until 2 Jan 09:00; then it goes on by itself"
-    told = why(deploying("■■■|"), NOW, Around(due_at=NOW + timedelta(hours=3), said=held))
+    told = why(deploying("■■■|"), NOW, WaitContext(due_at=NOW + timedelta(hours=3), said=held))
     assert told.sentence == f"web waits, as was found last: {held}; in 3 h a worker looks again"
     assert (told.waits_for, told.left_seconds) == ("time", 3 * 3600)
-    assert "found last" not in why(deploying("■■■|"), NOW, Around(due_at=NOW, said=held)).sentence, "it is over"
+    assert "found last" not in why(deploying("■■■|"), NOW, WaitContext(due_at=NOW, said=held)).sentence, "it is over"
 
 
 def test_nothing_blocks_what_has_no_revision() -> None:
@@ -36,7 +36,7 @@ def test_a_hold_is_what_a_rollout_waits_for_until_it_ends() -> None:
 
 
 def test_a_replica_that_waits_for_a_worker_says_so() -> None:
-    told = why(deploying("■■|◇"), NOW, Around(missing_worker="no worker has been heard of"))
+    told = why(deploying("■■|◇"), NOW, WaitContext(missing_worker="no worker has been heard of"))
     assert told.waits_for == "worker"
     assert "; but no worker has been heard of, since " in told.sentence
 

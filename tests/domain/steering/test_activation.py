@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.cycle.rollout import Begin, begun
+from domain.cycle.rollout import Begin, begin_rollout
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import DeploymentLifecycleStatus
@@ -60,7 +60,7 @@ def test_the_first_revision_of_a_pending_deployment(policy: DeploymentPolicy | N
 def test_a_rollout_begins_from_a_revision() -> None:
     begin = Begin(UUID(int=7), V2, rolling_update())
     with pytest.raises(ValueError, match="web has no revision that a rollout could begin from"):
-        begun(resting("", status=PENDING, current_revision_id=None), begin, NOW)
+        begin_rollout(resting("", status=PENDING, current_revision_id=None), begin, NOW)
 
 
 @pytest.mark.parametrize("status", [READY, SCALING], ids=str)

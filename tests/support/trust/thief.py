@@ -107,7 +107,7 @@ _TO_PEOPLE = "GET /v1/deployments HTTP/1.0\r\n\r\n"
 
 
 @dataclass(frozen=True)
-class Around:
+class WaitContext:
     """A stack that runs, a neighbour of another deployment in it, and one of another home."""
 
     home: Home
@@ -158,7 +158,7 @@ class Around:
 
 
 @contextmanager
-def around(root: Path, other: Path) -> Iterator[Around]:
+def around(root: Path, other: Path) -> Iterator[WaitContext]:
     """A stack in `root` with an account for each deployment, and a home beside it."""
     home = Home(root / ".rollway")
     with ExitStack() as left:
@@ -169,7 +169,7 @@ def around(root: Path, other: Path) -> Iterator[Around]:
         # on a busy machine a host may be silent for longer than usual, and its replicas would be replaced
         environ = {"ROLLWAY_REPLICA_USER": EACH, "ROLLWAY_HOST_SILENCE_SECONDS": "600"}
         status = up(UpRequest(home=home, environ=environ, workers=1), lambda _: None)
-        yield Around(home, status, {"neighbour": _neighbour(home), "neighbour in another home": _elsewhere(other)})
+        yield WaitContext(home, status, {"neighbour": _neighbour(home), "neighbour in another home": _elsewhere(other)})
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
 from domain.planning.plan_input import Subject
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import Plan, plan
 
 _STEPS = """
@@ -110,5 +110,5 @@ def _plan_of(begun: Deployment, at: datetime) -> Plan:
     assert rollout is not None
     key = f"{begun.desired_replicas} {rollout.desired_at_start} {rollout.promote_requested} {rollout.policy.as_json()}"
     if key not in _PLANS:
-        _PLANS[key] = plan(Subject(begun), at, Learned(), random.Random(1).random)
+        _PLANS[key] = plan(Subject(begun), at, Timings(), random.Random(1).random)
     return _PLANS[key]

@@ -12,7 +12,7 @@ from db.views.deployment_views import deployment_named
 from db.views.planning_views import Foreseeable, foreseeable
 from domain.model.states import RouteStatus
 from domain.planning.plan_input import Subject, after_activation
-from domain.planning.replica_timings import Learned
+from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import Plan, plan
 from domain.steering.activation import ActivationRequest
 from domain.strategies.builtin import parse_policy
@@ -88,7 +88,7 @@ def test_a_rollout_in_which_nothing_goes_wrong_has_the_steps_of_its_plan(
 
 def test_what_starts_and_stops_took_is_learned(engine: Engine) -> None:
     made = make_deployment(engine, "■■■")
-    assert known(engine).learned == Learned(revisions=1)
+    assert known(engine).learned == Timings(revisions=1)
     rolled_out(engine, made)
     learned = known(engine).learned
     assert len(learned.starts) == 3
