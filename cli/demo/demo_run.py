@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,7 +21,6 @@ from domain.commands.base import Command
 from domain.commands.deployment_commands import AddRevision
 from domain.commands.registry import parse_command
 from domain.commands.rollout_commands import ActivateRevision
-from stack.home.folder import project_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Demo:
     def roll_out(self, revision: str, env: dict[str, str]) -> RolloutView | None:
         """Add a revision, activate it, and film it until its rollout has ended."""
         spec = {
-            "command": [sys.executable, str(project_root() / "examples" / "http_service.py")],
+            "command": [sys.executable, str(Path(__file__).with_name("http_service.py"))],
             "env": {"STARTUP_SECONDS": "0.3", **env},
             "health_check": {"path": "/health", "interval_seconds": 0.2},
             "drain_seconds": 0.2,

@@ -33,7 +33,6 @@ PACKAGES = (
     "stack",
     "tasks",
     "traffic",
-    "examples",
 )
 
 
@@ -129,9 +128,8 @@ def test_the_installed_command_migrates_a_new_database_and_a_second_time_says_so
 def test_the_installed_command_starts_a_stack_and_a_service_on_it(installed: Installed) -> None:
     home = {"ROLLWAY_HOME": str(installed.folder / "home")}
     file = installed.folder / "web.yaml"
-    examples = installed.site / "examples"
-    text = (examples / "web.yaml").read_text().replace("replicas: 3", "replicas: 1")
-    file.write_text(text.replace("http_service.py", str(examples / "http_service.py")))
+    text = (ROOT / "examples" / "web.yaml").read_text(encoding="utf-8").replace("replicas: 3", "replicas: 1")
+    file.write_text(text.replace("http_service.py", str(installed.site / "cli" / "demo" / "http_service.py")))
     try:
         stack = json.loads(installed.rollway("up", "--workers", "1", "--json", **home))
         [worker] = [part["pid"] for part in stack["parts"] if part["name"] == "worker1"]

@@ -123,7 +123,7 @@ def _page(reader: Reader, name: str | None, lines: int) -> RenderableType:
         return Group(deployment_page(view, revisions, failed, reached, more, callers), *silent)
     views = existing_deployments(reader, lines + 1)
     losing = losing_words(reader.views(LosingView, "/v1/losing"))
-    nothing = "No deployments yet; 'rollway apply -f examples/web.yaml' makes one."
+    nothing = "No deployments yet; 'rollway init' makes one."
     cut = [f"There are more: 'rollway status -n {10 * lines}' shows them."] if len(views) > lines else []
     table = deployments_table(views[:lines]) if views else nothing
     return Group(_stack_line(), *silent, *losing, "", table, *cut)

@@ -120,7 +120,7 @@ def _show_traffic(table: TrafficTable, *, as_json: bool) -> None:
     if as_json:
         return print_json({"services": table.services, "faults": table.faults})
     if not table.services:
-        return printer().print("No deployments yet; 'rollway apply -f examples/web.yaml' makes one.")
+        return printer().print("No deployments yet; 'rollway init' makes one.")
     shown = columns("NAME", "TRAFFIC", "ADDRESS", "STATUS", "REVISION", "ROUTE", "REACHED AS")
     for service in table.services:
         for row in _rows(service):

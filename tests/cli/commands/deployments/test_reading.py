@@ -64,7 +64,7 @@ def test_a_table_ends_after_so_many_lines_and_says_that_there_are_more(rollway: 
 
 
 def test_without_deployments_the_way_to_one_is_shown(rollway: Rollway) -> None:
-    assert "rollway apply -f" in rollway("status").out
+    assert "rollway init" in rollway("status").out
 
 
 def test_a_page_says_what_the_rollout_waits_for_and_how_long_it_may(rollway: Rollway, engine: Engine) -> None:
