@@ -311,7 +311,7 @@ def read_fleet(connection: Connection[Any]) -> FleetView:
     }
     ((bounds,),) = cursor.execute(_BOUNDS).fetchall()
     ended = _by_way(cursor.execute(_ENDED).fetchall(), len(bounds) + 1)
-    requests = {(name, of): Requests.read(*its) for name, of, *its in cursor.execute(_REQUESTS).fetchall()}
+    requests = {(name, of): Requests.from_row(*its) for name, of, *its in cursor.execute(_REQUESTS).fetchall()}
     queues = [queue for (queue,) in cursor.execute(_QUEUES).fetchall()]
     return FleetView(samples, ended, tuple(bounds), requests, queues)
 

@@ -179,7 +179,11 @@ def _without_replicas(service: Service) -> str:
 
 def _shares(service: Service) -> Iterator[tuple[Said, tuple[Upstream, ...]]]:
     """Where its requests go. Who asks again goes anew, unless callers stay with a replica, or on a side of a canary."""
-    how = _LEAST_ASKED if service.rules.sticky is None else f"a caller stays with one by {service.rules.sticky.named}"
+    how = (
+        _LEAST_ASKED
+        if service.rules.sticky is None
+        else f"a caller stays with one by {service.rules.sticky.description}"
+    )
     canary = service.canary if service.weight else None
     baseline = service.baseline if service.baseline_weight and canary is not None else None
     rest = WHOLE - (service.weight if canary is not None else 0) - (service.baseline_weight if baseline else 0)

@@ -17,7 +17,7 @@ from domain.cycle.recording import inputs_from_json
 from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Timings
 from domain.planning.sampled_times import Draw
-from domain.planning.what_if import Supposing, supposed
+from domain.planning.what_if import Supposing, hypothetical
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class AskedAhead:
 
     def supposing(self, supposing: Supposing) -> Self:
         """The question with what is supposed."""
-        deployment = supposed(self.subject.deployment, supposing, self.now)
+        deployment = hypothetical(self.subject.deployment, supposing, self.now)
         return replace(self, subject=replace(self.subject, deployment=deployment))
 
     def chance(self) -> Draw:
@@ -101,7 +101,7 @@ def _of_name(reader: Reader, name: str, revision: str | None) -> AskedAhead:
     found = revision_shown(reader, name, to) if to else None
     planned = planned_activation(view, known, found, revision) if revision else planned_rest(known, found)
     before = view.current_revision or ""
-    return AskedAhead(name, before if before != to else "", to, planned.subject, planned.learned, planned.now)
+    return AskedAhead(name, before if before != to else "", to, planned.subject, planned.timings, planned.now)
 
 
 def _of_file(found: dict[str, Any]) -> AskedAhead:

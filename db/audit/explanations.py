@@ -10,7 +10,7 @@ from db.audit.receipts import deviations_of, made_from_rows, receipt_before, sea
 from db.certificates import certificates_of, troubles_of
 from db.views.fleet_views import reached_at
 from db.views.planning_views import last_rollout_of, waiting
-from domain.planning.sealed_receipt import Seal, checked
+from domain.planning.sealed_receipt import Seal, check_seal
 from domain.planning.wait_explanation import Why, why
 
 
@@ -57,4 +57,4 @@ def receipt_shown(connection: Connection[Any], named: UUID | str) -> ReceiptView
     sealed = sealed_receipt(connection, rollout_id)
     if sealed is None:
         return ReceiptView(made_from_rows(connection, rollout_id), None)
-    return ReceiptView(sealed.document, checked(sealed, receipt_before(connection, rollout_id)))
+    return ReceiptView(sealed.document, check_seal(sealed, receipt_before(connection, rollout_id)))

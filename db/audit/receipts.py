@@ -18,7 +18,7 @@ from domain.planning.plan_input import Subject
 from domain.planning.recorded_rollout import RecordedAct, RecordedStep, deviations
 from domain.planning.replica_timings import Span, Timings
 from domain.planning.rollout_plan import Plan, PlannedWave, plan
-from domain.planning.sealed_receipt import NOT_MEASURED, RecordedRollout, Sealed, answered, receipt, sealed
+from domain.planning.sealed_receipt import NOT_MEASURED, RecordedRollout, Sealed, receipt, request_summary, seal_receipt
 from domain.text.errors import RolloutNotFoundError
 
 KEPT = 1000
@@ -109,7 +109,7 @@ def seal(connection: Connection[Any], deployment_id: UUID, rollout_id: UUID) -> 
 
     None where somebody else has sealed it, or has taken its number.
     """
-    made = sealed(made_from_rows(connection, rollout_id), _read(connection, _LAST, deployment_id))
+    made = seal_receipt(made_from_rows(connection, rollout_id), _read(connection, _LAST, deployment_id))
     kept = connection.execute(_SEAL, (rollout_id, deployment_id, made.number, made.text, made.sha256))
     connection.execute(_FORGET, (deployment_id, made.number - KEPT))
     return made if kept.rowcount else None
@@ -126,7 +126,7 @@ def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, A
     during = [
         told for told in intervals_of(connection, rollout_id) if not row["ended_at"] or told.at <= row["ended_at"]
     ]
-    told = answered(during, names)
+    told = request_summary(during, names)
     return receipt(RecordedRollout(**row, steps=steps, acts=acts, requests=told))
 
 
@@ -139,7 +139,7 @@ def deviations_of(connection: Connection[Any], rollout_id: UUID) -> list[str]:
 def against_plan(connection: Connection[Any], rollout_id: UUID) -> AgainstPlan:
     """A rollout, under way or ended, beside its plan; nothing of one that is cut."""
     held, names = _held(connection, rollout_id)
-    return replace(held, requests=answered(intervals_of(connection, rollout_id), names)["said"])
+    return replace(held, requests=request_summary(intervals_of(connection, rollout_id), names)["said"])
 
 
 def sealed_receipt(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:

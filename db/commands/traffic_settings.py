@@ -24,7 +24,7 @@ from domain.model.states import ROLLING_BACK, Lifecycle
 from domain.text.errors import WrongStateError
 from domain.traffic.caller_match import STICKY
 from domain.traffic.descriptions import entrances_in_words
-from domain.traffic.entrances import EntranceTakenError, around, default_entrances, named_after
+from domain.traffic.entrances import EntranceTakenError, default_entrances, enclosing, named_after
 from domain.traffic.maintenance import STORED, Maintenance, known_maintenance
 from domain.traffic.release import LastRelease, Reached, known_release, release_again, stored_release
 from domain.traffic.snapshot import Entrance, EntranceKind, stored_together
@@ -198,7 +198,7 @@ def refuse_foreign(connection: Connection, command: SetTraffic, sees: Sequence[s
 
 
 def _foreign_owner(connection: Connection, deployment: str, entrance: Entrance, sees: Sequence[str]) -> str | None:
-    reaches = around(entrance)
+    reaches = enclosing(entrance)
     named = list(named_after((entrance, *reaches)))
     owners = owners_of(connection, reaches, deployment).values()
     living = [name for (name,) in connection.execute(_LIVING, (named, deployment))]

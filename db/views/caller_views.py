@@ -118,7 +118,7 @@ def losing(connection: Connection[Any], names: Sequence[str] | None) -> list[Los
 
 
 def _requests(counted: Sequence[Any]) -> Requests:
-    return NO_REQUESTS if counted[-1] is None else Requests.read(*counted)
+    return NO_REQUESTS if counted[-1] is None else Requests.from_row(*counted)
 
 
 def _said(its: Requests, seconds: float) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _deployment(row: DictRow, rollout: RolloutView | None, routes: Sequence[Rout
     status = {
         "lifecycle": Lifecycle(row["lifecycle"]),
         "sub_step": DeploymentSubStep(row["sub_step"]) if row["sub_step"] else None,
-        "maintenance": maintenance.said if maintenance else "",
+        "maintenance": maintenance.sentence if maintenance else "",
     }
     return DeploymentView(**{**row, **status}, rollout=rollout, routes=tuple(routes))
 

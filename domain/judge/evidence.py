@@ -29,7 +29,7 @@ def never_answered(errors: Errors) -> Slow:
 def waited(  # noqa: PLR0913  (all of one interval)
     before: Waiting,
     exposure: Exposure,
-    told: Evidence,
+    evidence: Evidence,
     bucket: int | None,
     highest_share: float,
     slow: Slow,
@@ -57,20 +57,20 @@ def waited(  # noqa: PLR0913  (all of one interval)
     late = first_slow(before.bucket, slow)
     if late > len(FIRST_BYTE_MS):
         return before
-    new, old = told.canary, told.control
+    new, old = evidence.canary, evidence.control
     came_late = sum(old.first_byte[late if alike else before.bucket + 1 :])
-    asked = 0 if bucket is None else new.begun
+    new_requests = 0 if bucket is None else new.begun
     open_ones = old.begun - old.done + old.failed - old.cut
     within = max(timedelta(milliseconds=FIRST_BYTE_MS[late - 1]), _TOLD_AFTER)
-    pending = (*before.pending, (told.at, asked, open_ones, came_late))
-    now = _until(replace(before, pending=pending), told.at - within)
+    pending = (*before.pending, (evidence.at, new_requests, open_ones, came_late))
+    now = _until(replace(before, pending=pending), evidence.at - within)
     settled = before.settled + new.done - sum(new.first_byte[late:])
     share = max(before.share, highest_share)
     told_late = now.late + sum(its for *_, its in now.pending)
     canary, control = now.asked - settled, max(0, now.owed) + told_late
-    shown = harm_at_once(share, times(slow.worse_than), canary, control) if share and canary > 0 else 0.0
+    harm = harm_at_once(share, times(slow.worse_than), canary, control) if share and canary > 0 else 0.0
     now = replace(now, settled=settled, share=share)
-    return replace(now, highest=shown, canary=canary, control=control) if shown > before.highest else now
+    return replace(now, highest=harm, canary=canary, control=control) if harm > before.highest else now
 
 
 def _until(waiting: Waiting, end: datetime) -> Waiting:
@@ -78,7 +78,7 @@ def _until(waiting: Waiting, end: datetime) -> Waiting:
     over = [each for each in waiting.pending if each[0] <= end]
     return replace(
         waiting,
-        asked=waiting.asked + sum(asked for _, asked, _, _ in over),
+        asked=waiting.asked + sum(requests for _, requests, _, _ in over),
         owed=waiting.owed + sum(owed for _, _, owed, _ in over),
         late=waiting.late + sum(late for _, _, _, late in over),
         pending=waiting.pending[len(over) :],
@@ -105,28 +105,28 @@ class Sent(NamedTuple):
     surplus: float
 
 
-def exposed(before: Exposure, told: Evidence) -> Exposure:
+def exposed(before: Exposure, evidence: Evidence) -> Exposure:
     """Return what was sent and done until the end of this interval."""
-    canary, control = told.canary, told.control
+    canary, control = evidence.canary, evidence.control
     now = Exposure(
         recent=(*before.recent[1 - WINDOWS[-1] :], (canary.begun, control.begun)),
-        seconds=(*before.seconds[1 - WINDOWS[-1] :], _seconds(before.at, told.at)),
-        first_at=before.first_at or told.at,
-        at=told.at,
-        under_way=told.under_way,
+        seconds=(*before.seconds[1 - WINDOWS[-1] :], _seconds(before.at, evidence.at)),
+        first_at=before.first_at or evidence.at,
+        at=evidence.at,
+        under_way=evidence.under_way,
         canary=before.canary + canary.begun,
         control=before.control + control.begun,
         first_byte=tuple(map(int.__add__, before.first_byte, control.first_byte)),
     )
     more = surplus(now)
-    return replace(now, surplus=more, surplus_since=(before.surplus_since or told.at) if more else None)
+    return replace(now, surplus=more, surplus_since=(before.surplus_since or evidence.at) if more else None)
 
 
 def _seconds(begin: datetime | None, end: datetime) -> float:
     return round((end - begin).total_seconds(), 3) if begin and end > begin else 0.0
 
 
-def sent(exposure: Exposure) -> Sent:
+def sent_requests(exposure: Exposure) -> Sent:
     """Return what is asked of each interval at its end.
 
     The share is looked for in the last 1, 2, 4 ... 64 intervals, for what fails in an interval was sent in one of them:
@@ -145,28 +145,30 @@ def _shares(newest_first: Sequence[tuple[int, int]]) -> tuple[float, float]:
     return min(shares), max(shares)
 
 
-def failures(told: Evidence, sent: Sent) -> Counts:
+def failures(evidence: Evidence, requests: Sent) -> Counts:
     """The first tries that failed, of all requests that were sent: what is sent again is no better on either side."""
-    new, old = told.canary, told.control
-    return Counts(new.begun, new.failed_first, old.begun, old.failed_first, sent.shares, sent.surplus, new.done)
+    new, old = evidence.canary, evidence.control
+    return Counts(new.begun, new.failed_first, old.begun, old.failed_first, requests.shares, requests.surplus, new.done)
 
 
-def refusals(told: Evidence, sent: Sent) -> Counts:
+def refusals(evidence: Evidence, requests: Sent) -> Counts:
     """The refusals, of all requests that were sent; of the control also what failed, for that is no better.
 
     A canary that is the same refuses no more often than it refuses or fails.
     """
-    new, old = told.canary, told.control
-    return Counts(new.begun, new.refused, old.begun, old.refused + old.failed, sent.shares, sent.surplus, new.done)
+    new, old = evidence.canary, evidence.control
+    return Counts(
+        new.begun, new.refused, old.begun, old.refused + old.failed, requests.shares, requests.surplus, new.done
+    )
 
 
-def redirections(told: Evidence, sent: Sent) -> Counts:
+def redirections(evidence: Evidence, requests: Sent) -> Counts:
     """The redirections, of all requests that were sent."""
-    new, old = told.canary, told.control
-    return Counts(new.begun, new.redirected, old.begun, old.redirected, sent.shares, sent.surplus, new.done)
+    new, old = evidence.canary, evidence.control
+    return Counts(new.begun, new.redirected, old.begun, old.redirected, requests.shares, requests.surplus, new.done)
 
 
-def slow_ones(told: Evidence, sent: Sent, bucket: int | None, slow: Slow) -> Counts:
+def slow_ones(evidence: Evidence, requests: Sent, bucket: int | None, slow: Slow) -> Counts:
     """The slow answers, of all that began. What is slow follows from the intervals before, never from its own.
 
     With q the control's percentile, in `bucket`, the control is slow beyond q, and the canary beyond
@@ -177,20 +179,22 @@ def slow_ones(told: Evidence, sent: Sent, bucket: int | None, slow: Slow) -> Cou
     """
     if bucket is None:
         return Counts(0, 0, 0, 0)
-    canary, control = told.canary.first_byte, told.control.first_byte
+    canary, control = evidence.canary.first_byte, evidence.control.first_byte
     late = canary[first_slow(bucket, slow) :]
-    return Counts(sum(canary), sum(late), sum(control), sum(control[bucket + 1 :]), sent.shares, sent.surplus)
+    return Counts(sum(canary), sum(late), sum(control), sum(control[bucket + 1 :]), requests.shares, requests.surplus)
 
 
-def percentile_of(before: Exposure, told: Evidence, began_at: datetime | None, slow: Slow) -> int | None:
+def percentile_of(before: Exposure, evidence: Evidence, began_at: datetime | None, slow: Slow) -> int | None:
     """The bucket that the control's percentile was in before; None where nothing is called slow in this interval."""
-    return None if _is_cold(told, began_at, slow) else _bucket(before.first_byte, float(slow.of[1:]))
+    return None if _is_cold(evidence, began_at, slow) else _bucket(before.first_byte, float(slow.of[1:]))
 
 
-def _is_cold(told: Evidence, began_at: datetime | None, slow: Slow) -> bool:
+def _is_cold(evidence: Evidence, began_at: datetime | None, slow: Slow) -> bool:
     """Whether the canary, or one replica of it, has not had its time to warm up."""
-    since = max((at for at in (began_at, told.youngest_at) if at is not None), default=None)
-    return began_at is not None and since is not None and told.at < since + timedelta(seconds=float(slow.warm_up[:-1]))
+    since = max((at for at in (began_at, evidence.youngest_at) if at is not None), default=None)
+    return (
+        began_at is not None and since is not None and evidence.at < since + timedelta(seconds=float(slow.warm_up[:-1]))
+    )
 
 
 def first_slow(bucket: int, slow: Slow) -> int:
@@ -200,38 +204,40 @@ def first_slow(bucket: int, slow: Slow) -> int:
     return bisect_left(FIRST_BYTE_MS, slow.above(FIRST_BYTE_MS[bucket])) + 1
 
 
-def _bucket(known: Sequence[int], percentile: float) -> int | None:
+def _bucket(counts: Sequence[int], percentile: float) -> int | None:
     """The bucket in which the percentile of the control lies: what is beyond its upper edge is slow."""
-    total, below = sum(known), 0
+    total, below = sum(counts), 0
     if total < LEAST_FOR_A_PERCENTILE:
         return None
-    for place, count in enumerate(known):
+    for place, count in enumerate(counts):
         below += count
         if 100 * below >= percentile * total:
             return place
     return None
 
 
-def seen(before: Sums, told: Evidence, settings: Judge | None, since: datetime | None, copied: int = 0) -> Sums:
+def fold_interval(
+    before: Sums, evidence: Evidence, settings: Judge | None, since: datetime | None, copied: int = 0
+) -> Sums:
     """The sums with one interval more, of a canary whose present weight every live proxy has known `since`.
 
     `copied`: so many of 10,000 requests that only read are copied to it before its first weight.
     """
-    now = _looked(before if before.since == since else at_no_weight(before, since), told)
+    now = _looked(before if before.since == since else at_no_weight(before, since), evidence)
     if settings is None:
         return now
     if settings.errors is not None and copied:
-        now = replace(now, copied=_copies(now, told, settings.errors, copied))
-    its = sent(now.exposure)
+        now = replace(now, copied=_copies(now, evidence, settings.errors, copied))
+    its = sent_requests(now.exposure)
     now = replace(
         now,
-        failed=_compared(now.failed, failures(told, its), settings.errors, is_here=_is_here(now)),
-        refused=_compared(now.refused, refusals(told, its), settings.refused, is_here=_is_here(now)),
-        redirected=_compared(now.redirected, redirections(told, its), settings.redirected, is_here=_is_here(now)),
+        failed=_compared(now.failed, failures(evidence, its), settings.errors, is_here=_is_here(now)),
+        refused=_compared(now.refused, refusals(evidence, its), settings.refused, is_here=_is_here(now)),
+        redirected=_compared(now.redirected, redirections(evidence, its), settings.redirected, is_here=_is_here(now)),
     )
     if settings.errors is not None:
-        now = replace(now, unanswered=_unanswered(before, now, told, settings.errors, its))
-    return now if settings.slow is None else _timed(before, now, told, settings.slow, its)
+        now = replace(now, unanswered=_unanswered(before, now, evidence, settings.errors, its))
+    return now if settings.slow is None else _timed(before, now, evidence, settings.slow, its)
 
 
 def at_no_weight(sums: Sums, since: datetime | None) -> Sums:
@@ -252,19 +258,19 @@ def at_no_weight(sums: Sums, since: datetime | None) -> Sums:
     )
 
 
-def _looked(before: Sums, told: Evidence) -> Sums:
-    is_here = before.since is not None and told.at > before.since
+def _looked(before: Sums, evidence: Evidence) -> Sums:
+    is_here = before.since is not None and evidence.at > before.since
     return replace(
         before,
-        at=told.at,
-        reporting=told.reporting,
-        live=told.live,
+        at=evidence.at,
+        reporting=evidence.reporting,
+        live=evidence.live,
         looks=before.looks + is_here,
-        requests=before.requests + told.canary.done * is_here,
-        copies=before.copies + (told.copies if is_here else NO_COPIES),
-        old_failed=before.old_failed + told.old_failed * is_here,
-        began_at=before.began_at or (told.at if told.canary.is_any else None),
-        exposure=exposed(before.exposure, told),
+        requests=before.requests + evidence.canary.done * is_here,
+        copies=before.copies + (evidence.copies if is_here else NO_COPIES),
+        old_failed=before.old_failed + evidence.old_failed * is_here,
+        began_at=before.began_at or (evidence.at if evidence.canary.is_any else None),
+        exposure=exposed(before.exposure, evidence),
     )
 
 
@@ -272,10 +278,12 @@ def _is_here(now: Sums) -> bool:
     return now.since is not None and now.at is not None and now.at > now.since
 
 
-def _copies(now: Sums, told: Evidence, errors: Errors, copied: int) -> EValue:
+def _copies(now: Sums, evidence: Evidence, errors: Errors, copied: int) -> EValue:
     if not _is_here(now):
         return now.copied
-    return harm(now.copied, Counts(copied, told.copies.failed, WHOLE, told.old_failed), times(errors.worse_than))
+    return harm(
+        now.copied, Counts(copied, evidence.copies.failed, WHOLE, evidence.old_failed), times(errors.worse_than)
+    )
 
 
 def _compared(
@@ -291,15 +299,17 @@ def _compared(
     return replace(now, here=here, good=good_enough(before.good, counts, here, worse_than, part(settings.allowed)))
 
 
-def _timed(before: Sums, now: Sums, told: Evidence, slow: Slow, its: Sent) -> Sums:
-    bucket = percentile_of(before.exposure, told, now.began_at, slow)
-    compared = _compared(now.slow, slow_ones(told, its, bucket, slow), slow, is_here=_is_here(now))
-    asked = bucket if now.began_at is not None else None
-    return replace(now, slow=compared, waiting=waited(now.waiting, now.exposure, told, asked, its.shares[1], slow))
+def _timed(before: Sums, now: Sums, evidence: Evidence, slow: Slow, its: Sent) -> Sums:
+    bucket = percentile_of(before.exposure, evidence, now.began_at, slow)
+    compared = _compared(now.slow, slow_ones(evidence, its, bucket, slow), slow, is_here=_is_here(now))
+    measured_bucket = bucket if now.began_at is not None else None
+    return replace(
+        now, slow=compared, waiting=waited(now.waiting, now.exposure, evidence, measured_bucket, its.shares[1], slow)
+    )
 
 
-def _unanswered(before: Sums, now: Sums, told: Evidence, errors: Errors, its: Sent) -> Waiting:
+def _unanswered(before: Sums, now: Sums, evidence: Evidence, errors: Errors, its: Sent) -> Waiting:
     rules = never_answered(errors)
-    bucket = percentile_of(before.exposure, told, now.began_at, rules)
-    asked = bucket if now.began_at is not None else None
-    return waited(now.unanswered, now.exposure, told, asked, its.shares[1], rules, alike=True)
+    bucket = percentile_of(before.exposure, evidence, now.began_at, rules)
+    measured_bucket = bucket if now.began_at is not None else None
+    return waited(now.unanswered, now.exposure, evidence, measured_bucket, its.shares[1], rules, alike=True)

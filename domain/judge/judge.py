@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from domain.judge.evalues import Counts, good_enough
-from domain.judge.evidence import LEAST_FOR_A_PERCENTILE, at_no_weight, never_answered, seen, within_ms
+from domain.judge.evidence import LEAST_FOR_A_PERCENTILE, at_no_weight, fold_interval, never_answered, within_ms
 from domain.judge.judge_spec import Errors, Judge, Redirected, Refused, Slow, part, times
 from domain.model.canary import BothSides, CanaryState, Compared, Evidence, Exposure, Sums, Waiting
 from domain.text.numbers import duration
@@ -42,10 +42,10 @@ class Judging:
             return False
         return self.settings is not None if canary.weight else bool(canary.stage and self.copied)
 
-    def seen(self, canary: CanaryState, told: Evidence) -> Sums:
+    def fold_interval(self, canary: CanaryState, evidence: Evidence) -> Sums:
         """Add one interval to what has been seen of the canary."""
         copied = 0 if canary.weight else self.copied
-        return seen(canary.evidence, told, self.settings, canary.weight_known_at, copied)
+        return fold_interval(canary.evidence, evidence, self.settings, canary.weight_known_at, copied)
 
 
 _Rules = Errors | Refused | Redirected | Slow
@@ -55,12 +55,12 @@ def needed(settings: Judge) -> str:
     """Say it of all measures together, and of slow answers with what is called slow."""
     measures = (settings.errors, settings.refused, settings.redirected, settings.slow)
     requests = max(settings.at_least.requests, *_each(settings, *measures))
-    said = f"it needs {requests:,} answers of the canary at each weight, if none fails on either side"
+    sentence = f"it needs {requests:,} answers of the canary at each weight, if none fails on either side"
     if settings.slow is None:
-        return said
+        return sentence
     (slow,), its = _each(settings, settings.slow), settings.slow
     return (
-        f"{said}; {slow:,} that are not slow, which is later by {its.by_at_least} than {its.of} of the control, "
+        f"{sentence}; {slow:,} that are not slow, which is later by {its.by_at_least} than {its.of} of the control, "
         f"known from {LEAST_FOR_A_PERCENTILE} of its answers on"
     )
 
@@ -88,12 +88,12 @@ def still_needed(settings: Judge, sums: Sums, since: datetime, now: datetime) ->
     )
     if not more or sums.since != since:
         return ""
-    said = f"about {more:,} answers more, if all are well"
+    sentence = f"about {more:,} answers more, if all are well"
     seconds = (now - since).total_seconds()
     return (
-        f"{said}, some {duration(more / sums.requests * (now - since))} at this rate"
+        f"{sentence}, some {duration(more / sums.requests * (now - since))} at this rate"
         if sums.requests and seconds
-        else said
+        else sentence
     )
 
 
@@ -101,8 +101,8 @@ def _more(its: Compared, rules: _Rules, limit: float, surplus: float = 0.0) -> i
     def is_good(clean: int) -> bool:
         here = replace(its.here, canary=its.here.canary + clean, answered=its.here.answered + clean)
         counts = Counts(clean, 0, its.here.control, 0, waiting=surplus)
-        found = good_enough(its.good, counts, here, times(rules.worse_than), part(rules.allowed))
-        return found.highest >= limit
+        evalue = good_enough(its.good, counts, here, times(rules.worse_than), part(rules.allowed))
+        return evalue.highest >= limit
 
     return _fewest(is_good)
 
@@ -148,9 +148,9 @@ class Point:
 
 def point_of(settings: Judge, sums: Sums, at: datetime, weight: int) -> Point:
     """The point that these sums come to. Failures are counted where errors are judged."""
-    sent, found = sums.failed.total, list(measures(settings, sums))
-    counts = (sent.canary, sent.canary_failed, sent.control, sent.control_failed)
-    return Point(at, weight, *counts, max(its.harm for its in found), min(its.good for its in found))
+    requests, results = sums.failed.total, list(measures(settings, sums))
+    counts = (requests.canary, requests.canary_failed, requests.control, requests.control_failed)
+    return Point(at, weight, *counts, max(its.harm for its in results), min(its.good for its in results))
 
 
 def is_due(first: datetime | None, last: datetime | None, at: datetime) -> bool:
@@ -204,8 +204,8 @@ class Limits(NamedTuple):
 def limits_of(settings: Judge, *, had_copies: bool) -> Limits:
     """The limits of a judge; `had_copies`: those were judged before, and take a part of the chance of a false abort."""
     copied = settings.errors if had_copies else None
-    judged = [settings.errors, settings.refused, settings.redirected, settings.slow, copied]
-    tests = sum(its is not None for its in judged)
+    allowances = [settings.errors, settings.refused, settings.redirected, settings.slow, copied]
+    tests = sum(its is not None for its in allowances)
     return Limits(
         math.log(tests / part(settings.chance_of_false_abort)), -math.log(part(settings.chance_of_false_promotion))
     )
@@ -227,9 +227,9 @@ def measures(settings: Judge, sums: Sums) -> Iterator[MeasureFound]:
 
 def _or_waits(measure: MeasureFound, waits: Waiting, slow: Slow, control: str, chance: float) -> MeasureFound:
     """Give those that wait this part of the measure's chance of a false abort, and let what has come further count."""
-    shown, waiting = measure.harm + math.log(1 - chance), waits.highest + math.log(chance)
-    if shown >= waiting:
-        return measure._replace(harm=shown)
+    harm, waiting = measure.harm + math.log(1 - chance), waits.highest + math.log(chance)
+    if harm >= waiting:
+        return measure._replace(harm=harm)
     waited = f"canary at least {waits.canary:,} waited for longer than {within_ms(waits, slow):,} ms"
     return measure._replace(said=f"{waited}, {control} at most {waits.control:,}", harm=waiting)
 
@@ -240,18 +240,18 @@ def judge(settings: Judge, sums: Sums, since: datetime, now: datetime, *, had_co
     `had_copies`: they were judged before.
     """
     here = sums if sums.since == since else at_no_weight(sums, since)
-    found, limits = list(measures(settings, here)), limits_of(settings, had_copies=had_copies)
-    for its in found:
+    results, limits = list(measures(settings, here)), limits_of(settings, had_copies=had_copies)
+    for its in results:
         if its.harm >= limits.harm:
             return Judged(Found.HARM, f"{its.said}; {_chance('no worse', its.harm)}")
     sentences = [
         f"{its.said_here}; {_chance('worse than allowed', its.good)}" if its.good >= limits.good else its.said_here
-        for its in found
-        if its is found[0] or not its.is_nothing or found[0].good >= limits.good > its.good
+        for its in results
+        if its is results[0] or not its.is_nothing or results[0].good >= limits.good > its.good
     ]
-    said = "; ".join([*sentences, *_under_way(here.exposure, now)])
-    sentence, enough = _with_proxies(said, here), _enough(settings, here, since, now)
-    if all(its.good >= limits.good for its in found) and not enough:
+    words = "; ".join([*sentences, *_under_way(here.exposure, now)])
+    sentence, enough = _with_proxies(words, here), _enough(settings, here, since, now)
+    if all(its.good >= limits.good for its in results) and not enough:
         return Judged(Found.GOOD, sentence)
     if now >= over_at(settings, since):
         return Judged(Found.GIVEN_UP, sentence)
@@ -266,11 +266,11 @@ def judge_copies(settings: Judge | None, sums: Sums, since: datetime) -> Judged:
     chance of a false abort holds.
     """
     here = sums if sums.since == since else at_no_weight(sums, since)
-    said = _with_proxies(f"{here.copies.failed:,} of {here.copies.done:,} answered copies failed", here)
+    sentence = _with_proxies(f"{here.copies.failed:,} of {here.copies.done:,} answered copies failed", here)
     if settings is None or here.copied.highest < limits_of(settings, had_copies=True).harm:
-        return Judged(Found.UNDECIDED, said)
+        return Judged(Found.UNDECIDED, sentence)
     old, chance = f"{here.old_failed:,} of all requests", _chance("no worse", here.copied.highest)
-    return Judged(Found.HARM, f"{said}, and {old}; {chance}")
+    return Judged(Found.HARM, f"{sentence}, and {old}; {chance}")
 
 
 def over_at(settings: Judge, since: datetime) -> datetime:
@@ -297,24 +297,24 @@ def _under_way(exposure: Exposure, now: datetime) -> Iterator[str]:
 
 
 def _measure(name: str, verb: str, control: str, compared: Compared) -> MeasureFound:
-    said, said_here = (_said(tally, verb, control) for tally in (compared.total, compared.here))
+    sentence, said_here = (_sentence(tally, verb, control) for tally in (compared.total, compared.here))
     is_nothing = not compared.here.canary_failed and not compared.here.control_failed
-    return MeasureFound(name, said, compared.harm.highest, said_here, compared.good.highest, is_nothing)
+    return MeasureFound(name, sentence, compared.harm.highest, said_here, compared.good.highest, is_nothing)
 
 
-def _said(tally: BothSides, verb: str, control: str) -> str:
+def _sentence(tally: BothSides, verb: str, control: str) -> str:
     """Canary 9 of 412 failed, control 11 of 7,830: 15.5 times as often."""
     canary, failed, others = tally.canary, tally.canary_failed, tally.control_failed
-    said = f"canary {failed:,} of {canary:,} {verb}, {control} {others:,} of {tally.control:,}"
+    sentence = f"canary {failed:,} of {canary:,} {verb}, {control} {others:,} of {tally.control:,}"
     if not all((failed, others, canary, tally.control)):
-        return said
+        return sentence
     ratio = f"{failed / canary / (others / tally.control):.2g}"
-    return f"{said}: as often" if ratio == "1" else f"{said}: {ratio} times as often"
+    return f"{sentence}: as often" if ratio == "1" else f"{sentence}: {ratio} times as often"
 
 
-def _chance(null: str, shown: float) -> str:
+def _chance(null: str, evidence: float) -> str:
     """By Ville's inequality: the chance that an e-value ever comes this far."""
-    rounded = math.floor(math.exp(min(shown, 13.8)))
+    rounded = math.floor(math.exp(min(evidence, 13.8)))
     one_in = f"{10 ** (len(str(rounded)) - 1) * int(str(rounded)[0]):,}"
     return f"if it were {null}, the chance of seeing this would be below 1 in {one_in}"
 

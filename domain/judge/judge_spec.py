@@ -112,10 +112,10 @@ class Slow(_Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_an_earlier_spelling(cls, given: object) -> object:
-        if not isinstance(given, dict) or not isinstance(given.get("percentile"), int | float) or "of" in given:
-            return given
-        return {"of": f"p{given['percentile']:g}"} | {name: its for name, its in given.items() if name != "percentile"}
+    def _has_an_earlier_spelling(cls, value: object) -> object:
+        if not isinstance(value, dict) or not isinstance(value.get("percentile"), int | float) or "of" in value:
+            return value
+        return {"of": f"p{value['percentile']:g}"} | {name: its for name, its in value.items() if name != "percentile"}
 
     def above(self, edge: float) -> float:
         """The time in ms beyond which the canary is slow, where the control is beyond this edge of a bucket.

@@ -26,39 +26,44 @@ def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | Non
 
     Proxies add first bytes up to two seconds late, so in the beginning some are of answers from before the first look.
     """
-    count = _left(intervals, old, new)
+    count = _unanswered_count(intervals, old, new)
     return 0 if count and _are_excused(count, intervals, old, new) else count
 
 
-def not_proven(new: str, count: int, limit: int, left: timedelta | None) -> str:
-    """Say that `new` has answered nobody yet. `left`: for so long it is still counted; None: as long as it goes on."""
+def not_proven(new: str, count: int, limit: int, remaining: timedelta | None) -> str:
+    """Say that `new` has answered nobody yet.
+
+    `remaining`: for so long it is still counted; None: as long as it goes on.
+    """
     so_far = f"none of {number_of(count, 'request')}" if count else "nobody"
-    counted = f", counted for {duration(max(timedelta(), left))} more" if left is not None else ""
-    return f"not proven yet: {new} has answered {so_far}, and goes back at {limit}{counted}"
+    suffix = f", counted for {duration(max(timedelta(), remaining))} more" if remaining is not None else ""
+    return f"not proven yet: {new} has answered {so_far}, and goes back at {limit}{suffix}"
 
 
-def _left(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:
-    told, late = (_told(intervals, new, since) for since in (intervals[0].at, intervals[0].at + FIRST_BYTES_LATE))
-    if told.done > told.failed_first or sum(late.first_byte) > told.done:
+def _unanswered_count(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:
+    new_answers, late = (
+        _answers_since(intervals, new, since) for since in (intervals[0].at, intervals[0].at + FIRST_BYTES_LATE)
+    )
+    if new_answers.done > new_answers.failed_first or sum(late.first_byte) > new_answers.done:
         return None
-    patience = _patience(_told(intervals, old, intervals[0].at))
+    patience = _patience(_answers_since(intervals, old, intervals[0].at))
     if patience is None:
-        return told.failed_first
+        return new_answers.failed_first
     sent_by = intervals[-1].at - patience
-    sent = sum(interval.of[new].begun for interval in intervals if new in interval.of and interval.at <= sent_by)
-    return told.failed_first + max(0, sent - max(told.done, sum(told.first_byte)))
+    sent_count = sum(interval.of[new].begun for interval in intervals if new in interval.of and interval.at <= sent_by)
+    return new_answers.failed_first + max(0, sent_count - max(new_answers.done, sum(new_answers.first_byte)))
 
 
 def _are_excused(count: int, intervals: Sequence[Interval], old: UUID, new: UUID) -> bool:
     """By the first tries of the old revision since the new one was asked first; by all, if nobody asked it since."""
     since = next((interval.at for interval in intervals if new in interval.of), intervals[0].at)
-    beside, ever = (_told(intervals, old, at) for at in (since, intervals[0].at))
-    met = beside if beside.done else ever
+    recent, ever = (_answers_since(intervals, old, at) for at in (since, intervals[0].at))
+    met = recent if recent.done else ever
     # one more of each kind: few answers are no certainty
     return bool(met.done) and ((met.failed_first + 1) / (met.done + 2)) ** count > EXCUSED
 
 
-def _told(intervals: Sequence[Interval], revision: UUID, since: datetime) -> Answers:
+def _answers_since(intervals: Sequence[Interval], revision: UUID, since: datetime) -> Answers:
     return sum((interval.of.get(revision, Answers()) for interval in intervals if interval.at >= since), Answers())
 
 

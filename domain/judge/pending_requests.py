@@ -46,16 +46,16 @@ def surplus(exposure: Exposure) -> float:
 
 def _share_of(exposure: Exposure, control: int) -> tuple[float, float]:
     """The canary's share of what the control has under way, and its variance."""
-    sent = list(_sent(exposure))
-    new, old = (sum(getattr(its, side) * its.lasts for its in sent) for side in _SIDES)
+    parts = list(_parts(exposure))
+    new, old = (sum(getattr(its, side) * its.lasts for its in parts) for side in _SIDES)
     if not old:
         return 0.0, 0.0
     times = new / old
     if not _is_timed(exposure):
         return times * control, times * (1 + times) * control
-    doubts = [its.lasts * (1 - its.lasts) for its in sent]
+    doubts = [its.lasts * (1 - its.lasts) for its in parts]
     of_new, of_old = (
-        sum(getattr(its, side) * doubt for its, doubt in zip(sent, doubts, strict=True)) for side in _SIDES
+        sum(getattr(its, side) * doubt for its, doubt in zip(parts, doubts, strict=True)) for side in _SIDES
     )
     beyond = max(0.0, control - old - SURELY * math.sqrt(of_old))
     return times * control, of_new + times * times * of_old + times * (1 + times) * beyond
@@ -65,7 +65,7 @@ def _is_timed(exposure: Exposure) -> bool:
     return sum(exposure.first_byte) >= LEAST_FOR_TIMES and any(exposure.seconds)
 
 
-def _sent(exposure: Exposure) -> Iterator[_Sent]:
+def _parts(exposure: Exposure) -> Iterator[_Sent]:
     """What was sent in each of the last intervals, in all before them, and to the control before the first look.
 
     As long as it is not known how long answers take, all of the last intervals may be under way.
@@ -78,9 +78,9 @@ def _sent(exposure: Exposure) -> Iterator[_Sent]:
     for (new, old), seconds in zip(reversed(exposure.recent), reversed(exposure.seconds), strict=False):
         yield _Sent(new, old, _mean(area, age, age + seconds))
         age, canary, control = age + seconds, canary - new, control - old
-    known = max(age, _seconds_known(exposure))
-    yield _Sent(canary, control, _mean(area, age, known))
-    yield _Sent(0, exposure.control / known * (area[-1] - _at(area, known)), 1.0)
+    oldest = max(age, _seconds_known(exposure))
+    yield _Sent(canary, control, _mean(area, age, oldest))
+    yield _Sent(0, exposure.control / oldest * (area[-1] - _at(area, oldest)), 1.0)
 
 
 def _seconds_known(exposure: Exposure) -> float:

@@ -63,7 +63,7 @@ class DeploymentPolicy:
     limits: RolloutLimits = field(default_factory=RolloutLimits)
 
     def as_json(self) -> dict[str, Any]:
-        """The form that `domain.strategies.parse_policy` reads back."""
+        """The form that `domain.strategies.builtin.parse_policy` reads back."""
         return {
             "strategy": self.strategy,
             "spec": self.spec.model_dump(mode="json"),

@@ -67,7 +67,7 @@ class SupposedCase:
         return ActivationRequest(revision_id, "", None, self.past.policy, frozen=self.past.frozen)
 
 
-def offered(deployment: Deployment, past: Past, asking: Asking) -> tuple[type[DeploymentCommand], ...]:
+def available_commands(deployment: Deployment, past: Past, asking: Asking) -> tuple[type[DeploymentCommand], ...]:
     """The commands that would change the deployment; others are refused, or change nothing.
 
     A command without a rule, such as its policy, can be given until the deployment is being destroyed.
@@ -84,10 +84,10 @@ def offered(deployment: Deployment, past: Past, asking: Asking) -> tuple[type[De
 def _is_taken(deployment: Deployment, kind: type[SteeringCommand], past: Past, asking: Asking) -> bool:
     if kind is Undo and past.settings is not None and not past.settings.is_undone:
         return True
-    return any(_changes(SupposedCase(deployment, command, asking, past)) for command in _supposed(deployment, kind))
+    return any(_changes(SupposedCase(deployment, command, asking, past)) for command in _examples(deployment, kind))
 
 
-def _supposed(deployment: Deployment, kind: type[SteeringCommand]) -> Iterator[SteeringCommand]:
+def _examples(deployment: Deployment, kind: type[SteeringCommand]) -> Iterator[SteeringCommand]:
     """The command with its example, then with the least of each number: one of the two is not what it is already."""
     example: dict[str, Any] = {**kind.example, "request_id": "offered", "deployment": deployment.name}
     least = {field.name: field.least for field in fields_of(kind) if field.is_needed and field.least is not None}
@@ -97,7 +97,7 @@ def _supposed(deployment: Deployment, kind: type[SteeringCommand]) -> Iterator[S
 
 def _changes(case: SupposedCase) -> bool:
     try:
-        steered = case.command.steer(case)
+        effect = case.command.steer(case)
     except RollwayError:
         return False
-    return not steered.already and steered.details.get("activation") not in RUN_ALREADY
+    return not effect.already and effect.details.get("activation") not in RUN_ALREADY

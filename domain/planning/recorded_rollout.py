@@ -81,12 +81,12 @@ def extremes(steps: Sequence[RecordedStep]) -> Extremes | None:
     if not steps:
         return None
     moments = [(step, Stand.of(step.deployment.routes), _stand_after(step)) for step in steps]
-    seen = [stand for _, before, later in moments for stand in (before, later)]
+    stands = [stand for _, before, later in moments for stand in (before, later)]
     return Extremes(
-        most_live=max(stand.live for stand in seen),
-        most_stopping=max(stand.stopping for stand in seen),
-        most_live_and_stopping=max(stand.live + stand.stopping for stand in seen),
-        fewest_serving=min(stand.serving for stand in seen),
+        most_live=max(stand.live for stand in stands),
+        most_stopping=max(stand.stopping for stand in stands),
+        most_live_and_stopping=max(stand.live + stand.stopping for stand in stands),
+        fewest_serving=min(stand.serving for stand in stands),
         is_ceiling_kept=all(_keeps_ceiling(step, later) for step, _, later in moments),
         is_floor_kept=all(_keeps_floor(step, before, later) for step, before, later in moments),
     )
@@ -104,17 +104,17 @@ def waits(steps: Sequence[RecordedStep], acts: Sequence[RecordedAct]) -> Iterato
     Where a person ended the wait, or began one, it was the person who was waited for.
     """
     for step, following in pairwise(steps):
-        left = after(step.again, step.at)
-        found = cycle(left, step.at)
-        steered = [act for act in acts if step.at < act.at <= following.at and act.what in _HOLDING]
-        if found.verdict is Verdict.SKIPPED:
-            waits = waits_of(found)
+        snapshot = after(step.again, step.at)
+        decision = cycle(snapshot, step.at)
+        acts_between = [act for act in acts if step.at < act.at <= following.at and act.what in _HOLDING]
+        if decision.verdict is Verdict.SKIPPED:
+            waits = waits_of(decision)
             yield {
                 "after_wave": step.number,
                 "seconds": _seconds(following.at - step.at),
-                "waits_for": str(WaitsFor.PERSON if steered else waits.kind),
+                "waits_for": str(WaitsFor.PERSON if acts_between else waits.kind),
                 "blocked_by": waits.blocked_by,
-                "reason": "; ".join((found.reason, *(f"{act.what} by {act.actor}" for act in steered))),
+                "reason": "; ".join((decision.reason, *(f"{act.what} by {act.actor}" for act in acts_between))),
             }
 
 
@@ -191,8 +191,8 @@ def deviations(plan: Plan, steps: Sequence[RecordedStep]) -> Iterator[str]:
                 yield f"wave {step.number} was not planned: {step.decision['reason']}"
         elif plan.is_certain and planned.does not in (_moves(step), _moves(step, parked=False)):
             yield f"wave {step.number} did {_moves(step) or 'nothing'}, planned {planned.does or 'nothing'}"
-        elif following is not None and not _is_asked_for(then) and (said := _slow(step, following, planned)):
-            yield said
+        elif following is not None and not _is_asked_for(then) and (sentence := _slow(step, following, planned)):
+            yield sentence
 
 
 def _is_given_up(step: RecordedStep, first: RecordedStep) -> bool:
@@ -203,9 +203,9 @@ def _is_given_up(step: RecordedStep, first: RecordedStep) -> bool:
 def _moves(step: RecordedStep, *, parked: bool = True) -> str:
     """`parked`: say so. What is parked only until the new revision answers was planned to be drained."""
     changes = step.changes
-    drained, kept = len(changes.drain_route_ids), len(changes.park_route_ids)
-    drained, kept = (drained, kept) if parked else (drained + kept, 0)
-    return moves_in_words(changes.created, len(changes.promote_route_ids), drained, kept)
+    drained, parked_count = len(changes.drain_route_ids), len(changes.park_route_ids)
+    drained, parked_count = (drained, parked_count) if parked else (drained + parked_count, 0)
+    return moves_in_words(changes.created, len(changes.promote_route_ids), drained, parked_count)
 
 
 def _is_asked_for(planned: PlannedWave | None) -> bool:

@@ -31,7 +31,7 @@ _OFTEN = 0.05
 
 
 def warnings_of(
-    subject: Subject, budget: Budget, learned: Timings, typical: Course, others: Sequence[Course]
+    subject: Subject, budget: Budget, timings: Timings, typical: Course, others: Sequence[Course]
 ) -> tuple[str, ...]:
     """The ladder of doubts; empty where there are none."""
     return (
@@ -40,8 +40,8 @@ def warnings_of(
         *_about_health(subject),
         *_about_speaking(subject),
         *_about_people(subject, typical),
-        *_about_times(subject.deployment, learned, others),
-        *_about_failures(subject.deployment, learned, typical),
+        *_about_times(subject.deployment, timings, others),
+        *_about_failures(subject.deployment, timings, typical),
     )
 
 
@@ -82,32 +82,32 @@ def _about_people(subject: Subject, typical: Course) -> Iterator[str]:
         yield f"it does not come to rest: {typical.waves[-1].why if typical.waves else 'nothing would look at it'}"
 
 
-def _about_times(deployment: Deployment, learned: Timings, others: Sequence[Course]) -> Iterator[str]:
+def _about_times(deployment: Deployment, timings: Timings, others: Sequence[Course]) -> Iterator[str]:
     back = [run.back_reason for run in others if run.back_reason is not None]
-    if not learned.starts:
+    if not timings.starts:
         yield f"no start of a replica of {deployment.name} is on record yet: how long it takes cannot be said"
     elif back:
         yield f"in {len(back)} of {len(others)} runs it goes back though no replica fails: {back[0]}"
 
 
-def about_slow_starts(deployment: Deployment, now: datetime, learned: Timings) -> Iterator[str]:
+def about_slow_starts(deployment: Deployment, now: datetime, timings: Timings) -> Iterator[str]:
     """What has begun is foreseen to end by what the past took: nothing of that is true of a start that takes longer."""
     starting = [route for route in deployment.routes if route.status is RouteStatus.PROVISIONING]
     seconds = max(((now - route.created_at).total_seconds() for route in starting), default=0.0)
-    if learned.starts and seconds > max(learned.starts):
+    if timings.starts and seconds > max(timings.starts):
         yield (
-            f"a replica has been starting for {in_words(seconds)} s, and the longest of the last {len(learned.starts)} "
-            f"starts took {in_words(max(learned.starts))} s: it takes longer than is told here"
+            f"a replica has been starting for {in_words(seconds)} s, and the longest of the last {len(timings.starts)} "
+            f"starts took {in_words(max(timings.starts))} s: it takes longer than is told here"
         )
 
 
-def _about_failures(deployment: Deployment, learned: Timings, typical: Course) -> Iterator[str]:
+def _about_failures(deployment: Deployment, timings: Timings, typical: Course) -> Iterator[str]:
     if not any(wave.create for wave in typical.waves):
         return
-    if learned.never_up:
-        yield f"of the last {learned.revisions} revisions of {deployment.name} {learned.never_up} never came up"
-    if learned.failure_rate >= _OFTEN:
-        failed, all_starts = learned.failed_starts, learned.failed_starts + len(learned.starts)
+    if timings.never_up:
+        yield f"of the last {timings.revisions} revisions of {deployment.name} {timings.never_up} never came up"
+    if timings.failure_rate >= _OFTEN:
+        failed, all_starts = timings.failed_starts, timings.failed_starts + len(timings.starts)
         yield f"{failed} of the last {all_starts} starts of {deployment.name} failed"
 
 
@@ -159,11 +159,11 @@ class Plan:
         return document
 
 
-def plan(subject: Subject, now: datetime, learned: Timings, draw: Draw) -> Plan:
+def plan(subject: Subject, now: datetime, timings: Timings, draw: Draw) -> Plan:
     """Plan from the snapshot `subject.deployment`, as the command leaves it that is still to be given."""
-    typical = course(subject.deployment, now, LearnedFates(learned=learned), _MOST_WORK / 2)
-    others = _others(subject.deployment, now, learned, draw, typical)
-    budget, is_known = budget_of(subject.deployment), bool(learned.starts)
+    typical = course(subject.deployment, now, LearnedFates(timings=timings), _MOST_WORK / 2)
+    others = _others(subject.deployment, now, timings, draw, typical)
+    budget, is_known = budget_of(subject.deployment), bool(timings.starts)
     alike = [run for run in others if run.moves == typical.moves]
     times = [run.seconds for run in others if run.seconds is not None and run.back_reason is None]
     seconds = Span.of(times) if is_known and times else None
@@ -181,8 +181,8 @@ def plan(subject: Subject, now: datetime, learned: Timings, draw: Draw) -> Plan:
         is_cut=typical.is_cut,
         ends_ready=typical.seconds is not None and typical.back_reason is None and typical.end.degraded_reason is None,
         warnings=(
-            *warnings_of(subject, budget, learned, typical, others),
-            *about_slow_starts(subject.deployment, now, learned),
+            *warnings_of(subject, budget, timings, typical, others),
+            *about_slow_starts(subject.deployment, now, timings),
         ),
     )
 
@@ -210,20 +210,20 @@ def moves_in_words(create: int, promote: int, drain: int, park: int) -> str:
     return ", ".join(f"{word} {count}" for word, count in moves.items() if count)
 
 
-def _others(deployment: Deployment, now: datetime, learned: Timings, draw: Draw, typical: Course) -> list[Course]:
+def _others(deployment: Deployment, now: datetime, timings: Timings, draw: Draw, typical: Course) -> list[Course]:
     """None beside a run that was cut: it has used up what may be done."""
     work = max(1, typical.work)
     runs = 0 if typical.is_cut else min(_MOST_RUNS, max(_WORK // work, min(_FEWEST_RUNS, _MOST_WORK // work)))
-    varied, replicas = _varied(learned), deployment.desired_replicas
+    varied, replicas = _varied(timings), deployment.desired_replicas
     return [
-        course(deployment, now, LearnedFates(learned=varied, draw=draw, replicas=replicas), _MOST_WORK / 2)
+        course(deployment, now, LearnedFates(timings=varied, draw=draw, replicas=replicas), _MOST_WORK / 2)
         for _ in range(runs)
     ]
 
 
-def _varied(learned: Timings) -> Timings:
+def _varied(timings: Timings) -> Timings:
     """Give times where nothing is learned that still differ, so that it shows whether their order matters."""
-    return Timings(learned.starts or (1.0, 2.0), learned.stops or (1.0, 2.0), learned.wakes)
+    return Timings(timings.starts or (1.0, 2.0), timings.stops or (1.0, 2.0), timings.wakes)
 
 
 def _planned(typical: Course, alike: Sequence[Course]) -> tuple[PlannedWave, ...]:

@@ -47,10 +47,10 @@ def loads(deployment: Deployment) -> list[SideLoad]:
     if rollout is not None and weight is not None and new < len(serving):
         old, fresh = len(serving) - new, min(new, _fresh(deployment, rollout))
         enough = min(guard_of(deployment).keep, len(serving))
-        share, beside = shared_out(weight, enough, new, fresh, old - fresh)
+        share, baseline_share = shared_out(weight, enough, new, fresh, old - fresh)
         sides = [(new, share), (old, WHOLE - share)]
-        if beside is not None:
-            sides = [(new, share), (fresh, beside), (old - fresh, WHOLE - share - beside)]
+        if baseline_share is not None:
+            sides = [(new, share), (fresh, baseline_share), (old - fresh, WHOLE - share - baseline_share)]
     return [SideLoad(share / WHOLE / count, count, share) for count, share in sides if count and share]
 
 
@@ -218,12 +218,12 @@ class _Run:
         last = world.looks[-1] if world.looks else None
         if rollout is None or last is None or (waits := last.decision.waits) is None or rollout.promote_requested:
             return
-        asked = {WaitsFor.PERSON: self._promoted, WaitsFor.JUDGE: self._judged}.get(waits.kind)
-        if asked is None:
+        promotions = {WaitsFor.PERSON: self._promoted, WaitsFor.JUDGE: self._judged}.get(waits.kind)
+        if promotions is None:
             if waits.until and last.at == world.at:  # a judge looks each second, and sees nothing here
                 world.due_at = waits.until + timedelta(seconds=world.fates.alarm_seconds())
             return
-        asked.add(len(world.looks))
+        promotions.add(len(world.looks))
         world.deployment = replace(world.deployment, rollout=replace(rollout, promote_requested=True))
         world.look_soon()
 
@@ -237,14 +237,14 @@ def is_at_rest(world: World) -> bool:
 
 def _wave(number: int, look: SimulatedLook, *, waits_for_person: bool, waits_for_judge: bool) -> Wave:
     before, changes = look.decision.deployment, look.decision.changes
-    drawn = picture(before.routes, before.current_revision_id, before.deploying_revision_id)
+    line = picture(before.routes, before.current_revision_id, before.deploying_revision_id)
     return Wave(
         number,
         changes.created,
         len(changes.drain_route_ids),
         len(changes.promote_route_ids),
         len(changes.park_route_ids),
-        drawn,
+        line,
         look.decision.reason,
         waits_for_person,
         waits_for_judge,

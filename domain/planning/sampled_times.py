@@ -35,7 +35,7 @@ class LearnedFates(Fates):
     `replicas`: how many the rollout has. `moment`: of the past that the run is like, from 0, the oldest, to 1.
     """
 
-    learned: Timings = field(default_factory=Timings)
+    timings: Timings = field(default_factory=Timings)
     draw: Draw = lambda: 0.5
     replicas: int = _FEWEST
     moment: float = 0.5
@@ -46,26 +46,26 @@ class LearnedFates(Fates):
     def of_replica(self) -> Fate:
         """Return what becomes of the next replica."""
         return Fate(
-            start_seconds=self._one_of(self.learned.starts, _ASSUMED_START_SECONDS, self.replicas),
-            stop_seconds=self._one_of(self.learned.stops, _ASSUMED_STOP_SECONDS, self.replicas),
+            start_seconds=self._one_of(self.timings.starts, _ASSUMED_START_SECONDS, self.replicas),
+            stop_seconds=self._one_of(self.timings.stops, _ASSUMED_STOP_SECONDS, self.replicas),
         )
 
     def wake_seconds(self) -> float:
         """From the news of a replica to the look that it leads to."""
-        return self._one_of(self.learned.wakes, 0, _FEWEST)
+        return self._one_of(self.timings.wakes, 0, _FEWEST)
 
     def alarm_seconds(self) -> float:
         """From a time that a handler named to the look that it leads to: anything up to the next alarm."""
         return self.draw() * ALARM_SECONDS
 
-    def _one_of(self, measured: Sequence[float], assumed: float, in_a_row: int) -> float:
-        if not measured:
+    def _one_of(self, samples: Sequence[float], assumed: float, in_a_row: int) -> float:
+        if not samples:
             return assumed
-        length = max(_FEWEST, min(in_a_row, len(measured) // _STRETCHES))
-        before = 2 * length if len(measured) >= _STRETCHES * length else 0
-        begins = before + round(self.moment * max(0, len(measured) - length - before))
-        like = measured[begins : begins + length]
-        return like[int(self.draw() * len(like))] * _change(measured[begins - before : begins], measured[-before:])
+        length = max(_FEWEST, min(in_a_row, len(samples) // _STRETCHES))
+        before = 2 * length if len(samples) >= _STRETCHES * length else 0
+        begins = before + round(self.moment * max(0, len(samples) - length - before))
+        like = samples[begins : begins + length]
+        return like[int(self.draw() * len(like))] * _change(samples[begins - before : begins], samples[-before:])
 
 
 def _change(before: Sequence[float], now: Sequence[float]) -> float:

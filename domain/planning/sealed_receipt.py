@@ -20,7 +20,7 @@ from domain.planning.recorded_rollout import RecordedAct, RecordedStep, extremes
 NOT_MEASURED = "not measured: no proxy told what it has answered"
 
 
-def answered(intervals: Sequence[Interval], names: Mapping[UUID, str]) -> dict[str, Any]:
+def request_summary(intervals: Sequence[Interval], names: Mapping[UUID, str]) -> dict[str, Any]:
     """The sums of a rollout's intervals as plain JSON values, with one sentence of it; `names`: of its revisions.
 
     `said` alone where nothing was measured.
@@ -31,21 +31,21 @@ def answered(intervals: Sequence[Interval], names: Mapping[UUID, str]) -> dict[s
         name: sum((interval.of.get(revision, Answers()) for interval in intervals), Answers())
         for revision, name in names.items()
     }
-    found = {
+    summary = {
         "by_revision": {name: _document(answers) for name, answers in sums.items()},
         "refused": sum(interval.refused for interval in intervals),
         "seconds": round(sum(interval.seconds for interval in intervals), 3),
         "fewest_reporting": min(interval.reporting for interval in intervals),
         "most_live": max(interval.live for interval in intervals),
     }
-    return {**found, "said": _said(sums, found)}
+    return {**summary, "said": _sentence(sums, summary)}
 
 
 def within_ms(first_byte: Sequence[int], share: float) -> int | None:
     """The upper edge of the bucket in which this share of the answers had begun; None: beyond all, or none began."""
     total = sum(first_byte)
-    reached = (edge for edge, sum_ in zip(FIRST_BYTE_MS, accumulate(first_byte)) if sum_ >= share * total)  # noqa: B905
-    return next(reached, None) if total else None
+    edges = (edge for edge, sum_ in zip(FIRST_BYTE_MS, accumulate(first_byte)) if sum_ >= share * total)  # noqa: B905
+    return next(edges, None) if total else None
 
 
 def _document(answers: Answers) -> dict[str, Any]:
@@ -59,11 +59,11 @@ def _document(answers: Answers) -> dict[str, Any]:
     }
 
 
-def _said(sums: Mapping[str, Answers], found: Mapping[str, Any]) -> str:
+def _sentence(sums: Mapping[str, Answers], summary: Mapping[str, Any]) -> str:
     parts = [f"{name}: {_in_words(answers)}" for name, answers in sums.items()]
-    if found["refused"]:
-        parts.append(f"{found['refused']:,} refused without a replica")
-    return "; ".join((*parts, *_who_told(found["fewest_reporting"], found["most_live"])))
+    if summary["refused"]:
+        parts.append(f"{summary['refused']:,} refused without a replica")
+    return "; ".join((*parts, *_who_told(summary["fewest_reporting"], summary["most_live"])))
 
 
 def _in_words(answers: Answers) -> str:
@@ -111,7 +111,7 @@ class RecordedRollout:
     failed_routes: int
     steps: Sequence[RecordedStep]
     acts: Sequence[RecordedAct]
-    requests: Mapping[str, Any] = field(default_factory=lambda: answered((), {}))
+    requests: Mapping[str, Any] = field(default_factory=lambda: request_summary((), {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Seal:
 
 def receipt(rollout: RecordedRollout) -> dict[str, Any]:
     """All that is on record of it, as plain JSON values; the same rows give the same receipt."""
-    measured = extremes(rollout.steps)
+    extreme_counts = extremes(rollout.steps)
     took = None if rollout.ended_at is None else (rollout.ended_at - rollout.started_at).total_seconds()
     return {
         "form": FORM,
@@ -168,7 +168,7 @@ def receipt(rollout: RecordedRollout) -> dict[str, Any]:
             "fewest_serving": rollout.floor,
             "counts_stopping": rollout.count_stopping,
         },
-        "measured": None if measured is None else asdict(measured),
+        "measured": None if extreme_counts is None else asdict(extreme_counts),
         "failed_replicas": rollout.failed_routes,
         "requests": dict(rollout.requests),
         "waves": waves(rollout.steps, rollout.ended_at),
@@ -180,7 +180,7 @@ def receipt(rollout: RecordedRollout) -> dict[str, Any]:
     }
 
 
-def sealed(document: dict[str, Any], before: Sealed | None) -> Sealed:
+def seal_receipt(document: dict[str, Any], before: Sealed | None) -> Sealed:
     """The receipt as the next one of its deployment, with the hash of the one before in it; None: it is the first."""
     number = 1 if before is None else before.number + 1
     whole = {**document, "number": number, "previous_sha256": None if before is None else before.sha256}
@@ -198,19 +198,19 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def broken(kept: Sealed, before: Sealed | None, *, is_oldest: bool) -> str | None:
+def broken(current: Sealed, before: Sealed | None, *, is_oldest: bool) -> str | None:
     """Say what is wrong with a receipt in its chain; None: nothing. `is_oldest`: of those that are kept."""
-    if not kept.is_intact:
-        return f"receipt {kept.number} was changed after it was sealed"
+    if not current.is_intact:
+        return f"receipt {current.number} was changed after it was sealed"
     if before is None:
-        return None if is_oldest else f"receipt {kept.number - 1} is gone, and receipt {kept.number} is not"
-    if checked(kept, before).is_joined is False:
-        return f"receipt {before.number} is not the one that was there when receipt {kept.number} was sealed"
+        return None if is_oldest else f"receipt {current.number - 1} is gone, and receipt {current.number} is not"
+    if check_seal(current, before).is_joined is False:
+        return f"receipt {before.number} is not the one that was there when receipt {current.number} was sealed"
     return None
 
 
-def checked(kept: Sealed, before: Sealed | None) -> Seal:
+def check_seal(current: Sealed, before: Sealed | None) -> Seal:
     """Whether the receipt, and the one before it, are what they were when they were sealed."""
-    previous = kept.document["previous_sha256"]
+    previous = current.document["previous_sha256"]
     joined = None if before is None else digest(before.text) == previous
-    return Seal(kept.number, kept.sha256, previous, kept.is_intact, joined)
+    return Seal(current.number, current.sha256, previous, current.is_intact, joined)

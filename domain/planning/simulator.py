@@ -76,7 +76,7 @@ class World:
     at: datetime
     fates: Fates = field(default_factory=Fates)
     looks: list[SimulatedLook] = field(default_factory=list)
-    drawn: dict[UUID, Fate] = field(default_factory=dict)
+    fate_of: dict[UUID, Fate] = field(default_factory=dict)
     due_at: datetime | None = None
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ class World:
         decision = cycle(self.deployment, self.at)
         deployment = weight_known(after(decision, self.at), self.at)
         for route in deployment.routes[len(deployment.routes) - decision.changes.created :]:
-            self.drawn[route.id] = self.fates.of_replica()  # anew: an id may have been that of one that is gone
+            self.fate_of[route.id] = self.fates.of_replica()  # anew: an id may have been that of one that is gone
         drained = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
         self.deployment = without(deployment, [route.id for route in drained if self._stops(route) is None])
         self.looks.append(SimulatedLook(self.at, decision, self.deployment))
@@ -157,9 +157,9 @@ class World:
         self.deployment = without(self.deployment, [route_id for route_id, s in becomes if s is RouteStatus.TERMINATED])
 
     def _fate(self, route: Route) -> Fate:
-        fate = self.drawn.get(route.id)
+        fate = self.fate_of.get(route.id)
         if fate is None:
-            fate = self.drawn[route.id] = self.fates.of_replica()
+            fate = self.fate_of[route.id] = self.fates.of_replica()
         return fate
 
     def _stops(self, route: Route) -> datetime | None:

@@ -62,12 +62,12 @@ def end_of(decision: ClassifiedDecision, now: datetime) -> End:
     first: datetime | None = None
     at: datetime | None = now
     for _ in range(MOST_LOOKS if decision.deployment.rollout else MOST_AT_REST):
-        left, before, at = after(decision, at or now), decision, _next_look(decision)
+        snapshot, before, at = after(decision, at or now), decision, _next_look(decision)
         if at is None:
             return End(None, NEVER)
-        first, decision = first or at, cycle(left, at)
+        first, decision = first or at, cycle(snapshot, at)
         if decision.changes_anything or _stands(decision, before):
-            return End(at, _comes_to(left, decision, at))
+            return End(at, _comes_to(snapshot, decision, at))
     if decision.deployment.rollout is not None:
         return End(None, NEVER)  # a judge looks on, also on a way back that no deadline ends
     return End(first, "it is looked at again")
@@ -112,14 +112,16 @@ class WaitTarget:
     usually: Span | None = None
 
 
-def awaited(deployment: Deployment, waits: Waits, around: WaitContext, now: datetime) -> WaitTarget:
+def wait_target(deployment: Deployment, waits: Waits, context: WaitContext, now: datetime) -> WaitTarget:
     """Return what is awaited: a replica, or its host or what that lacks, by what is known around the deployment."""
     if waits.kind is WaitsFor.ROUTE:
-        return _of_route(deployment, waits, around, now)
+        return _of_route(deployment, waits, context, now)
     name = deployment.name
     if waits.kind is WaitsFor.PERSON:
-        said = f"{name} waits for a person, since {waits.words}: '{waits.typed}' {COMES_TO.get(waits.verb, 'goes on')}"
-        return WaitTarget(WaitsFor.PERSON, said, waits.typed)
+        sentence = (
+            f"{name} waits for a person, since {waits.words}: '{waits.typed}' {COMES_TO.get(waits.verb, 'goes on')}"
+        )
+        return WaitTarget(WaitsFor.PERSON, sentence, waits.typed)
     doing = "is not going forward" if waits.kind is WaitsFor.HOLD else "waits"
     return WaitTarget(waits.kind, f"{name} {doing}: {waits.words}")
 
@@ -129,46 +131,46 @@ def route_name(route: Route) -> str:
     return route.id.hex[-8:]
 
 
-def _of_route(deployment: Deployment, waits: Waits, around: WaitContext, now: datetime) -> WaitTarget:
+def _of_route(deployment: Deployment, waits: Waits, context: WaitContext, now: datetime) -> WaitTarget:
     """The route that has been at it for longest is named."""
     route = min(waits.routes, key=lambda route: (route.status_changed_at, route.id))
-    if (other := _of_host(deployment, route, around)) is not None:
+    if (other := _of_host(deployment, route, context)) is not None:
         return other
-    name, host = route_name(route), around.hosts.get(route.id)
-    doing, usually = _doing(route, waits, around)
+    name, host = route_name(route), context.hosts.get(route.id)
+    doing, usually = _doing(route, waits, context)
     where = f" on host {host}" if host else ""
     for_seconds = duration(max(timedelta(), now - route.status_changed_at))
     often = f", usually {usually}" if usually else ""
-    reason = around.reasons.get(route.id, "")
-    said = f" ({reason})" if reason and route.status is not RouteStatus.HEALTHY else ""
-    words = f"{deployment.name} waits for route {name}{where}, {doing} for {for_seconds}{often}{said}"
+    reason = context.reasons.get(route.id, "")
+    suffix = f" ({reason})" if reason and route.status is not RouteStatus.HEALTHY else ""
+    words = f"{deployment.name} waits for route {name}{where}, {doing} for {for_seconds}{often}{suffix}"
     return WaitTarget(WaitsFor.ROUTE, words, name, usually)
 
 
-def _of_host(deployment: Deployment, route: Route, around: WaitContext) -> WaitTarget | None:
+def _of_host(deployment: Deployment, route: Route, context: WaitContext) -> WaitTarget | None:
     """The host, or what it lacks, when the replica can do nothing about it."""
-    name, host = route_name(route), around.hosts.get(route.id)
-    if host is None and route.id not in around.hosts:
+    name, host = route_name(route), context.hosts.get(route.id)
+    if host is None and route.id not in context.hosts:
         return None
     if host is None:
         words = f"{deployment.name} waits for a host that is up, for route {name}, which has none yet"
         return WaitTarget(WaitsFor.HOST, words)
-    if host in around.down:
+    if host in context.down:
         words = f"{deployment.name} waits for host {host}, which is down with route {name}"
         return WaitTarget(WaitsFor.HOST, words, host)
-    if route.status is RouteStatus.PROVISIONING and host in around.lacking:
-        words = f"{deployment.name} waits for a secret on host {host}, for route {name}: {around.lacking[host]}"
+    if route.status is RouteStatus.PROVISIONING and host in context.lacking:
+        words = f"{deployment.name} waits for a secret on host {host}, for route {name}: {context.lacking[host]}"
         return WaitTarget(WaitsFor.SECRET, words, host)
     return None
 
 
-def _doing(route: Route, waits: Waits, around: WaitContext) -> tuple[str, Span | None]:
+def _doing(route: Route, waits: Waits, context: WaitContext) -> tuple[str, Span | None]:
     """Return what the replica is at, and how long that usually takes."""
     match route.status:
         case RouteStatus.PROVISIONING:
-            return "starting", Span.of(around.learned.starts) if around.learned.starts else None
+            return "starting", Span.of(context.timings.starts) if context.timings.starts else None
         case RouteStatus.TERMINATING:
-            return "stopping", Span.of(around.learned.stops) if around.learned.stops else None
+            return "stopping", Span.of(context.timings.stops) if context.timings.stops else None
         case RouteStatus.HEALTHY if waits.seconds is not None:
             return "healthy", Span(waits.seconds, waits.seconds)
         case RouteStatus.UNHEALTHY if is_answering(route):
@@ -201,70 +203,70 @@ class Why:
         return asdict(self)
 
 
-def why(deployment: Deployment, now: datetime, around: WaitContext = NOTHING_KNOWN) -> Why:
+def why(deployment: Deployment, now: datetime, context: WaitContext = NOTHING_KNOWN) -> Why:
     """Explain why this snapshot waits at the database's time `now`."""
     if deployment.status.lifecycle is Lifecycle.DESTROYED:
         gone = WaitTarget(WaitsFor.NOTHING, f"{deployment.name} is destroyed and waits for nothing")
-        return _told(deployment, gone, End(None, "nothing follows"), now)
+        return _why(deployment, gone, End(None, "nothing follows"), now)
     decision = cycle(deployment, now)
-    if decision.changes_anything and _is_held(around, now):
-        held = WaitTarget(WaitsFor.TIME, f"{deployment.name} waits, as was found last: {around.said}")
-        return _told(deployment, _with_worker(held, around), End(around.due_at, "a worker looks again"), now)
+    if decision.changes_anything and _is_held(context, now):
+        held_target = WaitTarget(WaitsFor.TIME, f"{deployment.name} waits, as was found last: {context.last_reason}")
+        return _why(deployment, _with_worker(held_target, context), End(context.due_at, "a worker looks again"), now)
     if decision.changes_anything:
-        return _told(deployment, _worker(decision, around), End(around.due_at, "that look is due"), now)
+        return _why(deployment, _worker(decision, context), End(context.due_at, "that look is due"), now)
     waits, end = waits_of(decision), end_of(decision, now)
     if waits.kind is WaitsFor.NOTHING:
-        return _told(deployment, _rests(decision, around), end, now)
-    told = _with_worker(awaited(deployment, waits, around, now), around)
-    cause = f"; the last start failed: {around.failure}" if around.failure else ""
-    cause += f"; it goes back: {around.back}" if around.back else ""
-    cause += f"; {around.unproven}" if around.unproven else ""
-    cause += f"; {around.paused}" if around.paused else ""
-    return _told(deployment, told, end, now, waits.blocked_by, cause)
+        return _why(deployment, _rests(decision, context), end, now)
+    target = _with_worker(wait_target(deployment, waits, context, now), context)
+    cause = f"; the last start failed: {context.failure}" if context.failure else ""
+    cause += f"; it goes back: {context.back}" if context.back else ""
+    cause += f"; {context.unproven}" if context.unproven else ""
+    cause += f"; {context.paused}" if context.paused else ""
+    return _why(deployment, target, end, now, waits.blocked_by, cause)
 
 
-def _told(  # noqa: PLR0913 -- the parts of one sentence
-    deployment: Deployment, told: WaitTarget, end: End, now: datetime, blocked: str | None = None, cause: str = ""
+def _why(  # noqa: PLR0913 -- the parts of one sentence
+    deployment: Deployment, target: WaitTarget, end: End, now: datetime, blocked: str | None = None, cause: str = ""
 ) -> Why:
-    left = max(0.0, (end.at - now).total_seconds()) if end.at is not None else None
+    remaining = max(0.0, (end.at - now).total_seconds()) if end.at is not None else None
     because = f", since {blocked}" if blocked else ""
-    follows = f"; in {duration(timedelta(seconds=left))} {end.what}" if left else f"; {end.what}"
-    if told.kind is WaitsFor.NOTHING and left is None:
+    follows = f"; in {duration(timedelta(seconds=remaining))} {end.what}" if remaining else f"; {end.what}"
+    if target.kind is WaitsFor.NOTHING and remaining is None:
         follows = ""
     return Why(
         deployment=deployment.name,
         state=str(deployment.status),
-        sentence=f"{told.words}{because}{cause}{follows}",
-        waits_for=told.kind,
-        name=told.name,
+        sentence=f"{target.words}{because}{cause}{follows}",
+        waits_for=target.kind,
+        name=target.name,
         blocked_by=blocked,
-        usually_seconds=told.usually,
+        usually_seconds=target.usually,
         then=end.what,
-        left_seconds=left,
+        left_seconds=remaining,
     )
 
 
-def _is_held(around: WaitContext, now: datetime) -> bool:
+def _is_held(context: WaitContext, now: datetime) -> bool:
     """Nobody looks before a time that the last look named: for a freeze, for others of its group, or after an error."""
-    return bool(around.said) and around.due_at is not None and around.due_at > now
+    return bool(context.last_reason) and context.due_at is not None and context.due_at > now
 
 
-def _rests(decision: ClassifiedDecision, around: WaitContext) -> WaitTarget:
+def _rests(decision: ClassifiedDecision, context: WaitContext) -> WaitTarget:
     name = decision.deployment.name
-    if around.unproven:
-        return WaitTarget(WaitsFor.PROXIES, f"{name} waits for what proxies tell: {around.unproven}")
-    return WaitTarget(WaitsFor.NOTHING, f"{name} waits for nothing: {around.said or decision.reason}")
+    if context.unproven:
+        return WaitTarget(WaitsFor.PROXIES, f"{name} waits for what proxies tell: {context.unproven}")
+    return WaitTarget(WaitsFor.NOTHING, f"{name} waits for nothing: {context.last_reason or decision.reason}")
 
 
-def _worker(decision: ClassifiedDecision, around: WaitContext) -> WaitTarget:
+def _worker(decision: ClassifiedDecision, context: WaitContext) -> WaitTarget:
     """The deployment waits for nothing else: what it will do is known."""
     name = decision.deployment.name
-    missing = f" ({around.missing_worker})" if around.missing_worker else ""
-    return WaitTarget(WaitsFor.WORKER, f"{name} waits for a worker to look{missing}, who finds: {decision.reason}")
+    suffix = f" ({context.missing_worker})" if context.missing_worker else ""
+    return WaitTarget(WaitsFor.WORKER, f"{name} waits for a worker to look{suffix}, who finds: {decision.reason}")
 
 
-def _with_worker(told: WaitTarget, around: WaitContext) -> WaitTarget:
+def _with_worker(target: WaitTarget, context: WaitContext) -> WaitTarget:
     """Add that the worker is missing, where a replica is to do something: a worker does that."""
-    if not around.missing_worker or told.kind in (WaitsFor.PERSON, WaitsFor.NOTHING):
-        return told
-    return replace(told, kind=WaitsFor.WORKER, words=f"{told.words}; but {around.missing_worker}")
+    if not context.missing_worker or target.kind in (WaitsFor.PERSON, WaitsFor.NOTHING):
+        return target
+    return replace(target, kind=WaitsFor.WORKER, words=f"{target.words}; but {context.missing_worker}")

@@ -26,17 +26,17 @@ class Supposing:
     spec: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
+    def of(cls, settings: Mapping[str, Any]) -> Self:
         """E.g. {"replicas": 5, "max_surge": 2}: what is no field here is a setting. Raises InvalidInputError."""
         for name in ("replicas", "failures"):
-            value = given.get(name, 0)
+            value = settings.get(name, 0)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise InvalidInputError(f"{name}: must be a number of replicas, such as 3", field=name)
-        own = {name: given[name] for name in ("replicas", "strategy", "failures") if name in given}
-        return cls(**own, spec={name: value for name, value in given.items() if name not in own})
+        own = {name: settings[name] for name in ("replicas", "strategy", "failures") if name in settings}
+        return cls(**own, spec={name: value for name, value in settings.items() if name not in own})
 
 
-def supposed(deployment: Deployment, supposing: Supposing, now: datetime) -> Deployment:
+def hypothetical(deployment: Deployment, supposing: Supposing, now: datetime) -> Deployment:
     """The snapshot with what is supposed. Raises InvalidInputError for settings, NoRolloutError where none is on."""
     if supposing.replicas is not None:
         deployment = scale(deployment, supposing.replicas).deployment

@@ -73,14 +73,14 @@ class Examination:
     is_container: bool = False
 
 
-def seen(examination: Examination) -> str:
+def summary_of(examination: Examination) -> str:
     """Say what came of the question of a probe: "GET /health answered 404 after 0.01 s"."""
-    heard, asked = examination.probed, examination.check.asked
-    if heard.words:
-        return heard.words
-    if heard.no_answer is not None:
-        return f"{asked} at {examination.address}: {heard.no_answer}"
-    return f"{asked} answered {heard.status} after {heard.seconds:.2f} s"
+    answer, request = examination.probed, examination.check.asked
+    if answer.words:
+        return answer.words
+    if answer.no_answer is not None:
+        return f"{request} at {examination.address}: {answer.no_answer}"
+    return f"{request} answered {answer.status} after {answer.seconds:.2f} s"
 
 
 def advice(examination: Examination) -> str | None:
@@ -119,8 +119,8 @@ _NOT_SERVING = (
 )
 
 
-def _of_refusal(heard: HeardAnswer) -> str:
-    return f"proxies refuse its answer, so callers get 502: {heard.refusal}. Mend its headers, or what adds them"
+def _of_refusal(answer: HeardAnswer) -> str:
+    return f"proxies refuse its answer, so callers get 502: {answer.refusal}. Mend its headers, or what adds them"
 
 
 _MENDS: Mapping[NoAnswer, str] = {
@@ -152,7 +152,7 @@ def _of_no_answer(examination: Examination, why: NoAnswer) -> str:
 
 def _of_failure(examination: Examination, status: int) -> str:
     path = examination.check.path
-    better = next((path for path, heard in examination.paths.items() if heard.is_success), None)
+    better = next((path for path, answer in examination.paths.items() if answer.is_success), None)
     if status in _LOGINS:
         return f"{path} asks for a login: let it be open, or set health_check.path to one that is"
     if status in {_NOT_FOUND, _REFUSED_METHOD} and better:
@@ -166,11 +166,11 @@ def _of_failure(examination: Examination, status: int) -> str:
     return f"it refuses the question: let {path} answer 200 to a plain GET, or set health_check.path to one that does"
 
 
-def _redirect(heard: HeardAnswer) -> str | None:
-    if heard.status not in _REDIRECTS or not heard.location.startswith("https://"):
+def _redirect(answer: HeardAnswer) -> str | None:
+    if answer.status not in _REDIRECTS or not answer.location.startswith("https://"):
         return None
     return (
-        f"it sends callers on to {heard.location}, though they may have come by https: proxies speak HTTP to it, "
+        f"it sends callers on to {answer.location}, though they may have come by https: proxies speak HTTP to it, "
         "and say in x-forwarded-proto how the caller came. Let it believe that header, or leave https to traffic.tls"
     )
 

@@ -18,13 +18,13 @@ def failure_in_short(reason: str, log_tail: str | None) -> str:
     lines = [line.strip() for line in (log_tail or "").splitlines() if line.strip()]
     ends = lines[-_LINES:]
     cause = next((line for line in reversed(lines) if _NAMES_THE_CAUSE.match(line)), None)
-    said = [_cut(" ".join(reason.split()), _MOST_OF_REASON)]
+    parts = [_cut(" ".join(reason.split()), _MOST_OF_REASON)]
     if cause is not None and cause != lines[-1]:
-        said.append(f"its log says: {_cut(cause, _MOST_OF_LINE)}")
+        parts.append(f"its log says: {_cut(cause, _MOST_OF_LINE)}")
         ends = [line for line in ends if line != cause]
     if ends:
-        said.append(f"its log ends: {' / '.join(_cut(line, _MOST_OF_LINE) for line in ends)}")
-    return "; ".join(said)
+        parts.append(f"its log ends: {' / '.join(_cut(line, _MOST_OF_LINE) for line in ends)}")
+    return "; ".join(parts)
 
 
 def _cut(text: str, most: int) -> str:

@@ -60,8 +60,8 @@ def end_in_words(exit_code: int | None) -> str:
         return "its process ended"
     if exit_code >= 0:
         return f"its process ended with exit code {exit_code}"
-    known = {signal.value: signal.name for signal in Signals}
-    return f"its process was killed by {known.get(-exit_code, f'signal {-exit_code}')}"
+    names = {signal.value: signal.name for signal in Signals}
+    return f"its process was killed by {names.get(-exit_code, f'signal {-exit_code}')}"
 
 
 def probe_is_due(check: HealthCheck, started_at: datetime, now: datetime) -> bool:
@@ -105,9 +105,9 @@ def judge_health(check: HealthCheck | None, route: ProbedRoute, result: ProbeRes
     return HealthVerdict(route.status, 0)
 
 
-def why_not_yet(route: ProbedRoute, answered: bool, detail: str, now: datetime) -> str | None:  # noqa: FBT001
+def why_not_yet(route: ProbedRoute, is_answered: bool, detail: str, now: datetime) -> str | None:  # noqa: FBT001
     """Say why a replica starts for longer than most; None for any other."""
-    if answered or route.status is not RouteStatus.PROVISIONING or now < route.started_at + _LONG_START:
+    if is_answered or route.status is not RouteStatus.PROVISIONING or now < route.started_at + _LONG_START:
         return None
     return f"not healthy yet: {detail}"
 

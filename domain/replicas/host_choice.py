@@ -58,18 +58,18 @@ class PlacingGrounds:
 
 def takers(hosts: Mapping[str, HostUp]) -> list[str]:
     """The hosts that get new replicas, silent or not, by name; `hosts` has those that are up."""
-    asked = {name: host for name, host in hosts.items() if not host.is_deaf}
-    open_ones = {name: host for name, host in asked.items() if not host.is_drained}
-    return hosts_in_time({name: host.clock_offset for name, host in (open_ones or asked or hosts).items()})
+    reachable = {name: host for name, host in hosts.items() if not host.is_deaf}
+    open_ones = {name: host for name, host in reachable.items() if not host.is_drained}
+    return hosts_in_time({name: host.clock_offset for name, host in (open_ones or reachable or hosts).items()})
 
 
 def hosts_by(grounds: PlacingGrounds) -> list[str | None]:
     """A host for each replica, in their order; None where no host takes any, and for those that must wait."""
-    asked = {name: host for name, host in grounds.hosts.items() if not host.is_deaf}
-    silent = sorted(name for name, host in asked.items() if host.is_silent and not host.is_drained)
-    drained = sorted(name for name, host in asked.items() if host.is_drained)
-    heard = takers({name: host for name, host in asked.items() if name not in (*silent, *drained)})
-    hosts, spare = (heard, [*silent, *drained]) if heard else (takers(grounds.hosts), drained)
+    reachable = {name: host for name, host in grounds.hosts.items() if not host.is_deaf}
+    silent = sorted(name for name, host in reachable.items() if host.is_silent and not host.is_drained)
+    drained = sorted(name for name, host in reachable.items() if host.is_drained)
+    responsive = takers({name: host for name, host in reachable.items() if name not in (*silent, *drained)})
+    hosts, spare = (responsive, [*silent, *drained]) if responsive else (takers(grounds.hosts), drained)
     return [
         *place(grounds.unplaced, hosts, grounds.of_deployment, grounds.of_all, spare),
         *[None] * grounds.later,
@@ -92,21 +92,21 @@ def place(
     for (deployment_id, name), count in of_deployment.items():
         own[deployment_id][name] = count
     ranked = sorted((of_all.get(name, 0), name) for name in hosts)
-    chosen: list[str | None] = []
+    choices: list[str | None] = []
     for replica in unplaced:
         if replica.is_external or not hosts:
-            chosen.append(EXTERNAL if replica.is_external else None)
+            choices.append(EXTERNAL if replica.is_external else None)
             continue
         if only := _only_there(hosts, spare, replica.lacking):
-            chosen.append(only)
+            choices.append(only)
             continue
-        found = _fewest(ranked, replica.lacking, own[replica.deployment_id])
-        count, host = found
-        ranked.remove(found)
+        choice = _fewest(ranked, replica.lacking, own[replica.deployment_id])
+        count, host = choice
+        ranked.remove(choice)
         insort(ranked, (count + 1, host))
         own[replica.deployment_id][host] += 1
-        chosen.append(host)
-    return chosen
+        choices.append(host)
+    return choices
 
 
 def _only_there(hosts: Sequence[str], spare: Sequence[str], lacking: Sequence[str]) -> str | None:
@@ -118,6 +118,6 @@ def _only_there(hosts: Sequence[str], spare: Sequence[str], lacking: Sequence[st
 
 def _fewest(ranked: Sequence[tuple[int, str]], lacking: Sequence[str], own: Mapping[str, int]) -> tuple[int, str]:
     """The host for one more, with how many it has of all. `ranked`: all hosts, those with the fewest first."""
-    able = [found for found in ranked if found[1] not in lacking] if lacking else ranked
-    without = (found for found in able if not own.get(found[1]))  # the first of these: no need to compare all
-    return next(without, None) or min(able or ranked, key=lambda found: own.get(found[1], 0))
+    able = [choice for choice in ranked if choice[1] not in lacking] if lacking else ranked
+    without = (choice for choice in able if not own.get(choice[1]))  # the first of these: no need to compare all
+    return next(without, None) or min(able or ranked, key=lambda choice: own.get(choice[1], 0))

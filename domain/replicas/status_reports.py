@@ -111,17 +111,17 @@ def reported(
 
     `why`: for all of them.
     """
-    changed = [
+    changed_routes = [
         route
         for route in deployment.routes
         if route.is_active and statuses.get(route.id, route.status) is not route.status
     ]
-    if not changed:
+    if not changed_routes:
         return deployment
     news = news_of(
-        StatusChange(route.revision_id, route.status, statuses[route.id], why, not blame) for route in changed
+        StatusChange(route.revision_id, route.status, statuses[route.id], why, not blame) for route in changed_routes
     )
-    became = {route.id: _became(route, statuses[route.id], now) for route in changed}
+    became = {route.id: _became(route, statuses[route.id], now) for route in changed_routes}
     routes = (became.get(route.id, route) for route in deployment.routes)
     rollout = deployment.rollout
     return replace(

@@ -49,14 +49,14 @@ class Chosen(BaseModel):
     @property
     def words(self) -> str:
         """Who is chosen: callers with the header x-beta: yes."""
-        named, sign = (f"header {self.header}", ": ") if self.header else (f"cookie {self.cookie}", "=")
-        return f"callers with the {named}{'' if self.value is None else f'{sign}{self.value}'}"
+        name, sign = (f"header {self.header}", ": ") if self.header else (f"cookie {self.cookie}", "=")
+        return f"callers with the {name}{'' if self.value is None else f'{sign}{self.value}'}"
 
 
-def known_chosen(stored: Mapping[str, Any] | None) -> Chosen | None:
+def known_chosen(raw: Mapping[str, Any] | None) -> Chosen | None:
     """Return who was chosen, as it was stored; nobody by what only a newer release knows."""
     try:
-        return None if stored is None else Chosen.model_validate(stored)
+        return None if raw is None else Chosen.model_validate(raw)
     except ValidationError:
         return None
 
@@ -78,7 +78,7 @@ class Sticky:
         return self
 
     @property
-    def named(self) -> str:
+    def description(self) -> str:
         """Say by what callers are known, for people."""
         return f"cookie {self.cookie}" if self.cookie else f"header {self.header}"
 
@@ -88,12 +88,12 @@ STICKY = TypeAdapter(Sticky)
 
 def stored_sticky(settings: Sticky) -> dict[str, Any]:
     """The settings as they are stored."""
-    stored: dict[str, Any] = STICKY.dump_python(settings, mode="json", exclude_defaults=True)
-    return stored
+    raw: dict[str, Any] = STICKY.dump_python(settings, mode="json", exclude_defaults=True)
+    return raw
 
 
-def known_sticky(stored: Mapping[str, Any] | None) -> Sticky | None:
+def known_sticky(raw: Mapping[str, Any] | None) -> Sticky | None:
     """The settings as they were stored; None where a newer release knows callers by something else."""
-    if stored is None or not (stored.get("cookie") or stored.get("header")):
+    if raw is None or not (raw.get("cookie") or raw.get("header")):
         return None
-    return Sticky(stored.get("cookie"), stored.get("header"), stored.get("max_load"))
+    return Sticky(raw.get("cookie"), raw.get("header"), raw.get("max_load"))

@@ -20,7 +20,7 @@ def carried(keep: int, replicas: int) -> int:
     return WHOLE * replicas // keep if replicas < keep else WHOLE
 
 
-def published(weight: int, replicas: int, keep: int) -> int:
+def weight_sent(weight: int, replicas: int, keep: int) -> int:
     """How many of 10,000 requests proxies send to a side of this weight while so many of it are healthy.
 
     none of them            -> none
@@ -37,9 +37,9 @@ def shared_out(weight: int, keep: int, canary: int, baseline: int, rest: int) ->
 
     None for a baseline that answers with the rest: there is none, or without it the rest could not carry what is left.
     """
-    given, beside = (published(weight, replicas, keep) for replicas in (canary, baseline))
-    is_apart = baseline and rest and rest >= needed(keep, WHOLE - given - beside)
-    return given, beside if is_apart else None
+    canary_weight, baseline_weight = (weight_sent(weight, replicas, keep) for replicas in (canary, baseline))
+    is_apart = baseline and rest and rest >= needed(keep, WHOLE - canary_weight - baseline_weight)
+    return canary_weight, baseline_weight if is_apart else None
 
 
 class Sides(NamedTuple):
@@ -72,12 +72,12 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
     n=6, 50 %, two of three hosts lost:   ■■|■  the canary gets 33.33 %
     """
     active = [route for route in deployment.routes if route.traffic is TrafficStatus.ACTIVE]
-    given = deployment.canary
-    if given is None or given.weight is None:
+    settings = deployment.canary
+    if settings is None or settings.weight is None:
         return Sides(active, [], [])
     old = [route for route in active if not route.is_candidate]
     live = [route for route in old if route.is_current]
-    if _healthy(live) < max(1, given.floor):
+    if _healthy(live) < max(1, settings.floor):
         live = old
     if not live:
         return Sides(active, [], [])
@@ -86,15 +86,15 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
         return Sides(live if _healthy(live) else active, [], [])
     if canary and not _healthy(live):
         return Sides(active, [], [])
-    enough = min(given.floor, _healthy(live) + _healthy(canary))
-    fresh = [route for route in live if route.id in (given.baseline or ())]
+    enough = min(settings.floor, _healthy(live) + _healthy(canary))
+    fresh = [route for route in live if route.id in (settings.baseline or ())]
     fresh.sort(key=_is_healthy, reverse=True)
     baseline = fresh[: len(canary)]
     rest = [route for route in live if route not in baseline]
-    weight, beside = shared_out(given.weight, enough, *map(_healthy, (canary, baseline, rest)))
-    if beside is None:
+    weight, baseline_weight = shared_out(settings.weight, enough, *map(_healthy, (canary, baseline, rest)))
+    if baseline_weight is None:
         return Sides(live, canary, [], weight)
-    return Sides(rest, canary, baseline, weight, beside)
+    return Sides(rest, canary, baseline, weight, baseline_weight)
 
 
 def _healthy(routes: list[RouteInTraffic]) -> int:

@@ -18,7 +18,7 @@ def entrances_in_words(entrances: Iterable[Entrance], rules: RequestRules = USUA
 
 def rules_in_words(rules: RequestRules) -> str:
     """Rules that a new deployment has not, each behind a comma; empty when there are none."""
-    return "".join(f", {said}" for said in chain(_times(rules), _ways(rules), _limits(rules)))
+    return "".join(f", {rule}" for rule in chain(_times(rules), _ways(rules), _limits(rules)))
 
 
 def _times(rules: RequestRules) -> Iterator[str]:
@@ -41,7 +41,7 @@ def _ways(rules: RequestRules) -> Iterator[str]:
     if rules.tls is not None:
         yield "over HTTPS, with certificates from an authority" if rules.tls.is_auto else "over HTTPS"
     if rules.sticky is not None:
-        yield f"callers stay with a replica by {rules.sticky.named}"
+        yield f"callers stay with a replica by {rules.sticky.description}"
 
 
 def _limits(rules: RequestRules) -> Iterator[str]:

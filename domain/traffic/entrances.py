@@ -68,8 +68,8 @@ def _checked_host(value: str) -> str:
 
 def _checked_prefix(value: str) -> str:
     segments = value.split("/")[1:-1]
-    known = value.startswith("/") and value.endswith("/") and len(value) <= _LONGEST_PREFIX
-    if known and all(_SEGMENT.fullmatch(segment) and segment not in {".", ".."} for segment in segments):
+    is_valid = value.startswith("/") and value.endswith("/") and len(value) <= _LONGEST_PREFIX
+    if is_valid and all(_SEGMENT.fullmatch(segment) and segment not in {".", ".."} for segment in segments):
         return value
     raise ValueError(
         f"{value!r} must begin and end with '/', such as /api/, and hold letters, digits, '.', '_', '~' and '-' only"
@@ -188,9 +188,9 @@ def settings_of(deployment: str, entrances: tuple[Entrance, ...], rules: Request
     if entrances != default_entrances(deployment, strip_prefix=strip_prefix):
         hosts = [each.value for each in entrances if each.kind is EntranceKind.HOST]
         places |= {"hosts": hosts, "path_prefix": prefix and prefix.value}
-    kept = {field.name: getattr(rules, field.name) for field in fields(rules)}
-    kept["request_timeout_seconds"], kept["pages"] = kept.pop("timeout_seconds"), dict(rules.pages) or None
-    return TrafficSettings.model_validate({**places, **kept})
+    values = {field.name: getattr(rules, field.name) for field in fields(rules)}
+    values["request_timeout_seconds"], values["pages"] = values.pop("timeout_seconds"), dict(rules.pages) or None
+    return TrafficSettings.model_validate({**places, **values})
 
 
 def default_entrances(deployment: str, *, strip_prefix: bool = True) -> tuple[Entrance, ...]:
@@ -218,21 +218,21 @@ def _passes(check: Callable[[str], str], value: str) -> bool:
     return True
 
 
-def around(entrance: Entrance) -> tuple[Entrance, ...]:
+def enclosing(entrance: Entrance) -> tuple[Entrance, ...]:
     """The entrances that it lies in, the nearest first; not `/`, which takes only what nobody else takes.
 
     /web/login/         -> /web/
     a.web.example.com   -> web.example.com, *.web.example.com, example.com, *.example.com, com, *.com
     *.web.example.com   -> web.example.com, example.com, *.example.com, com, *.com
     """
-    found = _prefixes(entrance.value) if entrance.kind is EntranceKind.PREFIX else _hosts(entrance.value)
-    return tuple(Entrance(entrance.kind, value) for value in found)
+    values = _prefixes(entrance.value) if entrance.kind is EntranceKind.PREFIX else _hosts(entrance.value)
+    return tuple(Entrance(entrance.kind, value) for value in values)
 
 
 def named_after(entrances: Iterable[Entrance]) -> dict[str, Entrance]:
     """The names of deployments that get one of these by default, whether or not they have it now."""
-    found = {name: entrance for entrance in entrances for name in _names(entrance)}
-    return {name: entrance for name, entrance in found.items() if _is_default(name, entrance)}
+    by_name = {name: entrance for entrance in entrances for name in _names(entrance)}
+    return {name: entrance for name, entrance in by_name.items() if _is_default(name, entrance)}
 
 
 def _prefixes(prefix: str) -> Iterator[str]:

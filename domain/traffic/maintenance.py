@@ -41,7 +41,7 @@ class Maintenance:
         return replace(self, allow=self.allowed[0])
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         """One sentence, for people."""
         why = f" ({self.reason})" if self.reason else ""
         through = f"; who sends {self.allowed[0]} gets through" if self.allow else ""
@@ -50,10 +50,10 @@ class Maintenance:
 
 def checked_header(value: str) -> str:
     """Read `name` or `name: value`. Raises ValueError."""
-    name, colon, wanted = value.partition(":")
-    if not _HEADER.fullmatch(name) or (colon and not wanted.strip()) or not wanted.isprintable():
+    name, colon, expected = value.partition(":")
+    if not _HEADER.fullmatch(name) or (colon and not expected.strip()) or not expected.isprintable():
         raise ValueError(f"{value!r} must be a header, such as x-from-inside, or with its value, x-from-inside: yes")
-    return f"{name.lower()}: {wanted.strip()}" if colon else name.lower()
+    return f"{name.lower()}: {expected.strip()}" if colon else name.lower()
 
 
 def checked_page(value: str) -> str:
@@ -63,8 +63,8 @@ def checked_page(value: str) -> str:
     return value
 
 
-def _by_word(given: Any) -> Any:  # noqa: ANN401  (whatever stands in a file)
-    return {str(status): page for status, page in given.items()} if isinstance(given, dict) else given
+def _by_word(value: Any) -> Any:  # noqa: ANN401  (whatever stands in a file)
+    return {str(status): page for status, page in value.items()} if isinstance(value, dict) else value
 
 
 def _checked_failure_page(value: str) -> str:
@@ -80,9 +80,9 @@ FailurePages = Annotated[
 """HTML by the status with which a proxy answers when no replica has."""
 
 
-def known_maintenance(stored: Mapping[str, Any] | None) -> Maintenance | None:
+def known_maintenance(raw: Mapping[str, Any] | None) -> Maintenance | None:
     """As Postgres keeps it; what a newer release has added is passed over."""
-    return None if stored is None else STORED.validate_python(stored)
+    return None if raw is None else STORED.validate_python(raw)
 
 
 STORED = TypeAdapter(Maintenance)

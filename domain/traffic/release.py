@@ -34,13 +34,13 @@ _KINDS = {kind.value: kind for kind in EntranceKind}
 
 
 def stored_release(
-    reached: Reached, certificates: Iterable[tuple[CertificateKind, str]], moment: str = ""
+    traffic: Reached, certificates: Iterable[tuple[CertificateKind, str]], moment: str = ""
 ) -> dict[str, Any]:
     """The settings as a rollout keeps them: columns of its deployment by name, entrances, and certificates for them.
 
     `moment`: from when on they hold, in words.
     """
-    entrances, rules = reached
+    entrances, rules = traffic
     return {
         "request_timeout_seconds": rules.timeout_seconds,
         "hedge_after_seconds": rules.hedge_after_seconds,
@@ -54,19 +54,19 @@ def stored_release(
     }
 
 
-def known_release(stored: Mapping[str, Any] | None) -> Reached | None:
+def known_release(raw: Mapping[str, Any] | None) -> Reached | None:
     """The settings as a rollout keeps them, without entrances of a kind that only a newer release knows."""
-    if stored is None:
+    if raw is None:
         return None
     rules = known_rules(
-        stored["request_timeout_seconds"],
-        stored["hedge_after_seconds"],
-        stored["idle_timeout_seconds"],
-        stored["protocol"],
-        stored["rules"],
-        preview=stored["preview"],
+        raw["request_timeout_seconds"],
+        raw["hedge_after_seconds"],
+        raw["idle_timeout_seconds"],
+        raw["protocol"],
+        raw["rules"],
+        preview=raw["preview"],
     )
-    rows = stored["entrances"]
+    rows = raw["entrances"]
     return in_order(Entrance(_KINDS[kind], value, strip) for kind, value, strip in rows if kind in _KINDS), rules
 
 

@@ -52,7 +52,7 @@ class Requests:
         return cls(max(0, fine), answers.redirected, answers.refused, answers.failed, waited)
 
     @classmethod
-    def read(cls, fine: int, redirected: int, refused: int, failed: int, waited: Sequence[int]) -> Self:
+    def from_row(cls, fine: int, redirected: int, refused: int, failed: int, waited: Sequence[int]) -> Self:
         """As rows have them."""
         return cls(fine, redirected, refused, failed, tuple(waited))
 
@@ -85,10 +85,10 @@ NO_REQUESTS = Requests()
 
 def waited_ms(waited: Sequence[int], share: float) -> int | None:
     """Within how many ms this share had its first byte: an edge; None where nobody is known, or it was longer."""
-    wanted, so_far = share * sum(waited), 0
+    threshold, so_far = share * sum(waited), 0
     for edge, count in zip(WAITED_MS, waited, strict=False):
         so_far += count
-        if so_far >= wanted > 0:
+        if so_far >= threshold > 0:
             return edge
     return None
 
@@ -122,11 +122,11 @@ def came_since(before: CallersLook, now: CallersLook) -> Came:
     came: dict[Answering, Requests] = {}
     timed = before.timed & now.timed
     for node in before.counted.keys() & now.counted.keys():
-        known = before.counted[node]
-        is_same = known.uptime <= now.counted[node].uptime
-        for of, counted in now.counted[node].of.items():
-            its = (known.of.get(of) if is_same else None) or NO_REQUESTS
-            between = counted.since(its, is_timed=of[0] in timed)
+        earlier = before.counted[node]
+        is_same = earlier.uptime <= now.counted[node].uptime
+        for of, counts in now.counted[node].of.items():
+            its = (earlier.of.get(of) if is_same else None) or NO_REQUESTS
+            between = counts.since(its, is_timed=of[0] in timed)
             if between.count:
                 came[of] = came.get(of, NO_REQUESTS) + between
     return came
@@ -134,10 +134,10 @@ def came_since(before: CallersLook, now: CallersLook) -> Came:
 
 def weighed(weights: Mapping[str, float], came: Came) -> dict[str, float]:
     """How much each deployment is asked: what came counts less with each look, so that the newest counts most."""
-    found = {name: weight * _FADES for name, weight in weights.items() if weight * _FADES >= 1}
+    faded = {name: weight * _FADES for name, weight in weights.items() if weight * _FADES >= 1}
     for (deployment, _), requests in came.items():
-        found[deployment] = found.get(deployment, 0) + requests.count
-    return found
+        faded[deployment] = faded.get(deployment, 0) + requests.count
+    return faded
 
 
 def most_asked(weights: Mapping[str, float]) -> frozenset[str]:

@@ -77,8 +77,8 @@ _STORED_TOGETHER = ("hold_seconds", "hold_callers", "max_body_bytes", "max_reque
 
 def stored_together(rules: RequestRules) -> dict[str, Any]:
     """Return the rules that are stored in one column, where they differ from what a new deployment has."""
-    found = {name: getattr(rules, name) for name in _STORED_TOGETHER}
-    differing = {name: value for name, value in found.items() if value != getattr(USUAL, name)}
+    values = {name: getattr(rules, name) for name in _STORED_TOGETHER}
+    differing = {name: value for name, value in values.items() if value != getattr(USUAL, name)}
     tls = {} if rules.tls is None else {"tls": stored_tls(rules.tls)}
     sticky = {} if rules.sticky is None else {"sticky": stored_sticky(rules.sticky)}
     upstream = rules.upstream_tls and UPSTREAM_TLS.dump_python(rules.upstream_tls, mode="json", exclude_defaults=True)
@@ -96,11 +96,11 @@ def known_rules(  # noqa: PLR0913 -- the columns of Postgres, in its order
     preview: bool,
 ) -> RequestRules:
     """Return the rules as they were stored; what only a newer release knows is left out."""
-    known = {name: together[name] for name in _STORED_TOGETHER if name in together}
+    values = {name: together[name] for name in _STORED_TOGETHER if name in together}
     tls, sticky = known_tls(together.get("tls")), known_sticky(together.get("sticky"))
     spoken, upstream = known_protocol(protocol), known_upstream(together.get("upstream_tls"))
-    known |= {"sticky": sticky, "upstream_tls": upstream, "pages": tuple(together.get("pages", {}).items())}
-    return RequestRules(timeout, hedge_after, preview, idle_timeout, spoken, tls, **known)
+    values |= {"sticky": sticky, "upstream_tls": upstream, "pages": tuple(together.get("pages", {}).items())}
+    return RequestRules(timeout, hedge_after, preview, idle_timeout, spoken, tls, **values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,9 +50,9 @@ class TlsSettings:
     @model_validator(mode="after")
     def _has_both(self) -> Self:
         if (self.certificate is None) != (self.key is None):
-            missing = "certificate" if self.certificate is None else "key"
+            missing_part = "certificate" if self.certificate is None else "key"
             raise ValueError(
-                f"{missing}: a certificate and its key go together; leave out both for one by an authority"
+                f"{missing_part}: a certificate and its key go together; leave out both for one by an authority"
             )
         if self.http3 and self.callers_ca is not None:
             raise ValueError("http3: proxies ask callers for no certificate there; leave it out, or callers_ca")
@@ -64,13 +64,13 @@ class TlsSettings:
         return self.certificate is None
 
 
-def _from_word(given: Any) -> Any:  # noqa: ANN401  (whatever stands in a file)
-    if given == AUTO:
+def _from_word(value: Any) -> Any:  # noqa: ANN401  (whatever stands in a file)
+    if value == AUTO:
         return {}
-    if isinstance(given, str):
+    if isinstance(value, str):
         right = "{certificate: 'file:/etc/ssl/web.pem', key: 'file:/etc/ssl/web.key'}"
         raise ValueError(f"must be auto, or a certificate with its key, such as {right}")  # noqa: TRY004 -- Pydantic's
-    return given
+    return value
 
 
 Tls = Annotated[TlsSettings, BeforeValidator(_from_word)]
@@ -79,14 +79,14 @@ TLS_SETTINGS = TypeAdapter(TlsSettings)
 
 def stored_tls(settings: TlsSettings) -> dict[str, Any]:
     """The settings as they are stored, where they differ from `tls: auto`."""
-    stored: dict[str, Any] = TLS_SETTINGS.dump_python(settings, mode="json", exclude_defaults=True)
-    return stored
+    raw: dict[str, Any] = TLS_SETTINGS.dump_python(settings, mode="json", exclude_defaults=True)
+    return raw
 
 
-def known_tls(stored: Mapping[str, Any] | None) -> TlsSettings | None:
+def known_tls(raw: Mapping[str, Any] | None) -> TlsSettings | None:
     """The settings as they were stored; what a newer release has beside these is left out."""
-    known = {field.name for field in fields(TlsSettings)}
-    return None if stored is None else TlsSettings(**{name: stored[name] for name in known & stored.keys()})
+    names = {field.name for field in fields(TlsSettings)}
+    return None if raw is None else TlsSettings(**{name: raw[name] for name in names & raw.keys()})
 
 
 def why_no_certificate(host: str) -> str | None:
@@ -114,22 +114,22 @@ class ReplicaTls:
     ca: str | None
 
 
-def _from_yes(given: Any) -> Any:  # noqa: ANN401  (whatever stands in a file)
-    match given:
+def _from_yes(value: Any) -> Any:  # noqa: ANN401  (whatever stands in a file)
+    match value:
         case True:
             return {}
         case False:
             return None
-    return given
+    return value
 
 
 Upstream = Annotated[UpstreamTls | None, BeforeValidator(_from_yes)]
 UPSTREAM_TLS = TypeAdapter(UpstreamTls)
 
 
-def known_upstream(stored: Mapping[str, Any] | None) -> UpstreamTls | None:
+def known_upstream(raw: Mapping[str, Any] | None) -> UpstreamTls | None:
     """The settings as they were stored."""
-    return None if stored is None else UpstreamTls(stored.get("ca"), stored.get("server_name"))
+    return None if raw is None else UpstreamTls(raw.get("ca"), raw.get("server_name"))
 
 
 def replica_tls(deployment: str, settings: UpstreamTls | None, ca: str | None) -> ReplicaTls | None:
@@ -146,13 +146,13 @@ def wanted_certificates(
 
     The authorities of replicas are named by where they are: both sides of a rollout may have their own.
     """
-    wanted = {(CertificateKind.REPLICAS, upstream.ca)} if upstream is not None and upstream.ca else set()
+    certificates = {(CertificateKind.REPLICAS, upstream.ca)} if upstream is not None and upstream.ca else set()
     if settings is not None:
-        wanted |= {(CertificateKind.CALLERS, "")} if settings.callers_ca else set()
-        wanted |= (
+        certificates |= {(CertificateKind.CALLERS, "")} if settings.callers_ca else set()
+        certificates |= (
             {(CertificateKind.ACME, host) for host in hosts} if settings.is_auto else {(CertificateKind.GIVEN, "")}
         )
-    return frozenset(wanted)
+    return frozenset(certificates)
 
 
 def renewed_at(not_before: datetime, not_after: datetime) -> datetime:

@@ -43,15 +43,15 @@ class Secured:
     proofs: tuple[ShownCertificate, ...] = ()
 
 
-def why_unfit(names: Sequence[str], shown: Sequence[str], hosts: Sequence[str]) -> str | None:
-    """Say why a certificate of these names shall not take the place of the one that is `shown`, while that is good.
+def why_unfit(names: Sequence[str], presented: Sequence[str], hosts: Sequence[str]) -> str | None:
+    """Say why a certificate of these names shall not take the place of the one that is `presented`, while that is good.
 
     it is for none of the hosts                    -> none of them would have one
     a host has the one that is shown, and not it   -> that one would have none any more
     otherwise                                      -> it takes its place
     """
     covered = [host for host in hosts if is_for(names, host)]
-    lost = [host for host in hosts if is_for(shown, host) and host not in covered]
+    lost = [host for host in hosts if is_for(presented, host) and host not in covered]
     if hosts and not covered:
         return f"it is for {some_of(names)}, and not for {some_of(hosts)}"
     if lost:

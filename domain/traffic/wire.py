@@ -36,8 +36,8 @@ class Wire:
         protocol = "HTTP/2" if self.protocol is Protocol.HTTP2 else "HTTP/1.1"
         if self.upstream_tls is None:
             return f"{protocol} in clear text"
-        given = {"ca": self.ca, "server_name": self.upstream_tls.server_name}
-        details = ", ".join(f"{name} {value}" for name, value in given.items() if value)
+        extras = {"ca": self.ca, "server_name": self.upstream_tls.server_name}
+        details = ", ".join(f"{name} {value}" for name, value in extras.items() if value)
         return f"{protocol} by TLS{f' ({details})' if details else ''}"
 
     @property
@@ -68,9 +68,9 @@ def stored_wire(wire: Wire) -> dict[str, Any]:
     return {"protocol": wire.protocol.value, **tls}
 
 
-def known_wire(stored: Mapping[str, Any]) -> Wire:
+def known_wire(raw: Mapping[str, Any]) -> Wire:
     """Return it as it was stored."""
-    return Wire(known_protocol(stored["protocol"]), known_upstream(stored.get("upstream_tls")))
+    return Wire(known_protocol(raw["protocol"]), known_upstream(raw.get("upstream_tls")))
 
 
 def replica_wire(deployment: str, wire: Wire, ca: str | None) -> ReplicaWire:
@@ -79,5 +79,5 @@ def replica_wire(deployment: str, wire: Wire, ca: str | None) -> ReplicaWire:
 
 
 def _stored_tls(settings: UpstreamTls) -> dict[str, Any]:
-    stored: dict[str, Any] = UPSTREAM_TLS.dump_python(settings, mode="json", exclude_defaults=True)
-    return stored
+    raw: dict[str, Any] = UPSTREAM_TLS.dump_python(settings, mode="json", exclude_defaults=True)
+    return raw

@@ -20,7 +20,7 @@ import redis
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from domain.replicas.diagnosis import PATIENCE_SECONDS, advice, seen
+from domain.replicas.diagnosis import PATIENCE_SECONDS, advice, summary_of
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.tls import ReplicaTls
 from runtime.probing.examine import examine
@@ -269,4 +269,4 @@ class ExaminationAnswers:
         found = await examine(
             *(replica.address, asked.check, asked.callers_host, listening), is_container=is_container, tls=asked.tls
         )
-        return Examined(asked.route, seen(found), advice(found))
+        return Examined(asked.route, summary_of(found), advice(found))

@@ -36,7 +36,7 @@ def _answered(question: AskedPlan) -> dict[str, Any]:
     """Return the plan. The same question gets the same answer."""
     planned = question.planned
     chance = Random(f"{question.deployment} {question.revision} 0").random  # noqa: S311  (not for secrets)
-    return {**question.beside, **plan(planned.subject, planned.now, planned.learned, chance).as_json()}
+    return {**question.beside, **plan(planned.subject, planned.now, planned.timings, chance).as_json()}
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from domain.commands.rollout_commands import Undo
 from domain.commands.steering_command import SteeringCommand
 from domain.cycle.recording import inputs_json
 from domain.installation.tokens import Token
-from domain.planning.buttons import offered as offered_now
+from domain.planning.buttons import available_commands as offered_now
 from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import Plan
 from domain.steering.command_effect import Asking
@@ -133,5 +133,5 @@ def _document(found: AppliedAhead) -> Document:
         "would": found.would,
         "has_health_check": planned.subject.has_health_check,
         "inputs": json.loads(inputs_json(planned.subject.deployment, planned.now)),
-        "learned": asdict(planned.learned),
+        "learned": asdict(planned.timings),
     }

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction
 from db.replicas.heartbeats import show_sign_of_life
-from domain.planning.sealed_receipt import sealed
+from domain.planning.sealed_receipt import seal_receipt
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import HERE, SPEC, ask, make_deployment, write
 
@@ -40,7 +40,7 @@ def _past(engine: Engine) -> None:
     receipt = None
     for _ in range(3):
         rollout = uuid4()
-        receipt = sealed({"rollout": str(rollout), "outcome": "completed"}, receipt)
+        receipt = seal_receipt({"rollout": str(rollout), "outcome": "completed"}, receipt)
         write(engine, _ENDED, rollout)
         write(engine, _SEALED, rollout, receipt.number, receipt.text, receipt.sha256)
 

@@ -75,7 +75,7 @@ def test_a_deployment_is_left_as_was_foretold_and_foretelling_writes_nothing(
 def test_a_plan_of_the_way_back_brings_back_what_ran(engine: Engine) -> None:
     make_deployment(engine, "■■|■", status=PROVISIONING)
     found = in_transaction(engine, partial(foretold, command=asked("abort")))
-    planned = plan(found.subject, found.now, found.learned, lambda: 0.5)
+    planned = plan(found.subject, found.now, found.timings, lambda: 0.5)
     assert (planned.ends_ready, planned.waves[-1].picture) == (True, "■■■|")
 
 

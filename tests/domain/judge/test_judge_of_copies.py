@@ -90,7 +90,7 @@ def test_only_before_the_first_weight_copies_add_to_what_is_seen() -> None:
     judging = judging_of(parse_policy({"strategy": "canary", "spec": {"mirror": "10%", "steps": ["5%"], "judge": {}}}))
     assert judging
     for stage, weight, adds in ((1, 0, True), (2, 500, False)):
-        seen = judging.seen(CanaryState(stage, weight, KNOWN_AT), told(20, 20))
+        seen = judging.fold_interval(CanaryState(stage, weight, KNOWN_AT), told(20, 20))
         assert (seen.copied != NOTHING_SEEN.copied) is adds
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.judge.evidence import seen
+from domain.judge.evidence import fold_interval
 from domain.judge.judge import Found, judge, needed, still_needed
 from domain.judge.judge_spec import Judge
 from domain.model.answer_counts import Answers
@@ -38,14 +38,14 @@ def test_with_so_many_answers_a_judge_finds_it_good_and_with_one_fewer_not(
 def found(rules: Judge, answers: int) -> Found:
     at = NOW + timedelta(seconds=40)
     told = Evidence(at, Answers(answers, begun=answers), Answers(9 * answers, begun=9 * answers), 1, 1)
-    return judge(rules, seen(NOTHING_SEEN, told, rules, NOW), NOW, at).found
+    return judge(rules, fold_interval(NOTHING_SEEN, told, rules, NOW), NOW, at).found
 
 
 @pytest.mark.parametrize(("answers", "more"), [(100, 329), (428, 1), (429, 0)])
 def test_on_the_way_it_says_how_many_more_make_it_good_and_when(answers: int, more: int) -> None:
     rules, at = Judge(), NOW + timedelta(seconds=40)
     told = Evidence(at, Answers(answers, begun=answers), Answers(9 * answers, begun=9 * answers), 1, 1)
-    said = still_needed(rules, seen(NOTHING_SEEN, told, rules, NOW), NOW, at)
+    said = still_needed(rules, fold_interval(NOTHING_SEEN, told, rules, NOW), NOW, at)
     left = duration(timedelta(seconds=40 * more / answers))
     assert said == (f"about {more} answers more, if all are well, some {left} at this rate" if more else "")
     assert found(rules, answers + more) is Found.GOOD
@@ -57,12 +57,12 @@ def test_while_some_are_under_way_beyond_its_share_it_says_what_it_takes_with_th
     waits = replace(fine, canary=Answers(1_000, begun=1_020), under_way=(20, 0))
     (more,) = (
         int(said.split()[1].replace(",", ""))
-        for said in [still_needed(rules, seen(NOTHING_SEEN, waits, rules, NOW), NOW, at)]
+        for said in [still_needed(rules, fold_interval(NOTHING_SEEN, waits, rules, NOW), NOW, at)]
     )
     assert more > 2_000
     for answers, found in ((more, Found.GOOD), (more - 1, Found.UNDECIDED)):
         told = replace(waits, canary=Answers(1_000 + answers, begun=1_020 + answers))
-        assert judge(rules, seen(NOTHING_SEEN, told, rules, NOW), NOW, at).found is found
+        assert judge(rules, fold_interval(NOTHING_SEEN, told, rules, NOW), NOW, at).found is found
 
 
 @pytest.mark.parametrize("later", ["20%", "50ms"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as drawn
 from pydantic import TypeAdapter
 
-from domain.judge.evidence import seen
+from domain.judge.evidence import fold_interval
 from domain.judge.judge import judge
 from domain.judge.judge_spec import Judge
 from domain.model.answer_counts import FIRST_BYTE_MS, Answers
@@ -44,7 +44,7 @@ def test_sums_that_are_stored_and_read_after_each_interval_are_those_that_never_
 ) -> None:
     evidence, sums = told(sides), NOTHING_SEEN
     for its in evidence:
-        sums = JSON.validate_json(JSON.dump_json(seen(sums, its, Judge(), NOW)))
+        sums = JSON.validate_json(JSON.dump_json(fold_interval(sums, its, Judge(), NOW)))
     assert sums == folded(Judge(), evidence, NOW)
 
 
@@ -67,8 +67,8 @@ def under_way(of: Sequence[tuple[int, int, int, int]], at_first: int = 0, first_
     for at, (sent, done, others, others_done) in enumerate(of, start=1):
         canary, control = canary + sent - done, control + others - others_done
         old = answers(others, others_done, 0, LATER + 1 if first_byte is None else first_byte)
-        seen = Evidence(NOW + timedelta(seconds=at), Answers(done, begun=sent), old, 1, 1)
-        told.append(replace(seen, under_way=(canary, control)))
+        fold_interval = Evidence(NOW + timedelta(seconds=at), Answers(done, begun=sent), old, 1, 1)
+        told.append(replace(fold_interval, under_way=(canary, control)))
     return folded(Judge(), told, NOW).exposure
 
 
@@ -94,8 +94,10 @@ def test_what_was_under_way_before_the_first_look_is_so_on_the_side_of_the_contr
     before, at_once = [(0, 0, 90, 90)] * 5, [(10, 0, 80, 90)] * 2
     both = [(10, 10, 80, 80)] * 20
     for seconds in (6, 7, 8, 27):
-        seen = under_way([*before, *at_once, *both][:seconds], at_first=180, first_byte=slow)
-        assert seen.surplus < 3, f"20 are under way to the canary from the second second on, {seconds - 5} s after it"
+        fold_interval = under_way([*before, *at_once, *both][:seconds], at_first=180, first_byte=slow)
+        assert fold_interval.surplus < 3, (
+            f"20 are under way to the canary from the second second on, {seconds - 5} s after it"
+        )
     hangs = [(10, 9, 80, 80)] * 20
     assert under_way([*before, *at_once, *hangs], at_first=180, first_byte=slow).surplus == pytest.approx(20, abs=4)
 

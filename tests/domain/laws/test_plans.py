@@ -102,7 +102,7 @@ def test_nine_of_ten_rollouts_take_no_longer_than_the_ones_before_them_teach(lev
         pace *= chance.lognormvariate(0, level)
         took = [pace * chance.lognormvariate(0, spread) for _ in range(3)]
         if number >= 100:
-            fates = [LearnedFates(learned=Timings(tuple(measured[-300:])), draw=chance.random) for _ in range(200)]
+            fates = [LearnedFates(timings=Timings(tuple(measured[-300:])), draw=chance.random) for _ in range(200)]
             sums = [sum(each.of_replica().start_seconds for _ in range(3)) for each in fates]
             within += sum(took) <= Span.of(sums).p90
         measured += took

@@ -107,7 +107,7 @@ def test_every_weight_there_and_back(n: int, surge: int, missing: int) -> None:
         world.run(7200)
         assert world.deployment.status == READY, weight
         assert len(world.deployment.active_routes) == n
-        back = Watched(abort(held, asking(held, world.at)).deployment, world.at, world.fates, drawn=world.drawn)
+        back = Watched(abort(held, asking(held, world.at)).deployment, world.at, world.fates, fate_of=world.fate_of)
         back.deployment = weight_known(back.deployment, world.at)
         assert worst(back.deployment) <= max(worst(held), Fraction(n, max(1, n - missing)) * ROUNDING), weight
         back.run(7200)

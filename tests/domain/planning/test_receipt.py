@@ -11,7 +11,7 @@ import pytest
 from domain.cycle.recording import changes_from_json
 from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.planning.recorded_rollout import RecordedAct, RecordedStep, extremes, waves
-from domain.planning.sealed_receipt import RecordedRollout, Sealed, checked, receipt, sealed
+from domain.planning.sealed_receipt import RecordedRollout, Sealed, check_seal, receipt, seal_receipt
 from tests.support.pictures.pictures import NOW, RECREATE, blue_green, deploying, rolling_update
 from tests.support.worlds.recorded import steps_of
 
@@ -150,7 +150,7 @@ def test_a_receipt_has_these_parts() -> None:
 
 
 def test_a_sealed_text_is_compact_and_sorted_and_says_every_letter_as_it_is() -> None:
-    assert sealed({"b": 1, "a": "größer"}, None).text == '{"a":"größer","b":1,"number":1,"previous_sha256":null}'
+    assert seal_receipt({"b": 1, "a": "größer"}, None).text == '{"a":"größer","b":1,"number":1,"previous_sha256":null}'
 
 
 def test_a_wave_has_these_parts() -> None:
@@ -164,16 +164,16 @@ def test_a_wave_has_these_parts() -> None:
 
 
 def test_the_same_rows_give_the_same_receipt() -> None:
-    first, again = (sealed(receipt(recorded(steps_of(deploying("■■■|")))), None) for _ in range(2))
+    first, again = (seal_receipt(receipt(recorded(steps_of(deploying("■■■|")))), None) for _ in range(2))
     assert first == again
 
 
 def test_who_changes_a_receipt_breaks_its_own_seal_and_the_next_one() -> None:
-    first = sealed(receipt(recorded(steps_of(deploying("■■■|")))), None)
-    second = sealed(receipt(recorded([])), first)
-    assert (checked(first, None).is_intact, checked(first, None).is_joined) == (True, None)
-    assert (checked(second, first).is_intact, checked(second, first).is_joined) == (True, True)
+    first = seal_receipt(receipt(recorded(steps_of(deploying("■■■|")))), None)
+    second = seal_receipt(receipt(recorded([])), first)
+    assert (check_seal(first, None).is_intact, check_seal(first, None).is_joined) == (True, None)
+    assert (check_seal(second, first).is_intact, check_seal(second, first).is_joined) == (True, True)
     forged = Sealed(1, first.text.replace('"ann"', '"bob"'), first.sha256)
-    assert (checked(forged, None).is_intact, checked(second, forged).is_joined) == (False, False)
+    assert (check_seal(forged, None).is_intact, check_seal(second, forged).is_joined) == (False, False)
     assert json.loads(second.text)["previous_sha256"] == first.sha256
     assert [json.loads(each.text)["number"] for each in (first, second)] == [first.number, second.number] == [1, 2]

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Interval
-from domain.planning.sealed_receipt import answered, within_ms
+from domain.planning.sealed_receipt import request_summary, within_ms
 
 OLD, NEW = UUID(int=1), UUID(int=2)
 NAMES = {OLD: "v1", NEW: "v2"}
@@ -23,7 +23,7 @@ def interval(old: Answers, new: Answers, *, reporting: int = 2, live: int = 2, r
 
 
 def test_the_sums_of_all_intervals_are_told_by_revision() -> None:
-    found = answered(
+    found = request_summary(
         [
             interval(Answers(7_000, 10, first_byte(ms3=6_990)), Answers(0), reporting=3, live=3),
             interval(Answers(830, 1, first_byte(ms3=829)), Answers(412, 9, first_byte(ms10=203, ms300=200), 2)),
@@ -70,7 +70,7 @@ def test_the_sums_of_all_intervals_are_told_by_revision() -> None:
     ],
 )
 def test_what_was_sent_and_not_answered_or_answered_by_another_is_told(new: Answers, said: str) -> None:
-    assert answered([interval(Answers(3), new)], NAMES)["said"] == f"v1: 0 of 3 failed; v2: {said}"
+    assert request_summary([interval(Answers(3), new)], NAMES)["said"] == f"v1: 0 of 3 failed; v2: {said}"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_what_was_sent_and_not_answered_or_answered_by_another_is_told(new: Answ
     ],
 )
 def test_what_is_not_known_is_said(reporting: int, refused: int, said: str) -> None:
-    found = answered([interval(Answers(3), Answers(), reporting=reporting, refused=refused)], NAMES)
+    found = request_summary([interval(Answers(3), Answers(), reporting=reporting, refused=refused)], NAMES)
     assert found["said"] == said
 
 

@@ -43,7 +43,7 @@ def test_what_is_destroyed_is_looked_at_by_nobody() -> None:
 
 def test_a_look_is_as_late_as_its_wake_or_its_alarm() -> None:
     learned = Timings(starts=(2.0,), wakes=(0.5,))
-    run = course(deploying("■■■|", 3, spec={"min_ready_seconds": 5}), NOW, LearnedFates(learned=learned))
+    run = course(deploying("■■■|", 3, spec={"min_ready_seconds": 5}), NOW, LearnedFates(timings=learned))
     assert run.begins[:2] == (0.5, 8.0), "a start of 2 s and 5 s in health, and the alarm comes half a second later"
 
 
@@ -59,7 +59,7 @@ def test_what_is_parked_is_beside_what_is_live() -> None:
 
 def test_a_past_of_two_measurements_is_drawn_from_as_a_whole() -> None:
     draws = iter((0.9, 0.0, 0.9))
-    fates = LearnedFates(learned=Timings(wakes=(0.5, 3.0)), draw=lambda: next(draws))
+    fates = LearnedFates(timings=Timings(wakes=(0.5, 3.0)), draw=lambda: next(draws))
     assert [fates.wake_seconds(), fates.wake_seconds()] == [0.5, 3.0]
 
 

@@ -14,7 +14,7 @@ from domain.model.picture import picture
 from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import plan
-from domain.planning.what_if import Supposing, supposed
+from domain.planning.what_if import Supposing, hypothetical
 from domain.strategies.builtin import parse_policy
 from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import NOW, READY, deploying, resting
@@ -66,7 +66,7 @@ def test_other_budgets_failures_counts_and_strategies_are_supposed(
     turns: bool,  # noqa: FBT001  (a column of the table)
     why: str,
 ) -> None:
-    deployment = supposed(deploying(drawn), supposing, NOW)
+    deployment = hypothetical(deploying(drawn), supposing, NOW)
     decision = cycle(deployment, NOW)
     assert picture(deployment.routes, deployment.current_revision_id, deployment.deploying_revision_id) == before
     assert (turns_back(decision), decision.reason.partition("; last:")[0]) == (turns, why)
@@ -74,7 +74,7 @@ def test_other_budgets_failures_counts_and_strategies_are_supposed(
 
 def test_another_strategy_has_weights_of_its_own() -> None:
     rolling = deploying("■■■|")
-    canary = supposed(rolling, Supposing(strategy="canary", spec={"steps": ["20%", "40%"]}), NOW)
+    canary = hypothetical(rolling, Supposing(strategy="canary", spec={"steps": ["20%", "40%"]}), NOW)
     foreseen = plan(Subject(canary), NOW, Timings((2.0,), (1.0,)), random.Random(7).random)
     assert [wave.why for wave in foreseen.waves if "of the requests" in wave.why] == [
         "the canary gets 20 % of the requests",
@@ -83,23 +83,23 @@ def test_another_strategy_has_weights_of_its_own() -> None:
     ]
     assert foreseen.ends_ready
     at_five = deploying("■■■|■", policy=canary_policy(steps=["5%"]), rollout={"stage": 1, "weight": 500})
-    weighed = supposed(at_five, Supposing(strategy="recreate"), NOW)
+    weighed = hypothetical(at_five, Supposing(strategy="recreate"), NOW)
     assert weighed.rollout is not None
     assert weighed.rollout.canary is None
-    undone = supposed(deploying("■■■|", rollout={"is_undo": True}), Supposing(strategy="canary"), NOW)
+    undone = hypothetical(deploying("■■■|", rollout={"is_undo": True}), Supposing(strategy="canary"), NOW)
     assert undone.rollout is not None
     assert undone.rollout.canary is None
 
 
 def test_settings_that_make_no_sense_are_refused_as_in_a_policy() -> None:
     with pytest.raises(InvalidInputError, match="max_surge"):
-        supposed(deploying("■■■|"), Supposing(spec={"max_surge": "many"}), NOW)
+        hypothetical(deploying("■■■|"), Supposing(spec={"max_surge": "many"}), NOW)
 
 
 def test_outside_of_a_rollout_only_the_count_can_be_supposed() -> None:
-    assert supposed(resting("■■■", status=READY), Supposing(replicas=4), NOW).desired_replicas == 4
+    assert hypothetical(resting("■■■", status=READY), Supposing(replicas=4), NOW).desired_replicas == 4
     with pytest.raises(NoRolloutError):
-        supposed(resting("■■■", status=READY), Supposing(failures=1), NOW)
+        hypothetical(resting("■■■", status=READY), Supposing(failures=1), NOW)
 
 
 def test_what_is_no_field_is_a_setting_of_the_strategy() -> None:

@@ -103,7 +103,7 @@ def test_the_sentence_says_all_of_it() -> None:
     around = WaitContext(
         hosts={route_id(2): "gpu-2"},
         reasons={route_id(2): "nobody listens on its port"},
-        learned=Timings(starts=(12.0, 12.0, 18.0, 18.0)),
+        timings=Timings(starts=(12.0, 12.0, 18.0, 18.0)),
     )
     told = why(deploying("■■|◇", status_for=8), NOW, around)
     assert told.sentence == (
@@ -127,7 +127,7 @@ def test_what_a_probe_saw_is_said_of_what_is_not_healthy_and_nothing_where_nothi
 
 
 def test_a_replica_that_stops_has_the_time_of_those_that_stopped() -> None:
-    told = why(deploying("~~|", policy=RECREATE), NOW, WaitContext(learned=Timings(stops=(2.0, 4.0))))
+    told = why(deploying("~~|", policy=RECREATE), NOW, WaitContext(timings=Timings(stops=(2.0, 4.0))))
     assert told.usually_seconds == Span(3.0, 3.8)
 
 
@@ -175,7 +175,9 @@ def test_the_replica_that_has_been_at_it_for_longest_is_named() -> None:
 
 def test_at_rest_it_says_what_was_found_last() -> None:
     told = why(
-        resting("■■■", status=READY), NOW, WaitContext(said="3 of 3 replicas healthy; queue_depth has no value yet")
+        resting("■■■", status=READY),
+        NOW,
+        WaitContext(last_reason="3 of 3 replicas healthy; queue_depth has no value yet"),
     )
     assert told.sentence == "web waits for nothing: 3 of 3 replicas healthy; queue_depth has no value yet"
 

@@ -17,10 +17,12 @@ TOO_LONG = "it is called degraded and tried again later: the 30 minutes that sca
 
 def test_what_is_held_says_what_the_last_look_found_and_until_when() -> None:
     held = "held by the freeze xmas until 2 Jan 09:00; then it goes on by itself"
-    told = why(deploying("■■■|"), NOW, WaitContext(due_at=NOW + timedelta(hours=3), said=held))
+    told = why(deploying("■■■|"), NOW, WaitContext(due_at=NOW + timedelta(hours=3), last_reason=held))
     assert told.sentence == f"web waits, as was found last: {held}; in 3 h a worker looks again"
     assert (told.waits_for, told.left_seconds) == ("time", 3 * 3600)
-    assert "found last" not in why(deploying("■■■|"), NOW, WaitContext(due_at=NOW, said=held)).sentence, "it is over"
+    assert "found last" not in why(deploying("■■■|"), NOW, WaitContext(due_at=NOW, last_reason=held)).sentence, (
+        "it is over"
+    )
 
 
 def test_nothing_blocks_what_has_no_revision() -> None:

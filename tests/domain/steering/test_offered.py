@@ -8,7 +8,7 @@ from domain.commands.base import DeploymentCommand
 from domain.commands.registry import COMMANDS
 from domain.model.deployment import Deployment
 from domain.model.states import RolloutOutcome
-from domain.planning.buttons import offered
+from domain.planning.buttons import available_commands
 from domain.steering.command_effect import Asking
 from domain.steering.rollout_history import EndedRollout, KnownRevision, Past
 from tests.support.pictures.pictures import (
@@ -52,7 +52,7 @@ AT_ANY_TIME = "destroy add_revision set_policy set_traffic set_maintenance set_a
 
 
 def taken(deployment: Deployment, past: Past) -> tuple[str, ...]:
-    return tuple(kind.task.removeprefix("rollway.") for kind in offered(deployment, past, ASKING))
+    return tuple(kind.task.removeprefix("rollway.") for kind in available_commands(deployment, past, ASKING))
 
 
 @pytest.mark.parametrize(("deployment", "past", "verbs"), TABLE)
@@ -77,4 +77,4 @@ def test_a_promotion_that_is_asked_for_is_not_offered_again() -> None:
 
 def test_each_command_to_a_deployment_is_offered_somewhere() -> None:
     of_one = {kind for kind in COMMANDS.values() if issubclass(kind, DeploymentCommand)}
-    assert {kind for deployment, past, _ in TABLE for kind in offered(deployment, past, ASKING)} == of_one
+    assert {kind for deployment, past, _ in TABLE for kind in available_commands(deployment, past, ASKING)} == of_one

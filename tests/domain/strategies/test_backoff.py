@@ -162,7 +162,7 @@ def test_what_is_well_for_a_second_and_ends_again_and_again_is_tried_ever_more_s
 def test_once_it_is_well_for_a_minute_it_is_degraded_no_more_and_the_next_failure_is_the_first() -> None:
     world = world_of(resting("", 1), lives_seconds=1)
     world.run(seconds=200)
-    world.fates, world.drawn = Fates(), {}
+    world.fates, world.fate_of = Fates(), {}
     world.run(seconds=200)
     assert story(world)[-4:] == ["268 start", "269 ready, degraded", "329 scaling, degraded", "329 ready"]
     assert (world.deployment.status, world.deployment.degraded_reason) == (READY, None)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.traffic.descriptions import entrances_in_words
-from domain.traffic.entrances import TrafficSettings, around, default_entrances, in_order, named_after
+from domain.traffic.entrances import TrafficSettings, default_entrances, enclosing, in_order, named_after
 from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 from domain.traffic.wire import Protocol, known_protocol
 
@@ -195,7 +195,7 @@ def test_a_protocol_of_a_newer_release_is_taken_for_http1() -> None:
     ids=lambda value: getattr(value, "value", ""),
 )
 def test_an_entrance_lies_in_those_whose_requests_it_would_take(inner: Entrance, outer: list[str]) -> None:
-    assert [(found.kind, found.value) for found in around(inner)] == [(inner.kind, value) for value in outer]
+    assert [(found.kind, found.value) for found in enclosing(inner)] == [(inner.kind, value) for value in outer]
 
 
 def test_an_entrance_is_named_after_the_deployment_that_gets_it_by_default() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.replicas.diagnosis import advice, seen
+from domain.replicas.diagnosis import advice, summary_of
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.tls import ReplicaTls
 from runtime.probing.examine import examine
@@ -37,7 +37,7 @@ def found(
     """The advice; empty where nothing is wrong."""
     known = HealthCheck.model_validate(check)
     examination = asyncio.run(examine(address, known, HOST, listening, is_container=is_container, tls=tls))
-    assert seen(examination)
+    assert summary_of(examination)
     return advice(examination) or ""
 
 
@@ -164,7 +164,7 @@ def test_a_replica_that_speaks_tls_is_told_so(tmp_path: Path) -> None:
         assert found(address, tls=ReplicaTls("inside", authority.pem)) == ""
         for tls in (ReplicaTls("other", authority.pem), ReplicaTls("inside", Authority.make().pem)):
             examination = asyncio.run(examine(address, HealthCheck(), HOST, tls=tls))
-            assert f"a certificate that is not believed for {tls.name}" in seen(examination)
+            assert f"a certificate that is not believed for {tls.name}" in summary_of(examination)
             assert "let traffic.upstream_tls say who certifies it" in (advice(examination) or "")
 
 

@@ -27,7 +27,7 @@ def with_canary(rollout: Rollout, **changed: Any) -> Rollout:
     judging = judging_of(rollout.policy)
     for seen in told or ():
         assert judging is not None
-        canary = replace(canary, evidence=judging.seen(canary, seen))
+        canary = replace(canary, evidence=judging.fold_interval(canary, seen))
     return replace(rollout, canary=canary if its or told is not None else rollout.canary, **changed)
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import accumulate, pairwise
 
 from domain.judge.evalues import Counts, good_enough, harm
-from domain.judge.evidence import exposed, failures, percentile_of, seen, sent, slow_ones
+from domain.judge.evidence import exposed, failures, fold_interval, percentile_of, sent_requests, slow_ones
 from domain.judge.judge_spec import Judge, Slow
 from domain.model.canary import NOTHING_SEEN, BothSides, EValue, Evidence, Exposure, Sums
 
@@ -14,7 +14,7 @@ def each_folded(
     settings: Judge | None, told: Iterable[Evidence], since: datetime | None = None, copied: int = 0
 ) -> Iterator[Sums]:
     """The sums after each interval. A weight that is known `since` is one for all of them."""
-    sums = accumulate(told, lambda sums, its: seen(sums, its, settings, since, copied), initial=NOTHING_SEEN)
+    sums = accumulate(told, lambda sums, its: fold_interval(sums, its, settings, since, copied), initial=NOTHING_SEEN)
     next(sums)
     return sums
 
@@ -45,7 +45,7 @@ def good_of(counts: Iterable[Counts], worse_than: float, allowed: float) -> floa
 def failures_of(evidence: Sequence[Evidence]) -> list[Counts]:
     """The failures of each interval."""
     exposures = accumulate(evidence, exposed, initial=Exposure())
-    return [failures(told, sent(now)) for told, (_, now) in zip(evidence, pairwise(exposures), strict=True)]
+    return [failures(told, sent_requests(now)) for told, (_, now) in zip(evidence, pairwise(exposures), strict=True)]
 
 
 def slow_of(evidence: Sequence[Evidence], slow: Slow) -> list[Counts]:
@@ -54,5 +54,5 @@ def slow_of(evidence: Sequence[Evidence], slow: Slow) -> list[Counts]:
     began_at, found = None, []
     for told, (before, now) in zip(evidence, exposures, strict=True):
         began_at = began_at or (told.at if told.canary.is_any else None)
-        found.append(slow_ones(told, sent(now), percentile_of(before, told, began_at, slow), slow))
+        found.append(slow_ones(told, sent_requests(now), percentile_of(before, told, began_at, slow), slow))
     return found

@@ -9,7 +9,7 @@ from db.audit import invariants, receipts
 from db.audit.receipts import made_from_rows, receipt_before, seal, sealed_receipt, unsealed
 from db.connection.transactions import in_transaction, transaction
 from db.views.planning_views import last_rollout_of
-from domain.planning.sealed_receipt import checked
+from domain.planning.sealed_receipt import check_seal
 from domain.text.errors import RolloutNotFoundError
 from tasks import housekeeping
 from tasks.app import app
@@ -59,7 +59,7 @@ def test_receipts_of_a_deployment_are_a_chain_that_outlives_its_rollouts(engine:
     assert second is not None
     assert (first.document["to"], second.document["to"]) == ("v1", "v2")
     assert before == first
-    assert checked(second, before).is_joined is True
+    assert check_seal(second, before).is_joined is True
     assert second.document["previous_sha256"] == first.sha256
     assert second.document["measured"]["is_floor_kept"] is True
     assert second.document["replayed"]["differing"] == []

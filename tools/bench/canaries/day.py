@@ -24,7 +24,7 @@ from db.connection.transactions import in_transaction
 from db.proxies.acks import note_known_weights
 from db.proxies.measurements import due_rollouts, record_look
 from db.views.planning_views import waiting
-from domain.judge.evidence import seen
+from domain.judge.evidence import fold_interval
 from domain.judge.judge_spec import Judge
 from domain.model.answer_counts import Answers, Counters
 from domain.model.canary import NOTHING_SEEN, Sums
@@ -129,7 +129,7 @@ def _add_a_day(connection: Connection[Any]) -> None:
     ((since,),) = connection.execute("SELECT weight_known_at FROM rollouts WHERE weight IS NOT NULL").fetchall()
     once, sums = stream(np.random.default_rng(7), Side(), Side()).evidence()[BEFORE:], NOTHING_SEEN
     for second, its in zip(range(1, DAY + 1), cycle(once), strict=False):
-        sums = seen(sums, replace(its, at=since + timedelta(seconds=second)), SETTINGS, since)
+        sums = fold_interval(sums, replace(its, at=since + timedelta(seconds=second)), SETTINGS, since)
     connection.execute("UPDATE evidence SET sums = %s", (_JSON.dump_json(sums).decode(),))
     connection.execute(_MORE_INTERVALS, (DAY,))
     connection.execute("ANALYZE")

@@ -14,7 +14,7 @@ from time import process_time
 import numpy as np
 from pydantic import TypeAdapter
 
-from domain.judge.evidence import seen
+from domain.judge.evidence import fold_interval
 from domain.judge.judge import judge
 from domain.judge.judge_spec import Judge, Slow
 from domain.model.canary import NOTHING_SEEN, Evidence, Sums
@@ -32,7 +32,7 @@ def main() -> None:
     since = next(told).at
     for before, after in pairwise((0, *AFTER)):
         for _ in range(before, after):
-            sums = seen(sums, next(told), SETTINGS, since)
+            sums = fold_interval(sums, next(told), SETTINGS, since)
         took = statistics.median(_look(sums, next(told)) for _ in range(LOOKS))
         print(f"{after:,} intervals: {1000 * took:.2f} ms, {len(_JSON.dump_json(sums)):,} bytes", flush=True)
 
@@ -46,7 +46,7 @@ def _told() -> Iterator[Evidence]:
 def _look(sums: Sums, told: Evidence) -> float:
     began = process_time()
     assert sums.since is not None
-    found = seen(_JSON.validate_json(_JSON.dump_json(sums)), told, SETTINGS, sums.since)
+    found = fold_interval(_JSON.validate_json(_JSON.dump_json(sums)), told, SETTINGS, sums.since)
     judge(SETTINGS, found, sums.since, told.at)
     return process_time() - began
 
