@@ -1,24 +1,21 @@
-"""The applier writes the next snapshots of a chunk into rows, in bulk, in the transaction of the claim."""
+"""Writes the next snapshots of a chunk into rows, in bulk, in the transaction of the claim: `apply` lists them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 from uuid import UUID, uuid4
 
 from psycopg import Connection, Cursor
 
 from db.connection.arrays import UUIDS
-from db.cycle.claim import Claim, HistoryHead
 from db.cycle.sticky_slots import give_seats
 from db.locking.rows import Columns, columns, named_row
 from db.locking.statuses import ACTIVE
 from db.outbox import write_events
 from domain.cycle.step_deltas import KeptStep
-from domain.cycle.writes import DecisionEffects, NewRoute, StepRecord
+from domain.cycle.writes import ChunkWrites, HistoryHead
 from domain.model.canary import CanaryState
-from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment, Rollout
 from domain.outbox.cloud_events import CloudEvent
 
@@ -67,51 +64,6 @@ class StrategyApplyResult:
             self.starting | other.starting,
             self.stopping | other.stopping,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedRoutes:
-    """The sent routes. `hosts`: of the new routes; `drains`: the statement that answers with those of the drained."""
-
-    hosts: Sequence[str | None]
-    promoted: int
-    drained: int
-    drains: Cursor[tuple[Any, ...]] | None
-
-    def result(self) -> StrategyApplyResult:
-        """Return what it came to; waits for Postgres."""
-        stopping = self.drains.fetchall() if self.drains else []
-        return StrategyApplyResult(
-            created=len(self.hosts),
-            promoted=self.promoted,
-            drained=self.drained,
-            unplaced=self.hosts.count(None),
-            starting=frozenset(host for host in self.hosts if host),
-            stopping=frozenset(host for (host,) in stopping if host),
-        )
-
-
-def record_routes(
-    connection: Connection,
-    changes: Sequence[RouteChanges],
-    placed: Sequence[tuple[NewRoute, str | None]],
-    at: datetime,
-) -> RecordedRoutes:
-    """Write the routes of decisions, whose deployments are locked: new ones first, promotions before drains."""
-    promoted = [route_id for change in changes for route_id in change.promote_route_ids]
-    drained = [route_id for change in changes for route_id in change.drain_route_ids]
-    parked = [(route_id, change.park_until) for change in changes for route_id in change.park_route_ids]
-    if placed:
-        created = [
-            (new.deployment_id, new.revision_id, new.rollout_id, new.traffic, at, at, host) for new, host in placed
-        ]
-        _CREATED.add(connection, "routes", created)
-    if promoted:
-        connection.execute(_PROMOTE_ROUTES, {"ids": UUIDS(promoted)})
-    if parked:
-        connection.execute(_PARK_ROUTES, _PARKED.arrays(parked))
-    drains = connection.execute(_DRAIN_ROUTES, {"ids": UUIDS(drained), "at": at}) if drained else None
-    return RecordedRoutes([host for _, host in placed], len(promoted), len(drained), drains)
 
 
 DEPLOYMENT = columns("""
@@ -191,38 +143,6 @@ _MERGE_HISTORY = f"""
 """
 
 
-def record_rollouts(connection: Connection, left: Iterable[DecisionEffects], at: datetime) -> None:
-    """Clocks, counters, direction and outcome of the rollouts that decisions change."""
-    rows = [(*counted_values(each.rollout), each.back_reason, each.outcome) for each in left if each.rollout]
-    if rows:
-        connection.execute(_UPDATE_ROLLOUTS, _DECIDED.arrays(rows, at=at))
-
-
-def record_history(
-    connection: Connection,
-    phase: str,
-    changing: Sequence[DecisionEffects],
-    heads: Mapping[UUID, HistoryHead],
-    at: datetime,
-) -> list[HistoryHead]:
-    """A record for people, or one more attempt on the last one; returns the last record of each, in their order."""
-    repeated, new, last = [], [], []
-    for each in changing:
-        key, decision, head = each.key, each.decision, heads[each.decision.deployment.id]
-        if each.remembered_as == head.key:
-            repeated.append((head.id, decision.reason))
-        elif key:
-            head = HistoryHead(uuid4(), each.remembered_as)
-            what = (key.rollout_id, phase, key.result.value, key.error_code, key.target)
-            new.append((head.id, decision.deployment.id, *what, phase, decision.reason, at, at))
-        last.append(head)
-    if repeated:
-        connection.execute(_MERGE_HISTORY, _REPEATED.arrays(repeated, at=at))
-    if new:
-        _HISTORY.add(connection, "deployment_history", new)
-    return last
-
-
 _STEP = columns("""
     rollout_id uuid, step_no int4, phase text, at timestamptz, verdict text, inputs jsonb, decision jsonb,
     whole_step int4
@@ -247,25 +167,6 @@ def kept_steps(connection: Connection, last: Sequence[tuple[UUID, int]]) -> list
     return connection.cursor(row_factory=named_row(KeptStep)).execute(_KEPT, _LAST.arrays(last)).fetchall()
 
 
-def record_steps(connection: Connection, phase: str, steps: Iterable[StepRecord], at: datetime) -> None:
-    """One numbered step for each changing cycle of a rollout."""
-    rows = [
-        (
-            step.rollout_id,
-            step.number,
-            phase,
-            at,
-            step.verdict.value,
-            step.inputs,
-            step.decision,
-            step.whole_step,
-        )
-        for step in steps
-    ]
-    if rows:
-        _STEP.add(connection, "rollout_steps", rows)
-
-
 _WAITING = columns("id uuid, version int8, due_at timestamptz, reason text, waits_for text")
 
 _WAIT = f"""
@@ -273,99 +174,137 @@ _WAIT = f"""
       FROM {_WAITING} WHERE d.id = u.id AND d.version = u.version
 """
 
-_TOLD = columns("version int8, due_at timestamptz, reason text, waits_for text, history_id uuid, history_key text")
+_SHOWN = columns("version int8, due_at timestamptz, reason text, waits_for text, history_id uuid, history_key text")
 """What every change writes: the next version, the next look, and what people are told."""
 
-_MADE = columns("id uuid, phase_attempts int4") + _TOLD
+_MADE = columns("id uuid, phase_attempts int4") + _SHOWN
 
-_MOVE = DEPLOYMENT + _TOLD
+_MOVE = DEPLOYMENT + _SHOWN
 
 _TAKE_STEP = f"UPDATE deployments d SET {assigned(_MADE)} FROM {_MADE} WHERE d.id = u.id AND d.version = u.version - 1"
 
 _MAKE_MOVE = f"UPDATE deployments d SET {assigned(_MOVE)} FROM {_MOVE} WHERE d.id = u.id AND d.version = u.version - 1"
 
 
-class WaitingRow(NamedTuple):
-    """A deployment that waits, as its row was read: what is written of it. `waits_for`: what a person must type."""
-
-    id: UUID
-    version: int
-    due_at: datetime | None
-    reason: str
-    waits_for: str | None
-
-
 class StaleSnapshotError(Exception):
     """A deployment changed between the read and the write although it was locked; nothing of the chunk is kept."""
 
 
-@dataclass(slots=True)
-class StrategyResultApplier:
-    """The one write of a chunk. `phase` is the handler's name, kept as the actor of each history record.
+def apply(connection: Connection, writes: ChunkWrites, events: Sequence[CloudEvent] = ()) -> StrategyApplyResult:
+    """Write a chunk. Raises StaleSnapshotError when a version is not as it was read; waits for Postgres at its end.
 
-    Call its methods in their order. Each only sends its statements, so that Postgres writes while Python goes on.
-
-    It writes routes before deployments, and promotions before drains, since triggers check the budget each time:
-    the deployment must still be deploying, and its new replicas in traffic, when old ones are drained.
+    Routes come before deployments, and promotions before drains, since triggers check the budget each time: the
+    deployment must still be deploying, and its new replicas in traffic, when old ones are drained.
     """
-
-    connection: Connection
-    phase: str
-    claim: Claim
-    _routes: RecordedRoutes | None = None
-    _sent: list[Cursor] = field(default_factory=list)
-    _asked: int = 0
-
-    def move_routes(self, changes: Sequence[RouteChanges], placed: Sequence[tuple[NewRoute, str | None]]) -> None:
-        """Write routes. `placed`: the new ones, with their hosts."""
-        self._routes = record_routes(self.connection, changes, placed, self.claim.now)
-
-    def apply(self, left: Sequence[DecisionEffects], glanced: Sequence[WaitingRow] = ()) -> None:
-        """Write history, deployments, rollouts and seats, and the waits that a glance found."""
-        changing = [each for each in left if each.key]
-        waiting = [*(_waiting(each) for each in left if not each.key), *glanced]
-        at, heads = self.claim.now, self.claim.heads
-        last = record_history(self.connection, self.phase, changing, heads, at) if changing else []
-        self._sent += [*self._change(changing, last), *self._wait(waiting)]
-        self._asked += len(changing) + len(waiting)
-        record_rollouts(self.connection, left, at)
-        give_seats(self.connection, self.claim.seated if changing else ())
-
-    def record(self, steps: Sequence[StepRecord], told: Sequence[CloudEvent]) -> None:
-        """Keep the steps of rollouts, and the events that subscribers are told."""
-        record_steps(self.connection, self.phase, steps, self.claim.now)
-        write_events(self.connection, told)
-
-    def result(self) -> StrategyApplyResult:
-        """Wait for Postgres. Raises StaleSnapshotError when a version is not as it was read."""
-        written = sum(cursor.rowcount for cursor in self._sent)
-        if written != self._asked:
-            missing = self._asked - written
-            raise StaleSnapshotError(f"{missing} of {self._asked} deployments changed while they were locked")
-        return self._routes.result() if self._routes else StrategyApplyResult()
-
-    def _wait(self, waiting: Sequence[WaitingRow]) -> Iterator[Cursor]:
-        """Write the next look and the reason of each deployment that waits, and nothing else."""
-        if waiting:
-            yield self.connection.execute(_WAIT, _WAITING.arrays(waiting))
-
-    def _change(self, changing: Sequence[DecisionEffects], heads: Sequence[HistoryHead]) -> Iterator[Cursor]:
-        """Write few columns for a decision that only moves routes, as most do, and all columns for the others."""
-        steps, moves = [], []
-        for each, head in zip(changing, heads, strict=True):
-            decision = each.decision
-            said = (decision.due_at, decision.reason, each.waits_for)
-            told = (decision.deployment.version + 1, *said, head.id, head.key)
-            if each.deployment is None:
-                steps.append((decision.deployment.id, decision.attempts, *told))
-            else:
-                moves.append((*deployment_values(each.deployment), *told))
-        if steps:
-            yield self.connection.execute(_TAKE_STEP, _MADE.arrays(steps))
-        if moves:
-            yield self.connection.execute(_MAKE_MOVE, _MOVE.arrays(moves))
+    at, hosts = writes.at, [host for _, host in writes.placed]
+    _add(connection, "routes", _CREATED, _created_rows(writes))
+    if writes.promoted:
+        connection.execute(_PROMOTE_ROUTES, {"ids": UUIDS(writes.promoted)})
+    _update(connection, _PARK_ROUTES, _PARKED, writes.parked)
+    drains = connection.execute(_DRAIN_ROUTES, {"ids": UUIDS(writes.drained), "at": at}) if writes.drained else None
+    steps, moves = _deployment_rows(writes, _write_history(connection, writes))
+    sent = [
+        _update(connection, _TAKE_STEP, _MADE, steps),
+        _update(connection, _MAKE_MOVE, _MOVE, moves),
+        _update(connection, _WAIT, _WAITING, writes.waits),
+    ]
+    _update(connection, _UPDATE_ROLLOUTS, _DECIDED, _rollout_rows(writes), at=at)
+    give_seats(connection, writes.seated)
+    _add(connection, "rollout_steps", _STEP, _step_rows(writes))
+    write_events(connection, events)
+    _check_versions(sent, len(steps) + len(moves) + len(writes.waits))
+    return StrategyApplyResult(
+        created=len(hosts),
+        promoted=len(writes.promoted),
+        drained=len(writes.drained),
+        unplaced=hosts.count(None),
+        starting=frozenset(host for host in hosts if host),
+        stopping=frozenset(host for (host,) in drains.fetchall() if host) if drains else frozenset(),
+    )
 
 
-def _waiting(left: DecisionEffects) -> WaitingRow:
-    decision, deployment = left.decision, left.decision.deployment
-    return WaitingRow(deployment.id, deployment.version, decision.due_at, decision.reason, left.waits_for)
+def _add(connection: Connection, table: str, written: Columns, rows: Sequence[Sequence[object]]) -> None:
+    if rows:
+        written.add(connection, table, rows)
+
+
+def _update(
+    connection: Connection, query: str, written: Columns, rows: Sequence[Sequence[object]], **others: object
+) -> Cursor[Any] | None:
+    """Send the statement unless there are no rows. Postgres works on it while Python makes the next one."""
+    return connection.execute(query, written.arrays(rows, **others)) if rows else None
+
+
+def _check_versions(sent: Iterable[Cursor[Any] | None], expected: int) -> None:
+    missing = expected - sum(cursor.rowcount for cursor in sent if cursor)
+    if missing:
+        raise StaleSnapshotError(f"{missing} of {expected} deployments changed while they were locked")
+
+
+def _created_rows(writes: ChunkWrites) -> list[tuple[object, ...]]:
+    at = writes.at
+    return [
+        (new.deployment_id, new.revision_id, new.rollout_id, new.traffic, at, at, host) for new, host in writes.placed
+    ]
+
+
+def _write_history(connection: Connection, writes: ChunkWrites) -> list[HistoryHead]:
+    """A record for people, or one more attempt on the last one. Returns the last record of each change."""
+    repeated: list[tuple[object, ...]] = []
+    new: list[tuple[object, ...]] = []
+    last, at, phase = [], writes.at, writes.phase
+    for effect, head in writes.changes:
+        key, decision = effect.key, effect.decision
+        if effect.remembered_as == head.key:
+            repeated.append((head.id, decision.reason))
+            last.append(head)
+        elif key:
+            last.append(HistoryHead(uuid4(), effect.remembered_as))
+            merged_by = (key.rollout_id, phase, key.result.value, key.error_code, key.target)
+            new.append((last[-1].id, decision.deployment.id, *merged_by, phase, decision.reason, at, at))
+    _update(connection, _MERGE_HISTORY, _REPEATED, repeated, at=at)
+    _add(connection, "deployment_history", _HISTORY, new)
+    return last
+
+
+def _deployment_rows(
+    writes: ChunkWrites, heads: Iterable[HistoryHead]
+) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """Few columns for each decision that only moves routes, as most do; and all columns for each of the others."""
+    steps: list[tuple[object, ...]] = []
+    moves: list[tuple[object, ...]] = []
+    for (effect, _), head in zip(writes.changes, heads, strict=True):
+        decision = effect.decision
+        shown = (decision.due_at, decision.reason, effect.waits_for)
+        every = (decision.deployment.version + 1, *shown, head.id, head.key)
+        if effect.deployment is None:
+            steps.append((decision.deployment.id, decision.attempts, *every))
+        else:
+            moves.append((*deployment_values(effect.deployment), *every))
+    return steps, moves
+
+
+def _rollout_rows(writes: ChunkWrites) -> list[tuple[object, ...]]:
+    """Clocks, counters, direction and outcome of the rollouts that decisions change."""
+    return [
+        (*counted_values(effect.rollout), effect.back_reason, effect.outcome)
+        for effect in writes.effects
+        if effect.rollout
+    ]
+
+
+def _step_rows(writes: ChunkWrites) -> list[tuple[object, ...]]:
+    """One numbered step for each changing cycle of a rollout."""
+    return [
+        (
+            step.rollout_id,
+            step.number,
+            writes.phase,
+            writes.at,
+            step.verdict.value,
+            step.inputs,
+            step.decision,
+            step.whole_step,
+        )
+        for step in writes.steps
+    ]

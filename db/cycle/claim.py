@@ -33,6 +33,7 @@ from db.locking.rows import named_row
 from db.locking.statuses import ACTIVE, IS_MISPLACED, PRESENT, WELL, known_status, lifecycle_status
 from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
 from domain.cycle.rollout import is_judged, with_evidence
+from domain.cycle.writes import HistoryHead
 from domain.model.bounds import Glimpse
 from domain.model.deployment import Deployment, Hold, Rollout, Route
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle, RouteStatus, TrafficStatus
@@ -108,13 +109,6 @@ _BESIDE = "SELECT clock_timestamp(), EXISTS (SELECT FROM subscriptions), uuidv7(
 _CLAIM_NAMED = f"{DEPLOYMENTS} WHERE d.name = %(name)s AND d.lifecycle <> 'destroyed' {IN_ID_ORDER}"
 
 
-class HistoryHead(NamedTuple):
-    """The last history record of a deployment: its id, and the key under which the next one merges into it."""
-
-    id: UUID | None
-    key: str | None
-
-
 class Claimed(NamedTuple):
     """A locked deployment without its routes: its row, and the row of its rollout.
 
@@ -169,7 +163,7 @@ class Claim:
         return frozenset(claimed.row.id for claimed in self.deployments if claimed.row.waits_for)
 
     @property
-    def seated(self) -> list[UUID]:
+    def has_sticky_callers(self) -> list[UUID]:
         """The deployments whose callers stay with a replica."""
         return [claimed.row.id for claimed in self.deployments if claimed.row.has_seats]
 

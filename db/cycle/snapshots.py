@@ -1,11 +1,12 @@
 """Rows straight into the frozen values that decisions are made from."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from db.failures import start_failures
@@ -88,11 +89,11 @@ class RolloutRow(NamedTuple):
     idle: int
 
 
+_JSON = ("spec", "limits")
+_COMPUTED = ("may_be_held", "starting", "healthy", "idle")
+_STORED = (f"o.{name}::text" if name in _JSON else f"o.{name}" for name in RolloutRow._fields if name not in _COMPUTED)
 ROLLOUTS = f"""
-    SELECT o.id, o.from_revision_id, o.to_revision_id, o.strategy, o.spec::text, o.limits::text, o.started_at,
-           o.last_progress_at, o.deadline, o.desired_at_start, o.desired_with_revision, o.failed_routes,
-           o.steps, o.clock_stopped_at, o.promote_requested, o.is_undo, o.through_freeze,
-           o.last_failure, o.in_use, o.unanswered, o.stage, o.weight, o.weight_known_at,
+    SELECT {", ".join(_STORED)},
            EXISTS (SELECT FROM freezes) OR EXISTS (SELECT FROM deployment_groups) AS may_be_held, counted.*
       FROM rollouts o,
            LATERAL (SELECT count(*) FILTER (WHERE r.status = 'provisioning') AS starting,
@@ -103,6 +104,9 @@ ROLLOUTS = f"""
                        AND r.{ACTIVE}) counted
      WHERE o.id = ANY(%(ids)b)
 """
+_FIELDS = [field.name for field in fields(Rollout)]
+_BEFORE_POLICY = _FIELDS.index("policy")
+_stored: Callable[[RolloutRow], tuple[Any, ...]] = attrgetter(*(name for name in _FIELDS if name in RolloutRow._fields))
 
 
 def deployment_of(
@@ -138,26 +142,10 @@ def deployment_of(
 
 def rollout_of(row: RolloutRow) -> Rollout:
     """The rollout, with its own copy of the policy."""
-    return Rollout(
-        id=row.id,
-        from_revision_id=row.from_revision_id,
-        to_revision_id=row.to_revision_id,
-        policy=policy_of(row),
-        started_at=row.started_at,
-        last_progress_at=row.last_progress_at,
-        deadline=row.deadline,
-        desired_at_start=row.desired_at_start,
-        desired_with_revision=row.desired_with_revision,
-        failed_routes=row.failed_routes,
-        steps=row.steps,
-        clock_stopped_at=row.clock_stopped_at,
-        promote_requested=row.promote_requested,
-        is_undo=row.is_undo,
-        last_failure=row.last_failure,
-        in_use=row.in_use,
-        unanswered=row.unanswered,
-        canary=CanaryState.stored(row.stage, row.weight, row.weight_known_at),
-    )
+    stored, canary = _stored(row), CanaryState.stored(row.stage, row.weight, row.weight_known_at)
+    # in the order of the fields, of which `canary` is the last one: by name it takes longer
+    values: tuple[Any, ...] = (*stored[:_BEFORE_POLICY], policy_of(row), *stored[_BEFORE_POLICY:], canary)
+    return Rollout(*values)
 
 
 def policy_of(row: RolloutRow) -> DeploymentPolicy:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from psycopg import Connection
@@ -56,8 +56,17 @@ def _by_name(rows: Iterable[tuple[Any, ...]]) -> dict[str, HostUp]:
     return {name: HostUp(*host) for name, *host in rows}
 
 
-class Wanted(NamedTuple):
+class NeedsHost(Protocol):
     """A new replica, by the ids of its deployment and of its revision."""
+
+    @property
+    def deployment_id(self) -> UUID: ...
+    @property
+    def revision_id(self) -> UUID: ...
+
+
+class Wanted(NamedTuple):
+    """A replica without a host."""
 
     deployment_id: UUID
     revision_id: UUID
@@ -82,7 +91,7 @@ class Placing:
     _counted_at: float = float("-inf")
 
     def grounds(
-        self, connection: Connection, wanted: Sequence[Wanted], leaving: Collection[UUID] = ()
+        self, connection: Connection, wanted: Sequence[NeedsHost], leaving: Collection[UUID] = ()
     ) -> PlacingGrounds:
         """Read what the hosts of these replicas, whose deployments are locked, are chosen by.
 
@@ -114,7 +123,7 @@ def _each_once(ids: Iterable[UUID]) -> Array:
     return UUIDS([*{each.int: each for each in ids}.values()])
 
 
-def _unplaced(want: Wanted, needs: _Needs) -> Unplaced:
+def _unplaced(want: NeedsHost, needs: _Needs) -> Unplaced:
     return Unplaced(want.deployment_id, needs.is_external, needs.lacking)
 
 

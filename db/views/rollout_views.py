@@ -13,17 +13,6 @@ from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout
 from domain.text.errors import RolloutNotFoundError
 
-_ROLLOUTS = """
-    SELECT o.id, d.name AS deployment, o.from_revision_id, o.to_revision_id, f.name AS from_revision,
-           t.name AS to_revision, o.strategy, o.spec, o.limits, o.desired_at_start, o.desired_with_revision,
-           o.actor, o.reason, o.started_at, o.last_progress_at, o.deadline, o.clock_stopped_at, o.promote_requested,
-           o.is_undo, o.failed_routes, o.last_failure, o.in_use, o.unanswered, o.steps, o.back_reason,
-           o.outcome, o.ended_at, o.stage, o.weight, o.weight_known_at
-      FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
-      JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
-     WHERE o.id = ANY(%s)
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutView:
@@ -71,6 +60,16 @@ class RolloutView:
         policy = stored_policy({"strategy": self.strategy, "spec": self.spec, "limits": self.limits})
         canary = CanaryState.stored(self.stage, self.weight, self.weight_known_at)
         return Rollout(policy=policy, canary=canary, **shared_fields(self, Rollout))
+
+
+_JOINED = {"deployment": "d.name", "from_revision": "f.name", "to_revision": "t.name"}
+_COLUMNS = (f"{_JOINED.get(each.name, f'o.{each.name}')} AS {each.name}" for each in fields(RolloutView))
+_ROLLOUTS = f"""
+    SELECT {", ".join(_COLUMNS)}
+      FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
+      JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
+     WHERE o.id = ANY(%s)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

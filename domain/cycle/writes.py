@@ -1,9 +1,9 @@
-"""All that is written of decisions, as finished values: snapshots, steps, and records for people."""
+"""All that is written of a chunk, as one finished value: snapshots, steps, waits, and records for people."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from domain.cycle.effects import back_reason_of, deployment_after, rollout_after
@@ -12,6 +12,7 @@ from domain.cycle.step_deltas import SMALL, KeptStep, changes_kept, last_of_each
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import RolloutOutcome, TrafficStatus, Verdict
+from domain.replicas.host_choice import PlacingGrounds, hosts_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class HistoryKey:
 
 
 def history_key(phase: str, classified: ClassifiedDecision) -> HistoryKey:
-    """Return what this decision is remembered as."""
+    """The key of this decision's record."""
     rollout = classified.deployment.rollout
     return HistoryKey(
         rollout_id=rollout.id if rollout else None,
@@ -46,25 +47,21 @@ def history_key(phase: str, classified: ClassifiedDecision) -> HistoryKey:
 
 def _error_code(classified: ClassifiedDecision) -> str | None:
     """The exception's type for an error, the hardened verdict otherwise."""
-    match classified.verdict:
-        case Verdict.ERROR:
-            return classified.reason.partition(":")[0]
-        case Verdict.EXPIRED | Verdict.GIVE_UP:
-            return str(classified.verdict)
-        case _:
-            return None
+    if classified.verdict is Verdict.ERROR:
+        return classified.reason.partition(":")[0]
+    return str(classified.verdict) if classified.verdict in {Verdict.EXPIRED, Verdict.GIVE_UP} else None
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionEffects:
-    """The traces that one decision leaves behind.
+    """All that one decision writes.
 
-        a wait               nothing but its reason and the next look; the rollout where its clock stops or goes on
+        a wait               nothing but its reason and the next look; the rollout where its clock stops or runs again
         a step of many       a record of the timeline, and the rollout
         a move               these, and the deployment: its next snapshot, with the routes from before
 
     `remembered_as`: the key of the record as text, under which the next record may merge into it. `waits_for`: what a
-    person must type before the rollout goes on; None where nobody is waited for.
+    person must type before the rollout continues; None where it waits for nobody.
     """
 
     decision: ClassifiedDecision
@@ -100,11 +97,96 @@ class StepRecord(NamedTuple):
     whole_step: int | None
 
 
-def new_routes(changing: Iterable[ClassifiedDecision]) -> list[NewRoute]:
+class HistoryHead(NamedTuple):
+    """The last history record of a deployment: its id, and the key under which the next one merges into it."""
+
+    id: UUID | None
+    key: str | None
+
+
+class DeploymentWait(NamedTuple):
+    """A deployment that waits: what is written of it. `waits_for`: what a person must type."""
+
+    id: UUID
+    version: int
+    due_at: datetime | None
+    reason: str
+    waits_for: str | None
+
+
+class LockedChunk(Protocol):
+    """The facts of a claim that its writes need: its time, the last records, and who has sticky callers."""
+
+    @property
+    def now(self) -> datetime: ...
+    @property
+    def heads(self) -> Mapping[UUID, HistoryHead]: ...
+    @property
+    def has_sticky_callers(self) -> Sequence[UUID]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkWrites:
+    """All that one transaction writes of a chunk. `phase`: the handler's name, which is the actor of each record.
+
+    `placed`: new routes with their hosts; `parked`: routes with the time until which they are kept; `changes`: effects
+    that leave a record, each with the record from before; `effects`: of all decisions, in their order; `seated`:
+    deployments whose new replicas may take a seat.
+    """
+
+    phase: str
+    at: datetime
+    placed: Sequence[tuple[NewRoute, str | None]]
+    promoted: Sequence[UUID]
+    parked: Sequence[tuple[UUID, datetime | None]]
+    drained: Sequence[UUID]
+    effects: Sequence[DecisionEffects]
+    changes: Sequence[tuple[DecisionEffects, HistoryHead]]
+    waits: Sequence[DeploymentWait]
+    seated: Sequence[UUID]
+    steps: Sequence[StepRecord]
+
+
+def plan_writes(  # noqa: PLR0913  (all that a transaction is of)
+    phase: str,
+    decisions: Sequence[ClassifiedDecision],
+    chunk: LockedChunk,
+    grounds: PlacingGrounds,
+    kept_steps: Iterable[KeptStep],
+    glanced: Iterable[DeploymentWait] = (),
+) -> ChunkWrites:
+    """What a chunk's decisions write. `grounds`: for the hosts of `new_routes`; `kept_steps`: the `steps_to_build_on`.
+
+    `glanced`: the waits of deployments that a glance decided.
+    """
+    routes = [decision.changes for decision in decisions if decision.changes_anything]
+    effects, heads = decision_effects(decisions, phase, chunk.now), chunk.heads
+    changes = [(effect, heads[effect.decision.deployment.id]) for effect in effects if effect.key]
+    return ChunkWrites(
+        phase=phase,
+        at=chunk.now,
+        placed=list(zip(new_routes(decisions), hosts_by(grounds), strict=True)),
+        promoted=[route_id for each in routes for route_id in each.promote_route_ids],
+        parked=[(route_id, each.park_until) for each in routes for route_id in each.park_route_ids],
+        drained=drained_routes(decisions),
+        effects=effects,
+        changes=changes,
+        waits=[*(_wait_of(effect) for effect in effects if not effect.key), *glanced],
+        seated=chunk.has_sticky_callers if changes else (),
+        steps=steps_of(effects, chunk.now, kept_steps),
+    )
+
+
+def drained_routes(decisions: Iterable[ClassifiedDecision]) -> list[UUID]:
+    """The routes that decisions drain, in the order of the decisions."""
+    return [route_id for decision in decisions for route_id in decision.changes.drain_route_ids]
+
+
+def new_routes(decisions: Iterable[ClassifiedDecision]) -> list[NewRoute]:
     """The replicas that decisions want, one by one, in the order of the decisions."""
     return [
         NewRoute(before.id, spec.revision_id, before.rollout.id if before.rollout else None, spec.traffic)
-        for decision in changing
+        for decision in decisions
         for before in (decision.deployment,)
         for spec in decision.changes.rollout_specs
         for _ in range(spec.count)
@@ -112,9 +194,9 @@ def new_routes(changing: Iterable[ClassifiedDecision]) -> list[NewRoute]:
 
 
 def decision_effects(decisions: Iterable[ClassifiedDecision], phase: str, now: datetime) -> list[DecisionEffects]:
-    """Return what each of these decisions leaves, in their order. `phase`: the name of the handler that made them."""
+    """The effect of each decision, in their order. `phase`: the name of the handler that made them."""
     return [
-        _change_effects(decision, phase, now) if decision.changes_anything else _waited(decision, now)
+        _change_effects(decision, phase, now) if decision.changes_anything else _wait_effects(decision, now)
         for decision in decisions
     ]
 
@@ -147,15 +229,12 @@ def turns_clock(decision: ClassifiedDecision) -> bool:
     return rollout is not None and decision.clock_stopped is (rollout.clock_stopped_at is None)
 
 
+_OUTCOMES = {RevisionMove.SWAP: RolloutOutcome.COMPLETED, RevisionMove.CLEAR: RolloutOutcome.ROLLED_BACK}
+
+
 def outcome_of(decision: ClassifiedDecision) -> RolloutOutcome | None:
-    """Say how this decision ends the rollout; None if it does not."""
-    match decision.revision:
-        case RevisionMove.SWAP:
-            return RolloutOutcome.COMPLETED
-        case RevisionMove.CLEAR:
-            return RolloutOutcome.ROLLED_BACK
-        case RevisionMove.KEEP:
-            return None
+    """How this decision ends the rollout; None if it does not."""
+    return _OUTCOMES.get(decision.revision)
 
 
 def _step(decision: ClassifiedDecision, rollout: Rollout, now: datetime, last: KeptStep | None) -> StepRecord:
@@ -167,7 +246,12 @@ def _step(decision: ClassifiedDecision, rollout: Rollout, now: datetime, last: K
     return StepRecord(rollout.id, rollout.steps, decision.verdict, inputs, decision_json(decision), whole_step)
 
 
-def _waited(decision: ClassifiedDecision, now: datetime) -> DecisionEffects:
+def _wait_of(effect: DecisionEffects) -> DeploymentWait:
+    decision, deployment = effect.decision, effect.decision.deployment
+    return DeploymentWait(deployment.id, deployment.version, decision.due_at, decision.reason, effect.waits_for)
+
+
+def _wait_effects(decision: ClassifiedDecision, now: datetime) -> DecisionEffects:
     rollout = rollout_after(decision, now) if turns_clock(decision) else None
     return DecisionEffects(decision, rollout=rollout, waits_for=decision.awaited_verb)
 

@@ -18,12 +18,12 @@ from sqlalchemy import Engine
 
 from db.commands.execute import heed
 from db.connection.transactions import in_transaction
-from db.cycle.applier import StrategyApplyResult, StrategyResultApplier, WaitingRow, kept_steps
+from db.cycle.applier import StrategyApplyResult, apply, kept_steps
 from db.cycle.claim import Claim, Claimed, Load, claim_due, claim_these, load, load_what_is_readable, mark_what_is_off
-from db.replicas.host_placement import Placing, Wanted
+from db.replicas.host_placement import Placing
 from db.unreachable import is_unreachable
 from domain.cycle.transitions import ClassifiedDecision, classify
-from domain.cycle.writes import decision_effects, new_routes, steps_of, steps_to_build_on
+from domain.cycle.writes import DeploymentWait, drained_routes, new_routes, plan_writes, steps_to_build_on
 from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
 from domain.handlers.dispatch import HandlerRegistry
 from domain.model.bounds import Bounds
@@ -32,7 +32,6 @@ from domain.model.deployment import Deployment
 from domain.model.lifecycle_events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.model.states import Verdict
 from domain.outbox.cloud_events import told_by_decisions
-from domain.replicas.host_choice import hosts_by
 from domain.replicas.route_events import RouteLifecycleType
 from domain.text.errors import InvalidInputError
 from tasks.cycle.decision_log import ChunkResult, count_chunk, log_chunk
@@ -47,26 +46,18 @@ def write_decisions(  # noqa: PLR0913  (all that a transaction is of)
     decisions: Sequence[ClassifiedDecision],
     claim: Claim,
     placing: Placing,
-    glanced: Sequence[WaitingRow] = (),
+    glanced: Sequence[DeploymentWait] = (),
 ) -> StrategyApplyResult:
-    """Write the next snapshots of these decisions and the waits that a glance found. `phase`: the handler's name.
+    """Write these decisions and the waits that a glance found: two reads, a plan, one write. `phase`: the handler.
 
-    Raises StaleSnapshotError. The domain makes each part while Postgres writes the part before.
+    Raises StaleSnapshotError.
     """
-    applier, now = StrategyResultApplier(connection, phase, claim), claim.now
-    changing = [decision for decision in decisions if decision.changes_anything]
-    new, changes = new_routes(changing), [decision.changes for decision in changing]
-    drained = [route_id for change in changes for route_id in change.drain_route_ids]
-    wanted = [Wanted(each.deployment_id, each.revision_id) for each in new]
-    hosts = hosts_by(placing.grounds(connection, wanted, drained))
-    placing.add(hosts)
-    kept = kept_steps(connection, steps_to_build_on(changing))
-    applier.move_routes(changes, list(zip(new, hosts, strict=True)))
-    left = decision_effects(decisions, phase, now)
-    applier.apply(left, glanced)
-    told = told_by_decisions(left, phase, now, claim.asked) if claim.is_heard else ()
-    applier.record(steps_of(left, now, kept), told)
-    return applier.result()
+    grounds = placing.grounds(connection, new_routes(decisions), drained_routes(decisions))
+    kept = kept_steps(connection, steps_to_build_on(decisions))
+    writes = plan_writes(phase, decisions, claim, grounds, kept, glanced)
+    placing.add(host for _, host in writes.placed)
+    events = told_by_decisions(writes.effects, phase, claim.now, claim.asked) if claim.is_heard else ()
+    return apply(connection, writes, events)
 
 
 Thing = TypeVar("Thing")
@@ -205,7 +196,7 @@ class DeploymentCoordinator:
         handler: DeploymentHandler,
         decided: DeploymentExecutionResult,
         claim: Claim,
-        waits: Sequence[WaitingRow] = (),
+        waits: Sequence[DeploymentWait] = (),
     ) -> ChunkResult:
         decisions = decided.decisions
         if not decisions and not waits:
@@ -230,7 +221,7 @@ class DeploymentCoordinator:
         return self._in_transaction(handler, work)
 
 
-def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[WaitingRow], list[Claimed]]:
+def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[DeploymentWait], list[Claimed]]:
     """Split the claim into deployments that wait, as a glance shows, and those whose routes must be loaded."""
     waits, others = [], []
     for claimed in claim.deployments:
@@ -239,7 +230,7 @@ def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[WaitingRow]
         if wait is None:
             others.append(claimed)
         else:
-            waits.append(WaitingRow(claimed.row.id, claimed.row.version, wait.due_at, wait.reason, None))
+            waits.append(DeploymentWait(claimed.row.id, claimed.row.version, wait.due_at, wait.reason, None))
     return waits, others
 
 

@@ -140,7 +140,7 @@ def test_the_release_before_finds_every_step_whole(empty_engine: Engine) -> None
     with empty_engine.connect() as connection:
         config = configuration()
         config.attributes["connection"] = connection
-        command.downgrade(config, "-1")
+        command.downgrade(config, "0001")
     kept = read(empty_engine, "SELECT inputs FROM rollout_steps ORDER BY step_no")
     assert [row["inputs"]["deployment"] for row in kept] == seen
     assert [row["inputs"] for row in kept] == [view.inputs for view in found]

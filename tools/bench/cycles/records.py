@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from db.connection.database_settings import DatabaseSettings
 from db.connection.transactions import in_transaction, make_engine
 from db.views.timeline import steps_of
-from domain.cycle import writes
+from domain.cycle import effects
 from domain.handlers.deploying import DeployingProvisioningHandler
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres
 from tests.support.workers.coordinators import coordinator_without_redis
@@ -116,5 +116,5 @@ def _kept(*, whole: bool) -> Iterator[None]:
     if not whole:
         yield
         return
-    with patch.object(writes, "SMALL", _NEVER):
+    with patch.object(effects, "SMALL", _NEVER):
         yield
