@@ -1,6 +1,5 @@
 """Reads what proxies are asked to tell: the rollouts whose next interval is due, and where live proxies are."""
 
-import math
 from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from db.proxies.recorded_answers import counters_of, intervals_of, record_interv
 from domain.commands.rollout_commands import Undo
 from domain.judge.no_answers import unanswered
 from domain.model.answer_counts import Answers, Counters, Interval, Look, next_interval
+from domain.model.policy import RolloutLimits
 from domain.model.states import Lifecycle
 
 _MEASURED = """
@@ -69,7 +69,7 @@ _END_PARKING = """
               FROM rollouts o WHERE o.id = %s) u
      WHERE r.deployment_id = u.deployment_id AND r.revision_id = u.from_revision_id AND r.parked_until > u.until
 """
-_WISH = """
+_ENQUEUE = """
     INSERT INTO wishes (deployment_id, request_id, task, payload, rollout_id) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT DO NOTHING
 """
@@ -169,8 +169,10 @@ def _note_unanswered(connection: Connection[Any], rollout: DueRollout) -> None:
         if count is None:
             connection.execute(_END_PARKING, (rollout.id,))
         changed(connection, [rollout.deployment_id], mark=_lookers(count))
-        if rollout.has_ended and count and count >= (rollout.most_unanswered or math.inf):
-            _wish_for_an_undo(connection, rollout, count)
+        reason = RolloutLimits(unanswered=rollout.most_unanswered).why_left(count)
+        if rollout.has_ended and reason:
+            key = f"{rollout.id}:{rollout.last_id}"
+            _enqueue(connection, rollout, Undo.of_no_answers(key, rollout.deployment, rollout.from_revision, reason))
 
 
 def _lookers(count: int | None) -> Collection[Lifecycle]:
@@ -178,14 +180,7 @@ def _lookers(count: int | None) -> Collection[Lifecycle]:
     return {Lifecycle.DEPLOYING, Lifecycle.READY} if count is None else {Lifecycle.DEPLOYING} if count else ()
 
 
-def _wish_for_an_undo(connection: Connection[Any], rollout: DueRollout, count: int) -> None:
-    """Ask for it as a person does, as long as this is the last rollout: what else moves meanwhile is no matter."""
-    undo = Undo(
-        request_id=f"unanswered:{rollout.id}:{rollout.last_id}",
-        actor="rollway",
-        reason=f"the new revision answered none of {count} requests",
-        deployment=rollout.deployment,
-        revision=rollout.from_revision,
-    )
+def _enqueue(connection: Connection[Any], rollout: DueRollout, undo: Undo) -> None:
+    """Keep the command for the deployment's next free moment; it is dropped unless this is the last rollout then."""
     payload = Jsonb(undo.model_dump(mode="json", exclude={"request_id"}))
-    connection.execute(_WISH, (rollout.deployment_id, undo.request_id, undo.task, payload, rollout.id))
+    connection.execute(_ENQUEUE, (rollout.deployment_id, undo.request_id, undo.task, payload, rollout.id))

@@ -169,6 +169,12 @@ class Undo(SteeringCommand):
         back, start_seconds = case.way_back(), case.start_seconds()
         return verbs.undo(case.deployment, back, case.asking, now=self.now, start_seconds=start_seconds)
 
+    @classmethod
+    def of_no_answers(cls, key: str, deployment: str, revision: str, reason: str) -> Self:
+        """Rollway's own undo of an ended rollout whose new revision answers nobody, as a person would ask for it."""
+        request_id = f"unanswered:{key}"
+        return cls(request_id=request_id, actor="rollway", reason=reason, deployment=deployment, revision=revision)
+
 
 class Retry(StartingCommand):
     """Begin again what was rolled back, or try failed starts now. What is just rolling back turns forward again.

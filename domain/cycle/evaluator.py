@@ -1,6 +1,5 @@
 """Asks the strategy of each rollout for a decision."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -81,9 +80,8 @@ class DeploymentStrategyEvaluator:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
             return self._standing(deployment, _paused(deployment), now)
-        policy, unanswered = deployment.rollout.policy, deployment.rollout.unanswered or 0
-        if unanswered >= (policy.limits.unanswered or math.inf):
-            reason = f"the new revision answered none of {unanswered} requests"
+        policy = deployment.rollout.policy
+        if reason := policy.limits.why_left(deployment.rollout.unanswered):
             return Decision.give_up(reason, harms=True)
         if deployment.hold is not None:
             return self._standing(deployment, Decision.held(deployment.hold), now)

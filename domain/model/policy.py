@@ -53,6 +53,12 @@ class RolloutLimits(BaseModel):
         """Failed routes at which the rollout is given up, for `desired` replicas."""
         return self.failure_budget or min(200, max(3, -(-desired // 2)))
 
+    def why_left(self, unanswered: int | None) -> str | None:
+        """Why a new revision that has answered none of these requests is left; None below the limit."""
+        if not unanswered or self.unanswered is None or unanswered < self.unanswered:
+            return None
+        return f"the new revision answered none of {unanswered} requests"
+
 
 @dataclass(frozen=True, slots=True)
 class DeploymentPolicy:
