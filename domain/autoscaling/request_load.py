@@ -76,22 +76,22 @@ def _in_a_row(node: str, looks: Sequence[DemandLook]) -> Iterator[tuple[float, S
     """Yield what a proxy showed, the newest first, back to where it missed a look or began anew."""
     later: Shown | None = None
     for look in reversed(looks):
-        shown = look.shown.get(node)
-        if shown is None or (later and (shown.uptime > later.uptime or shown.requests > later.requests)):
+        sample = look.shown.get(node)
+        if sample is None or (later and (sample.uptime > later.uptime or sample.requests > later.requests)):
             return
-        yield look.seconds, shown
-        later = shown
+        yield look.seconds, sample
+        later = sample
 
 
-def _requests_per_second(found: Sequence[tuple[float, Shown]]) -> float | None:
-    if len(found) < 2:  # noqa: PLR2004  (a difference takes two)
+def _requests_per_second(samples: Sequence[tuple[float, Shown]]) -> float | None:
+    if len(samples) < 2:  # noqa: PLR2004  (a difference takes two)
         return None
-    (ends, last), (begins, first) = found[0], found[-1]
+    (ends, last), (begins, first) = samples[0], samples[-1]
     return (last.requests - first.requests) / (ends - begins)
 
 
-def _answers_under_way(found: Sequence[tuple[float, Shown]]) -> float | None:
-    return sum(shown.under_way for _, shown in found) / len(found) if found else None
+def _answers_under_way(samples: Sequence[tuple[float, Shown]]) -> float | None:
+    return sum(sample.under_way for _, sample in samples) / len(samples) if samples else None
 
 
 _SHARES: Mapping[ProxyMetric, Callable[[Sequence[tuple[float, Shown]]], float | None]] = {

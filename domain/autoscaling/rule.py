@@ -126,20 +126,20 @@ class AutoscalingRule(BaseModel):
 
     def _fits_its_source(self) -> None:
         """Raises ValueError."""
-        chosen = self._chosen()
+        set_fields = self._set_fields()
         match self.source:
-            case MetricSource.PUSHED if not {"path", "labels", "aggregate"}.isdisjoint(chosen):
+            case MetricSource.PUSHED if not {"path", "labels", "aggregate"}.isdisjoint(set_fields):
                 raise ValueError("path, labels and aggregate are for source 'replicas'; a pushed metric is one number")
             case MetricSource.PROXY if self.metric not in set(ProxyMetric):
                 raise ValueError(f"metric must be {' or '.join(ProxyMetric)} where source is 'proxy'")
-            case MetricSource.PROXY if not {"path", "labels"}.isdisjoint(chosen):
+            case MetricSource.PROXY if not {"path", "labels"}.isdisjoint(set_fields):
                 raise ValueError("path and labels are for source 'replicas'; proxies tell of the deployment as a whole")
             case MetricSource.PROXY if self.aggregate not in {Aggregate.AVG, Aggregate.SUM}:
                 raise ValueError("aggregate must be avg, for each replica, or sum, of all, where source is 'proxy'")
             case _:
                 return
 
-    def _chosen(self) -> set[str]:
+    def _set_fields(self) -> set[str]:
         """Fields that differ from their defaults."""
         return set(self.model_dump(exclude_defaults=True))
 

@@ -52,8 +52,8 @@ def evaluate_rules(
     now: datetime,
 ) -> Scaling | None:
     """Return what the first rule that fires makes of `desired`; None when all are quiet."""
-    judged = judge_rules(rules, metrics, desired, last_autoscaled_at, now)
-    return next((found for found in judged if isinstance(found, Scaling)), None)
+    outcomes = judge_rules(rules, metrics, desired, last_autoscaled_at, now)
+    return next((outcome for outcome in outcomes if isinstance(outcome, Scaling)), None)
 
 
 def judge_rules(
@@ -79,12 +79,12 @@ def value_of_replicas(
 
 def _of_one_replica(rule: AutoscalingRule, samples: Iterable[MetricSample]) -> float | None:
     """The sum of its samples that are meant and are numbers."""
-    meant = [
+    in_scope = [
         sample.value
         for sample in samples
         if sample.metric == rule.metric and rule.labels.items() <= sample.labels.items()
     ]
-    numbers = [value for value in meant if isfinite(value)]
+    numbers = [value for value in in_scope if isfinite(value)]
     total = sum(numbers)
     return total if numbers and isfinite(total) else None
 
@@ -94,8 +94,8 @@ def _judge(
 ) -> Scaling | Quiet:
     name = rule.metric_in_words
     if value is None:
-        told = ": no proxy has told it" if rule.source is MetricSource.PROXY else ""
-        return Quiet(f"{name} has no value yet{told}")
+        hint = ": no proxy has told it" if rule.source is MetricSource.PROXY else ""
+        return Quiet(f"{name} has no value yet{hint}")
     if not isfinite(value.value):
         return Quiet(f"{name} is no number")
     age = (now - value.at).total_seconds()
@@ -136,6 +136,6 @@ def _told_by(value: MetricValue) -> str:
 def _who_is_missing(value: MetricValue) -> str:
     if not value.silent:
         return f"{value.missing} of the replicas did not say, so none is taken away"
-    named, others = value.silent[:_MOST_NAMED], len(value.silent) - _MOST_NAMED
-    names = ", ".join(named) + (f" and {others} more" if others > 0 else "")
+    first, others = value.silent[:_MOST_NAMED], len(value.silent) - _MOST_NAMED
+    names = ", ".join(first) + (f" and {others} more" if others > 0 else "")
     return f"{names} did not say, so no replica is taken away"

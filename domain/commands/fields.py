@@ -42,10 +42,10 @@ class CommandField:
 def model_schema(model: type[BaseModel]) -> Schema:
     """The JSON Schema of a model with what each of its fields means, as the docstring below the field has it."""
     schema = model.model_json_schema(ref_template=REF)
-    said = meanings(model)
-    for name, known in model.model_fields.items():
-        if name in said:
-            schema["properties"][known.alias or name]["description"] = said[name]
+    meaning_of = meanings(model)
+    for name, info in model.model_fields.items():
+        if name in meaning_of:
+            schema["properties"][info.alias or name]["description"] = meaning_of[name]
     return schema
 
 
@@ -54,39 +54,39 @@ def fields_of(command: type[Command]) -> tuple[CommandField, ...]:
     """Return what the command takes beside who asks, why, and the deployment in its path; what is needed first."""
     schema = model_schema(command)
     needed = schema.get("required", ())
-    known = {
+    common = {
         *Command.model_fields,
         "expected_version",
         *(["deployment"] if issubclass(command, DeploymentCommand) else []),
     }
-    found = [
-        _field(name, _inlined(said, schema.get("$defs", {})), command, is_needed=name in needed)
-        for name, said in schema["properties"].items()
-        if name not in known
+    fields = [
+        _field(name, _inlined(of_field, schema.get("$defs", {})), command, is_needed=name in needed)
+        for name, of_field in schema["properties"].items()
+        if name not in common
     ]
-    return tuple(sorted(found, key=lambda each: (not each.is_needed, each.name in _COMMON)))
+    return tuple(sorted(fields, key=lambda each: (not each.is_needed, each.name in _COMMON)))
 
 
-def _field(name: str, said: Schema, command: type[Command], *, is_needed: bool) -> CommandField:
-    kind = _kind(said)
+def _field(name: str, schema: Schema, command: type[Command], *, is_needed: bool) -> CommandField:
+    kind = _kind(schema)
     least, most = ("minLength", "maxLength") if kind == "text" else ("minimum", "maximum")
     return CommandField(
         name,
         kind,
-        said.get("description", ""),
+        schema.get("description", ""),
         is_needed,
-        least=said.get(least),
-        most=said.get(most),
-        choices=tuple(map(str, said.get("enum", ()))),
-        unit=said.get("x-unit", "s" if name.endswith("seconds") else ""),
-        names=said.get("x-names", ""),
+        least=schema.get(least),
+        most=schema.get(most),
+        choices=tuple(map(str, schema.get("enum", ()))),
+        unit=schema.get("x-unit", "s" if name.endswith("seconds") else ""),
+        names=schema.get("x-names", ""),
         example=command.example.get(name),
-        default=said.get("default"),
+        default=schema.get("default"),
     )
 
 
-def _kind(said: Schema) -> Kind:
-    match said:
+def _kind(schema: Schema) -> Kind:
+    match schema:
         case {"type": "integer"}:
             return "integer"
         case {"type": "number"}:
@@ -102,17 +102,17 @@ def _kind(said: Schema) -> Kind:
     return "values"
 
 
-def _inlined(said: Schema, models: Mapping[str, Schema]) -> Schema:
+def _inlined(schema: Schema, models: Mapping[str, Schema]) -> Schema:
     """Return what a field holds where it is not null, with what is said of the field itself."""
-    (first, *_) = _forms(said, models)
-    beside = {name: value for name, value in said.items() if name not in ("anyOf", "$ref")}
+    (first, *_) = _forms(schema, models)
+    outer = {name: value for name, value in schema.items() if name not in ("anyOf", "$ref")}
     inner = {name: value for name, value in first.items() if name not in ("title", "description")}
     if "items" in inner:
         inner["items"] = next(_forms(inner["items"], models))
-    return {**inner, **{name: value for name, value in beside.items() if name != "items"}}
+    return {**inner, **{name: value for name, value in outer.items() if name != "items"}}
 
 
-def _forms(said: Schema, models: Mapping[str, Schema]) -> Iterator[Schema]:
-    for form in said.get("anyOf", [said]):
+def _forms(schema: Schema, models: Mapping[str, Schema]) -> Iterator[Schema]:
+    for form in schema.get("anyOf", [schema]):
         if form.get("type") != "null":
             yield models[form["$ref"].rpartition("/")[2]] if "$ref" in form else form

@@ -63,23 +63,25 @@ def parse_query(task: str, payload: object) -> Query:
     return _parsed(task, payload, QUERIES)
 
 
-def _parsed(task: str, payload: object, known: Mapping[str, type[M]]) -> M:
-    kind = known.get(task)
+def _parsed(task: str, payload: object, kinds: Mapping[str, type[M]]) -> M:
+    kind = kinds.get(task)
     if kind is None:
         raise UnknownCommandError(f"{task} is no command; the commands are {', '.join(sorted((*COMMANDS, *QUERIES)))}")
     if not isinstance(payload, dict):
-        raise InvalidInputError(f"the payload must be fields, each with its value, and no {_said(payload)}", field="")
-    given = _with_storable_words(payload)
-    if fault := unstorable(given):
+        raise InvalidInputError(
+            f"the payload must be fields, each with its value, and no {_kind_in_words(payload)}", field=""
+        )
+    values = _with_storable_words(payload)
+    if fault := unstorable(values):
         field, why = fault
         raise InvalidInputError(f"{field}: {why}" if field else f"the payload {why}", field=field)
     try:
-        return kind.model_validate(given)
+        return kind.model_validate(values)
     except ValidationError as error:
         raise InvalidInputError.of(error, model=kind) from None
 
 
-def _said(payload: object) -> str:
+def _kind_in_words(payload: object) -> str:
     match payload:
         case None:
             return "nothing"

@@ -29,17 +29,17 @@ class Settings(BaseModel):
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """A variable that is empty counts as not set. Raises InvalidInputError naming the first that is wrong."""
         variables = {str(field.validation_alias): field for field in cls.model_fields.values()}
-        given = {name: environment[name] for name in variables if environment.get(name)}
+        values = {name: environment[name] for name in variables if environment.get(name)}
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(values)
         except ValidationError as error:
             name = str(error.errors()[0]["loc"][0])
         right = variables[name].description
-        if name not in given:
+        if name not in values:
             message = f"{name} is not set; it is {right}, or run 'rollway up'"
         else:
-            shown = f", not {given[name]!r}" if variables[name].repr else ""
-            message = f"{name} must be {right}{shown}"
+            hint = f", not {values[name]!r}" if variables[name].repr else ""
+            message = f"{name} must be {right}{hint}"
         raise InvalidInputError(message, field=name)
 
 
@@ -103,12 +103,12 @@ def libpq_url(url: str) -> str:
     if not separator or scheme.partition("+")[0] not in ("postgresql", "postgres"):
         return url
     before, _, query = rest.partition("?")
-    given = parse_qsl(query, keep_blank_values=True)
-    hosts = [value for name, value in given if name == "host"]
+    pairs = parse_qsl(query, keep_blank_values=True)
+    hosts = [value for name, value in pairs if name == "host"]
     if len(hosts) > 1 or any(_has_port(host) for host in hosts):
-        named, ports = zip(*map(_host_and_port, hosts), strict=True)
-        others = [(name, value) for name, value in given if name not in ("host", "port")]
-        query = urlencode([*others, ("host", ",".join(named)), ("port", ",".join(ports))])
+        names, ports = zip(*map(_host_and_port, hosts), strict=True)
+        others = [(name, value) for name, value in pairs if name not in ("host", "port")]
+        query = urlencode([*others, ("host", ",".join(names)), ("port", ",".join(ports))])
     return f"postgresql://{before}" + (f"?{query}" if query else "")
 
 
@@ -122,12 +122,12 @@ def database_address(url: str) -> str:
     authority, _, database = before.partition("/")
     if "@" in database:
         return "the address of DATABASE_URL"
-    given = dict(parse_qsl(query))
-    named = [_host_and_port(host) for host in authority.rpartition("@")[2].split(",")]
-    hosts = given["host"].split(",") if given.get("host") else [host for host, _ in named]
-    ports = given["port"].split(",") if given.get("port") else [port for _, port in named]
-    shown = (f"{host}:{ports[min(at, len(ports) - 1)]}" for at, host in enumerate(hosts))
-    return f"{','.join(shown)}/{unquote(given.get('dbname', database))}"
+    options = dict(parse_qsl(query))
+    hosts_and_ports = [_host_and_port(host) for host in authority.rpartition("@")[2].split(",")]
+    hosts = options["host"].split(",") if options.get("host") else [host for host, _ in hosts_and_ports]
+    ports = options["port"].split(",") if options.get("port") else [port for _, port in hosts_and_ports]
+    addresses = (f"{host}:{ports[min(at, len(ports) - 1)]}" for at, host in enumerate(hosts))
+    return f"{','.join(addresses)}/{unquote(options.get('dbname', database))}"
 
 
 def _has_port(host: str) -> bool:

@@ -65,15 +65,15 @@ def parse_keys(text: str) -> dict[str, str]:
     return keys
 
 
-def proven_payload(task: str, given: Mapping[str, object], keys: Mapping[str, str], now: datetime) -> dict[str, Any]:
+def proven_payload(task: str, payload: Mapping[str, object], keys: Mapping[str, str], now: datetime) -> dict[str, Any]:
     """The payload of a signed command, with its sender as the actor. Raises UnsignedError and WrongSignatureError."""
-    if given.keys() != SIGNED_FIELDS:
+    if payload.keys() != SIGNED_FIELDS:
         raise UnsignedError(
             f"{task} is not signed, and this installation takes signed commands only; "
             "'examples/enqueue_activate_revision.py' shows how to sign one"
         )
     try:
-        command = SignedCommand.model_validate(dict(given))
+        command = SignedCommand.model_validate(dict(payload))
     except ValidationError as error:
         raise InvalidInputError.of(error) from None
     expected = sign(keys.get(command.sender, ""), task, command.sender, command.sent_at, command.payload)

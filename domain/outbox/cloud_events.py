@@ -135,32 +135,34 @@ _RULES: Mapping[CloudEventType, Callable[[_Change], bool]] = {
 
 
 def told_by_decisions(
-    left: Iterable[DecisionEffects], phase: str, now: datetime, asked: Collection[UUID] = ()
+    effects: Iterable[DecisionEffects], phase: str, now: datetime, waiting_before: Collection[UUID] = ()
 ) -> tuple[CloudEvent, ...]:
-    """Return what a handler's decisions tell. `phase`: the handler's name; `asked`: who waited for a person before.
+    """The events of a handler's decisions. `waiting_before`: the deployments that waited for a person before.
 
     Steps that bring nothing into traffic are told to nobody: most of them.
     """
-    return tuple(event for each in left for event in _told_by(each, phase, now, asked))
+    return tuple(event for each in effects for event in _told_by(each, phase, now, waiting_before))
 
 
-def _told_by(left: DecisionEffects, phase: str, now: datetime, asked: Collection[UUID]) -> tuple[CloudEvent, ...]:
-    decision = left.decision
-    asks = left.waits_for is not None and decision.deployment.id not in asked
-    if not (left.deployment or decision.changes.promote_route_ids or asks):
+def _told_by(
+    effect: DecisionEffects, phase: str, now: datetime, waiting_before: Collection[UUID]
+) -> tuple[CloudEvent, ...]:
+    decision = effect.decision
+    asks = effect.waits_for is not None and decision.deployment.id not in waiting_before
+    if not (effect.deployment or decision.changes.promote_route_ids or asks):
         return ()
-    deployment = left.deployment or deployment_after(decision, left.rollout, now)
-    change = _Change(decision.deployment, deployment, left.outcome, _promotes(decision), asks)
-    return _told(change, phase, decision.reason)
+    deployment = effect.deployment or deployment_after(decision, effect.rollout, now)
+    change = _Change(decision.deployment, deployment, effect.outcome, _promotes(decision), asks)
+    return _events(change, phase, decision.reason)
 
 
-def told_by_command(before: Deployment, steered: Steered, asking: Asking, actor: str) -> tuple[CloudEvent, ...]:
+def told_by_command(before: Deployment, effect: Steered, asking: Asking, actor: str) -> tuple[CloudEvent, ...]:
     """Return the events of a person's command."""
-    sentence = f"{steered.said} {asking.why}".strip()
-    return _told(_Change(before, steered.deployment, steered.ended), actor, sentence)
+    sentence = f"{effect.said} {asking.why}".strip()
+    return _events(_Change(before, effect.deployment, effect.ended), actor, sentence)
 
 
-def _told(change: _Change, actor: str, sentence: str) -> tuple[CloudEvent, ...]:
+def _events(change: _Change, actor: str, sentence: str) -> tuple[CloudEvent, ...]:
     rollout = change.before.rollout
     of_rollout = [CloudEventType.ROLLOUT_PROMOTED] if change.promoted else []
     if change.outcome is not None:

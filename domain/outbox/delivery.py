@@ -127,14 +127,14 @@ def signed_headers(body: bytes, message_id: object, at: datetime, keys: Iterable
     }
 
 
-def failure(pending: Pending, why: str, *, wanted: bool = True) -> Failure:
+def failure(pending: Pending, why: str, *, is_wanted: bool = True) -> Failure:
     """Return what follows a try that failed.
 
     the receiver wants no more                -> given up, and the subscription ends
     it happened longer ago than give_up_after -> given up
     otherwise                                 -> tried again after 1, 2, 4 ... and then each 300 s
     """
-    if not wanted:
+    if not is_wanted:
         return Failure(why, None, ends=True)
     if pending.tried_at - pending.at >= pending.give_up_after:
         return Failure(why, None)

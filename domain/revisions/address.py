@@ -44,11 +44,11 @@ def plausible_address(address: str) -> str:
 def why_no_replica(ip: IPv4Address | IPv6Address) -> str:
     """Say what else than a replica an address reaches; empty for the rest."""
     mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
-    seen = mapped or ip
-    if seen.is_link_local:
+    address = mapped or ip
+    if address.is_link_local:
         return "link-local"
-    if seen.is_unspecified:
+    if address.is_unspecified:
         return "every interface of a machine"
-    if seen.is_multicast or seen == IPv4Address("255.255.255.255"):
+    if address.is_multicast or address == IPv4Address("255.255.255.255"):
         return "many machines at once"
     return ""

@@ -58,10 +58,10 @@ class HealthCheck(BaseModel):
     @property
     def asked(self) -> str:
         """The question of one probe, in words."""
-        named = f" as {self.host}" if self.host else ""
+        host_part = f" as {self.host}" if self.host else ""
         if self.protocol != "grpc":
-            return f"GET {self.path}{named}"
-        return f"gRPC health check{f' of {self.service}' if self.service else ''}{named}"
+            return f"GET {self.path}{host_part}"
+        return f"gRPC health check{f' of {self.service}' if self.service else ''}{host_part}"
 
     def named(self, address: str) -> str:
         """As which host a replica at this address is asked: the Host header, or the authority of HTTP/2."""

@@ -127,8 +127,10 @@ class RevisionSpec(BaseModel):
     @classmethod
     def _secrets_have_a_host(cls, env: dict[str, EnvValue], info: ValidationInfo) -> dict[str, EnvValue]:
         if info.data.get("runtime") == "external" and (names := references_of(env)):
-            named = ", ".join(names)
-            raise ValueError(f"{named}: runtime 'external' takes no references: that system has secrets of its own")
+            listed_names = ", ".join(names)
+            raise ValueError(
+                f"{listed_names}: runtime 'external' takes no references: that system has secrets of its own"
+            )
         if len(references_of(env)) > MOST_SECRETS:
             raise ValueError(f"at most {MOST_SECRETS} of its variables may be secrets: each host is asked for each")
         return env
@@ -177,8 +179,8 @@ def revision_name(deployment: str, spec: RevisionSpec) -> str:
 _FILLED_IN = {"{port}": "PORT", "{host}": "HOST", "{route}": "ROLLWAY_ROUTE"}
 
 
-def filled_in(texts: Sequence[str], told: Mapping[str, str]) -> list[str]:
-    """The words of a command, or values of variables, of one replica that is `told` its variables.
+def filled_in(texts: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    """The words of a command, or values of variables, of one replica that is `values` its variables.
 
     ["--bind={port}"] -> ["--bind=8123"]
 
@@ -186,7 +188,7 @@ def filled_in(texts: Sequence[str], told: Mapping[str, str]) -> list[str]:
     """
     words = list(texts)
     for mark, name in _FILLED_IN.items():
-        words = [word.replace(mark, told[name]) for word in words]
+        words = [word.replace(mark, values[name]) for word in words]
     return words
 
 
@@ -216,53 +218,53 @@ def stored_spec(text: str) -> StoredSpec:
     return StoredSpec(spec, f"this release of Rollway cannot read its revision: {fault}")
 
 
-def is_same(stored: Mapping[str, Any], spec: RevisionSpec) -> bool:
+def is_same(raw: Mapping[str, Any], spec: RevisionSpec) -> bool:
     """Whether a stored spec says what this one does. What the release that wrote it did not know has its default."""
     try:
-        return RevisionSpec.model_validate(stored) == spec
+        return RevisionSpec.model_validate(raw) == spec
     except ValidationError:
         return False
 
 
-def with_values_of(stored: Mapping[str, Any], spec: Spec) -> Spec:
+def with_values_of(raw: Mapping[str, Any], spec: Spec) -> Spec:
     """The spec with the value that the stored revision has wherever it says ***; what that one lacks stays ***."""
     if not names_masked(spec.env):
         return spec
-    known = stored_spec(json.dumps(stored)).spec.env
-    env = {name: known.get(name, value) if value == MASK else value for name, value in spec.env.items()}
+    stored_env = stored_spec(json.dumps(raw)).spec.env
+    env = {name: stored_env.get(name, value) if value == MASK else value for name, value in spec.env.items()}
     return spec.model_copy(update={"env": env})
 
 
 def _what_ends_it(raw: Mapping[str, Any]) -> RevisionSpec:
     """Not validated: its runtime may be one that this release does not have."""
-    known: dict[str, Any] = {"runtime": str(raw.get("runtime", "process"))}
+    spec: dict[str, Any] = {"runtime": str(raw.get("runtime", "process"))}
     for name in ("drain_seconds", "drain_max_seconds", "stop_grace_seconds"):
         if isinstance(raw.get(name), int | float):
-            known[name] = min(max(0.0, raw[name]), MOST_SECONDS)
+            spec[name] = min(max(0.0, raw[name]), MOST_SECONDS)
     if raw.get("drain") == "fixed":
-        known["drain"] = "fixed"
+        spec["drain"] = "fixed"
     with suppress(ValidationError):
-        known["external"] = ExternalSpec.model_validate(raw.get("external"), extra="ignore")
-    return RevisionSpec.model_construct(**known)
+        spec["external"] = ExternalSpec.model_validate(raw.get("external"), extra="ignore")
+    return RevisionSpec.model_construct(**spec)
 
 
-def changed_spec(name: str, stored: StoredSpec, image: str | None, command: Sequence[str]) -> RevisionSpec:
+def changed_spec(name: str, raw: StoredSpec, image: str | None, command: Sequence[str]) -> RevisionSpec:
     """Return what the revision `name` runs, but with this image or command. Raises InvalidInputError.
 
     what this release cannot read              -> error
     an image for what does not run in a container -> error
     otherwise                                   -> everything else as it was
     """
-    if stored.unreadable:
-        raise InvalidInputError(f"{name}: {stored.unreadable}", field="revision")
+    if raw.unreadable:
+        raise InvalidInputError(f"{name}: {raw.unreadable}", field="revision")
     change: dict[str, Any] = {"command": list(command)} if command else {}
     if image is not None:
-        if stored.spec.docker is None:
-            message = f"image: {name} runs with runtime {stored.spec.runtime!r}, which has no image"
+        if raw.spec.docker is None:
+            message = f"image: {name} runs with runtime {raw.spec.runtime!r}, which has no image"
             raise InvalidInputError(f"{message}; a command changes what it runs", field="image")
-        change["docker"] = {**stored.spec.docker.model_dump(mode="json"), "image": image}
+        change["docker"] = {**raw.spec.docker.model_dump(mode="json"), "image": image}
     try:
-        return RevisionSpec.model_validate({**stored.spec.model_dump(mode="json"), **change})
+        return RevisionSpec.model_validate({**raw.spec.model_dump(mode="json"), **change})
     except ValidationError as error:
         raise InvalidInputError.of(error, model=RevisionSpec) from None
 
@@ -272,19 +274,19 @@ _MOST = 63
 """Letters in the name of a revision."""
 
 
-def restarted_name(name: str, taken: Collection[str]) -> str:
+def restarted_name(name: str, names: Collection[str]) -> str:
     """The next name that is not taken yet; one that is too long is cut."""
-    found = _RESTART.search(name)
-    number = int(found[1]) + 1 if found else 2
-    while (next_name := _numbered(name, number)) in taken:
+    match = _RESTART.search(name)
+    number = int(match[1]) + 1 if match else 2
+    while (next_name := _numbered(name, number)) in names:
         number += 1
     return next_name
 
 
 def is_restart(name: str, of: str) -> bool:
     """Whether `name` is what a restart of the revision `of` would be called."""
-    found = _RESTART.search(name)
-    return found is not None and name == _numbered(of, int(found[1])) != of
+    match = _RESTART.search(name)
+    return match is not None and name == _numbered(of, int(match[1])) != of
 
 
 def _numbered(name: str, number: int) -> str:

@@ -91,17 +91,17 @@ class DockerSpec(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _default_port(cls, given: object) -> object:
+    def _default_port(cls, value: object) -> object:
         """Filled in here, so that a port that is written down and one that is left out give the same name."""
-        if not isinstance(given, dict) or given.get("network") == "host" or given.get("port") is not None:
-            return given
-        return {**given, "port": DEFAULT_CONTAINER_PORT}
+        if not isinstance(value, dict) or value.get("network") == "host" or value.get("port") is not None:
+            return value
+        return {**value, "port": DEFAULT_CONTAINER_PORT}
 
     @field_validator("labels")
     @classmethod
     def _labels_are_not_rollways(cls, labels: dict[str, str]) -> dict[str, str]:
-        if taken := next((name for name in labels if name.startswith(RESERVED_LABELS)), None):
-            raise ValueError(f"{taken!r} is refused: labels that begin with {RESERVED_LABELS!r} are Rollway's own")
+        if reserved := next((name for name in labels if name.startswith(RESERVED_LABELS)), None):
+            raise ValueError(f"{reserved!r} is refused: labels that begin with {RESERVED_LABELS!r} are Rollway's own")
         return labels
 
     @field_validator("network")

@@ -139,7 +139,7 @@ def masked(spec: Mapping[str, Any]) -> dict[str, Any]:
     env = spec["env"]
     if not isinstance(env, dict):
         return {**spec, "env": MASK}
-    return {**spec, "env": {name: _shown(value) for name, value in env.items()}}
+    return {**spec, "env": {name: _masked(value) for name, value in env.items()}}
 
 
 def differ_unseen(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -148,10 +148,10 @@ def differ_unseen(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[s
     if not isinstance(old, dict) or not isinstance(new, dict):
         return []
     both = sorted(old.keys() & new.keys())
-    return [name for name in both if old[name] != new[name] and _shown(old[name]) == _shown(new[name])]
+    return [name for name in both if old[name] != new[name] and _masked(old[name]) == _masked(new[name])]
 
 
-def _shown(value: object) -> object:
+def _masked(value: object) -> object:
     match value:
         case {"secret": str(text), **others} if not others:
             return {"secret": text}
@@ -190,10 +190,10 @@ def passed_over(revision: str, checks: Iterable[SecretCheck]) -> Mapping[str, st
             lacking[check.host].append(f"{check.reference} ({check.fault if check.is_answered else _NOT_ANSWERED})")
     reasons = {host: ", ".join(faults) for host, faults in sorted(lacking.items())}
     if hosts and hosts == reasons.keys():
-        told = [f"host {host} lacks {reason}" for host, reason in list(reasons.items())[:_MOST_HOSTS]]
+        sentences = [f"host {host} lacks {reason}" for host, reason in list(reasons.items())[:_MOST_HOSTS]]
         if len(reasons) > _MOST_HOSTS:
-            told.append(f"and so {len(reasons) - _MOST_HOSTS} more")
+            sentences.append(f"and so {len(reasons) - _MOST_HOSTS} more")
         raise MissingSecretError(
-            f"no host can run {revision}: {'; '.join(told)}", revision=revision, hosts=", ".join(reasons)
+            f"no host can run {revision}: {'; '.join(sentences)}", revision=revision, hosts=", ".join(reasons)
         )
     return reasons

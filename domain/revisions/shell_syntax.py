@@ -85,13 +85,13 @@ def fault_of_variable(name: str, value: str, env: Mapping[str, object]) -> str:
     A text with a $ may be a password: it is meant as a reference where it names a variable that is there.
     """
     for match in _VARIABLE.finditer(value):
-        read = match[1] or match[2]
+        variable = match[1] or match[2]
         if match.start() and value[match.start() - 1] not in _BOUNDARIES:
             continue
-        if read in {"PORT", "HOST"}:
-            right = value.replace(match[0], f"{{{read.lower()}}}")
+        if variable in {"PORT", "HOST"}:
+            right = value.replace(match[0], f"{{{variable.lower()}}}")
             return f"no shell reads {match[0]!r}: write {right!r}"
-        if read == name or read in _ALSO_READ or read in env:
+        if variable == name or variable in _ALSO_READ or variable in env:
             return f"no shell reads {match[0]!r}, so it stands there as it is: write the whole value{_path_for(name)}"
     if name.endswith(_PATHS) and any(_HOME.fullmatch(part) for part in value.split(":") if part.startswith("~")):
         return f"no shell reads '~' in {value!r}: write the whole path"

@@ -74,8 +74,8 @@ class TooLargeError(InvalidInputError):
     @classmethod
     def of_size(cls, size: int, most: int, part: str) -> Self:
         """The refusal; sizes in bytes, as JSON."""
-        shown = f"{part}: " if part else ""
-        message = f"{shown}the command has {size:,} bytes, and {most:,} are the most; put what is large into a file"
+        prefix = f"{part}: " if part else ""
+        message = f"{prefix}the command has {size:,} bytes, and {most:,} are the most; put what is large into a file"
         return cls(message, field=part)
 
 

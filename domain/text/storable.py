@@ -32,16 +32,16 @@ def unstorable(value: object) -> tuple[str, str] | None:
     return _unstorable(value, "", 0, {})
 
 
-def _unstorable(value: object, path: str, depth: int, seen: dict[int, int]) -> tuple[str, str] | None:
-    """`seen`: how deep each list was met before, since YAML's aliases put one into a billion places."""
+def _unstorable(value: object, path: str, depth: int, depths: dict[int, int]) -> tuple[str, str] | None:
+    """`depths`: how deep each list was met before, since YAML's aliases put one into a billion places."""
     if why := _fault_of(value, depth):
         return path, why
     if isinstance(value, dict | list | tuple):
-        if seen.get(id(value), -1) >= depth:
+        if depths.get(id(value), -1) >= depth:
             return None
-        seen[id(value)] = depth
+        depths[id(value)] = depth
     inner = ((f"{path}.{storable(key)}".lstrip("."), item) for key, item in _inside(value))
-    return next((found for key, item in inner if (found := _unstorable(item, key, depth + 1, seen))), None)
+    return next((fault for key, item in inner if (fault := _unstorable(item, key, depth + 1, depths))), None)
 
 
 def _inside(value: object) -> Iterator[tuple[str, object]]:

@@ -12,6 +12,8 @@ class Word(StrEnum):
     """
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: object, made: Callable[[object], dict[str, Any]]) -> dict[str, Any]:
+    def __get_pydantic_core_schema__(
+        cls, source: object, handler: Callable[[object], dict[str, Any]]
+    ) -> dict[str, Any]:
         """Tell pydantic how it is read, as any enum, and written."""
-        return {**made(source), "serialization": {"type": "str"}}
+        return {**handler(source), "serialization": {"type": "str"}}

@@ -65,8 +65,8 @@ def _name_in_words(name: object) -> str:
     """Say it of a name that YAML takes for something else: it tells no more how it was written."""
     match name:
         case bool():
-            written = ("NO, OFF and FALSE", "YES, ON and TRUE")[name]
-            return f"a name is {name}, which YAML makes of {written}: put it in quotes"
+            spelling = ("NO, OFF and FALSE", "YES, ON and TRUE")[name]
+            return f"a name is {name}, which YAML makes of {spelling}: put it in quotes"
         case _:
             return f"the name {name} must be text: put it in quotes, as in '{name}'"
 
@@ -90,11 +90,11 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
             return "must be a number of seconds, without a unit, such as 10"
         case "string_type" if isinstance(fault["input"], (int, float)):
             return "must be text; put it in quotes"
-        case "string_pattern_mismatch" if known := _PATTERNS.get(fault["ctx"]["pattern"]):
-            return known
+        case "string_pattern_mismatch" if sentence := _PATTERNS.get(fault["ctx"]["pattern"]):
+            return sentence
         case kind if right := _RIGHT.get(kind):
-            known = fault.get("ctx", {}).items()
-            bounds = {name: format(bound, ".15g") for name, bound in known if name in _BOUNDS}
+            context = fault.get("ctx", {}).items()
+            bounds = {name: format(bound, ".15g") for name, bound in context if name in _BOUNDS}
             return f"must be {right.format(**bounds)}"
     message = str(fault["msg"])
     own = message.removeprefix("Value error, ")
@@ -118,11 +118,11 @@ def _instead(path: Sequence[int | str], model: type[BaseModel] | None) -> str:
     section = model and _section(model, path[:-1])
     if section is None:
         return ""
-    known = list(section.model_fields)
-    if meant := _MEANT.get(str(path[-1])):
-        return f"; {meant}"
-    close = difflib.get_close_matches(str(path[-1]), known, 1)
-    return f"; did you mean {close[0]}?" if close else f"; the fields are {', '.join(known)}"
+    names = list(section.model_fields)
+    if hint := _MEANT.get(str(path[-1])):
+        return f"; {hint}"
+    close = difflib.get_close_matches(str(path[-1]), names, 1)
+    return f"; did you mean {close[0]}?" if close else f"; the fields are {', '.join(names)}"
 
 
 def _section(model: type[BaseModel], path: Sequence[int | str]) -> type[BaseModel] | None:
@@ -148,11 +148,11 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
 @cache
 def meanings(model: Any) -> dict[str, str]:  # noqa: ANN401 -- a model of Pydantic's, or a dataclass of Pydantic's
     """The docstring under each field, in one line; a field that a model says anew takes its own."""
-    said: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for kind in reversed(model.__mro__):
         if hasattr(kind, "__pydantic_fields__") and kind is not BaseModel:
-            said |= dict(_docstrings(kind))
-    return {name: text for name, text in said.items() if name in model.__pydantic_fields__}
+            docstrings |= dict(_docstrings(kind))
+    return {name: text for name, text in docstrings.items() if name in model.__pydantic_fields__}
 
 
 def _docstrings(kind: type) -> Iterator[tuple[str, str]]:

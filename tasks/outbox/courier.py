@@ -127,7 +127,7 @@ class Courier:
             return failure(pending, f"{webhook} cannot be reached: {why_not_reached(error)}")
         if answer.status in _SUCCESS:
             return None
-        return failure(pending, f"{webhook} answered {answer.status}", wanted=answer.status != _GONE)
+        return failure(pending, f"{webhook} answered {answer.status}", is_wanted=answer.status != _GONE)
 
 
 def _tell(pending: Pending, failed: Failure) -> None:

@@ -93,7 +93,7 @@ def _stored(document: Document, stored: Stored, runs: StoredRevision | None) -> 
     if document.mentions_policy:
         shown["policy"] = _policy(deployment.policy)
     if document.wanted_traffic is not None:
-        shown["traffic"] = _traffic(document.deployment, *deployment.reached)
+        shown["traffic"] = _traffic(document.deployment, *deployment.reachable)
     return shown
 
 

@@ -41,12 +41,12 @@ class RevisionSection(RevisionSpec):
 
     @field_validator("command", mode="wrap")
     @classmethod
-    def _needs_no_shell(cls, given: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
+    def _needs_no_shell(cls, value: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
         """A program that is given what a shell reads ends at once, and says so in a log alone."""
-        command = read(given)
+        command = validate(value)
         if not command or info.data.get("runtime") != "process":
             return command
-        if fault := fault_of_command(command) or (fault_of_text(given) if isinstance(given, str) else ""):
+        if fault := fault_of_command(command) or (fault_of_text(value) if isinstance(value, str) else ""):
             raise ValueError(fault)
         return command
 

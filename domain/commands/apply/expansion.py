@@ -50,7 +50,7 @@ class StoredDeployment:
     policy: DeploymentPolicy | None
     current: str | None
     deploying: str | None
-    reached: Reached
+    reachable: Reached
     failed_starts: int = 0
     release: Reached | None = None
     rules: tuple[AutoscalingRule, ...] = ()
@@ -89,12 +89,12 @@ _ROLLOUT = frozenset({Activation.BEGUN, Activation.SUPERSEDED, Activation.RESUME
 _Parts = Callable[[Document, Stored, Apply], Iterator[Part]]
 
 
-def parts(document: Document, stored: Stored, apply: Apply) -> list[Part]:
+def parts(document: Document, state: Stored, apply: Apply) -> list[Part]:
     """The commands that make the deployment what the document says; empty when it is that already.
 
     Raises RevisionExistsError, WrongStateError, EntranceTakenError and DeploymentAlreadyInProgressError.
     """
-    if stored.deployment and stored.deployment.snapshot.status.lifecycle is Lifecycle.DESTROYING:
+    if state.deployment and state.deployment.snapshot.status.lifecycle is Lifecycle.DESTROYING:
         message = f"{document.deployment} is being destroyed; apply again when 'rollway status' no longer lists it"
         raise WrongStateError(message, deployment=document.deployment, state=Lifecycle.DESTROYING)
     kinds: tuple[_Parts, ...] = (
@@ -107,13 +107,13 @@ def parts(document: Document, stored: Stored, apply: Apply) -> list[Part]:
         _bring_traffic,
         _try_again,
     )
-    document = _with_stored_values(document, stored.revision)
-    return [part for kind in kinds for part in kind(document, stored, apply)]
+    document = _with_stored_values(document, state.revision)
+    return [part for kind in kinds for part in kind(document, state, apply)]
 
 
-def refuse_beyond(role: Role, found: Sequence[Part]) -> None:
+def refuse_beyond(role: Role, part_list: Sequence[Part]) -> None:
     """Raises NotAllowedError for a part that this role could not ask for alone."""
-    for part in found:
+    for part in part_list:
         needed = part.command.role
         if not role.reaches(needed):
             message = f"{part.sentence}: this needs the role {needed}, and not {role}; nothing was applied"
@@ -123,31 +123,31 @@ def refuse_beyond(role: Role, found: Sequence[Part]) -> None:
 _SECTIONS: dict[type[Command], str] = {SetPolicy: "policy", Scale: "replicas", SetTraffic: "traffic"}
 
 
-def settings_alone(stored: Stored, found: Sequence[Part]) -> frozenset[str]:
+def settings_alone(state: Stored, part_list: Sequence[Part]) -> frozenset[str]:
     """The sections of a file that changes settings of a deployment at rest and nothing else; empty for any other."""
-    kinds = {type(part.command) for part in found}
-    if stored.deployment is None or stored.deployment.snapshot.rollout is not None or not kinds <= _SECTIONS.keys():
+    kinds = {type(part.command) for part in part_list}
+    if state.deployment is None or state.deployment.snapshot.rollout is not None or not kinds <= _SECTIONS.keys():
         return frozenset()
     return frozenset(_SECTIONS[kind] for kind in kinds)
 
 
-def notes(document: Document, stored: Stored, apply: Apply) -> tuple[str, ...]:
+def notes(document: Document, state: Stored, apply: Apply) -> tuple[str, ...]:
     """What of the document does not take hold, and why."""
-    known = stored.deployment
-    if known is None:
+    deployment = state.deployment
+    if deployment is None:
         return ()
-    if _only_registers(document, stored, apply) and (document.replicas is not None or document.wanted_traffic):
+    if _only_registers(document, state, apply) and (document.replicas is not None or document.wanted_traffic):
         return (f"replicas and traffic come with {document.revision_name}: apply the file when that is to run",)
-    size = known.snapshot.desired_replicas
-    if known.rules and document.replicas not in (None, size):
+    size = deployment.snapshot.desired_replicas
+    if deployment.rules and document.replicas not in (None, size):
         return (f"replicas: {document.replicas} is for a new deployment; rules set the size, {size} now",)
     return ()
 
 
-def told_of(document: Document, done: Sequence[Part], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def told_of(document: Document, parts: Sequence[Part], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Tell what became of the document, as an `AppliedDocument` without its notes."""
     rollout_id = next((result["rollout_id"] for result in results if result.get("rollout_id")), None)
-    sentences = [part.sentence for part in done]
+    sentences = [part.sentence for part in parts]
     return {"deployment": document.deployment, "done": sentences, "results": list(results), "rollout_id": rollout_id}
 
 
@@ -157,132 +157,134 @@ def _part(apply: Apply, kind: type[Command], document: Document, sentence: str, 
     return Part(parse_command(kind.task, payload), sentence)
 
 
-def _with_stored_values(document: Document, stored: StoredRevision | None) -> Document:
+def _with_stored_values(document: Document, revision: StoredRevision | None) -> Document:
     """A masked value of a revision that exists is the one that it has: what people are shown can be applied again."""
-    if document.revision is None or stored is None:
+    if document.revision is None or revision is None:
         return document
-    return document.model_copy(update={"revision": with_values_of(stored.spec, document.revision)})
+    return document.model_copy(update={"revision": with_values_of(revision.spec, document.revision)})
 
 
-def _create(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
-    if stored.deployment is None:
+def _create(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
+    if state.deployment is None:
         replicas = 1 if document.replicas is None else document.replicas
         settings = {"desired_replicas": replicas, "policy": document.policy}
         yield _part(apply, CreateDeployment, document, f"created, {number_of(replicas, 'replica')} wanted", **settings)
 
 
-def _set_policy(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
-    if stored.deployment is None or not document.mentions_policy:
+def _set_policy(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
+    if state.deployment is None or not document.mentions_policy:
         return
     policy = document.parsed_policy
-    if policy != stored.deployment.policy:
+    if policy != state.deployment.policy:
         sentence = f"policy {policy.strategy}, for rollouts from now on" if policy else "policy removed"
         yield _part(apply, SetPolicy, document, sentence, policy=document.policy)
 
 
-def _scale(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+def _scale(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
     """Yield a size: one that a rollout begins with is part of its activation."""
-    size, known = _another_size(document, stored), stored.deployment
-    if known is None or size is None or _only_registers(document, stored, apply):
+    size, deployment = _another_size(document, state), state.deployment
+    if deployment is None or size is None or _only_registers(document, state, apply):
         return
-    before = known.snapshot.desired_replicas
-    match _rollout(document, stored, apply):
+    before = deployment.snapshot.desired_replicas
+    match _rollout(document, state, apply):
         case None:
             sentence = f"scaled from {before} to {size} replicas"
             yield _part(apply, Scale, document, sentence, desired_replicas=size)
         case Activation.RESUMED:
-            sentence = f"rollout to {known.deploying} scaled from {before} to {size} replicas"
+            sentence = f"rollout to {deployment.deploying} scaled from {before} to {size} replicas"
             yield _part(apply, Scale, document, sentence, desired_replicas=size, with_rollout=True)
 
 
-def _another_size(document: Document, stored: Stored) -> int | None:
+def _another_size(document: Document, state: Stored) -> int | None:
     """Return the size that the document brings; None where it brings none, or where rules set the size."""
-    known = stored.deployment
-    if known is None or known.rules or document.replicas in (None, known.snapshot.desired_replicas):
+    deployment = state.deployment
+    if deployment is None or deployment.rules or document.replicas in (None, deployment.snapshot.desired_replicas):
         return None
     return document.replicas
 
 
-def _set_traffic(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+def _set_traffic(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
     """Yield settings that come with no rollout."""
-    if not _rollout(document, stored, apply) and not _only_registers(document, stored, apply):
-        yield from _traffic(document, stored, apply, stored.deployment.reached if stored.deployment else None)
+    if not _rollout(document, state, apply) and not _only_registers(document, state, apply):
+        yield from _traffic(document, state, apply, state.deployment.reachable if state.deployment else None)
 
 
-def _bring_traffic(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+def _bring_traffic(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
     """Yield settings that come with the rollout that the document begins, or goes on with."""
-    known = stored.deployment
-    if known is not None and (rollout := _rollout(document, stored, apply)):
-        entrances, rules = (rollout is Activation.RESUMED and known.release) or known.reached
-        if stored.revision is not None and stored.revision.wire is not None:
-            rules = rules.with_wire(stored.revision.wire)
-        yield from _traffic(document, stored, apply, (entrances, rules))
+    deployment = state.deployment
+    if deployment is not None and (rollout := _rollout(document, state, apply)):
+        entrances, rules = (rollout is Activation.RESUMED and deployment.release) or deployment.reachable
+        if state.revision is not None and state.revision.wire is not None:
+            rules = rules.with_wire(state.revision.wire)
+        yield from _traffic(document, state, apply, (entrances, rules))
 
 
-def _traffic(document: Document, stored: Stored, apply: Apply, reached: Reached | None) -> Iterator[Part]:
-    """Yield the settings of the document where they differ from `reached`."""
-    wanted = document.wanted_traffic
-    if wanted is None:
+def _traffic(document: Document, state: Stored, apply: Apply, current: Reached | None) -> Iterator[Part]:
+    """Yield the settings of the document where they differ from `current`."""
+    target = document.wanted_traffic
+    if target is None:
         return
-    for entrance, owner in stored.owners.items():
-        if not wanted.is_default:
+    for entrance, owner in state.owners.items():
+        if not target.is_default:
             raise EntranceTakenError.by(owner, document.deployment, entrance.kind, entrance.value)
-    free = tuple(entrance for entrance in wanted.entrances_of(document.deployment) if entrance not in stored.owners)
-    if reached == (free, wanted.rules):
+    free = tuple(entrance for entrance in target.entrances_of(document.deployment) if entrance not in state.owners)
+    if current == (free, target.rules):
         return
-    with_rollout = _rollout(document, stored, apply) is not None
-    sentence = f"reached as {entrances_in_words(free, wanted.rules)}"
+    with_rollout = _rollout(document, state, apply) is not None
+    sentence = f"reached as {entrances_in_words(free, target.rules)}"
     if with_rollout:
-        sentence = f"{_exchange(document, stored)} {sentence}"
-    settings = wanted.model_dump(mode="json") | ({"with_rollout": True} if with_rollout else {})
+        sentence = f"{_exchange(document, state)} {sentence}"
+    settings = target.model_dump(mode="json") | ({"with_rollout": True} if with_rollout else {})
     yield _part(apply, SetTraffic, document, sentence, **settings)
 
 
-def _exchange(document: Document, stored: Stored) -> str:
+def _exchange(document: Document, state: Stored) -> str:
     """Say from when on the settings of the new revision hold."""
-    policy = _policy(document, stored)
+    policy = _policy(document, state)
     return EVALUATOR.strategy_of(policy).exchange if policy else ""
 
 
-def _only_registers(document: Document, stored: Stored, apply: Apply) -> bool:
+def _only_registers(document: Document, state: Stored, apply: Apply) -> bool:
     """Whether the document is about a revision that is not to run yet: what comes with it waits for its activation."""
-    known = stored.deployment
-    if document.revision is None or (document.activate and apply.activate) or known is None:
+    deployment = state.deployment
+    if document.revision is None or (document.activate and apply.activate) or deployment is None:
         return False
-    return document.revision_name not in (known.current, known.deploying)
+    return document.revision_name not in (deployment.current, deployment.deploying)
 
 
-def _rollout(document: Document, stored: Stored, apply: Apply) -> Activation | None:
+def _rollout(document: Document, state: Stored, apply: Apply) -> Activation | None:
     """The activation that begins a rollout to the revision, or goes on with one; None where it does neither."""
-    activation = _activation(document, stored, apply)
-    is_back = stored.deployment is not None and stored.deployment.current == document.revision_name
+    activation = _activation(document, state, apply)
+    is_back = state.deployment is not None and state.deployment.current == document.revision_name
     return activation if activation in _ROLLOUT and not is_back else None
 
 
-def _add_revision(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+def _add_revision(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
     if document.revision is None:
         return
     spec, name = document.revision.spec, document.revision_name
-    if stored.revision is None:
+    if state.revision is None:
         yield _part(
             apply, AddRevision, document, f"revision {name} added", name=name, spec=spec.model_dump(mode="json")
         )
-    elif stored_spec(json.dumps(stored.revision.spec)) != StoredSpec(spec):
-        raise RevisionExistsError.of(document.deployment, stored.revision.name)
+    elif stored_spec(json.dumps(state.revision.spec)) != StoredSpec(spec):
+        raise RevisionExistsError.of(document.deployment, state.revision.name)
 
 
-def _activate(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
-    activation, name, known = _activation(document, stored, apply), document.revision_name, stored.deployment
-    size = _another_size(document, stored) if activation in _ROLLOUT else None
+def _activate(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
+    activation, name, deployment = _activation(document, state, apply), document.revision_name, state.deployment
+    size = _another_size(document, state) if activation in _ROLLOUT else None
     match activation:
         case None | Activation.ALREADY_ACTIVE | Activation.CONVERGING | Activation.RESUMED:
             return
-        case Activation.FIRST if known and stored.revision and stored.revision.id == known.snapshot.current_revision_id:
+        case Activation.FIRST if (
+            deployment and state.revision and state.revision.id == deployment.snapshot.current_revision_id
+        ):
             return
-        case Activation.BEGUN if known:
-            sentence = f"rollout from {known.current} to {name} begun"
-        case Activation.SUPERSEDED if known:
-            sentence = f"rollout to {name} begun, leaving the one to {known.deploying}"
+        case Activation.BEGUN if deployment:
+            sentence = f"rollout from {deployment.current} to {name} begun"
+        case Activation.SUPERSEDED if deployment:
+            sentence = f"rollout to {name} begun, leaving the one to {deployment.deploying}"
         case _:
             sentence = f"revision {name} activated"
     how: dict[str, object] = {"supersede": apply.supersede, "through_freeze": apply.through_freeze}
@@ -291,34 +293,34 @@ def _activate(document: Document, stored: Stored, apply: Apply) -> Iterator[Part
     yield _part(apply, ActivateRevision, document, sentence, revision=name, **how)
 
 
-def _try_again(document: Document, stored: Stored, apply: Apply) -> Iterator[Part]:
+def _try_again(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
     """Yield what ends the pauses: who applies what fails to start has mended something, and means now."""
-    known = stored.deployment
-    if known is None or not known.is_held_back or not (document.activate and apply.activate):
+    deployment = state.deployment
+    if deployment is None or not deployment.is_held_back or not (document.activate and apply.activate):
         return
-    if next(_activate(document, stored, apply), None) is None:
-        sentence = f"tried again now, {number_of(known.failed_starts, 'failed start')} forgotten"
+    if next(_activate(document, state, apply), None) is None:
+        sentence = f"tried again now, {number_of(deployment.failed_starts, 'failed start')} forgotten"
         yield _part(apply, Retry, document, sentence, now=True)
 
 
-def _activation(document: Document, stored: Stored, apply: Apply) -> Activation | None:
+def _activation(document: Document, state: Stored, apply: Apply) -> Activation | None:
     """What activating the revision of the document comes to; None where that is not asked for.
 
     Raises WrongStateError and DeploymentAlreadyInProgressError.
     """
-    name, known, revision = document.revision_name, stored.deployment, stored.revision
-    if not (name and document.activate and apply.activate) or stored.is_restarted:
+    name, deployment, revision = document.revision_name, state.deployment, state.revision
+    if not (name and document.activate and apply.activate) or state.is_restarted:
         return None
-    if known is None:
+    if deployment is None:
         return Activation.FIRST
-    revision_id, policy = revision.id if revision else _NOT_STORED_YET, _policy(document, stored)
-    wanted = ActivationRequest(revision_id, name, known.deploying, policy, apply.supersede)
-    return decide_activation(known.snapshot, wanted)
+    revision_id, policy = revision.id if revision else _NOT_STORED_YET, _policy(document, state)
+    request = ActivationRequest(revision_id, name, deployment.deploying, policy, apply.supersede)
+    return decide_activation(deployment.snapshot, request)
 
 
-def _policy(document: Document, stored: Stored) -> DeploymentPolicy | None:
+def _policy(document: Document, state: Stored) -> DeploymentPolicy | None:
     """The policy by which a rollout of the document begins, or goes on."""
-    if document.mentions_policy or stored.deployment is None:
+    if document.mentions_policy or state.deployment is None:
         return document.parsed_policy
-    rollout = stored.deployment.snapshot.rollout
-    return stored.deployment.policy or (rollout.policy if rollout else None)
+    rollout = state.deployment.snapshot.rollout
+    return state.deployment.policy or (rollout.policy if rollout else None)

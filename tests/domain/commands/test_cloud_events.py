@@ -78,7 +78,9 @@ def test_what_a_cycle_tells(deployment: Deployment, told: list[str]) -> None:
 
 def test_who_is_held_first_and_waits_for_a_person_later_is_told_of() -> None:
     held = deploying("■■■|□□□", policy=GREEN, rollout=STOPPED)
-    events = told_by_decisions(decision_effects([cycle(held, NOW)], "deploying", NOW), "deploying", NOW, asked=())
+    events = told_by_decisions(
+        decision_effects([cycle(held, NOW)], "deploying", NOW), "deploying", NOW, waiting_before=()
+    )
     assert names(events) == ["rollout.waiting"]
 
 

@@ -78,7 +78,7 @@ def test_a_try_that_failed_is_repeated_ever_more_slowly_until_it_is_given_up(
 ) -> None:
     tried = replace(PENDING, tries=tries, tried_at=NOW + timedelta(hours=hours))
     expected = None if pause is None else timedelta(seconds=pause)
-    assert failure(tried, "away", wanted=wanted).pause == expected
+    assert failure(tried, "away", is_wanted=wanted).pause == expected
 
 
 def test_targets_are_lines_and_comments() -> None:
