@@ -105,7 +105,7 @@ class AutoscalingRule(BaseModel):
     threshold: MetricNumber
     """What the value is held against."""
     step: int = Field(strict=True, ge=-_MOST_REPLICAS, le=_MOST_REPLICAS)
-    """How many replicas come when the rule fires, or go where it is negative; not 0."""
+    """The number of replicas that a firing rule adds, or removes where it is negative; not 0."""
     min_replicas: _Replicas = 1
     """The rule goes no further down."""
     max_replicas: _Replicas

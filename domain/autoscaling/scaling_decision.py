@@ -51,7 +51,7 @@ def evaluate_rules(
     last_autoscaled_at: datetime | None,
     now: datetime,
 ) -> Scaling | None:
-    """Return what the first rule that fires makes of `desired`; None when all are quiet."""
+    """The result of the first rule that fires; None if all are quiet."""
     outcomes = judge_rules(rules, metrics, desired, last_autoscaled_at, now)
     return next((outcome for outcome in outcomes if isinstance(outcome, Scaling)), None)
 
@@ -63,7 +63,7 @@ def judge_rules(
     last_autoscaled_at: datetime | None,
     now: datetime,
 ) -> list[Scaling | Quiet]:
-    """Return what each rule says, in their order."""
+    """The result of each rule, in their order."""
     values = {value.series: value for value in metrics}
     return [_judge(rule, values.get(rule.series), desired, last_autoscaled_at, now) for rule in rules]
 

@@ -1,4 +1,4 @@
-"""The base of commands: their common fields, and who may give them. And the two queries."""
+"""The base of commands: their common fields, and the role that may give them. And the two queries."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -47,7 +47,7 @@ class Command(BaseModel):
     request_id: str = Field(min_length=1, max_length=REQUEST_ID_LENGTH)
     """Sent again with the same id, nothing is done twice, and the first answer comes back."""
     actor: str = Field(default="unknown", min_length=1, max_length=200)
-    """Who asks, for the history; where commands are signed, it is the sender's name."""
+    """The actor, for the history; where commands are signed, the sender's name."""
     reason: str = Field(default="", max_length=1000)
     """Why, for the history."""
     schema_version: Literal[1] = 1
@@ -83,7 +83,7 @@ class Query(BaseModel):
     task: ClassVar[str]
 
     actor: str = Field(default="unknown", min_length=1, max_length=200)
-    """Who asks; signed, the sender is meant."""
+    """The actor; where queries are signed, the sender's name."""
     schema_version: Literal[1] = 1
 
 

@@ -45,7 +45,7 @@ class CreateDeployment(Command):
     deployment: DeploymentName
     """The name of the deployment."""
     desired_replicas: Replicas = 1
-    """How many replicas."""
+    """The number of replicas."""
     policy: dict[str, Any] | None = None
     """How it is rolled out: {"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
 
@@ -143,7 +143,7 @@ class Scale(SteeringCommand):
     example = {"desired_replicas": 5}
 
     desired_replicas: Replicas
-    """How many replicas are wanted."""
+    """The number of replicas."""
     with_rollout: bool = False
     """The size comes with the rollout under way: it is that of its revision, and goes with it."""
 

@@ -51,10 +51,10 @@ def model_schema(model: type[BaseModel]) -> Schema:
 
 @cache
 def fields_of(command: type[Command]) -> tuple[CommandField, ...]:
-    """Return what the command takes beside who asks, why, and the deployment in its path; what is needed first."""
+    """The command's own fields, without actor, reason and the deployment in its path; needed ones come first."""
     schema = model_schema(command)
     needed = schema.get("required", ())
-    common = {
+    inherited = {
         *Command.model_fields,
         "expected_version",
         *(["deployment"] if issubclass(command, DeploymentCommand) else []),
@@ -62,7 +62,7 @@ def fields_of(command: type[Command]) -> tuple[CommandField, ...]:
     fields = [
         _field(name, _inlined(of_field, schema.get("$defs", {})), command, is_needed=name in needed)
         for name, of_field in schema["properties"].items()
-        if name not in common
+        if name not in inherited
     ]
     return tuple(sorted(fields, key=lambda each: (not each.is_needed, each.name in _COMMON)))
 
@@ -103,7 +103,7 @@ def _kind(schema: Schema) -> Kind:
 
 
 def _inlined(schema: Schema, models: Mapping[str, Schema]) -> Schema:
-    """Return what a field holds where it is not null, with what is said of the field itself."""
+    """The schema of a field where it is not null, with what the field itself adds."""
     (first, *_) = _forms(schema, models)
     outer = {name: value for name, value in schema.items() if name not in ("anyOf", "$ref")}
     inner = {name: value for name, value in first.items() if name not in ("title", "description")}

@@ -59,7 +59,7 @@ class GroupSet(Answer):
     deployments: tuple[str, ...]
     """In their order."""
     most_at_once: int | None
-    """How many of them may roll out at once."""
+    """The most of them that may roll out at once."""
     in_order: bool
     """Whether each waits for those before it."""
 
@@ -91,7 +91,7 @@ class SetFreeze(Command):
     time_zone: Annotated[str, Field(max_length=100)] = "UTC"
     """The time zone of the cron line, such as `Europe/Berlin`."""
     duration_seconds: int | None = Field(None, ge=60, le=LONGEST_SECONDS, strict=True)
-    """How long it lasts from then on; alone: from now on."""
+    """The duration of each window; alone: from now on."""
     starts_at: AwareDatetime | None = None
     """Instead of a cron line: when it begins, once."""
     ends_at: AwareDatetime | None = None
@@ -113,7 +113,7 @@ class SetFreeze(Command):
         return self
 
     def begun(self, now: datetime) -> Self:
-        """The freeze with both of its ends, where it is one of so long from now on."""
+        """The freeze with both of its ends, where it starts now."""
         if self.cron is not None or self.duration_seconds is None:
             return self
         ends_at = now + timedelta(seconds=self.duration_seconds)
@@ -146,7 +146,7 @@ class SetGroup(Command):
     deployments: tuple[DeploymentName, ...] = Field(min_length=1, max_length=MOST_NAMED)
     """By name, those that are not there yet too; each may be in one group."""
     most_at_once: int | None = Field(None, ge=1, le=MOST_NAMED, strict=True)
-    """How many of them may roll out at once; left out: any number."""
+    """The most of them that may roll out at once; left out: any number."""
     in_order: bool = False
     """Whether each waits until no rollout of one before it is under way."""
 

@@ -35,7 +35,7 @@ class HostForgotten(Answer):
     host: str
     """The name of the host."""
     deployments: int
-    """How many had replicas there."""
+    """The number of deployments that had replicas there."""
 
 
 class ForgetHost(Command):
@@ -56,7 +56,7 @@ class HostDrained(Answer):
     host: str
     """The name of the host."""
     deployments: int
-    """How many have replicas there."""
+    """The number of deployments that have replicas there."""
     stay: tuple[str, ...]
     """The names of those that no other host takes now: their replicas stay until one does."""
 

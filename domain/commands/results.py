@@ -80,9 +80,9 @@ class SteeredAnswer(Changed):
     already: bool
     """Whether there was nothing to do."""
     noted: str | None = None
-    """Who holds the deployment: it is done as soon as they let go, within a second; null: it is done."""
+    """The session that holds the deployment: it is done within a second after that ends; null: it is done."""
     answering: str | None = None
-    """Who answers the requests of a canary that turns back until the old replicas can; null: they do."""
+    """The replicas that answer while a canary turns back, until the old ones can; null: they do."""
 
 
 class Activated(SteeredAnswer):
@@ -137,16 +137,16 @@ class Retried(Turned):
     """A rollout begins once more, or what failed is tried again."""
 
     forgotten: int | None = None
-    """How many failed starts no longer hold anything back."""
+    """The number of failed starts that no longer hold anything back."""
 
 
 class Scaled(SteeredAnswer):
     """A deployment gets another size."""
 
     before: int | None = Field(default=None, alias="from")
-    """How many were wanted before."""
+    """The number of replicas before."""
     to: int | None = None
-    """How many are wanted."""
+    """The number of replicas."""
     rules: tuple[str, ...] = ()
     """The autoscaling rules, which may change it again."""
 
@@ -181,9 +181,9 @@ class TrafficSet(Changed):
     entrances: tuple[GotEntrance, ...]
     """The entrances that the deployment has now; what another one has already is not among them."""
     request_timeout_seconds: float | None
-    """How long a request may take; null: as long as it likes."""
+    """The longest time of a request; null: no limit."""
     idle_timeout_seconds: float | None
-    """How long a request may be silent; null: for ever."""
+    """The longest time of silence in a request; null: no limit."""
     hedge_after_seconds: float | None
     """After how long a request is sent to a second replica; null: never."""
     preview: bool
@@ -195,11 +195,11 @@ class TrafficSet(Changed):
     hold_seconds: float | None
     """For how long a request waits while no replica serves; null: it is refused at once."""
     hold_callers: int
-    """How many requests wait at a proxy at most."""
+    """The most requests that wait at one proxy."""
     max_body_bytes: int | None
     """How large the body of a request may be; null: as large as it likes."""
     max_requests_per_second: int | None
-    """How many requests a second each proxy takes; null: as many as come."""
+    """The most requests a second at each proxy; null: no limit."""
     upstream_tls: UpstreamTls | None
     """What is expected of replicas, which are asked by TLS; null: in clear text."""
     sticky: Sticky | None

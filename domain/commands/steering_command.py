@@ -34,7 +34,7 @@ class Case(Protocol):
         """The revision that an undo goes to; None where a rollout can turn back."""
 
     def start_seconds(self) -> float | None:
-        """How long recent replicas took to come up; None if there is none."""
+        """The seconds that recent replicas took to come up; None if there is none."""
 
     def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
         """The revision of the last rollout, and how it ended."""

@@ -33,7 +33,7 @@ class EventsTouched(Answer):
     subscription: str
     """The name of the subscription."""
     events: int
-    """How many there are."""
+    """The number of events."""
 
 
 class SetSubscription(Command, SubscriptionSettings):

@@ -43,13 +43,13 @@ def inputs_json(deployment: Deployment, now: datetime) -> bytes:
 
 
 def inputs_as_json(deployment: Deployment, now: datetime) -> dict[str, Any]:
-    """Return what `inputs_json` writes, as values of JSON."""
+    """The inputs as JSON values, as `inputs_json` writes them."""
     values: dict[str, Any] = _INPUTS.dump_python(_Inputs(deployment, now), mode="json")
     return values
 
 
 def inputs_from_json(raw: Mapping[str, Any]) -> tuple[Deployment, datetime]:
-    """Return what `inputs_json` was given. The policy goes through its strategy's own model.
+    """The arguments of `inputs_json`. The policy goes through its strategy's own model.
 
     One that this release cannot read fails when it is used, as it does in a cycle.
     """
@@ -66,7 +66,7 @@ def _told_flat(recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changes_from_json(decision: Mapping[str, Any]) -> RouteChanges:
-    """Return what a decision does to routes, from what `decision_json` gave."""
+    """The route changes in what `decision_json` wrote."""
     return _CHANGES.validate_python(decision["changes"])
 
 

@@ -115,7 +115,7 @@ def is_judged(rollout: Rollout) -> bool:
 
 
 def wait_in_words(deployment: Deployment, now: datetime) -> str:
-    """Say what the next look at the rollout waits for, as its strategy does; empty where it goes on."""
+    """The rollout's wait at its next look, in words; empty if it continues."""
     wait = EVALUATOR.wait_of(deployment, now)
     return wait.waits.reason if wait and wait.waits else ""
 
@@ -148,7 +148,7 @@ def rollout_of(deployment: Deployment, verb: str) -> Rollout:
 
 
 def guard_of(deployment: Deployment) -> Budget:
-    """Return what Postgres holds the running rollout to: the widest of the budgets for the way there and back."""
+    """The budget that Postgres enforces: the widest of the ways there and back."""
     rollout = rollout_of(deployment, "guard")
     sizes = (rollout.desired_at_start, rollout.desired_with_revision)
     budgets = [EVALUATOR.budget(replace(deployment, desired_replicas=size)) for size in sizes if size is not None]

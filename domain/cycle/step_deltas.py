@@ -16,10 +16,10 @@ Inputs = Mapping[str, Any]
 """What `domain.cycle.recording.inputs_json` writes, as JSON has it; or what differs from the step before."""
 
 SMALL = 32
-"""With so many replicas at most a step is recorded whole: that takes a few kB."""
+"""Up to this number of replicas each step is recorded whole: that takes a few kB."""
 
 _FEWEST = 8
-"""So many steps at least follow a whole one; one for each eight replicas, where that is more: they weigh as much."""
+"""The fewest steps between two whole ones; one for each eight replicas, where that is more: they weigh the same."""
 
 _CHANGED = "changed"
 _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
@@ -52,7 +52,7 @@ def changes_kept(last: KeptStep, now: Inputs, number: int) -> bytes | None:
 
 
 def begins_anew(replicas: int, following: int) -> bool:
-    """Whether the next step is recorded whole, since so many steps follow the last whole one."""
+    """Whether the next step is recorded whole; `following`: the steps since the last whole one."""
     return following >= max(_FEWEST, replicas // 8)
 
 

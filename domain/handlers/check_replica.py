@@ -95,7 +95,7 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
 
 
 def _off(buckets: Buckets, replaceable: int, desired: int) -> str:
-    """Say what must be put right; empty where nothing must."""
+    """The repair that is needed, in words; empty if none."""
     if buckets.foreign:
         return f"{len(buckets.foreign)} replicas run another revision"
     sound = len(buckets.target) - replaceable

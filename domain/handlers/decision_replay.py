@@ -30,7 +30,7 @@ def as_recorded(classified: ClassifiedDecision) -> dict[str, Any]:
 
 
 def decided_again(deployment: Deployment, now: datetime, phase: str) -> ClassifiedDecision:
-    """Return what the handler named `phase` makes of this snapshot. Raises InvalidInputError for an unknown phase."""
+    """The decision of the handler `phase` about this snapshot. Raises InvalidInputError for an unknown phase."""
     handler = next((known for known in HANDLERS.values() if known.name == phase), None)
     if handler is None:
         names = ", ".join(each.name for each in HANDLERS.values())

@@ -1,4 +1,4 @@
-"""What stands in front of the proxies, as a balancer of a cloud does: what they believe of who asks."""
+"""Settings for a balancer in front of the proxies: which of its statements about callers the proxies believe."""
 
 from pydantic import Field
 
@@ -17,7 +17,7 @@ class InFront(Settings):
         validation_alias="ROLLWAY_TRUSTED_HOPS",
         description=f"a number from 0 to {MOST_HOPS}",
     )
-    """How many proxies in front of Envoy are believed: what they say in x-forwarded-for and x-forwarded-proto."""
+    """The number of proxies in front of Envoy whose x-forwarded-for and x-forwarded-proto are believed."""
     proxy_protocol: bool = Field(default=False, validation_alias="ROLLWAY_PROXY_PROTOCOL", description="on or off")
     """Whether each connection to Envoy begins with the PROXY protocol; one without it is closed then."""
 

@@ -60,7 +60,7 @@ class LogLimits(Settings):
     files: int = Field(
         2, ge=1, le=100, validation_alias="ROLLWAY_LOG_FILES", description="a number of files from 1 to 100"
     )
-    """How many files of each log there are at most, with the one that is written."""
+    """The most files of each log, with the current one."""
     ended_days: float = Field(
         7,
         ge=0,
@@ -68,7 +68,7 @@ class LogLimits(Settings):
         validation_alias="ROLLWAY_KEEP_LOGS_DAYS",
         description="a number of days from 0 to 36500",
     )
-    """How long the log of a replica that has ended stays, counted from its last line."""
+    """The time for which the log of an ended replica stays, from its last line on."""
     ended_megabytes: float = Field(
         1000,
         ge=0,
@@ -178,19 +178,19 @@ class Retention(Settings):
     history_days: float = _days("ROLLWAY_KEEP_HISTORY_DAYS", 30)
     """For how long a record of the timeline is kept."""
     history_count: int = _count("ROLLWAY_KEEP_HISTORY_COUNT", 200)
-    """How many records of each deployment, however old."""
+    """The number of records that each deployment keeps, however old."""
     routes_days: float = _days("ROLLWAY_KEEP_ROUTES_DAYS", 7)
     """For how long a replica that has stopped is kept."""
     routes_count: int = _count("ROLLWAY_KEEP_ROUTES_COUNT", 50)
-    """How many of those of each deployment, however old."""
+    """The number of stopped replicas that each deployment keeps, however old."""
     rollouts_days: float = _days("ROLLWAY_KEEP_ROLLOUTS_DAYS", 30)
     """For how long a rollout that has ended is kept, with its steps."""
     rollouts_count: int = _count("ROLLWAY_KEEP_ROLLOUTS_COUNT", 20)
-    """How many of those of each deployment, however old."""
+    """The number of ended rollouts that each deployment keeps, however old."""
     revisions_days: float = _days("ROLLWAY_KEEP_REVISIONS_DAYS", 90)
     """For how long a revision that nothing needs is kept."""
     revisions_count: int = _count("ROLLWAY_KEEP_REVISIONS_COUNT", 20)
-    """How many of those of each deployment, however old."""
+    """The number of revisions that each deployment keeps, however old."""
     commands_days: float = _days("ROLLWAY_KEEP_COMMANDS_DAYS", 7, least=0.001)
     """For how long a request id is known."""
     destroyed_days: float = _days("ROLLWAY_KEEP_DESTROYED_DAYS", 30)

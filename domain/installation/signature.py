@@ -13,14 +13,14 @@ from domain.text.errors import InvalidInputError, RollwayError
 
 SIGNED_FIELDS = frozenset({"payload", "sender", "sent_at", "signature"})
 LIFE = timedelta(hours=1)
-"""How long a signature holds: less than commands are remembered, so that none is ever carried out twice."""
+"""The lifetime of a signature. Commands are remembered for longer, so none is ever carried out twice."""
 
 _SENDER = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._@-]{0,61}[A-Za-z0-9])?")
 _LEAST_KEY = 32
 
 
 class SignedCommand(BaseModel):
-    """A command as text, who sent it, when (seconds since 1970), and the proof.
+    """A command as text, its sender, its time (seconds since 1970), and its signature.
 
     The signature is the HMAC-SHA256, in hexadecimal, of sender, sent_at, task and payload, a line each.
     """

@@ -13,7 +13,7 @@ SECRET_BYTES = 32
 SECRET_PREFIX = "rollway_"  # noqa: S105  (it begins every secret and is none)
 """Every token begins so, that one that lies in a log or in a repository is found."""
 SESSION_COOKIE = "__Host-rollway_session"
-"""What the browser of who has logged in to the page shows. No proxy of ours passes it on to a replica, or back.
+"""The cookie of a session of the page. Our proxies pass it to no replica, and take it from none.
 
 By the beginning of its name browsers take it from the page's own host alone: no other name's cookies count for it.
 """
@@ -21,7 +21,7 @@ PAGE_HOST = "rollway.localhost"
 """The page's own host name on its own machine, which every browser finds there: no proxy of ours answers by it."""
 _DAYS = 3650
 USUAL_DAYS = 90.0
-"""After so many days a token ends that is made for less than everything, unless its maker says otherwise."""
+"""The days after which a token for less than everything ends, unless its maker chooses otherwise."""
 
 
 def is_of_the_page(host: str) -> bool:
@@ -71,7 +71,7 @@ class NewToken(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Name
-    """Who will show it: the actor of its commands."""
+    """The name of its bearer: the actor of its commands."""
     role: Role
     """What it may do."""
     deployments: tuple[DeploymentName, ...] = Field((), max_length=1000)
@@ -79,7 +79,7 @@ class NewToken(BaseModel):
     days: float | None = Field(None, gt=0, le=_DAYS)
     """After which it is refused; left out: never."""
     actor: str = Field(min_length=1, max_length=200)
-    """Who makes it."""
+    """The maker of the token."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def _until(waiting: Waiting, end: datetime) -> Waiting:
 
 
 def within_ms(waiting: Waiting, slow: Slow) -> int:
-    """For so long at least those of `waiting.canary` waited."""
+    """The least time that the requests of `waiting.canary` have waited."""
     return FIRST_BYTE_MS[first_slow(waiting.bucket or 0, slow) - 1]
 
 
@@ -95,7 +95,7 @@ LEAST_FOR_A_PERCENTILE = 100
 LEAST_FOR_A_SHARE = 40
 """Requests of the canary in a window that are enough; where none has them, all windows count."""
 WINDOWS = (1, 2, 4, 8, 16, 32, 64)
-"""In so many of the last intervals, some seconds each at most, lies when a request was sent that fails now."""
+"""The number of last intervals, some seconds each, in which a request that fails now was sent."""
 
 
 class Sent(NamedTuple):
@@ -106,7 +106,7 @@ class Sent(NamedTuple):
 
 
 def exposed(before: Exposure, evidence: Evidence) -> Exposure:
-    """Return what was sent and done until the end of this interval."""
+    """Everything sent and answered until the end of this interval."""
     canary, control = evidence.canary, evidence.control
     now = Exposure(
         recent=(*before.recent[1 - WINDOWS[-1] :], (canary.begun, control.begun)),
@@ -127,7 +127,7 @@ def _seconds(begin: datetime | None, end: datetime) -> float:
 
 
 def sent_requests(exposure: Exposure) -> Sent:
-    """Return what is asked of each interval at its end.
+    """The shares of requests at the end of an interval.
 
     The share is looked for in the last 1, 2, 4 ... 64 intervals, for what fails in an interval was sent in one of them:
     in those windows in which the canary got enough, for of few requests the highest share is a matter of luck. It is 0
@@ -221,7 +221,7 @@ def fold_interval(
 ) -> Sums:
     """The sums with one interval more, of a canary whose present weight every live proxy has known `since`.
 
-    `copied`: so many of 10,000 requests that only read are copied to it before its first weight.
+    `copied`: the part of 10,000 reading requests that is copied to it before its first weight.
     """
     now = _looked(before if before.since == since else at_no_weight(before, since), evidence)
     if settings is None:

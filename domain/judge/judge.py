@@ -25,7 +25,7 @@ from domain.text.numbers import duration
 class Judging:
     """`settings`: of its judge; None where only the failed answers to copies are counted.
 
-    `copied`: so many of 10,000 requests that only read are copied before its first weight.
+    `copied`: the part of 10,000 reading requests that is copied before its first weight.
     """
 
     settings: Judge | None
@@ -279,7 +279,7 @@ def over_at(settings: Judge, since: datetime) -> datetime:
 
 
 def _enough(settings: Judge, here: Sums, since: datetime, now: datetime) -> str:
-    """Say what is missing of at_least; empty for nothing."""
+    """The part of at_least that is missing, in words; empty if none."""
     seconds, least = (now - since).total_seconds(), settings.at_least
     if here.requests < least.requests:
         return f"{here.requests:,} of at least {least.requests:,} requests"

@@ -99,7 +99,7 @@ class Slow(_Settings):
     """First bytes that come later than the control's, by a size that matters."""
 
     by_at_least: More = "20%"
-    """How much later than the control's the canary's may come, in percent or in ms. It is aborted for more alone: times
+    """The allowed delay of the canary after the control, in percent or in ms. It is aborted for more alone: times
     are counted in buckets, so 20% is 30 % at 100 ms and 35 % at 20 ms."""
     of: Percentile = "p95"
     """The percentile of the control's times to the first byte that is compared."""
@@ -108,7 +108,7 @@ class Slow(_Settings):
     allowed: Percent = "10%"
     """A rate of slow answers that is good enough, whatever the control's is."""
     warm_up: Seconds = "30s"
-    """For so long after its first request, or after a replica of the canary came up, nothing is called slow."""
+    """The time after its first request, or after a replica of the canary came up, in which nothing is called slow."""
 
     @model_validator(mode="before")
     @classmethod

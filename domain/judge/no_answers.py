@@ -8,12 +8,12 @@ from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Interval
 from domain.text.numbers import duration, number_of
 
 LONGEST = 2
-"""A request is unanswered once it has waited so many times as long as any answer of the old revision took to begin."""
+"""A request is unanswered after this multiple of the longest time to a first byte of the old revision."""
 SHORTEST = timedelta(seconds=5)
-"""No request is unanswered before it has waited so long, however quick the old revision is."""
+"""The least time before a request is unanswered, however quick the old revision is."""
 FIRST_BYTES_LATE = timedelta(seconds=3)
 EXCUSED = 0.001
-"""Where the old revision fails so often that so many in a row are no rarer than this, they are not the new one's."""
+"""The chance above which a row of failures may be the old revision's, since that fails as often."""
 
 
 def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:
@@ -31,9 +31,9 @@ def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | Non
 
 
 def not_proven(new: str, count: int, limit: int, remaining: timedelta | None) -> str:
-    """Say that `new` has answered nobody yet.
+    """The sentence that `new` has answered nobody yet.
 
-    `remaining`: for so long it is still counted; None: as long as it goes on.
+    `remaining`: the time for which it is still counted; None: without an end.
     """
     so_far = f"none of {number_of(count, 'request')}" if count else "nobody"
     suffix = f", counted for {duration(max(timedelta(), remaining))} more" if remaining is not None else ""

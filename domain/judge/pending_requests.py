@@ -12,7 +12,7 @@ from domain.model.canary import Exposure
 LEAST_FOR_TIMES = 100
 """Answers of the control that must be known before it is known how long answers take."""
 SURELY = 2
-"""What is under way to the canary may be so many standard deviations above its share by chance alone."""
+"""Pending requests of the canary may exceed its share by this number of standard deviations by chance alone."""
 _EDGES = (0.0, *(edge / 1000 for edge in FIRST_BYTE_MS))
 
 
@@ -28,16 +28,15 @@ _SIDES = ("canary", "control")
 
 
 def surplus(exposure: Exposure) -> float:
-    """Count what is under way to the canary beyond what its share of all under way would surely be.
+    """Count the pending requests of the canary beyond its likely share of all.
 
-    Where answers take as long on both sides, of the requests that were sent so long ago the same part is under way on
-    either. How large that part is follows from the control's times: with it what was sent to each side says what its
-    under way should be, to those that were under way before the first look as well, of which the canary has none. What
-    the control has more or less than that is the canary's with its share too: what hangs on both sides, and what it
-    answers faster or slower than before.
+    Where answers take the same time on both sides, the same part of the requests of each age is pending on either. The
+    control's times give that part, and so the number that should be pending on each side. Requests that were pending
+    before the first look belong to the control alone. A difference of the control from its number counts for the canary
+    by its share too: requests that hang on both sides, and answers that are faster or slower than before.
 
-    One lucky look is enough to be found good, and what hangs must not hide behind it: so the fewest that are likely
-    are taken off, not the mean.
+    One lucky look is enough to be found good, and hanging requests must not hide behind it: so the fewest that are
+    likely are subtracted, not the mean.
     """
     canary, control = exposure.under_way
     expected, variance = _share_of(exposure, control)

@@ -136,7 +136,7 @@ class Interval:
 
 
 def counted_since(before: Counters | None, now: Counters) -> Counters:
-    """Return what a proxy has counted between two looks. The first look counts nothing: what it shows is of before.
+    """A proxy's counts between two looks. The first look counts nothing: its values are from before.
 
     Counters that restart count anew: where one has fallen, or the proxy is younger, all of `now` came since.
     """

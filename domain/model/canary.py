@@ -62,7 +62,7 @@ class Exposure:
 
     `first_at` and `at`: the first look at them, and the last; `under_way`: to (canary, control) then. `first_byte`: the
     control's times.
-    `surplus`: so many are under way to the canary beyond its share, which has not been none since `surplus_since`.
+    `surplus`: the pending requests of the canary beyond its share, above 0 since `surplus_since`.
     """
 
     recent: tuple[tuple[int, int], ...] = ()

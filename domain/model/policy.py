@@ -38,16 +38,16 @@ class RolloutLimits(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     timeout_seconds: float = Field(default=1800, gt=0, le=30 * 86400)
-    """How long a rollout may take; waiting for a person stops this clock."""
+    """The longest time of a rollout; waiting for a person stops this clock."""
     progress_timeout_seconds: float | None = Field(default=None, gt=0, le=30 * 86400)
     """The longest time in which no new replica becomes healthy and no old one leaves. Left out: the timeout."""
     failure_budget: int | None = Field(default=None, ge=1, le=10_000)
-    """How many new replicas may fail before the rollout goes back. Left out: min(200, max(3, ceil(n / 2)))."""
+    """The number of failed new replicas at which the rollout goes back. Left out: min(200, max(3, ceil(n / 2)))."""
 
     unanswered: int | None = Field(default=20, ge=1, le=1_000_000)
     """The number of requests that a new revision may leave unanswered before its first answer. null: any number."""
     unanswered_within_seconds: float = Field(default=60, ge=0, le=3600)
-    """How long after its end Rollway still undoes a rollout whose revision answers nobody."""
+    """The time after its end in which Rollway still undoes a rollout whose revision answers nobody."""
 
     def failures_allowed(self, desired: int) -> int:
         """Failed routes at which the rollout is given up, for `desired` replicas."""

@@ -41,7 +41,7 @@ class SubscriptionSettings(BaseModel):
     deployments: tuple[DeploymentName, ...] = Field((), max_length=MOST_FILTERED)
     """Only events of these deployments; none: all."""
     give_up_after_seconds: int = Field(_DAY_SECONDS, ge=1, le=30 * _DAY_SECONDS, strict=True)
-    """How long after it happened an event is still sent again."""
+    """The time after an event for which it is still sent again."""
 
     @model_validator(mode="after")
     def _one_way_to_tell(self) -> Self:
@@ -55,7 +55,7 @@ class SubscriptionSettings(BaseModel):
 
 
 MOST_QUEUED = 1000
-"""Messages in the queue of a subscription by task: where so many lie, nobody takes them, and events wait here."""
+"""The most messages in the queue of a subscription by task: at this number nobody takes them, and events wait here."""
 _LONGEST_PAUSE_SECONDS = 300
 _SEQUENCE_DIGITS = 20
 
@@ -128,7 +128,7 @@ def signed_headers(body: bytes, message_id: object, at: datetime, keys: Iterable
 
 
 def failure(pending: Pending, why: str, *, is_wanted: bool = True) -> Failure:
-    """Return what follows a try that failed.
+    """The consequence of a failed try.
 
     the receiver wants no more                -> given up, and the subscription ends
     it happened longer ago than give_up_after -> given up

@@ -23,7 +23,7 @@ from domain.planning.run import Stand
 from domain.planning.wait_explanation import route_name, waits_of
 
 _HOLDING = frozenset({"pause", "resume", "promote"})
-"""What a person asks for who holds a rollout, or was waited for."""
+"""The commands of a person that hold a rollout, or end its wait for one."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _seconds(span: timedelta) -> float:
 
 
 _PATIENCE = 1.5
-"""So many times as long as nine of ten is no chance any more."""
+"""This multiple of the p90 is no chance any more."""
 
 
 def deviations(plan: Plan, steps: Sequence[RecordedStep]) -> Iterator[str]:

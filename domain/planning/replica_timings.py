@@ -29,8 +29,8 @@ class Timings:
     """Times in seconds, as they were measured; none where nothing is known yet.
 
     `starts`: from creation until healthy. `stops`: from drain until gone. `wakes`: from a change until the decision
-    that it led to. The oldest first. `failed_starts`: how many others never came up, though replicas of their revision
-    did. `never_up`: of so many `revisions` none did; a mistake of theirs says nothing of the next one.
+    that it led to. The oldest first. `failed_starts`: the number of other replicas that never came up, though some of
+    their revision did. `never_up`: the number of `revisions` of which none did; their mistakes predict nothing.
     """
 
     starts: tuple[float, ...] = ()

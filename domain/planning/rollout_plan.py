@@ -188,7 +188,7 @@ def plan(subject: Subject, now: datetime, timings: Timings, draw: Draw) -> Plan:
 
 
 def budget_of(deployment: Deployment) -> Budget:
-    """Return what holds all the way: of the rollout in both directions, or outside of one."""
+    """The budget that holds all the way: of the rollout in both directions, or outside of one."""
     if deployment.rollout is not None:
         return guard_of(deployment)
     return budget_at_rest(deployment)

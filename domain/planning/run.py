@@ -213,7 +213,7 @@ class _Run:
         return ((place, look) for place, look in enumerate(self.world.looks) if look.decision.changes_anything)
 
     def _promote(self) -> None:
-        """Whoever is waited for says so at once: a person, or a judge as soon as it may."""
+        """A person, or a judge as soon as it may, ends a wait at once."""
         world, rollout = self.world, self.world.deployment.rollout
         last = world.looks[-1] if world.looks else None
         if rollout is None or last is None or (waits := last.decision.waits) is None or rollout.promote_requested:

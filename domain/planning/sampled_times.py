@@ -21,9 +21,9 @@ Draw = Callable[[], float]
 ALARM_SECONDS = 1.0
 """A time that a handler named is seen by the alarm, which looks each second."""
 _FEWEST = 3
-"""A stretch of the past has as many measurements as the rollout has replicas, and so many at least."""
+"""A stretch of the past has as many measurements as the rollout has replicas, and at least this number."""
 _STRETCHES = 6
-"""A past shorter than so many stretches does not show how times change: they are taken as they were."""
+"""A past with fewer stretches than this does not show how times change: they are taken as they were."""
 _ASSUMED_START_SECONDS = 1.0
 _ASSUMED_STOP_SECONDS = 1.0
 
@@ -44,7 +44,7 @@ class LearnedFates(Fates):
         self.moment = self.draw()
 
     def of_replica(self) -> Fate:
-        """Return what becomes of the next replica."""
+        """The fate of the next replica."""
         return Fate(
             start_seconds=self._one_of(self.timings.starts, _ASSUMED_START_SECONDS, self.replicas),
             stop_seconds=self._one_of(self.timings.stops, _ASSUMED_STOP_SECONDS, self.replicas),

@@ -1,8 +1,8 @@
-"""The receipt of a rollout: what was promised, what was measured, who did what and why; sealed by a hash.
+"""The receipt of a rollout: its promises, measurements, acts and reasons; sealed by a hash.
 
     receipt 1 ──sha256──▶ receipt 2 ──sha256──▶ receipt 3        of one deployment, in the order in which rollouts ended
 
-Who changes one of them, or takes one away from the middle, breaks the hash of the one after it.
+A change of one receipt, or its removal from the middle, breaks the hash of the next one.
 """
 
 import json
@@ -199,7 +199,7 @@ def digest(text: str) -> str:
 
 
 def broken(current: Sealed, before: Sealed | None, *, is_oldest: bool) -> str | None:
-    """Say what is wrong with a receipt in its chain; None: nothing. `is_oldest`: of those that are kept."""
+    """The fault of a receipt in its chain; None: it has none. `is_oldest`: no older receipt is kept."""
     if not current.is_intact:
         return f"receipt {current.number} was changed after it was sealed"
     if before is None:

@@ -30,8 +30,8 @@ class Fate:
     """The fate of one replica, in seconds.
 
     `start_seconds`: from its creation until it is healthy, or has failed where `start_fails`.
-    `stop_seconds`: from its drain until it is gone; None: it is gone at once, and nobody is told.
-    `lives_seconds`: after so long in health it fails; None: it stays well.
+    `stop_seconds`: from its drain until it is gone; None: it is gone at once, without a report.
+    `lives_seconds`: the time in health after which it fails; None: it stays well.
     """
 
     start_seconds: float = 1.0
@@ -47,7 +47,7 @@ class Fates:
     same: Fate = Fate()
 
     def of_replica(self) -> Fate:
-        """Return what becomes of the next replica."""
+        """The fate of the next replica."""
         return self.same
 
     def wake_seconds(self) -> float:

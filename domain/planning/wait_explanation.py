@@ -34,7 +34,7 @@ from domain.text.numbers import duration
 
 NEVER = "no clock ends this wait"
 MOST_LOOKS, MOST_AT_REST = 2000, 20
-"""So many looks in a row that change nothing are asked for: a judge looks each second, until the timeout."""
+"""The most looks in a row without a change: a judge looks each second, until the timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class End:
 
 
 def waits_of(decision: ClassifiedDecision) -> Waits:
-    """Return what a wait is for. Raises ValueError for a decision that changes something."""
+    """The wait of a decision. Raises ValueError for a decision that changes something."""
     if decision.waits is None:
         raise ValueError(f"{decision.deployment.name} does not wait: {decision.reason}")
     return decision.waits
@@ -113,7 +113,7 @@ class WaitTarget:
 
 
 def wait_target(deployment: Deployment, waits: Waits, context: WaitContext, now: datetime) -> WaitTarget:
-    """Return what is awaited: a replica, or its host or what that lacks, by what is known around the deployment."""
+    """The thing that a deployment waits for: a replica, its host, or something that the host lacks."""
     if waits.kind is WaitsFor.ROUTE:
         return _of_route(deployment, waits, context, now)
     name = deployment.name
@@ -165,7 +165,7 @@ def _of_host(deployment: Deployment, route: Route, context: WaitContext) -> Wait
 
 
 def _doing(route: Route, waits: Waits, context: WaitContext) -> tuple[str, Span | None]:
-    """Return what the replica is at, and how long that usually takes."""
+    """The replica's present activity, and the usual time for it."""
     match route.status:
         case RouteStatus.PROVISIONING:
             return "starting", Span.of(context.timings.starts) if context.timings.starts else None

@@ -18,7 +18,7 @@ from domain.text.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True)
 class Supposing:
-    """A supposition. `spec`: settings of the strategy, by name. `failures`: so many new replicas more fail now."""
+    """A supposition. `spec`: settings of the strategy, by name. `failures`: further new replicas that fail now."""
 
     replicas: int | None = None
     strategy: str | None = None

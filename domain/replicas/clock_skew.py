@@ -26,7 +26,7 @@ def clock_offset(before: float, after: float, theirs: float) -> float:
 
 
 def is_warned_of(seconds: float) -> bool:
-    """Whether a clock that is off, or was set, by so much is worth a word."""
+    """Whether this offset or jump of a clock deserves a warning."""
     return abs(seconds) > _WARNED_ABOVE_SECONDS
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from domain.revisions.health_check import HealthCheck
 
 PATIENCE_SECONDS = 10.0
-"""So long an answer is waited for in an examination, whatever the limit of a probe is."""
+"""The time that an examination waits for an answer, whatever the limit of a probe is."""
 USUAL_PATHS = ("/healthz", "/health", "/livez", "/ready", "/up", "/ping", "/status", "/")
 """Paths that are tried where the one of the probe is unknown to the replica, the likeliest first."""
 _SUCCESS = range(200, 400)
@@ -74,7 +74,7 @@ class Examination:
 
 
 def summary_of(examination: Examination) -> str:
-    """Say what came of the question of a probe: "GET /health answered 404 after 0.01 s"."""
+    """The result of a probe in words: "GET /health answered 404 after 0.01 s"."""
     answer, request = examination.probed, examination.check.asked
     if answer.words:
         return answer.words
@@ -84,7 +84,7 @@ def summary_of(examination: Examination) -> str:
 
 
 def advice(examination: Examination) -> str | None:
-    """Say what mends the worst that was found; None where a probe and a caller are both answered well."""
+    """The remedy for the worst fault; None if a probe and a caller both get good answers."""
     probed, check = examination.probed, examination.check
     if probed.refusal:
         return _of_refusal(probed)

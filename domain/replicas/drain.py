@@ -42,7 +42,7 @@ class StopStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DrainLook:
-    """The last look, as all live proxies told: `under_way` answers, 0 for so many looks in a row (`idle_looks`)."""
+    """The last look of all live proxies: `under_way` answers, which was 0 in the last `idle_looks` looks."""
 
     under_way: int
     idle_looks: int

@@ -24,7 +24,7 @@ _PAUSES_IN_A_START = 40
 _PAUSE_AFTER_SUCCESS = timedelta(seconds=0.1)
 
 RUNS_WELL = timedelta(seconds=3)
-"""A replica without a check counts after so long: most that cannot run have ended by then, and replace none."""
+"""A replica without a check counts after this time: most that cannot run have ended by then, and replace none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ def probe_is_due(check: HealthCheck, started_at: datetime, now: datetime) -> boo
 
 
 def pause_while_starting(route: ProbedRoute, now: datetime) -> timedelta:
-    """How soon a replica that starts is asked again: after a fortieth of the time for which it has been starting.
+    """The pause before a starting replica is probed again: a fortieth of the time since its start.
 
-    So what it waits to be seen is a fortieth of its start at most, and who starts for minutes is asked seldom.
-    Between successes lies a time that is no shorter for the young: a threshold of several says how long it holds.
+    So a replica waits at most a fortieth of its start before it is seen, and one that starts for minutes is probed
+    seldom. The pause between successes does not shrink: a threshold of several successes stands for a time.
     """
     if route.streak:
         return _PAUSE_AFTER_SUCCESS
@@ -113,7 +113,7 @@ def why_not_yet(route: ProbedRoute, is_answered: bool, detail: str, now: datetim
 
 
 def unread_status(status: RouteStatus) -> RouteStatus:
-    """Return what becomes of a replica whose revision this release cannot read, so that nobody here can probe it.
+    """The next status of a replica whose revision this release cannot read, so that it cannot be probed here.
 
     provisioning         -> failed
     healthy, unhealthy   -> degraded
@@ -172,5 +172,5 @@ def is_answering(route: Route) -> bool:
 
 
 def pause_after(tries: int) -> timedelta:
-    """Return how long the next try waits, after so many in a row that had no answer: 1 at least."""
+    """The pause before the next try, after this number of tries in a row without an answer: 1 at least."""
     return doubling_pause(tries, first=1, longest=10)

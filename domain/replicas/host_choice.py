@@ -86,7 +86,7 @@ def place(
     """A host for each replica, in their order; without a host that is up, only external ones get theirs.
 
     `of_deployment`: live replicas by deployment and host, of the deployments in question; `of_all`: by host. `spare`:
-    who gets those whose secrets none of `hosts` has, the first of these that has them.
+    the first of these with the secrets gets the replicas whose secrets none of `hosts` has.
     """
     own: dict[UUID, Counter[str]] = defaultdict(Counter)
     for (deployment_id, name), count in of_deployment.items():

@@ -22,7 +22,7 @@ BEAT_MISSED_AFTER = timedelta(seconds=15)
 
 
 BACK_FOR = timedelta(seconds=10)
-"""So long after a host is back, and looked at, its replicas may be found to have ended while it was away."""
+"""For this time after a host is back, and looked at, replicas may be found that ended while it was away."""
 
 
 class HostNotFoundError(RollwayError):

@@ -42,7 +42,7 @@ def plausible_address(address: str) -> str:
 
 
 def why_no_replica(ip: IPv4Address | IPv6Address) -> str:
-    """Say what else than a replica an address reaches; empty for the rest."""
+    """The thing that is no replica which an address reaches; empty for every other address."""
     mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
     address = mapped or ip
     if address.is_link_local:

@@ -30,7 +30,7 @@ class HealthCheck(BaseModel):
     interval_seconds: float = Field(default=5.0, ge=0.1, le=3600)
     """From one probe to the next."""
     timeout_seconds: float = Field(default=2.0, gt=0, le=300)
-    """How long an answer may take."""
+    """The time limit of an answer."""
     success_threshold: int = Field(default=1, ge=1, le=100)
     """Successes in a row that make a replica healthy."""
     failure_threshold: int = Field(default=3, ge=1, le=100)

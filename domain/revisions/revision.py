@@ -104,7 +104,7 @@ class RevisionSpec(BaseModel):
     health_check: HealthCheck | None = None
     """Left out: a replica counts as healthy once it has run for 3 s."""
     drain: Literal["until_idle", "fixed"] = "until_idle"
-    """How long a leaving replica waits for its answers: until the last has ended, if every live proxy reports them, or
+    """A leaving replica's time for its answers: until the last has ended, if every live proxy reports them, or
     a fixed time.
     """
     drain_seconds: float = Field(default=2.0, ge=0, le=MOST_SECONDS)
@@ -249,7 +249,7 @@ def _what_ends_it(raw: Mapping[str, Any]) -> RevisionSpec:
 
 
 def changed_spec(name: str, raw: StoredSpec, image: str | None, command: Sequence[str]) -> RevisionSpec:
-    """Return what the revision `name` runs, but with this image or command. Raises InvalidInputError.
+    """The current spec with this image or command. Raises InvalidInputError.
 
     what this release cannot read              -> error
     an image for what does not run in a container -> error

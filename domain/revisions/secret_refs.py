@@ -22,7 +22,7 @@ DEPLOYMENT = "{deployment}"
 
 MOST_CHARACTERS = 1000
 MOST_SECRETS = 100
-"""That a revision may refer to: hosts look at each, whoever asks."""
+"""The most secrets of a revision: hosts look at each, for every asker."""
 _EXAMPLE = "{secret: 'file:/run/secrets/db'}"
 
 
@@ -67,7 +67,7 @@ def words_of(command: str) -> list[str]:
 
 
 def filled_in(allowed: str, deployment: str) -> str | None:
-    """Return what a host allows for a deployment; None where that is nothing.
+    """The paths that a host allows for a deployment; None if there are none.
 
     /run/secrets                 -> /run/secrets, for every deployment
     /run/secrets/{deployment}    -> /run/secrets/web; a name has no slash and is not "..", so nobody gets to another's

@@ -41,7 +41,7 @@ _PATHS = "PATH"
 
 
 def fault_of_text(command: str) -> str:
-    """Say what of a command, as it was written, no shell reads; empty for none. Quoted text is meant as it stands."""
+    """The fault of a command, as it was written, that needs a shell; empty for none. Quoted text is literal."""
     bare = _QUOTED.sub(lambda quoted: "_" * len(quoted[0]), command)
     if _has_shell(command.split()):
         return ""
@@ -56,7 +56,7 @@ def fault_of_text(command: str) -> str:
 
 
 def fault_of_command(command: Sequence[str]) -> str:
-    """Say what of the words of a command no shell reads; empty for none."""
+    """The fault of a command's words that need a shell; empty for none."""
     first = command[0]
     if first in _OF_SHELLS_ALONE:
         instead = _OF_SHELLS_ALONE[first]
@@ -80,7 +80,7 @@ def fault_of_command(command: Sequence[str]) -> str:
 
 
 def fault_of_variable(name: str, value: str, env: Mapping[str, object]) -> str:
-    """Say what of a variable's value no shell reads; empty for none.
+    """The fault of a variable's value that needs a shell; empty for none.
 
     A text with a $ may be a password: it is meant as a reference where it names a variable that is there.
     """

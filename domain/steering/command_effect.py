@@ -66,7 +66,7 @@ class Steered:
         return replace(self, details={**self.details, **details})
 
     def finished(self, now: datetime) -> Self:
-        """Add what follows for the rollout that runs from now on: whoever writes this copies it, and asks nothing."""
+        """Add the wait and the budget of the rollout that runs from now on, which the writer only copies."""
         rollout = self.deployment.rollout
         if self.already or rollout is None:
             return self

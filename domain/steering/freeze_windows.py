@@ -20,7 +20,7 @@ from domain.text.errors import RollwayError
 
 _MOMENT, _SECOND = timedelta(microseconds=1), timedelta(seconds=1)
 _JOINED = 1000
-"""Windows that overlap are one; of a cron line whose windows always overlap so many are looked at."""
+"""Overlapping windows are one; a cron line whose windows always overlap is followed for this number of windows."""
 
 
 class FrozenError(RollwayError):

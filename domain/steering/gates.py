@@ -74,7 +74,7 @@ class Gate:
     rollouts: tuple[OpenRollout, ...] = ()
 
     def hold(self, rollout: OpenRollout, now: datetime) -> Hold | None:
-        """Return what the ladder says of a rollout that goes forward and is not paused."""
+        """The hold by the ladder, for a rollout that goes forward and is not paused."""
         if rollout.is_exit:
             return None
         if is_frozen := self._frozen(rollout, now):

@@ -25,7 +25,7 @@ from domain.steering.freeze_windows import Frozen
 from domain.text.errors import RollwayError, WrongStateError
 
 _JUST = timedelta(minutes=1)
-"""Whoever types an undo so long after a rollout has gone back may have seen it still under way."""
+"""A person who types an undo within this time after a rollout has gone back may have seen it still under way."""
 
 
 class NoPreviousRevisionError(RollwayError):
@@ -150,7 +150,7 @@ def size_back(deployment: Deployment, revision: str, ended: Sequence[EndedRollou
 
 
 def _ran(ended: Sequence[EndedRollout]) -> tuple[list[KnownRevision], set[UUID]]:
-    """Return what ran, each on top of what an undo would lead to; and the revisions rolled back last."""
+    """The revisions that ran, each on top of the one that an undo would lead to; and those rolled back last."""
     stack: list[KnownRevision] = []
     rolled_back: set[UUID] = set()
     for rollout in ended:
@@ -185,7 +185,7 @@ def _is_other(revision: KnownRevision, current: KnownRevision, deployment: Deplo
 
 
 def _undone(ended: Sequence[EndedRollout], current: UUID | None) -> KnownRevision | None:
-    """Return what the last rollout took away again, if it did that and nothing has changed since."""
+    """The revision that the last rollout took away, if nothing has changed since."""
     last = ended[-1] if ended else None
     if last is None:
         return None

@@ -1,6 +1,6 @@
-"""Decides people's commands: a pure function for each, with what it is refused for.
+"""Decides people's commands: a pure function for each, with its refusals.
 
-Each gets the deployment and, where it matters, who asks, why and when. Raises the refusals of `domain`.
+Each gets the deployment and, where it matters, the actor, the reason and the time. Raises the refusals of `domain`.
 """
 
 from dataclasses import replace

@@ -46,9 +46,9 @@ class BlueGreenSpec(StrategySpec):
     auto_promote: bool = False
     """Whether a complete green set gets the traffic by itself; otherwise it waits for `promote`, without a deadline."""
     promote_delay_seconds: float = Field(default=0, ge=0, le=7 * 86400)
-    """How long the newest green replica must have been healthy before that; a person who promotes does not wait."""
+    """The time for which the newest green replica must be healthy before that; a person's promotion does not wait."""
     scale_down_delay_seconds: float = Field(default=0, ge=0, le=7 * 86400)
-    """How long blue is kept running out of traffic after the promotion, for a way back without a start."""
+    """The time for which blue runs out of traffic after the promotion, for a way back without a start."""
 
     @property
     def waits(self) -> Mapping[str, float]:

@@ -19,7 +19,7 @@ from domain.model.states import INACTIVE, RouteStatus, TrafficStatus
 from domain.strategies.budget import Budget
 
 SICK_GRACE_SECONDS = 30.0
-"""How long a sick replica may take to come back."""
+"""The time that a sick replica has to recover."""
 
 # Python 3.11 is slow to name a member of an enum
 _HEALTHY, _STARTING, _STOPPING = RouteStatus.HEALTHY, RouteStatus.PROVISIONING, RouteStatus.TERMINATING

@@ -45,13 +45,13 @@ class RollingUpdateSpec(StrategySpec):
     """Settings of a rolling update."""
 
     max_surge: Amount = 1
-    """How many replicas above desired may be live; a percent rounds up."""
+    """The number of replicas above desired that may be live; a percent rounds up."""
     max_unavailable: Amount = 0
-    """How many replicas fewer than desired may serve; a percent rounds down. Not both may be 0."""
+    """The number of replicas below desired that may serve; a percent rounds down. Not both may be 0."""
     pacing: Literal["wave", "continuous"] = "wave"
     """wave: a step waits until all new replicas are ready; continuous: starting ones use up surge."""
     min_ready_seconds: float = Field(default=0, ge=0, le=86400)
-    """How long a new replica must be healthy before it replaces an old one; not in an undo."""
+    """The time for which a new replica must be healthy before it replaces an old one; not in an undo."""
     undo_max_surge: Amount | None = None
     """max_surge of an undo, such as "100%". Left out: max_surge."""
 
@@ -62,7 +62,7 @@ class RollingUpdateSpec(StrategySpec):
 
     @property
     def waits(self) -> Mapping[str, float]:
-        """So long a new replica replaces none."""
+        """The time in which a new replica replaces none."""
         return {"min_ready_seconds": self.min_ready_seconds}
 
     @model_validator(mode="after")

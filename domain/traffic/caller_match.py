@@ -48,7 +48,7 @@ class Chosen(BaseModel):
 
     @property
     def words(self) -> str:
-        """Who is chosen: callers with the header x-beta: yes."""
+        """The callers that match, in words: callers with the header x-beta: yes."""
         name, sign = (f"header {self.header}", ": ") if self.header else (f"cookie {self.cookie}", "=")
         return f"callers with the {name}{'' if self.value is None else f'{sign}{self.value}'}"
 

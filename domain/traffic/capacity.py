@@ -7,21 +7,21 @@ from domain.text.numbers import WHOLE
 from domain.traffic.snapshot import DeploymentInTraffic, RouteInTraffic
 
 _FINE = 2
-"""Weights are whole hundredths of a percent: so much less of one asks for no further replica."""
+"""Weights are whole hundredths of a percent: one this much lower needs no further replica."""
 
 
 def needed(keep: int, weight: int) -> int:
-    """Return the least to serve on a side that gets so many of 10,000 requests; keep 10: 10 at 95 %, 1 at 5 %."""
+    """The fewest replicas that serve a side with this weight; keep 10: 10 at 95 %, 1 at 5 %."""
     return min(keep, max(weight > 0, -(-(weight - _FINE) * keep // WHOLE)))
 
 
 def carried(keep: int, replicas: int) -> int:
-    """Return how many of 10,000 requests so many replicas answer at most; keep 3: 3,333 for one."""
+    """The most of 10,000 requests that this number of replicas answers; keep 3: 3,333 for one."""
     return WHOLE * replicas // keep if replicas < keep else WHOLE
 
 
 def weight_sent(weight: int, replicas: int, keep: int) -> int:
-    """How many of 10,000 requests proxies send to a side of this weight while so many of it are healthy.
+    """The part of 10,000 requests that proxies send to a side of this weight with this number of healthy replicas.
 
     none of them            -> none
     enough for the weight   -> the weight
@@ -33,7 +33,7 @@ def weight_sent(weight: int, replicas: int, keep: int) -> int:
 
 
 def shared_out(weight: int, keep: int, canary: int, baseline: int, rest: int) -> tuple[int, int | None]:
-    """Share out 10,000 requests: the canary's and its baseline's, while so many of each and of the rest are healthy.
+    """Share out 10,000 requests between the canary and its baseline, by the healthy replicas of each and of the rest.
 
     None for a baseline that answers with the rest: there is none, or without it the rest could not carry what is left.
     """

@@ -95,7 +95,7 @@ class TrafficSettings(BaseModel):
     strip_prefix: bool = True
     """Whether replicas see the path without the prefix."""
     request_timeout_seconds: float | None = Field(default=None, ge=_SHORTEST_TIMEOUT, le=86400)
-    """How long a request may take; left out: no limit."""
+    """The time limit of a request; left out: no limit."""
     hedge_after_seconds: float | None = Field(default=5.0, ge=0.01, le=3600)
     """After this wait an idempotent request goes to a second replica too; null: never."""
     preview: bool = True
@@ -107,7 +107,7 @@ class TrafficSettings(BaseModel):
     tls: Tls | None = None
     """The certificate for HTTPS; `auto`: one from an authority for each of its hosts."""
     hold_seconds: float | None = Field(default=None, ge=1, le=600)
-    """How long a request waits while no replica serves, as during `recreate`; left out: it gets 503 at once."""
+    """The time that a request waits while no replica serves, as during `recreate`; left out: it gets 503 at once."""
     hold_callers: int = Field(default=1000, ge=1, le=100_000)
     """The most requests that wait at one proxy; the next one gets 503 at once."""
     max_body_bytes: int | None = Field(default=None, ge=1, le=_LARGEST_BODY)

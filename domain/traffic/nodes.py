@@ -25,7 +25,7 @@ NodeId = Annotated[str, AfterValidator(_checked_id)]
 
 
 def token_of(node_id: str, key: str) -> str:
-    """Return what the proxy of this id shows: nobody makes it without the key, and under another id it is of no use."""
+    """The proof of the proxy with this id: it takes the key to make it, and it is valid for no other id."""
     return hmac.new(key.encode(), node_id.encode(), hashlib.sha256).hexdigest()
 
 

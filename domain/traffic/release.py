@@ -82,7 +82,7 @@ def in_force(
 
 
 def coming_wire(rules: RequestRules, release: Reached | None, routes: Iterable[RouteInTraffic]) -> Wire:
-    """How the next replica is spoken to, where none is in traffic: who waits for one waits where it will be.
+    """The wire of the next replica, where none is in traffic: a waiting request waits where it will be.
 
     `rules`: those in force. `release`: what comes with the rollout under way, unless that goes back.
     """

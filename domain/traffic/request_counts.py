@@ -71,12 +71,10 @@ class Requests:
 
     @property
     def classes(self) -> tuple[int, int, int, int]:
-        """How many there are of each class."""
         return self.fine, self.redirected, self.refused, self.failed
 
     @property
     def count(self) -> int:
-        """How many there are."""
         return sum(self.classes)
 
 
@@ -133,7 +131,7 @@ def came_since(before: CallersLook, now: CallersLook) -> Came:
 
 
 def weighed(weights: Mapping[str, float], came: Came) -> dict[str, float]:
-    """How much each deployment is asked: what came counts less with each look, so that the newest counts most."""
+    """The load of each deployment: requests count less with each look, so that the newest count most."""
     faded = {name: weight * _FADES for name, weight in weights.items() if weight * _FADES >= 1}
     for (deployment, _), requests in came.items():
         faded[deployment] = faded.get(deployment, 0) + requests.count

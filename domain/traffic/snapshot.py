@@ -34,15 +34,15 @@ class Entrance:
 class RequestRules:
     """The rules for a deployment's requests, which proxies follow. `timeout_seconds`: None for no limit.
 
-    `hedge_after_seconds`: a request that may be sent twice, and has had no first byte of its answer for so long, is
-    sent to a second replica too, and the first answer counts; None for never. `preview`: whether the revision that is
-    being rolled out can be looked at before it gets traffic. `idle_timeout_seconds`: a request on which nothing is sent
-    for so long, in either direction, is cut; None for never. `protocol`: what replicas are asked in. `tls`: None: it is
-    reached in clear text alone. `hold_seconds`: while no replica serves, a request waits for one for so long; None: it
-    is refused at once. `hold_callers`: so many requests wait at a proxy at most. `max_body_bytes`: how large the body
-    of a request may be; None: as large as it likes. `max_requests_per_second`: by its host names, at each proxy; None:
-    as many as come. `sticky`: by what a caller is known who stays with a replica; None: nobody does. `upstream_tls`:
-    what is expected of replicas, which are asked by TLS; None: in clear text.
+    `hedge_after_seconds`: the time without a first byte after which a repeatable request is sent to a second replica
+    too, and the first answer counts; None for never. `preview`: whether the revision of a rollout can be reached before
+    it gets traffic. `idle_timeout_seconds`: the silence in both directions after which a request is cut; None for
+    never. `protocol`: the protocol of replicas. `tls`: None: it is reached in clear text alone. `hold_seconds`: the
+    time that a request waits while no replica serves; None: it is refused at once. `hold_callers`: the most requests
+    that wait at a proxy. `max_body_bytes`: the largest body of a request; None: any. `max_requests_per_second`: by its
+    host names, at each proxy; None: any number. `sticky`: the header or cookie by which a caller stays with a replica;
+    None: callers do not. `upstream_tls`: the expected certificate of replicas that speak TLS; None: they speak clear
+    text.
     """
 
     timeout_seconds: float | None = None

@@ -41,7 +41,7 @@ class TlsSettings:
     redirect: bool = True
     """Whether plain HTTP is redirected to HTTPS."""
     hsts_seconds: int | None = Field(default=None, ge=0, le=_TWO_YEARS)
-    """How long browsers must use HTTPS alone (HSTS); left out: the header is not sent."""
+    """The time for which browsers must use HTTPS alone (HSTS); left out: the header is not sent."""
     http3: bool = False
     """Whether callers may use HTTP/3 too, by UDP at the same port; a header announces it to browsers."""
     callers_ca: Reference | None = None
@@ -165,7 +165,7 @@ def renewed_at(not_before: datetime, not_after: datetime) -> datetime:
 
 
 def tried_again_after(failures: int) -> timedelta:
-    """Return the pause after so many failures in a row: 2 minutes, doubling, to 12 hours.
+    """The pause after this number of failures in a row: 2 minutes, doubling, to 12 hours.
 
     Let's Encrypt takes five failures for a name in an hour, and these are five in 62 minutes.
     """

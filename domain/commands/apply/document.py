@@ -155,7 +155,7 @@ class Apply(ToApply, Starting):
 
 
 def disagreement(documents: Sequence[Document]) -> str | None:
-    """Say what two of the documents claim both; None where each speaks for itself."""
+    """A claim that two of the documents make; None if there is none."""
     if repeated := _first_repeated(document.deployment for document in documents):
         return f"deployment: {repeated} stands in two documents; give it one"
     if repeated := _first_repeated(entrance.value for document in documents for entrance in document.asked_entrances):

@@ -40,10 +40,10 @@ class StoredRevision:
 
 @dataclass(frozen=True, slots=True)
 class StoredDeployment:
-    """The stored parts of a deployment beside its snapshot.
+    """The stored parts of a deployment next to its snapshot.
 
-    `current` and `deploying` are the names of its revisions. `release`: where its rollout leads callers, if that brings
-    settings. `failed_starts`: so many in a row, and none has come up since. `rules`: these set its size.
+    `current` and `deploying`: the names of its revisions. `release`: the traffic settings of its rollout, if it brings
+    some. `failed_starts`: the number of failed starts in a row, if none has come up since. `rules`: these set its size.
     """
 
     snapshot: Deployment
@@ -294,7 +294,7 @@ def _activate(document: Document, state: Stored, apply: Apply) -> Iterator[Part]
 
 
 def _try_again(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
-    """Yield what ends the pauses: who applies what fails to start has mended something, and means now."""
+    """Yield a retry: applying a file that fails to start means that something was repaired."""
     deployment = state.deployment
     if deployment is None or not deployment.is_held_back or not (document.activate and apply.activate):
         return

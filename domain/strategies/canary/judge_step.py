@@ -43,10 +43,10 @@ def _on_a_dry_run(verdict: Judged, next_at: datetime) -> Judgement:
 
 
 def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement:
-    """Return what its judge says of a canary that has a weight, or gets copies.
+    """The judgement about a canary that has a weight, or gets copies.
 
     copies, and harm                                 -> give up
-    copies                                           -> how many failed is said
+    copies                                           -> the sentence counts those that failed
     no judge, or no weight yet                       -> nothing is said
     a dry run                                        -> it is said, and decides nothing
     harm                                             -> give up, at once

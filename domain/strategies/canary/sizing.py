@@ -1,4 +1,4 @@
-"""The two sides of a canary: how many replicas each has on the way to the next weight, and who may leave.
+"""The two sides of a canary: the replicas of each on the way to the next weight, and those that may leave.
 
 keep = n - unavailable. A side that gets the share w of the requests has at least ceil(w x keep) that serve. So old ones
 leave only for what the canary has by now, and it gets what its replicas carry by now, as proxies acknowledge it:
@@ -84,9 +84,9 @@ def sizes_kept(  # noqa: PLR0913  (all of one look)
 def completed(  # noqa: PLR0913  (all of one look)
     deployment: Deployment, canary: CanaryState, buckets: Buckets, budget: Budget, sizes: Sizes, now: datetime
 ) -> tuple[tuple[Decision, Decision], Decision | None]:
-    """Return what each side needs for its size, and the step that both take, as far as requests let who serves leave.
+    """The next steps of both sides, and their common step, as far as requests let serving replicas leave.
 
-    None where neither needs anything, or whoever would leave is needed.
+    None where neither needs anything, or every replica that would leave is needed.
     """
     both = sides(deployment, buckets, budget, sizes, now)
     changes = above_floor(deployment, canary, both[0].changes + both[1].changes, budget)
@@ -96,10 +96,10 @@ def completed(  # noqa: PLR0913  (all of one look)
 def sides(
     deployment: Deployment, buckets: Buckets, budget: Budget, sizes: Sizes, now: datetime
 ) -> tuple[Decision, Decision]:
-    """Return what the canary and the old side need to be complete. The canary's place in the ceiling is its own.
+    """The next steps of the canary and the old side. The canary's place in the ceiling is its own.
 
-    What another canary left goes first: until then the place is the old side's. Where no old one serves but some are on
-    their way, they come first: alone a canary would answer everything.
+    Replicas of an earlier canary go first: until then their place is the old side's. Where no old replica serves but
+    some start, they come first: alone a canary would answer everything.
     """
     if deployment.current_revision_id is None or deployment.rollout is None:
         raise ValueError(f"{deployment.name} is deploying without a current revision")

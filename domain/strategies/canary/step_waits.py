@@ -23,7 +23,7 @@ def still_coming(buckets: Buckets, wanted_size: int, baseline_ready: int, fresh:
 
 
 def looking(what: str, over_at: datetime | None, judgement: Judgement, now: datetime) -> str:
-    """Say what the canary has, for how long, and what its judge finds."""
+    """The state of the canary in words: its share, the remaining time, and the finding of its judge."""
     share = f"the canary has {what}"
     if over_at is not None:
         share = f"{share}, for {(over_at - now).total_seconds():.0f} more s"
@@ -33,7 +33,7 @@ def looking(what: str, over_at: datetime | None, judgement: Judgement, now: date
 def waits_for_sides(  # noqa: PLR0913
     words: str, buckets: Buckets, sides: tuple[Decision, Decision], wanted_size: int, min_ready: float, now: datetime
 ) -> Waits:
-    """Return what either side waits for; both complete: some of the canary are not warm, or none can be spared."""
+    """The wait of either side; if both are complete: some of the canary are not warm, or none can be spared."""
     if side_waits := next((side.waits for side in sides if side.waits), None):
         return replace(side_waits, words=words)
     alone = replace(buckets, foreign=(), foreign_stopping=())

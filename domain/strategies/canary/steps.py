@@ -49,7 +49,7 @@ class CanaryStep(BaseModel):
     weight: Annotated[str, BeforeValidator(_check_percent), Field(description='"0.01%" to "99.99%"')]
     """The share of the requests that the new revision gets."""
     seconds: float | None = Field(default=None, gt=0, le=30 * 86400)
-    """How long the step lasts. Left out: until a person promotes it."""
+    """The duration of the step. Left out: until a person promotes it."""
 
 
 class Mirror(BaseModel):
@@ -60,7 +60,7 @@ class Mirror(BaseModel):
     share: Annotated[str, BeforeValidator(_check_share), Field(description='"0.01%" to "100%"')]
     """The share of reading requests that are copied: GET, HEAD and OPTIONS."""
     seconds: float = Field(default=60, gt=0, le=30 * 86400)
-    """How long copies are sent before the first step."""
+    """The time for which copies are sent before the first step."""
 
 
 class CanarySpec(RollingUpdateSpec):
@@ -157,7 +157,7 @@ def ends(rollout: Rollout, canary: CanaryState, over_at: datetime | None, now: d
 
 
 def weight_at(spec: CanarySpec, stage: int) -> int:
-    """Return what the canary gets at the end of a stage; the rest keeps the last weight's replicas."""
+    """The weight of the canary at the end of a stage; after the last stage, that of the last one."""
     return spec.stages[min(stage, len(spec.stages)) - 1][0] if stage else 0
 
 
@@ -175,7 +175,7 @@ def size_at(spec: CanarySpec, budget: Budget, stage: int) -> int:
 
 
 def in_words(spec: CanarySpec, weight: int) -> str:
-    """Say what the canary gets at this weight of its: 5 % of the requests."""
+    """The canary's share at this weight, in words: 5 % of the requests."""
     if spec.mirror and not weight:
         return f"copies of {percent(weight_of(spec.mirror.share))} of the requests that only read"
     return f"{percent(weight)} of the requests{f', and {spec.match.words}' if spec.match else ''}"
