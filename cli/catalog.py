@@ -81,12 +81,12 @@ RELEASE: Mapping[str, Listed] = {
 }
 
 STEER: Mapping[str, Listed] = {
-    "pause": Listed(_CHANGE, "Hold a rollout where it is"),
+    "pause": Listed(_CHANGE, "Hold a rollout in its present state"),
     "resume": Listed(_CHANGE, "Go on with a paused rollout"),
     "promote": Listed(_CHANGE, "Move the traffic to a green set"),
     "abort": Listed(_CHANGE, "Leave a rollout: old and new trade places"),
-    "undo": Listed(_CHANGE, "Go back to what ran before, at once"),
-    "retry": Listed(_CHANGE, "Begin again what was rolled back, or try failed starts now"),
+    "undo": Listed(_CHANGE, "Go back to the revision before, at once"),
+    "retry": Listed(_CHANGE, "Begin a rolled back rollout again, or try failed starts now"),
     "scale": Listed(_CHANGE, "Change how many replicas are wanted"),
     "maintenance": Listed(
         "cli.commands.deployments.change_commands",

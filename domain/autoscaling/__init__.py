@@ -1,1 +1,1 @@
-"""Autoscaling: the rules people set, and what they come to."""
+"""Autoscaling: the rules that people set, and their decisions."""

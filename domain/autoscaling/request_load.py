@@ -1,4 +1,4 @@
-"""Demand: what is asked of a deployment, from looks at what its proxies show."""
+"""The load of a deployment, from looks at its proxies' counters."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from uuid import UUID
 from domain.autoscaling.rule import MetricValue, ProxyMetric
 
 WINDOW_SECONDS = 10.0
-"""How far a value looks back: one moment of a quiet service, or of a busy one, says little."""
+"""The time over which a value is averaged: one moment of a quiet service, or of a busy one, says little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def with_look(looks: Sequence[DemandLook], newest: DemandLook) -> tuple[DemandLo
 
 
 def value_of_demand(series: DemandSeries, looks: Sequence[DemandLook], now: datetime) -> MetricValue | None:
-    """The value of the series from one look or more, as of the newest; None where no proxy tells it.
+    """The value of the series from one look or more, at the time of the newest; None if no proxy reports it.
 
     A proxy of which the number is not known yet, since it is new, began anew or missed the last look, is silent. Where
     no replica serves, what is asked for counts as if there were one.
@@ -73,7 +73,7 @@ def value_of_demand(series: DemandSeries, looks: Sequence[DemandLook], now: date
 
 
 def _in_a_row(node: str, looks: Sequence[DemandLook]) -> Iterator[tuple[float, Shown]]:
-    """Yield what a proxy showed, the newest first, back to where it missed a look or began anew."""
+    """Yield a proxy's counters, the newest first, back to a missed look or its restart."""
     later: Shown | None = None
     for look in reversed(looks):
         sample = look.shown.get(node)

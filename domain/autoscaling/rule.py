@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MAX_RULES = 20
 MAX_AGE_SECONDS = 30.0
-"""How old a value may be unless a rule says otherwise: replicas are asked every 5 s, so six answers were missed."""
+"""The oldest value that counts unless a rule sets another age: replicas are asked every 5 s, so six were missed."""
 
 _MOST_REPLICAS = 10_000
 _Replicas = Annotated[int, Field(ge=0, le=_MOST_REPLICAS, strict=True)]
@@ -99,11 +99,11 @@ class AutoscalingRule(BaseModel):
     labels: dict[_Label, _Label] = Field(default_factory=dict, max_length=10)
     """A replica's value is the sum of its samples that carry these labels."""
     aggregate: Aggregate = Aggregate.AVG
-    """How the values of the replicas become one; of what proxies tell only avg, for each replica, and sum, of all."""
+    """The way in which the replicas' values become one; values of proxies have only avg, for each replica, and sum."""
     comparator: Comparator
-    """How the value is held against the threshold."""
+    """The comparison of the value with the threshold."""
     threshold: MetricNumber
-    """What the value is held against."""
+    """The number that the value is compared with."""
     step: int = Field(strict=True, ge=-_MOST_REPLICAS, le=_MOST_REPLICAS)
     """The number of replicas that a firing rule adds, or removes where it is negative; not 0."""
     min_replicas: _Replicas = 1
@@ -113,7 +113,7 @@ class AutoscalingRule(BaseModel):
     cooldown_seconds: float = Field(default=60.0, ge=0, le=86400)
     """Counted from the deployment's last autoscaling, whichever rule made it."""
     max_age_seconds: float = Field(default=MAX_AGE_SECONDS, gt=0, le=86400)
-    """How old a value may be; an older one fires nothing."""
+    """The age beyond which a value fires nothing."""
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
@@ -182,7 +182,7 @@ def _braced(labels: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """The value of a series at a time of the database's.
+    """The value of a series, with the database's time.
 
     `missing`: replicas that were asked and did not say, or proxies. `proxies`: how many should have said it, where they
     tell it; `silent`: the node ids of those that did not.

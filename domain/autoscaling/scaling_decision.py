@@ -1,4 +1,4 @@
-"""Autoscaling: what the value of a metric means for the number of replicas.
+"""Autoscaling: the number of replicas that follows from the value of a metric.
 
 no value, an old one, or one from before the last move    -> quiet
 the comparison does not hold                              -> quiet

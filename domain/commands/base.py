@@ -34,7 +34,7 @@ class Command(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     task: ClassVar[str]
     answer: ClassVar[type[BaseModel]]
-    """What `result` is in what the task answers."""
+    """The model of `result` in the task's answer."""
     role: ClassVar[Role] = Role.RELEASER
     """The least role that may give it."""
     is_of_fleet: ClassVar[bool] = False
@@ -97,7 +97,7 @@ class GetDeployment(Query):
 
 
 class GetRollout(Query):
-    """A rollout, under way or ended: `outcome` is null until it ends. Its id is in the answer of what began it."""
+    """A rollout, under way or ended: `outcome` is null until it ends. The command that began it answered its id."""
 
     task = "rollway.get_rollout"
 

@@ -1,4 +1,4 @@
-"""Commands that describe a deployment: what it runs, how many, where it is reached, how it is rolled out."""
+"""Commands that describe a deployment: its spec, size, traffic and policy."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -47,7 +47,7 @@ class CreateDeployment(Command):
     desired_replicas: Replicas = 1
     """The number of replicas."""
     policy: dict[str, Any] | None = None
-    """How it is rolled out: {"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
+    """The policy: {"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
 
 
 class AddRevision(DeploymentCommand):
@@ -61,14 +61,14 @@ class AddRevision(DeploymentCommand):
     name: Name | None = None
     """Left out: `<deployment>-<8 hex digits>` of its content."""
     values_of: Name | None = None
-    """A revision that exists, whose values stand where `env` says ***, as people are shown it."""
+    """An existing revision, whose values replace *** in `env`, the mask that people are shown."""
     spec: RevisionSpec
-    """What to run."""
+    """The spec of its replicas."""
 
     @field_validator("spec")
     @classmethod
     def _holds_no_mask(cls, spec: RevisionSpec, info: ValidationInfo) -> RevisionSpec:
-        """Refuse what was read with its values masked: it would run with *** in their place."""
+        """Refuse a spec that was read with masked values: it would run with *** in their place."""
         if info.data.get("values_of") is None and (masked := names_masked(spec.env)):
             raise ValueError(f"env.{masked[0]}: {MASK} stands where a value is not shown; write the value itself")
         return spec
@@ -83,7 +83,7 @@ class SetPolicy(DeploymentCommand):
     example = {"policy": POLICY}
 
     policy: dict[str, Any] | None
-    """How it is rolled out: {"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
+    """The policy: {"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
 
 
 class SetTraffic(DeploymentCommand, TrafficSettings):
@@ -99,7 +99,10 @@ class SetTraffic(DeploymentCommand, TrafficSettings):
 
 
 class SetMaintenance(DeploymentCommand):
-    """Have proxies answer callers by 503 themselves, or no longer. Previews are still reached, and rollouts go on."""
+    """Let proxies answer callers with 503 themselves, or end that.
+
+    Previews are still reached, and rollouts continue.
+    """
 
     task = "rollway.set_maintenance"
     answer = MaintenanceSet
@@ -107,13 +110,13 @@ class SetMaintenance(DeploymentCommand):
     example = {"state": "on", "reason": "the database moves"}
 
     state: Literal["on", "off"]
-    """Whether it begins or ends; on again, it goes on with what is said now."""
+    """Whether it begins or ends; on again: it continues with the new settings."""
     page: Annotated[str, AfterValidator(checked_page)] | None = None
     """The HTML that callers get, with its styles in it; left out: a sentence."""
     allow: Annotated[str, Field(max_length=1000), AfterValidator(checked_header)] | None = None
     """Requests with this header get through: its name, or its name and its value as `name: value`."""
     retry_after_seconds: int = Field(default=USUAL_RETRY_SECONDS, ge=1, le=604_800)
-    """After how long callers are told to come back."""
+    """The time after which callers are told to come back."""
 
     @model_validator(mode="after")
     def _ends_without_more(self) -> Self:
@@ -131,7 +134,7 @@ class SetAutoscalingRules(DeploymentCommand):
     example = {"rules": [_RULE]}
 
     rules: tuple[AutoscalingRule, ...] = Field(max_length=MAX_RULES)
-    """The rules, in the order in which they are asked; an empty list ends the autoscaling."""
+    """The rules, in their order; an empty list ends the autoscaling."""
 
 
 class Scale(SteeringCommand):
@@ -152,7 +155,7 @@ class Scale(SteeringCommand):
 
 
 class Destroy(SteeringCommand):
-    """Drain every replica and end the deployment, whatever it is doing. The history stays.
+    """Drain every replica and end the deployment, in any state. The history stays.
 
     By force it ends at once, its replicas taken as stopped: for those that nobody can stop any more, as what ran them
     is gone for good. What still runs of them is ended without a drain, by a sweep of its host.

@@ -40,7 +40,7 @@ class CommandField:
 
 
 def model_schema(model: type[BaseModel]) -> Schema:
-    """The JSON Schema of a model with what each of its fields means, as the docstring below the field has it."""
+    """The JSON Schema of a model, with each field's docstring as its description."""
     schema = model.model_json_schema(ref_template=REF)
     meaning_of = meanings(model)
     for name, info in model.model_fields.items():

@@ -34,7 +34,7 @@ Meant = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,53})?\*?$")]
 
 
 class FreezeSet(Answer):
-    """A freeze is as it was asked for."""
+    """The freeze now has these settings."""
 
     freeze: str
     """The name of the freeze."""
@@ -52,7 +52,7 @@ class FreezeDeleted(Answer):
 
 
 class GroupSet(Answer):
-    """A group is as it was asked for."""
+    """The group now has these settings."""
 
     group: str
     """The name of the group."""
@@ -101,7 +101,7 @@ class SetFreeze(Command):
     groups: tuple[Name, ...] = Field((), max_length=MOST_NAMED)
     """And over the deployments of these groups."""
     pauses: bool = False
-    """Whether what is under way waits too, its clocks standing still; otherwise it finishes."""
+    """Whether running rollouts wait too, with their clocks stopped; otherwise they finish."""
 
     @model_validator(mode="after")
     def _one_window(self) -> Self:
@@ -121,7 +121,7 @@ class SetFreeze(Command):
 
 
 class DeleteFreeze(Command):
-    """End a freeze; what it held goes on."""
+    """End a freeze; rollouts that it held continue."""
 
     task = "rollway.delete_freeze"
     answer = FreezeDeleted

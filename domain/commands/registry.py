@@ -31,7 +31,7 @@ COMMANDS: dict[str, type[Command]] = {
     for command in vars(module).values()
     if isinstance(command, type) and issubclass(command, Command) and command.__module__ == module.__name__
 }
-"""The classes of these modules, in the order in which they stand there: what is written there is known everywhere."""
+"""The command classes of these modules, in the order of their definition."""
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -42,7 +42,7 @@ MOST_COMMAND_BYTES = 256 * 1024
 
 
 _WORDS = frozenset({"actor", "reason", "detail"})
-"""Said for people: what cannot be stored or shown is replaced there, and refused everywhere else."""
+"""Texts for people: characters that cannot be stored or shown are replaced there, and refused everywhere else."""
 
 
 class UnknownCommandError(RollwayError):
@@ -50,7 +50,7 @@ class UnknownCommandError(RollwayError):
 
 
 def parse_command(task: str, payload: object) -> Command:
-    """Raises UnknownCommandError, TooLargeError, and InvalidInputError naming each wrong field and what is right."""
+    """Raises UnknownCommandError, TooLargeError, and InvalidInputError with each wrong field and a right value."""
     parsed = _parsed(task, payload, COMMANDS)
     size = len(parsed.model_dump_json().encode())
     if size > MOST_COMMAND_BYTES:
@@ -59,7 +59,7 @@ def parse_command(task: str, payload: object) -> Command:
 
 
 def parse_query(task: str, payload: object) -> Query:
-    """Raises UnknownCommandError, and InvalidInputError naming each wrong field and what would be right."""
+    """Raises UnknownCommandError, and InvalidInputError with each wrong field and a right value."""
     return _parsed(task, payload, QUERIES)
 
 
@@ -99,7 +99,7 @@ def _with_storable_words(payload: Mapping[str, object]) -> dict[str, object]:
 
 
 def _large_part(value: object, path: str = "") -> str:
-    """The path of what makes it large: further down as long as one field is more than half of all."""
+    """The path of the large part: deeper as long as one field is more than half of all."""
     items = dict(enumerate(value)) if isinstance(value, list) else value
     if not isinstance(items, dict) or not items:
         return path

@@ -93,7 +93,7 @@ class UndrainHost(Command):
 
 
 class ReportRoute(Command):
-    """Tell what another system knows of a replica of the runtime `external`. One that stopped unasked has failed."""
+    """Report a replica of the runtime `external`, which another system runs. One that stopped unasked has failed."""
 
     task = "rollway.report_route"
     answer = RouteReported
@@ -104,7 +104,7 @@ class ReportRoute(Command):
     route_id: UUID
     """The id of the replica, as the request to start it named it."""
     status: Literal["healthy", "unhealthy", "failed", "stopped"]
-    """How it is."""
+    """The status of the replica."""
     address: Annotated[str, Field(max_length=300), AfterValidator(plausible_address)] | None = None
     """host:port where it answers, once it has one."""
     detail: str = Field(default="", max_length=1000)

@@ -91,7 +91,7 @@ class Activated(SteeredAnswer):
     revision: str
     """The name of the revision."""
     activation: Activation
-    """What came of it: `first` revision, rollout `begun`, `resumed` or `superseded`, `moved` without a rollout, ..."""
+    """The outcome: `first` revision, rollout `begun`, `resumed` or `superseded`, `moved` without a rollout, ..."""
     passed_over: dict[str, Any] = {}
     """Hosts that cannot have a secret of the revision, and why."""
 
@@ -102,39 +102,39 @@ class AppliedDocument(Answer):
     deployment: str
     """The name of its deployment."""
     done: tuple[str, ...]
-    """What was done, in sentences; none: it was so already."""
+    """The changes, in sentences; none: nothing had to change."""
     results: tuple[dict[str, Any], ...]
-    """What the commands answered that did it, in their order."""
+    """The answers of the commands that made the changes, in their order."""
     rollout_id: str | None
-    """The id of the rollout that began, or goes on with another size."""
+    """The id of the rollout that began, or continues with another size."""
     notes: tuple[str, ...] = ()
-    """What of the document does not take hold, and why, in sentences."""
+    """The parts of the document that have no effect, and why, in sentences."""
 
 
 class Applied(Answer):
-    """Deployments are what the documents say."""
+    """Deployments match the documents."""
 
     documents: tuple[AppliedDocument, ...]
-    """What became of each, in their order."""
+    """The outcome of each, in their order."""
 
 
 class Turned(SteeredAnswer):
-    """A rollout that was under way turns, or a revision is activated: then it and what came of that are named."""
+    """A rollout turns, or a revision is activated: then `revision` and `activation` are set."""
 
     revision: str | None = None
     """The name of the revision."""
     activation: Activation | None = None
-    """What came of the activation."""
+    """The outcome of the activation."""
     passed_over: dict[str, Any] = {}
     """Hosts that cannot have a secret of the revision, and why."""
     settings: tuple[str, ...] = ()
     """The settings that come back, in sentences that say when."""
     stays: tuple[str, ...] = ()
-    """What was set by itself since the last rollout, and an undo leaves as it is."""
+    """Settings that were changed alone since the last rollout; an undo leaves them as they are."""
 
 
 class Retried(Turned):
-    """A rollout begins once more, or what failed is tried again."""
+    """A rollout begins once more, or failed starts are tried again."""
 
     forgotten: int | None = None
     """The number of failed starts that no longer hold anything back."""
@@ -179,7 +179,7 @@ class TrafficSet(Changed):
     """A deployment is reached otherwise."""
 
     entrances: tuple[GotEntrance, ...]
-    """The entrances that the deployment has now; what another one has already is not among them."""
+    """The entrances that the deployment has now, without those that belong to another one already."""
     request_timeout_seconds: float | None
     """The longest time of a request; null: no limit."""
     idle_timeout_seconds: float | None
@@ -189,7 +189,7 @@ class TrafficSet(Changed):
     preview: bool
     """Whether preview requests reach a new revision before it gets traffic."""
     protocol: Protocol
-    """What replicas are asked in."""
+    """The protocol of its replicas."""
     tls: TlsSettings | None
     """The certificate by which it is reached over HTTPS; null: in clear text alone."""
     hold_seconds: float | None
@@ -197,19 +197,19 @@ class TrafficSet(Changed):
     hold_callers: int
     """The most requests that wait at one proxy."""
     max_body_bytes: int | None
-    """How large the body of a request may be; null: as large as it likes."""
+    """The largest body of a request; null: no limit."""
     max_requests_per_second: int | None
     """The most requests a second at each proxy; null: no limit."""
     upstream_tls: UpstreamTls | None
-    """What is expected of replicas, which are asked by TLS; null: in clear text."""
+    """The expected certificate of replicas that speak TLS; null: they speak clear text."""
     sticky: Sticky | None
-    """By what a caller is known who stays with a replica; null: nobody does."""
+    """The cookie or header by which a caller stays with a replica; null: callers do not."""
     pages: dict[str, str] | None
     """HTML by the status with which a proxy answers when no replica has; null: a sentence of the proxy's."""
 
 
 class MaintenanceSet(Changed):
-    """A maintenance has begun, goes on otherwise, or is over."""
+    """A maintenance has begun, continues with other settings, or is over."""
 
     state: Literal["on", "off"]
     """Whether proxies answer callers by 503 themselves."""

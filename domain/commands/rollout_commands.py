@@ -51,7 +51,7 @@ class Restart(StartingCommand):
 
 
 class RollingUpdate(StartingCommand):
-    """Roll out what runs with another image or command; everything else is as in the current revision."""
+    """Roll out another image or command; everything else is as in the current revision."""
 
     task = "rollway.rolling_update"
     answer = Activated
@@ -65,13 +65,13 @@ class RollingUpdate(StartingCommand):
     image: str | None = Field(default=None, min_length=1)
     """The image of its containers from now on."""
     command: tuple[str, ...] = ()
-    """What it runs from now on."""
+    """The command of its replicas from now on."""
     supersede: bool = False
     """Leave a rollout to another revision that is under way."""
 
     @property
     def changes(self) -> bool:
-        """Whether a revision with another content is asked for."""
+        """Whether it changes the content of the revision."""
         return self.image is not None or bool(self.command)
 
     def steer(self, case: Case) -> Steered:
@@ -79,7 +79,7 @@ class RollingUpdate(StartingCommand):
 
 
 class Pause(SteeringCommand):
-    """Hold a rollout where it is. Nothing is created or drained, and its deadlines stand still."""
+    """Hold a rollout in its present state. Nothing is created or drained, and its deadlines stop."""
 
     task = "rollway.pause"
     answer = SteeredAnswer
@@ -143,7 +143,7 @@ class Abort(SteeringCommand):
 
 
 class Undo(SteeringCommand):
-    """Go back to what ran before, at once.
+    """Go back to the revision before, at once.
 
     A rollout under way turns back; otherwise the revision before gets the traffic as soon as it is healthy, and nothing
     waits for a promotion. What was rolled back itself is passed by. When the last rollout is undone already, this is
@@ -177,7 +177,7 @@ class Undo(SteeringCommand):
 
 
 class Retry(StartingCommand):
-    """Begin again what was rolled back, or try failed starts now. What is just rolling back turns forward again.
+    """Begin a rolled back rollout again, or try failed starts now. A rollout that is rolling back turns forward again.
 
     Where nothing was rolled back, or with `now`, nothing begins: failed starts are forgotten and tried again at once,
     as when a database is back that they need.
@@ -188,7 +188,7 @@ class Retry(StartingCommand):
     is_planned = True
 
     now: bool = False
-    """Begin nothing: forget the failed starts, so that what waits for its next try is tried at once."""
+    """Begin nothing: forget the failed starts, so that the next try of each is now."""
 
     def steer(self, case: Case) -> Steered:
         return verbs.retry(case.deployment, *case.last_rollout(), case.asking, now=self.now)

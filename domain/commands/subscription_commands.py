@@ -1,4 +1,4 @@
-"""Commands about who is told of transitions: a webhook or a task of another service."""
+"""Commands about subscriptions: a webhook or a task of another service that gets events."""
 
 from domain.commands.base import Command
 from domain.commands.results import Answer
@@ -8,7 +8,7 @@ from domain.text.name_patterns import Name
 
 
 class SubscriptionSet(Answer):
-    """A subscription is as it was asked for."""
+    """The subscription now has these settings."""
 
     subscription: str
     """The name of the subscription."""
@@ -37,7 +37,7 @@ class EventsTouched(Answer):
 
 
 class SetSubscription(Command, SubscriptionSettings):
-    """Tell a webhook or a Celery task of transitions; replaces the subscription of that name."""
+    """Send events to a webhook or a Celery task; replaces the subscription of that name."""
 
     task = "rollway.set_subscription"
     answer = SubscriptionSet
@@ -47,7 +47,7 @@ class SetSubscription(Command, SubscriptionSettings):
 
 
 class DeleteSubscription(Command):
-    """End a subscription; what it has not been told yet it never is."""
+    """End a subscription; events that it has not got yet are dropped."""
 
     task = "rollway.delete_subscription"
     answer = SubscriptionDeleted
@@ -59,7 +59,7 @@ class DeleteSubscription(Command):
 
 
 class ResendEvents(Command):
-    """Send a subscription now what it has not been told, also what was given up."""
+    """Send a subscription its remaining events now, also those that were given up."""
 
     task = "rollway.resend_events"
     answer = EventsTouched
@@ -71,7 +71,7 @@ class ResendEvents(Command):
 
 
 class ForgetEvents(Command):
-    """Forget what a subscription has not been told, also what was given up."""
+    """Forget a subscription's remaining events, also those that were given up."""
 
     task = "rollway.forget_events"
     answer = EventsTouched

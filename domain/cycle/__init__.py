@@ -1,1 +1,1 @@
-"""One cycle of a deployment: evaluate, classify, and what it leaves behind."""
+"""One cycle of a deployment: evaluate, classify, and the effects of the decision."""

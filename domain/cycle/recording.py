@@ -1,4 +1,4 @@
-"""A step on record: what a cycle decided from, as JSON and back, and what it decided, as JSON."""
+"""A step on record: the inputs and the decision of a cycle, as JSON and back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ def inputs_from_json(raw: Mapping[str, Any]) -> tuple[Deployment, datetime]:
 
 
 def _told_flat(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """The snapshot, with the autoscaling that the release before recorded beside the other fields."""
+    """The snapshot, with the autoscaling fields as the release before recorded them."""
     state = {"rules": recorded.get("rules", ()), "metrics": recorded.get("metrics", ())}
     return {"autoscaling": {**state, "last_at": recorded.get("last_autoscaled_at")}, **recorded}
 

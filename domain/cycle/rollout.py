@@ -1,4 +1,4 @@
-"""A rollout that somebody steers: begun, turned back, paused no longer, past its weights, of another size."""
+"""The steering of a rollout: begin it, turn it back, end its pause, pass its weights, resize it."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -97,19 +97,19 @@ def past_all_weights(rollout: Rollout) -> Rollout | None:
 
 
 def with_evidence(rollout: Rollout, evidence: Sums | None) -> Rollout:
-    """The rollout, with what the judge of its canary has seen."""
+    """The rollout with new evidence for its canary's judge."""
     if rollout.canary is None or evidence is None:
         return rollout
     return replace(rollout, canary=replace(rollout.canary, evidence=evidence))
 
 
 def judging_of(policy: DeploymentPolicy) -> Judging | None:
-    """What its strategy judges of a rollout by this policy; None where nothing is judged."""
+    """The judge's settings of a rollout with this policy; None without a judge."""
     return EVALUATOR.strategy_of(policy).judging(policy.spec)
 
 
 def is_judged(rollout: Rollout) -> bool:
-    """Whether a judge looks at what proxies count, or copies of requests are answered."""
+    """Whether a judge needs the proxies' counts, or copies of requests are answered."""
     judging = judging_of(rollout.policy)
     return judging is not None and judging.is_on(rollout.canary)
 
@@ -121,7 +121,7 @@ def wait_in_words(deployment: Deployment, now: datetime) -> str:
 
 
 def unpaused(deployment: Deployment, now: datetime) -> Deployment:
-    """No longer paused. The time of a canary's weight goes on where it stood still."""
+    """End the pause. The time of a canary's weight continues from where it stopped."""
     rollout, paused_at = deployment.rollout, deployment.paused_at
     canary = rollout.canary if rollout else None
     if rollout is None or paused_at is None or canary is None:
@@ -170,7 +170,7 @@ def resized_with_revision(deployment: Deployment, desired: int) -> Rollout:
 
 
 def size_again(deployment: Deployment, with_revision: int | None, before: int) -> int | None:
-    """Return the size with which a revision is tried again: what came with it, unless somebody has scaled since.
+    """The size for another try of a revision: the size that came with it, unless a person has scaled since.
 
     3 replicas → v2 with 5, rolled back to 3 → retry: 5; → scale 8, retry: 8
     """
@@ -179,7 +179,7 @@ def size_again(deployment: Deployment, with_revision: int | None, before: int) -
 
 
 def with_failures_allowed(deployment: Deployment, desired: int) -> Rollout:
-    """The rollout for another size. A smaller one allows no fewer failures: what was allowed may have happened.
+    """The rollout for another size. A smaller one allows no fewer failures: they may have happened already.
 
     n=40, 4 of 20 failed  →  scale 3: 4 of 20
     """
@@ -193,7 +193,7 @@ def with_failures_allowed(deployment: Deployment, desired: int) -> Rollout:
 
 
 def _seen_anew(rollout: Rollout, before: int, desired: int) -> Rollout:
-    """From none on: the time of a canary's weight begins, in which somebody may answer."""
+    """From no replicas on, the time of a canary's weight begins again: only now can it answer."""
     canary = rollout.canary
     if canary is None or canary.weight is None or before or not desired:
         return rollout

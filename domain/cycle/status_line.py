@@ -1,4 +1,4 @@
-"""Says how a deployment stands, in a word and a tone: for every list and page that shows many at once."""
+"""The state of a deployment in a word and a tone, for lists and pages that show many at once."""
 
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
@@ -19,7 +19,7 @@ class Standing(NamedTuple):
 def standing(
     status: DeploymentLifecycleStatus, *, is_paused: bool, is_asked: bool, is_degraded: bool, is_failing: bool
 ) -> Standing:
-    """Choose what to say first of it. `is_asked`: a person is waited for. `is_failing`: its starts fail in a row.
+    """Choose the most important word. `is_asked`: it waits for a person. `is_failing`: its starts fail in a row.
 
     rolling back            -> rolling back
     paused                  -> paused
@@ -42,11 +42,11 @@ def standing(
 
 
 LATE = timedelta(seconds=15)
-"""What is due is looked for each second, and a worker that died is missed for some seconds more."""
+"""Due deployments are looked at each second, but it takes some seconds until a dead worker is missed."""
 
 
 def overdue(lifecycle: Lifecycle, due_at: datetime | None, now: datetime) -> str:
-    """A sentence when no worker looks at what is due; empty when all is well."""
+    """A sentence if no worker looks at a due deployment; empty if all is well."""
     if due_at is None or now - due_at < LATE or lifecycle is Lifecycle.DESTROYED:
         return ""
     return f"due for {duration(now - due_at)}, but no worker has looked: do workers and beat run?"

@@ -1,4 +1,4 @@
-"""The chain of a rollout's steps: now and then what one saw, whole; between, what it saw otherwise than the one before.
+"""The chain of a rollout's steps: some inputs are kept whole; the others as their difference from the step before.
 
 Of a rollout of thousands of replicas nearly nothing changes from step to step: whole, the record of n replicas one by
 one would grow with the square of n.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 Inputs = Mapping[str, Any]
-"""What `domain.cycle.recording.inputs_json` writes, as JSON has it; or what differs from the step before."""
+"""The JSON of `domain.cycle.recording.inputs_json`, or its difference from the step before."""
 
 SMALL = 32
 """Up to this number of replicas each step is recorded whole: that takes a few kB."""
@@ -44,7 +44,7 @@ def last_of_each(steps: Iterable[KeptStep]) -> dict[UUID, KeptStep]:
 
 
 def changes_kept(last: KeptStep, now: Inputs, number: int) -> bytes | None:
-    """What is kept of the step of that number, as JSON text; None of one that is kept whole."""
+    """The difference that is kept of a step, as JSON text; None for a step that is kept whole."""
     if begins_anew(len(now["deployment"]["routes"]), number - last.whole_step):
         return None
     changes = changes_since(last.inputs, now)
@@ -57,7 +57,7 @@ def begins_anew(replicas: int, following: int) -> bool:
 
 
 def changes_since(before: Inputs, now: Inputs) -> Inputs | None:
-    """What a step saw otherwise than the one before, so that `Chain` gives it whole again.
+    """The difference of a step's inputs from those before, so that `Chain` restores them.
 
     None where that cannot be said in this form: another release wrote the one before, say.
     """
@@ -87,7 +87,7 @@ class Chain:
     _routes: dict[str, Inputs] = field(default_factory=dict)
 
     def whole(self, rollout_id: UUID, number: int, recorded: Inputs) -> Inputs | None:
-        """What this step saw. None where what it builds on is missing, or is not what was recorded."""
+        """The inputs of this step. None if its predecessor is missing, or is not the recorded one."""
         if (rollout_id, number) != (self._rollout_id, self._number + 1):
             self._deployment = None
         self._rollout_id, self._number = rollout_id, number
@@ -128,7 +128,7 @@ def _changed_fields(old: Inputs, new: Inputs, aside: Iterable[str] = ()) -> dict
 
 
 def _changed_routes(old: list[Inputs], new: list[Inputs]) -> dict[str, Any] | None:
-    """Replicas that are other now, or new, with their other fields, and those that are gone.
+    """Replicas that are new or changed, with their changed fields, and those that are gone.
 
     None where they do not stand in the order of their ids.
     """

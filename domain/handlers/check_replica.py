@@ -1,4 +1,4 @@
-"""The handlers of a ready deployment: soon after an event, and every 30 s for what no event told."""
+"""The handlers of a ready deployment: soon after an event, and every 30 s for changes without one."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ from domain.strategies.messages import for_replicas
 from domain.text.numbers import number_of
 
 RULES_SHOWN_SECONDS = 30
-"""How old the reason of a deployment with rules may get. It shows whether a value is missing or old."""
+"""The age after which the reason of a deployment with rules is renewed. It shows missing and old values."""
 
 
 class CheckReplicaHandler(DeploymentHandler):
@@ -51,7 +51,7 @@ class CheckReplicaHandler(DeploymentHandler):
 
 
 def _autoscaled(deployment: Deployment, decision: Decision, now: datetime) -> Decision:
-    """The new count of the rule that fires; otherwise the wait that was found, with what each rule says."""
+    """The new count of the rule that fires; otherwise the wait, with the result of each rule."""
     autoscaling = deployment.autoscaling
     arguments = (autoscaling.rules, autoscaling.metrics, deployment.desired_replicas, autoscaling.last_at, now)
     if (scaling := evaluate_rules(*arguments)) is not None:
@@ -70,7 +70,7 @@ def _was_given_up(deployment: Deployment, now: datetime) -> bool:
 
 
 def drift(deployment: Deployment, now: datetime) -> Decision:
-    """Return a success that says what must be put right; a wait if nothing must."""
+    """A success with the needed repair as its reason; a wait if none is needed."""
     if _was_given_up(deployment, now):
         return _degraded(deployment, deployment.retry_at)
     if deployment.current_revision_id is None:
@@ -112,7 +112,7 @@ def _degraded(deployment: Deployment, until: datetime | None) -> Decision:
 
 
 def budget_at_rest(deployment: Deployment) -> Budget:
-    """Return the budget for replacing replicas outside a rollout; those of another revision are never in the way.
+    """The budget for replacing replicas outside a rollout; those of another revision never block it.
 
     Without surge a misplaced replica goes before the one that replaces it comes: one less serves meanwhile.
     """

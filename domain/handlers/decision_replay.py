@@ -1,4 +1,4 @@
-"""A step decided once more from what is on record of it: stored == replayed, as long as the code decides the same."""
+"""Decides a recorded step again: stored == replayed, as long as the code decides the same."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from domain.text.errors import InvalidInputError
 
 
 def replay_step(inputs: Mapping[str, Any], phase: str) -> dict[str, Any]:
-    """The decision that the handler named `phase` makes from a stored step's inputs, as `decision_json` has it.
+    """The decision of the handler `phase` about a stored step's inputs, as `decision_json` has it.
 
     It differs from the stored one when the code has changed since, or when Postgres refused to write what was decided:
     such a step is stored as an error that no decision made. Raises InvalidInputError for an unknown phase.
@@ -24,7 +24,7 @@ def replay_step(inputs: Mapping[str, Any], phase: str) -> dict[str, Any]:
 
 
 def as_recorded(classified: ClassifiedDecision) -> dict[str, Any]:
-    """A decision as it would stand on record now."""
+    """A decision in the form in which it would be recorded now."""
     decision: dict[str, Any] = json.loads(decision_json(classified))
     return decision
 

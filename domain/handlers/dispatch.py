@@ -26,7 +26,7 @@ HANDLERS: dict[DoDeploymentLifecycleEvent, DeploymentHandler] = {
 
 
 def woken_by(status: DeploymentLifecycleStatus) -> DoDeploymentLifecycleEvent | None:
-    """The event whose handler looks at marked deployments of this status; None where nobody does."""
+    """The event whose handler looks at marked deployments of this status; None if there is none."""
     for event, handler in HANDLERS.items():
         if status in handler.targets and handler.cadence.short is not None:
             return event
@@ -34,7 +34,7 @@ def woken_by(status: DeploymentLifecycleStatus) -> DoDeploymentLifecycleEvent | 
 
 
 def handler_of(deployment: Deployment) -> DeploymentHandler:
-    """Find the handler that looks at a marked deployment of this status. Raises ValueError where nobody does."""
+    """The handler that looks at a marked deployment of this status. Raises ValueError without one."""
     event = woken_by(deployment.status)
     if event is None:
         raise ValueError(f"{deployment.name} is {deployment.status}, and nobody looks at it")

@@ -1,4 +1,4 @@
-"""Which servers Rollway works with, and whether a database, a home and a Redis are of one installation.
+"""The servers that Rollway works with, and whether a database, a home and a Redis are of one installation.
 
 the home is of another installation                       refused
 Redis is of another installation                          refused
@@ -23,7 +23,7 @@ MEMORY_POLICY = "noeviction"
 
 
 class UnfitServerError(RollwayError):
-    """Postgres or Redis does not do; the message names its address, what it is and what would do."""
+    """Postgres or Redis does not fit; the message names its address, its version and the needed one."""
 
 
 def refuse_old_postgres(version: int, address: str) -> None:
@@ -48,7 +48,7 @@ def refuse_old_redis(version: str, address: str) -> None:
 
 
 def doubt_about_memory(policy: str, address: str) -> str | None:
-    """A warning about a Redis that throws keys away when its memory is full; None when it refuses writes instead.
+    """A warning about a Redis that evicts keys when its memory is full; None if it refuses writes instead.
 
     A queue is a key like any other. It is no refusal: what must not be lost is in Postgres, and ticks repeat.
     """
@@ -86,7 +86,7 @@ class Installation:
 
 
 def check(database: Installation, home: UUID | None, redis: UUID | None) -> str | None:
-    """A warning, or None. Raises WrongInstallationError. None as a home or Redis: it belongs to nobody yet."""
+    """A warning, or None. Raises WrongInstallationError. A home or Redis that is None belongs to nobody yet."""
     if home not in (None, database.id):
         raise WrongInstallationError(
             f"DATABASE_URL leads to installation {database.id}, but the replicas in ROLLWAY_HOME are of installation "

@@ -8,7 +8,7 @@ MOST_HOPS = 16
 
 
 class InFront(Settings):
-    """What proxies know of callers by what stands in front of them."""
+    """The settings of a balancer in front of the proxies."""
 
     trusted_hops: int = Field(
         0,

@@ -1,4 +1,4 @@
-"""Settings: what a process reads from its environment, checked once."""
+"""Settings: values from a process's environment, checked once."""
 
 from collections.abc import Mapping
 from typing import Self
@@ -10,14 +10,14 @@ from domain.text.errors import InvalidInputError
 
 
 def absolute(path: object) -> object:
-    """Return a path that is the same wherever the process runs. Raises ValueError for any other."""
+    """A path that is the same wherever the process runs. Raises ValueError for any other."""
     if not str(path).startswith("/"):
         raise ValueError(path)
     return path
 
 
 class Settings(BaseModel):
-    """Values from variables of the environment, or given by the names of the fields.
+    """Values from environment variables, or given by field name.
 
     A field's `validation_alias` is its variable, its `description` says what is right there, and `repr=False` marks a
     secret, which no message shows.
@@ -56,7 +56,7 @@ class LogLimits(Settings):
         validation_alias="ROLLWAY_LOG_MEGABYTES",
         description="a number of megabytes from 0.01 to 100000",
     )
-    """From which size a log of a replica or of the stack is begun anew while it is written."""
+    """The size at which a log of a replica or of the stack is rotated."""
     files: int = Field(
         2, ge=1, le=100, validation_alias="ROLLWAY_LOG_FILES", description="a number of files from 1 to 100"
     )

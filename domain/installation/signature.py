@@ -1,4 +1,4 @@
-"""Signed commands: a sender proves who it is with a key that only it and the workers have."""
+"""Signed commands: a key that only the sender and the workers have proves the sender."""
 
 import hmac
 import json

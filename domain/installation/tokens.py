@@ -1,4 +1,4 @@
-"""Says who may ask what over HTTP: a token has a role, and perhaps only some deployments."""
+"""Rights over HTTP: a token has a role, and perhaps only some deployments."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,7 +44,7 @@ class Role(StrEnum):
         return None if self is Role.ADMIN else USUAL_DAYS
 
     def reaches(self, needed: "Role") -> bool:
-        """Whether it may do what `needed` may."""
+        """Whether it has all rights of `needed`."""
         ranks = list(Role)
         return ranks.index(self) >= ranks.index(needed)
 
@@ -73,7 +73,7 @@ class NewToken(BaseModel):
     name: Name
     """The name of its bearer: the actor of its commands."""
     role: Role
-    """What it may do."""
+    """The rights of its bearer."""
     deployments: tuple[DeploymentName, ...] = Field((), max_length=1000)
     """The deployments that it is for, which need not exist yet; none: all."""
     days: float | None = Field(None, gt=0, le=_DAYS)
@@ -84,7 +84,7 @@ class NewToken(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A login to the page with a token. `id`: the beginning of the hash of what the browser shows."""
+    """A login to the page with a token. `id`: the beginning of the hash of the browser's secret."""
 
     id: str
     token: str
@@ -114,7 +114,7 @@ class Token:
         return self.is_for_all or deployment in self.deployments
 
     def may(self, role: Role) -> bool:
-        """Whether it may do what `role` may."""
+        """Whether it has all rights of `role`."""
         return self.role.reaches(role)
 
     def refuse_below(self, role: Role) -> None:
@@ -124,7 +124,7 @@ class Token:
             raise NotAllowedError(message, needed=role, role=self.role)
 
     def refuse_others(self, deployment: str | None) -> None:
-        """Raises NotAllowedError for a deployment that the token is not for; None: for what is about all of them.
+        """Raises NotAllowedError for a deployment that the token is not for; None: a command about all of them.
 
         The sentence is the same whether or not there is such a deployment.
         """

@@ -18,7 +18,7 @@ _GOOD = (0, 0.1, 0.25, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The tally of one interval: how many requests each side got, and how many failures came.
+    """The tally of one interval: the requests of each side, and the failures.
 
     `shares`: the lowest and the highest share that the canary had of what was sent while these requests were; None says
     that of this interval. `waiting`: what is under way to the canary beyond its share.
@@ -51,7 +51,7 @@ class Counts:
 
 
 def harm(before: EValue, counts: Counts, worse_than: float) -> EValue:
-    """The log e-value against "the canary fails at most `worse_than` times as often as the control", one interval on.
+    """The log e-value against "the canary fails at most `worse_than` times as often as the control" after it.
 
     Of the failures of an interval each is the canary's with probability at most θ0 = w·r / (w·r + 1 - w), where r is
     `worse_than` and w the canary's share of the requests. Against it stand the shares θλ of a canary that fails λ times
@@ -96,7 +96,7 @@ def good_enough(before: EValue, counts: Counts, here: BothSides, worse_than: flo
 def _split(
     logs: tuple[float, ...], share: float, failed: tuple[float, float], boundary: float, ratios: Sequence[float]
 ) -> tuple[float, ...]:
-    """The logarithms after one interval, in which the canary had this share; what failed is (canary's, control's)."""
+    """The logarithms after one interval with this share of the canary; `failed`: (canary's, control's)."""
     logs = logs or (0.0,) * len(ratios)
     canary, control = failed
     if not share or not (canary or control):
@@ -130,7 +130,7 @@ def _clean(clean: int, failed: float, rate: float, allowed: float) -> float:
 
 
 def _mean(logs: Sequence[float]) -> float:
-    """The logarithm of the mean of what these are logarithms of."""
+    """The logarithm of the mean of the values with these logarithms."""
     highest = max(logs)
     if highest == -math.inf:
         return highest

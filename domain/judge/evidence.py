@@ -15,11 +15,11 @@ from domain.model.canary import BothSides, Compared, EValue, Evidence, Exposure,
 from domain.text.numbers import WHOLE
 
 _TOLD_AFTER = timedelta(seconds=3)
-"""By then the first byte of what has ended is in the counts of its proxy."""
+"""The time after which a proxy has counted the first byte of an answer that has ended."""
 
 
 def never_answered(errors: Errors) -> Slow:
-    """Say which requests are taken for such that nobody answers, where slow answers are not judged.
+    """The requests that count as unanswered, where slow answers are not judged.
 
     They wait for 5 s longer than all but one of a thousand answers of the control took.
     """
@@ -99,7 +99,7 @@ WINDOWS = (1, 2, 4, 8, 16, 32, 64)
 
 
 class Sent(NamedTuple):
-    """The lowest and highest share of the canary in what was sent lately, and its surplus of what is under way."""
+    """The lowest and highest share of the canary in recent requests, and its surplus of pending ones."""
 
     shares: tuple[float, float]
     surplus: float
@@ -146,13 +146,13 @@ def _shares(newest_first: Sequence[tuple[int, int]]) -> tuple[float, float]:
 
 
 def failures(evidence: Evidence, requests: Sent) -> Counts:
-    """The first tries that failed, of all requests that were sent: what is sent again is no better on either side."""
+    """The failed first tries, of all requests: a second try is no better on either side."""
     new, old = evidence.canary, evidence.control
     return Counts(new.begun, new.failed_first, old.begun, old.failed_first, requests.shares, requests.surplus, new.done)
 
 
 def refusals(evidence: Evidence, requests: Sent) -> Counts:
-    """The refusals, of all requests that were sent; of the control also what failed, for that is no better.
+    """The refusals, of all requests; for the control also its failures, which are no better.
 
     A canary that is the same refuses no more often than it refuses or fails.
     """
@@ -169,7 +169,7 @@ def redirections(evidence: Evidence, requests: Sent) -> Counts:
 
 
 def slow_ones(evidence: Evidence, requests: Sent, bucket: int | None, slow: Slow) -> Counts:
-    """The slow answers, of all that began. What is slow follows from the intervals before, never from its own.
+    """The slow answers, of all that began. The limit comes from the intervals before, never from their own.
 
     With q the control's percentile, in `bucket`, the control is slow beyond q, and the canary beyond
     T = q + `by_at_least`. Take a canary that is later by less: X' <= X + (T - q), or X' <= X · T/q, where X is what the
@@ -205,7 +205,7 @@ def first_slow(bucket: int, slow: Slow) -> int:
 
 
 def _bucket(counts: Sequence[int], percentile: float) -> int | None:
-    """The bucket in which the percentile of the control lies: what is beyond its upper edge is slow."""
+    """The bucket of the control's percentile: answers beyond its upper edge are slow."""
     total, below = sum(counts), 0
     if total < LEAST_FOR_A_PERCENTILE:
         return None
@@ -241,7 +241,7 @@ def fold_interval(
 
 
 def at_no_weight(sums: Sums, since: datetime | None) -> Sums:
-    """The sums without what is of the present weight: nothing has been seen at another one."""
+    """The sums without those of the present weight, for a new weight."""
     failed, refused, redirected, slow = (
         replace(its, here=BothSides(), good=EValue()) for its in (sums.failed, sums.refused, sums.redirected, sums.slow)
     )

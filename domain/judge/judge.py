@@ -43,7 +43,7 @@ class Judging:
         return self.settings is not None if canary.weight else bool(canary.stage and self.copied)
 
     def fold_interval(self, canary: CanaryState, evidence: Evidence) -> Sums:
-        """Add one interval to what has been seen of the canary."""
+        """Add one interval to the evidence about the canary."""
         copied = 0 if canary.weight else self.copied
         return fold_interval(canary.evidence, evidence, self.settings, canary.weight_known_at, copied)
 
@@ -52,7 +52,7 @@ _Rules = Errors | Refused | Redirected | Slow
 
 
 def needed(settings: Judge) -> str:
-    """Say it of all measures together, and of slow answers with what is called slow."""
+    """The number of answers that it needs, in words, and its limit for slow answers."""
     measures = (settings.errors, settings.refused, settings.redirected, settings.slow)
     requests = max(settings.at_least.requests, *_each(settings, *measures))
     sentence = f"it needs {requests:,} answers of the canary at each weight, if none fails on either side"
@@ -66,7 +66,7 @@ def needed(settings: Judge) -> str:
 
 
 def still_needed(settings: Judge, sums: Sums, since: datetime, now: datetime) -> str:
-    """Say how many answers more find it good, if all are well, and how long that takes at this rate; empty for none.
+    """The number of further answers that find it good, if all are well, and their time at this rate; empty for none.
 
     What is under way beyond its share is taken to stay so.
 
@@ -131,7 +131,7 @@ DENSE = 100
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What was sent to both sides and failed until then, and how far the log e-values had come, at this weight.
+    """The requests and failures of both sides until then, and the log e-values, at this weight.
 
     `harm`: of the measure that had come furthest, over all weights. `good`: of the one that lagged most, at this one.
     """
@@ -154,12 +154,12 @@ def point_of(settings: Judge, sums: Sums, at: datetime, weight: int) -> Point:
 
 
 def is_due(first: datetime | None, last: datetime | None, at: datetime) -> bool:
-    """Say whether a point is kept of this time, after those."""
+    """Whether a point of this time is kept, after those."""
     return first is None or last is None or at - last >= (at - first) / DENSE
 
 
 _NEVER_ANSWERED = 0.1
-"""The part of the chance of a false abort by errors that is for requests which nobody answers: these are many soon."""
+"""The part of the chance of a false abort by errors that unanswered requests get: these become many soon."""
 
 
 class Found(StrEnum):
@@ -180,7 +180,7 @@ class Judged:
 
 
 class MeasureFound(NamedTuple):
-    """The stand of one measure, over all weights and at this one, in words, and its log e-values for harm and good.
+    """The state of one measure, over all weights and at this one, in words, and its log e-values for harm and good.
 
     `name`: as its settings are called. `is_nothing`: neither side has any of it here. Answers that are slow or failed,
     and those that do not come, share a chance.
@@ -226,7 +226,7 @@ def measures(settings: Judge, sums: Sums) -> Iterator[MeasureFound]:
 
 
 def _or_waits(measure: MeasureFound, waits: Waiting, slow: Slow, control: str, chance: float) -> MeasureFound:
-    """Give those that wait this part of the measure's chance of a false abort, and let what has come further count."""
+    """Give pending requests this part of the measure's chance of a false abort; the stronger evidence counts."""
     harm, waiting = measure.harm + math.log(1 - chance), waits.highest + math.log(chance)
     if harm >= waiting:
         return measure._replace(harm=harm)
@@ -274,7 +274,7 @@ def judge_copies(settings: Judge | None, sums: Sums, since: datetime) -> Judged:
 
 
 def over_at(settings: Judge, since: datetime) -> datetime:
-    """Return when the judge gives up, at a weight that every live proxy has known `since`."""
+    """When the judge gives up, at a weight that every live proxy has known `since`."""
     return since + timedelta(seconds=settings.at_most.seconds)
 
 
@@ -287,7 +287,7 @@ def _enough(settings: Judge, here: Sums, since: datetime, now: datetime) -> str:
 
 
 def _under_way(exposure: Exposure, now: datetime) -> Iterator[str]:
-    """Say that more is under way to the canary than its share, where it is."""
+    """A sentence if more is pending at the canary than its share."""
     if exposure.surplus and exposure.surplus_since is not None:
         canary, since = exposure.under_way[0], duration(now - exposure.surplus_since)
         yield (

@@ -1,4 +1,4 @@
-"""Settings of a judge: what counts, what is allowed, and how often it may be wrong."""
+"""Settings of a judge: its measures, their limits, and its chances of error."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -140,7 +140,7 @@ class AtMost(_Settings):
     """The longest that the judge waits for evidence."""
 
     seconds: float = Field(default=1800, gt=0, le=30 * 86_400)
-    """Time at this weight. After it `if_undecided` says what happens."""
+    """Time at this weight, after which `if_undecided` applies."""
 
 
 class Judge(_Settings):

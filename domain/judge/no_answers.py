@@ -1,4 +1,4 @@
-"""Whether a new revision answers nobody, by what proxies tell: a limit of every rollout, judged or not."""
+"""Whether a new revision answers nobody, by the proxies' counts: a limit of every rollout, judged or not."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ EXCUSED = 0.001
 
 
 def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:
-    """Count requests that `new` was sent and did not answer; None once it has answered one.
+    """Count requests to `new` without an answer; None once it has answered one.
 
     Those that failed count at once. Those under way count where the old revision answers: after `LONGEST` times as long
     as the slowest of its answers took. An answer that has begun is one; a 5xx is none.
@@ -55,7 +55,7 @@ def _unanswered_count(intervals: Sequence[Interval], old: UUID, new: UUID) -> in
 
 
 def _are_excused(count: int, intervals: Sequence[Interval], old: UUID, new: UUID) -> bool:
-    """By the first tries of the old revision since the new one was asked first; by all, if nobody asked it since."""
+    """By the old revision's first tries since the new one got requests; by all, if it has had none since."""
     since = next((interval.at for interval in intervals if new in interval.of), intervals[0].at)
     recent, ever = (_answers_since(intervals, old, at) for at in (since, intervals[0].at))
     met = recent if recent.done else ever

@@ -1,4 +1,4 @@
-"""What is under way to a canary beyond its share, by what both sides have under way and how long answers take."""
+"""The pending requests of a canary beyond its share, by those of both sides and the times of answers."""
 
 import math
 from bisect import bisect_right
@@ -44,7 +44,7 @@ def surplus(exposure: Exposure) -> float:
 
 
 def _share_of(exposure: Exposure, control: int) -> tuple[float, float]:
-    """The canary's share of what the control has under way, and its variance."""
+    """The canary's share of the control's pending requests, and its variance."""
     parts = list(_parts(exposure))
     new, old = (sum(getattr(its, side) * its.lasts for its in parts) for side in _SIDES)
     if not old:
@@ -65,7 +65,7 @@ def _is_timed(exposure: Exposure) -> bool:
 
 
 def _parts(exposure: Exposure) -> Iterator[_Sent]:
-    """What was sent in each of the last intervals, in all before them, and to the control before the first look.
+    """The requests of each of the last intervals, of all before them, and of the control before the first look.
 
     As long as it is not known how long answers take, all of the last intervals may be under way.
     """

@@ -1,4 +1,4 @@
-"""The answers of revisions, as proxies count them, and what came in between two looks at their counters."""
+"""The answers of revisions, as proxies count them, and their increase between two looks at the counters."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -151,7 +151,7 @@ def counted_since(before: Counters | None, now: Counters) -> Counters:
 
 
 def together(parts: Iterable[Counters]) -> tuple[Mapping[UUID, Answers], int]:
-    """The sums of several proxies: answers by revision, without those that had none, and what was refused."""
+    """The sums of several proxies: answers by revision, without revisions that had none, and refusals."""
     sums: dict[UUID, Answers] = {}
     refused = 0
     for part in parts:
@@ -163,7 +163,7 @@ def together(parts: Iterable[Counters]) -> tuple[Mapping[UUID, Answers], int]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The proxies' counters at one moment, of those that told, by node id, of so many that were live."""
+    """The counters of the proxies that reported at one moment, by node id, and the number of live ones."""
 
     at: datetime
     counters: Mapping[str, Counters]

@@ -1,4 +1,4 @@
-"""A canary as a rollout has it: how far its weights are, and what its judge has seen, in sums that do not grow."""
+"""The canary of a rollout: its weight, and the evidence of its judge, in sums of constant size."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -40,7 +40,7 @@ class BothSides:
 
 @dataclass(frozen=True, slots=True)
 class EValue:
-    """A log e-value when it was at its highest; `logs` go on, one for each alternative."""
+    """The highest log e-value so far; `logs`: the present ones, one for each alternative."""
 
     highest: float = 0.0
     logs: tuple[float, ...] = ()
@@ -48,7 +48,7 @@ class EValue:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The stand of one measure: `harm` over all weights, whose tally is `total`, `good` at the present one."""
+    """The state of one measure: `harm` over all weights, whose tally is `total`; `good` at the present one."""
 
     total: BothSides = BothSides()
     harm: EValue = EValue()
@@ -79,7 +79,7 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Requests that wait for their first byte for longer than the control's percentile of the first interval judged.
+    """Requests that wait for their first byte longer than the control's percentile of the first judged interval.
 
     `bucket`: where that percentile is; None before. `highest`: the log e-value against "the canary waits for no longer
     than allowed", when `canary` of its requests had waited too long at least, and `control` of the others at most.
@@ -152,7 +152,7 @@ class CanaryState:
         return cls(stage, weight, weight_known_at) if stage or weight is not None else None
 
     def is_at(self, stage: int) -> bool:
-        """Say whether it is at this stage."""
+        """Whether it is at this stage."""
         return self.stage == stage
 
     def at(self, stage: int, weight: int | None) -> Self:
@@ -168,7 +168,7 @@ class CanaryState:
         return self if self.weight is None or self.weight_known_at else replace(self, weight_known_at=now)
 
     def paused(self, paused_at: datetime, now: datetime) -> Self:
-        """Let the time of the weight go on where it stood still while the rollout was paused."""
+        """Let the time of the weight continue from where it stopped for a pause."""
         if self.weight_known_at is None:
             return self
         return replace(self, weight_known_at=self.weight_known_at + (now - max(paused_at, self.weight_known_at)))

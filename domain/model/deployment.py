@@ -131,7 +131,7 @@ class Deployment:
 
     @property
     def stands_still(self) -> bool:
-        """Whether its rollout is held or paused: what dies is replaced, and nothing goes forward."""
+        """Whether its rollout is held or paused: dead replicas are replaced, and nothing goes forward."""
         return self.paused_at is not None or self.hold is not None
 
     @property

@@ -11,7 +11,7 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class DeploymentLifecycleType(StrEnum):
-    """The first half of an event's key: which kind of look at a deployment is asked for."""
+    """The first half of an event's key: the kind of look at a deployment."""
 
     CHECK_PENDING = "check_pending"
     CHECK_REPLICA = "check_replica"
@@ -52,7 +52,7 @@ class DoDeploymentLifecycleIfNeededEvent(DoDeploymentLifecycleEvent):
 
 @dataclass(frozen=True, slots=True)
 class DeploymentTaskSpec:
-    """Cadence of a handler in seconds. `short`: look at what is marked; `long`: look at what is off."""
+    """Cadence of a handler in seconds. `short`: for marked deployments; `long`: for those that are off."""
 
     short: float | None
     long: float

@@ -1,4 +1,4 @@
-"""Finds the transitions that are cloud events: a ladder over what a deployment was before and is after."""
+"""Finds the transitions that are cloud events, from a deployment before and after."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from domain.steering.command_effect import Asking, Steered
 
 
 class CloudEventType(StrEnum):
-    """As `type` stands in a CloudEvent, and in a subscription."""
+    """The `type` of a CloudEvent, and of a subscription."""
 
     DEPLOYMENT_CREATED = "rollway.deployment.created"
     DEPLOYMENT_ACTIVATED = "rollway.deployment.activated"
@@ -65,7 +65,7 @@ MEANINGS: Mapping[CloudEventType, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CloudEvent:
-    """A transition that subscribers are told of. `rollout_id` None: the one that is under way then, if any.
+    """A transition that subscribers get. `rollout_id` None: the rollout that is under way then, if any.
 
     `sentence`: what happened and why, for people. `route_id`: of the replica, where it is about one.
     """
@@ -131,7 +131,7 @@ _RULES: Mapping[CloudEventType, Callable[[_Change], bool]] = {
     CloudEventType.DEPLOYMENT_DEGRADED: lambda change: _turns(change.after, change.before),
     CloudEventType.DEPLOYMENT_RECOVERED: lambda change: _turns(change.before, change.after),
 }
-"""In the order in which they are told, after what is told of the rollout from before."""
+"""In the order in which they are sent, after the events of the rollout from before."""
 
 
 def told_by_decisions(
@@ -157,7 +157,7 @@ def _told_by(
 
 
 def told_by_command(before: Deployment, effect: Steered, asking: Asking, actor: str) -> tuple[CloudEvent, ...]:
-    """Return the events of a person's command."""
+    """The events of a person's command."""
     sentence = f"{effect.said} {asking.why}".strip()
     return _events(_Change(before, effect.deployment, effect.ended), actor, sentence)
 

@@ -1,4 +1,4 @@
-"""Events for subscribers: who is told of which, how an event is written and signed, and when it is sent again."""
+"""Events for subscribers: their settings, the form and signature of an event, and the times of retries."""
 
 import base64
 import hmac
@@ -26,7 +26,7 @@ class SubscriptionNotFoundError(RollwayError):
 
 
 class SubscriptionSettings(BaseModel):
-    """The receiver, one of a webhook and a Celery task, and what it is told."""
+    """The receiver, a webhook or a Celery task, and its events."""
 
     subscription: Name
     """The name of the subscription."""

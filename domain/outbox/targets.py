@@ -1,4 +1,4 @@
-"""The targets of webhooks: a line for each, with its URL and the secrets that what it is sent is signed with."""
+"""The targets of webhooks: a line for each, with its URL and the secrets that sign its events."""
 
 import base64
 import binascii
@@ -54,7 +54,7 @@ def _is_url(text: str) -> bool:
 
 
 def _key(secret: str) -> bytes:
-    """Empty for what is no secret."""
+    """Empty for an invalid secret."""
     try:
         key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except (binascii.Error, ValueError):

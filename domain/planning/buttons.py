@@ -1,4 +1,4 @@
-"""The buttons of a deployment: each shipped rule is asked, and what it refuses now is not offered."""
+"""The commands that a deployment would take now: each rule is tried on its snapshot."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,7 +22,10 @@ _NOT_STORED_YET = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class SupposedCase:
-    """A command that nobody has given, to the deployment as it is. Names are only said, so none is needed."""
+    """A command that nobody has given, to the deployment as it is.
+
+    Names matter only in sentences, so none is needed.
+    """
 
     deployment: Deployment
     command: SteeringCommand
@@ -47,14 +50,14 @@ class SupposedCase:
         return self._activation(_NOT_STORED_YET)
 
     def way_back(self) -> ActivationRequest | None:
-        """To what ran before; None where the rollout under way turns."""
+        """To the revision before; None where the rollout under way turns."""
         if self.deployment.rollout is not None:
             return None
         back = way_back(self.deployment, self.past.ended, self.asking.at, self.past.settings)
         return self._activation(back.revision.id)
 
     def start_seconds(self) -> float | None:
-        """Nobody is told of it: the sentence is not looked at."""
+        """None: the sentence is not used."""
         return None
 
     def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
@@ -88,7 +91,7 @@ def _is_taken(deployment: Deployment, kind: type[SteeringCommand], past: Past, a
 
 
 def _examples(deployment: Deployment, kind: type[SteeringCommand]) -> Iterator[SteeringCommand]:
-    """The command with its example, then with the least of each number: one of the two is not what it is already."""
+    """The command with its example, then with the least of each number: one of the two is a change."""
     example: dict[str, Any] = {**kind.example, "request_id": "offered", "deployment": deployment.name}
     least = {field.name: field.least for field in fields_of(kind) if field.is_needed and field.least is not None}
     for payload in (example, {**example, **least}):

@@ -1,4 +1,4 @@
-"""The values that planning works on: a deployment as a command would leave it, and what is known around it."""
+"""The inputs of planning: a deployment as a command would leave it, and its surroundings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from domain.steering.command_effect import Asking
 
 @dataclass(frozen=True, slots=True)
 class WaitContext:
-    """The surroundings of a deployment. Whatever is not known is left out, and nothing is said of it.
+    """The surroundings of a deployment. Unknown parts are left out, and no sentence mentions them.
 
     `hosts`: by route, where its replica runs; None: it has no host yet. `reasons`: by route, why it stands so. `down`:
     hosts that are down. `lacking`: by host, which secret of the revision it lacks, and why. `missing_worker`: a
@@ -45,7 +45,7 @@ _NO_ROLLOUT_YET = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The beginning: the snapshot that is foreseen, and whether the new revision says when it is healthy.
+    """The start of a plan: the snapshot, and whether the new revision has a health check.
 
     `speaks`: how its replicas are asked, where those that run are asked otherwise.
     `missing_evidence`: a sentence when proxies do not tell a judge what it needs.
@@ -67,7 +67,7 @@ class Planned:
 
 
 def after_activation(deployment: Deployment, request: ActivationRequest, now: datetime) -> Deployment:
-    """As the deployment is once somebody has activated a revision. Raises what `domain.steering.activation` refuses."""
+    """The deployment after an activation. Raises the refusals of `domain.steering.activation`."""
     return activate(deployment, request, Asking("in a plan", now, _NO_ROLLOUT_YET)).deployment
 
 

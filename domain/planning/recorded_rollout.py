@@ -1,4 +1,4 @@
-"""Reads a rollout's recorded steps: how many were live and serving at each, and what was waited for."""
+"""Reads a rollout's recorded steps: live and serving replicas at each, and the waits between."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _HOLDING = frozenset({"pause", "resume", "promote"})
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """A step on record: the snapshot that it was decided from, the decision as it is stored, and what it did to routes.
+    """A recorded step: its snapshot, the stored decision, and its changes of routes.
 
     Not the stored snapshot itself: of a rollout of thousands of replicas each step has one.
     """
@@ -63,7 +63,7 @@ class RecordedAct:
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """The most and the fewest of all looks that changed something, before and after each.
+    """The highest and lowest counts before and after all looks that changed something.
 
     `is_ceiling_kept`: no creation went beyond what held then; `is_floor_kept`: no drain of ours fell below it.
     """
@@ -93,13 +93,13 @@ def extremes(steps: Sequence[RecordedStep]) -> Extremes | None:
 
 
 def waves(steps: Sequence[RecordedStep], ended_at: datetime | None) -> list[dict[str, Any]]:
-    """Each step: when, from which picture, what it did and why, and how long it was until the next one, in seconds."""
+    """Each step: its time, picture, changes and reason, and the seconds until the next one."""
     ends = [step.at for step in steps[1:]] + [ended_at]
     return [_wave(step, steps[0].at, until) for step, until in zip(steps, ends, strict=False)]
 
 
 def waits(steps: Sequence[RecordedStep], acts: Sequence[RecordedAct]) -> Iterator[dict[str, Any]]:
-    """Yield what was waited for between two steps, as decided from what the first of them left behind.
+    """Yield the wait between two steps, as decided from the state that the first of them left.
 
     Where a person ended the wait, or began one, it was the person who was waited for.
     """
@@ -119,7 +119,7 @@ def waits(steps: Sequence[RecordedStep], acts: Sequence[RecordedAct]) -> Iterato
 
 
 def replayed(steps: Sequence[RecordedStep]) -> dict[str, Any]:
-    """Count the steps that are decided today as they were then; `refused`: Postgres did not write what was decided."""
+    """Count the steps that are decided today as they were then; `refused`: Postgres did not write the decision."""
     differing, refused = [], 0
     for step in steps:
         if is_same_decision(step.decision, as_recorded(step.again)):

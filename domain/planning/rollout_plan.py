@@ -1,4 +1,4 @@
-"""Plans a rollout before anything starts: its waves, how far it goes, what holds all the way, how long it takes.
+"""Plans a rollout before anything starts: its waves, extremes, bounds and duration.
 
     runs of the world in which nothing fails, each with other times   ──▶  the waves of one, the times of all
 
@@ -91,7 +91,7 @@ def _about_times(deployment: Deployment, timings: Timings, others: Sequence[Cour
 
 
 def about_slow_starts(deployment: Deployment, now: datetime, timings: Timings) -> Iterator[str]:
-    """What has begun is foreseen to end by what the past took: nothing of that is true of a start that takes longer."""
+    """Past starts predict the end of a start that has begun; one that takes longer than all of them breaks that."""
     starting = [route for route in deployment.routes if route.status is RouteStatus.PROVISIONING]
     seconds = max(((now - route.created_at).total_seconds() for route in starting), default=0.0)
     if timings.starts and seconds > max(timings.starts):
@@ -211,7 +211,7 @@ def moves_in_words(create: int, promote: int, drain: int, park: int) -> str:
 
 
 def _others(deployment: Deployment, now: datetime, timings: Timings, draw: Draw, typical: Course) -> list[Course]:
-    """None beside a run that was cut: it has used up what may be done."""
+    """None if the typical run was cut: it has used up the allowed work."""
     work = max(1, typical.work)
     runs = 0 if typical.is_cut else min(_MOST_RUNS, max(_WORK // work, min(_FEWEST_RUNS, _MOST_WORK // work)))
     varied, replicas = _varied(timings), deployment.desired_replicas

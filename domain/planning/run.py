@@ -61,7 +61,7 @@ def _fresh(deployment: Deployment, rollout: Rollout) -> int:
 
 
 def busiest(before: Deployment, moments: Iterable[SideLoad]) -> str | None:
-    """E.g. "2 replicas answer 90 % of the requests: 4.5 times what each answers now"; None where none gets more."""
+    """E.g. "2 replicas answer 90 % of the requests: 4.5 times what each answers now"; None if no share grows."""
     now, most = max(loads(before), default=None), max(moments, default=None)
     if now is None or most is None or most.times <= now.times * _ROUNDING:
         return None
@@ -71,7 +71,7 @@ def busiest(before: Deployment, moments: Iterable[SideLoad]) -> str | None:
 
 
 HORIZON_SECONDS = 31 * 86400.0
-"""A rollout that has not ended by then is left as it stands: no timeout may be longer than 30 days."""
+"""A rollout that has not ended by then is cut: no timeout may be longer than 30 days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class _Run:
 
 
 def is_at_rest(world: World) -> bool:
-    """The last look found it ready, or nobody looks at it any more: what began here is over."""
+    """The last look found it ready, or no handler looks at it any more: the rollout is over."""
     if not world.looks:
         return False
     return world.looks[-1].decision.to.lifecycle in (Lifecycle.READY, Lifecycle.DESTROYED)

@@ -1,4 +1,4 @@
-"""Fates drawn from what was learned: a run goes as some stretch of the past went, from where things are now.
+"""Samples the fates of replicas: a run is like a stretch of the past, scaled to the present.
 
     measured   2 2 2 2 2 2 3 3 3 4 4 4 4 4 4      the oldest first
                └─before──┘└like┘   └──now──┘
@@ -69,6 +69,6 @@ class LearnedFates(Fates):
 
 
 def _change(before: Sequence[float], now: Sequence[float]) -> float:
-    """Return how many times as long it takes now; 1 where nothing is known of before, or it took no time."""
+    """The factor by which times have grown since; 1 if none are known from before, or they were 0."""
     usual = median(before) if before else 0.0
     return median(now) / usual if usual > 0 else 1.0

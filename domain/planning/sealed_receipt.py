@@ -89,7 +89,7 @@ FORM = 1
 
 @dataclass(frozen=True, slots=True)
 class RecordedRollout:
-    """A rollout as it is stored, with its steps and with what was asked for meanwhile. `outcome` None: under way.
+    """A rollout as it is stored, with its steps and the requests meanwhile. `outcome` None: under way.
 
     `requests`: what proxies told, as `answered` gives it.
     """
@@ -116,7 +116,7 @@ class RecordedRollout:
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A receipt as it is kept: `text` is what is hashed, the hash of the one before in it."""
+    """A stored receipt: `text` is hashed, with the hash of the receipt before in it."""
 
     number: int
     text: str
@@ -136,7 +136,7 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """A receipt's place in its chain. `is_joined`: whether the one before is what it was; None: it is not there."""
+    """A receipt's place in its chain. `is_joined`: whether the one before is unchanged; None: it is not there."""
 
     number: int
     sha256: str
@@ -210,7 +210,7 @@ def broken(current: Sealed, before: Sealed | None, *, is_oldest: bool) -> str | 
 
 
 def check_seal(current: Sealed, before: Sealed | None) -> Seal:
-    """Whether the receipt, and the one before it, are what they were when they were sealed."""
+    """Whether the receipt, and the one before it, are unchanged since they were sealed."""
     previous = current.document["previous_sha256"]
     joined = None if before is None else digest(before.text) == previous
     return Seal(current.number, current.sha256, previous, current.is_intact, joined)

@@ -61,7 +61,7 @@ class Fates:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedLook:
-    """One look of a handler, what it decided, and the snapshot that this left behind."""
+    """One look of a handler: its decision, and the snapshot after it."""
 
     at: datetime
     decision: ClassifiedDecision
@@ -70,7 +70,7 @@ class SimulatedLook:
 
 @dataclass(slots=True)
 class World:
-    """A deployment on a clock that jumps to what comes next: a start or a stop that ends, or a time that was named."""
+    """A deployment on a clock that jumps to the next event: the end of a start or a stop, or a due look."""
 
     deployment: Deployment
     at: datetime
@@ -137,7 +137,7 @@ class World:
         return min((at for at in times if at is not None), default=None)
 
     def _changes(self) -> Iterator[Change]:
-        """Yield what becomes of each replica next, and when."""
+        """Yield the next change of each replica, with its time."""
         for route in self.deployment.routes:
             match route.status:
                 case RouteStatus.PROVISIONING:

@@ -1,4 +1,4 @@
-"""Explains why a deployment waits: for what, which inequality blocks it, how long that usually takes, what then.
+"""Explains why a deployment waits: the target, the blocking inequality, the usual time, and the next event.
 
     it is destroyed                                           nothing
     it is at rest, and its revision has answered nobody       what proxies tell
@@ -78,7 +78,7 @@ def _next_look(decision: ClassifiedDecision) -> datetime | None:
 
 
 def _stands(decision: ClassifiedDecision, before: ClassifiedDecision) -> bool:
-    """Whether somebody is waited for from here on who was not before."""
+    """Whether it begins to wait for a person."""
     return waits_of(decision).kind is WaitsFor.PERSON is not waits_of(before).kind
 
 
@@ -104,7 +104,7 @@ def _deadline(deployment: Deployment, now: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WaitTarget:
-    """The thing waited for, in words. `name`: of the route or host, or what a person types. `usually`: of the past."""
+    """The target of a wait, in words. `name`: a route, a host or a command to type. `usually`: its usual time."""
 
     kind: WaitsFor
     words: str
@@ -148,7 +148,7 @@ def _of_route(deployment: Deployment, waits: Waits, context: WaitContext, now: d
 
 
 def _of_host(deployment: Deployment, route: Route, context: WaitContext) -> WaitTarget | None:
-    """The host, or what it lacks, when the replica can do nothing about it."""
+    """The host, or the secret that it lacks, if the replica can do nothing about it."""
     name, host = route_name(route), context.hosts.get(route.id)
     if host is None and route.id not in context.hosts:
         return None
@@ -181,7 +181,7 @@ def _doing(route: Route, waits: Waits, context: WaitContext) -> tuple[str, Span 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """One wait. `sentence` says all of it; the rest is for programs.
+    """One wait. `sentence` tells all of it; the other fields are for programs.
 
     `name`: the last 8 digits of the route's id, the name of the host, or what a person types. `blocked_by`: the
     inequality, None where there is none. `usually_seconds`: how long that took in the past, None where nothing is
@@ -259,7 +259,7 @@ def _rests(decision: ClassifiedDecision, context: WaitContext) -> WaitTarget:
 
 
 def _worker(decision: ClassifiedDecision, context: WaitContext) -> WaitTarget:
-    """The deployment waits for nothing else: what it will do is known."""
+    """The deployment waits for a worker alone: its next decision is known."""
     name = decision.deployment.name
     suffix = f" ({context.missing_worker})" if context.missing_worker else ""
     return WaitTarget(WaitsFor.WORKER, f"{name} waits for a worker to look{suffix}, who finds: {decision.reason}")

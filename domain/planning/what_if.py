@@ -27,7 +27,7 @@ class Supposing:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """E.g. {"replicas": 5, "max_surge": 2}: what is no field here is a setting. Raises InvalidInputError."""
+        """E.g. {"replicas": 5, "max_surge": 2}: any other name than a field is a setting. Raises InvalidInputError."""
         for name in ("replicas", "failures"):
             value = settings.get(name, 0)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -37,7 +37,7 @@ class Supposing:
 
 
 def hypothetical(deployment: Deployment, supposing: Supposing, now: datetime) -> Deployment:
-    """The snapshot with what is supposed. Raises InvalidInputError for settings, NoRolloutError where none is on."""
+    """The snapshot with the supposition. Raises InvalidInputError for settings, NoRolloutError without a rollout."""
     if supposing.replicas is not None:
         deployment = scale(deployment, supposing.replicas).deployment
     if supposing.strategy is not None or supposing.spec:

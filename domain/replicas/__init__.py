@@ -1,1 +1,1 @@
-"""Replicas: what to run, where, when it is healthy, and how it leaves."""
+"""Replicas: their hosts, health and end."""

@@ -1,4 +1,4 @@
-"""Measures how far a host's clock is off, against the database's, and what follows from it.
+"""Measures the offset of a host's clock from the database's, and its consequences.
 
     off by at least    1 s or less     more than 1 s     more than 60 s
     the host           is as usual     is warned of      gets no new replicas while another is nearer
@@ -31,7 +31,7 @@ def is_warned_of(seconds: float) -> bool:
 
 
 def is_too_far(seconds: float) -> bool:
-    """Whether a clock is off by so much that its host gets no new replicas while another is nearer."""
+    """Whether this offset keeps new replicas from a host while another clock is nearer."""
     return abs(seconds) > _TOO_FAR_ABOVE_SECONDS
 
 

@@ -1,4 +1,4 @@
-"""Advice of an examination: what is wrong with the way in which a replica answers, and what mends it."""
+"""Advice about a replica's answers: their faults, and the remedies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class HeardAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What a replica answers at `address`, asked from its host.
+    """The answers of a replica at `address`, from its host.
 
     `probed`: to GET of the health path, named by its address as probes do. `called`: to GET / as callers name it,
     by `callers_host`. `paths`: the answers of further paths, where the health path is unknown to it. `listening`:
@@ -176,7 +176,7 @@ def _redirect(answer: HeardAnswer) -> str | None:
 
 
 def _of_callers(examination: Examination) -> str | None:
-    """Look at what callers get, where a probe is content."""
+    """Look at the answers to callers, where the probe is content."""
     called, host = examination.called, examination.callers_host
     if called.refusal:
         return _of_refusal(called)

@@ -104,20 +104,20 @@ def next_stop_step(route: LeavingRoute, times: DrainTimes, now: datetime) -> Sto
 
 
 def cut_by_maximum(route: LeavingRoute, times: DrainTimes) -> int:
-    """Count the answers that are cut when this replica is asked to end now, as far as proxies tell."""
+    """Count the answers that are cut if this replica is asked to end now, as far as proxies report."""
     if times.drain_max is None or not route.do_proxies_tell or route.look is None:
         return 0
     return route.look.under_way
 
 
 def cut_in_words(max_seconds: float, answers: int) -> str:
-    """Say that replicas were asked to end before they were idle."""
+    """A sentence about replicas that were asked to end before they were idle."""
     which = f"{number_of(answers, 'answer')} {'was' if answers == 1 else 'were'}"
     return f"{which} still under way after drain_max_seconds, {max_seconds:g} s: cut"
 
 
 def killed_in_words(grace_seconds: float, count: int = 1) -> str:
-    """Say that replicas were killed, one without a count."""
+    """A sentence about replicas that were killed, without the count for one."""
     killed = f"killed after {grace_seconds:g} s"
     if count == 1:
         return f"{killed}: it did not end on SIGTERM"

@@ -6,7 +6,7 @@ _MOST_OF_REASON = 600
 _LINES = 4
 _MOST_OF_LINE = 160
 _NAMES_THE_CAUSE = re.compile(r"(\w+\.)*\w*(Error|Exception)\b|panic:|fatal:", re.IGNORECASE)
-"""As Python, Java and Node begin the line that names an exception, Go a panic, and many others what ends them."""
+"""The beginning of a line that names an exception in Python, Java and Node, a panic in Go, and other fatal errors."""
 
 
 def failure_in_short(reason: str, log_tail: str | None) -> str:

@@ -17,7 +17,7 @@ from domain.revisions.health_check import HealthCheck
 from domain.text.numbers import doubling_pause
 
 _LONG_START = timedelta(seconds=3)
-"""After which a start has a reason: a wrong path is told long before the deadline, and most starts write nothing."""
+"""The age at which a start gets a reason: long before the deadline, but most starts write none."""
 
 _LEAST_PAUSE, _MOST_PAUSE = timedelta(seconds=0.02), timedelta(seconds=0.25)
 _PAUSES_IN_A_START = 40
@@ -29,7 +29,7 @@ RUNS_WELL = timedelta(seconds=3)
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """One look at a replica. `answered` is None when no probe was due; `detail` says what was seen."""
+    """One look at a replica. `answered` is None when no probe was due; `detail`: its result in words."""
 
     running: bool
     answered: bool | None
@@ -55,7 +55,7 @@ class HealthVerdict:
 
 
 def end_in_words(exit_code: int | None) -> str:
-    """Say how a process ended, as the operating system does: a negative code is the signal that killed it."""
+    """How a process ended, in words; a negative code is the signal that killed it."""
     if exit_code is None:
         return "its process ended"
     if exit_code >= 0:
@@ -81,7 +81,7 @@ def pause_while_starting(route: ProbedRoute, now: datetime) -> timedelta:
 
 
 def judge_health(check: HealthCheck | None, route: ProbedRoute, result: ProbeResult, now: datetime) -> HealthVerdict:
-    """Status and streak after one look. A look that changes nothing returns what went in."""
+    """Status and streak after one look. A look that changes nothing returns its argument."""
     unchanged = HealthVerdict(route.status, route.streak)
     if not route.status.is_active:
         return unchanged
@@ -106,7 +106,7 @@ def judge_health(check: HealthCheck | None, route: ProbedRoute, result: ProbeRes
 
 
 def why_not_yet(route: ProbedRoute, is_answered: bool, detail: str, now: datetime) -> str | None:  # noqa: FBT001
-    """Say why a replica starts for longer than most; None for any other."""
+    """Why a replica starts for longer than most; None for any other."""
     if is_answered or route.status is not RouteStatus.PROVISIONING or now < route.started_at + _LONG_START:
         return None
     return f"not healthy yet: {detail}"

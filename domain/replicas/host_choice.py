@@ -110,7 +110,7 @@ def place(
 
 
 def _only_there(hosts: Sequence[str], spare: Sequence[str], lacking: Sequence[str]) -> str | None:
-    """The first spare host that can run what none of the hosts can; nearly always there is none."""
+    """The first spare host that has secrets which none of the hosts has; nearly always None."""
     if not spare or not lacking or not set(hosts) <= set(lacking):
         return None
     return next((name for name in spare if name not in lacking), None)

@@ -1,4 +1,4 @@
-"""Finds the silent: worker hosts and their replicas, by looks at signs of life; and the parts that people miss.
+"""Finds silent worker hosts and their replicas, by looks at heartbeats; and missing parts of the system.
 
     looks in a row without a fresh sign     0 1 2 3       4 5 6 7     8 ...       (15 s of silence are 8 looks)
     its running routes                      as they are   degraded    failed: the host is down
@@ -12,13 +12,13 @@ from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
 from domain.text.errors import RollwayError, WrongStateError
 
 SIGN_OF_LIFE_SECONDS = 1.0
-"""How often a worker shows a sign of life of its host."""
+"""The interval of a host's heartbeats."""
 FRESH_SECONDS = 2.5 * SIGN_OF_LIFE_SECONDS
 """A look finds a host silent whose last sign is older."""
 MISSED_AFTER = timedelta(seconds=5)
-"""People are told of workers, or of the server for proxies, when none was heard of for longer."""
+"""The silence after which people are warned about workers, or the server for proxies."""
 BEAT_MISSED_AFTER = timedelta(seconds=15)
-"""People are told of beat when no tick of it was heard of for longer: ticks wait for a worker that is free."""
+"""The silence of beat after which people are warned: its ticks wait for a free worker."""
 
 
 BACK_FOR = timedelta(seconds=10)
@@ -40,7 +40,7 @@ def looks_until_degraded(seconds: float) -> int:
 
 
 def is_lost(started_at: datetime, back_at: datetime | None, now: datetime, looked_at: datetime | None = None) -> bool:
-    """Whether the end of a replica is put down to its host: it was started before all workers there were away.
+    """Whether a replica ended because of its host: it was started before all workers there were away.
 
     A machine that was switched off or started anew ends what ran on it; so does a container with its worker, and an
     engine with its containers. `looked_at`: the first look since it is back; beat may be back much later than a worker.

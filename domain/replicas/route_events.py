@@ -1,10 +1,10 @@
-"""The events of routes, in the same form as the deployments': what is looked at, and how often beat asks for it."""
+"""The events of routes, in the same form as the deployments': the kinds of looks, and their intervals."""
 
 from enum import StrEnum
 
 
 class RouteLifecycleType(StrEnum):
-    """The kind of look at routes that is asked for."""
+    """The kind of a look at routes."""
 
     START = "start"
     PROBE = "probe"

@@ -46,7 +46,7 @@ class StatusChange(NamedTuple):
 
 
 def status_told(word: str, runtime: str, address: str | None) -> RouteStatus:
-    """Return the status that another system's word means, for a replica that it runs. Raises InvalidInputError.
+    """The status of an external replica that the system which runs it reports. Raises InvalidInputError.
 
     a runtime of Rollway's own                    -> error: nobody reports these
     healthy, unhealthy, and no address is known   -> error: address is needed

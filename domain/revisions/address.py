@@ -1,4 +1,4 @@
-"""The address that another system reports of a replica: what proxies and probes may be sent to."""
+"""The address of a replica that another system reports: valid targets of proxies and probes."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address, ip_address

@@ -64,7 +64,7 @@ class HealthCheck(BaseModel):
         return f"gRPC health check{f' of {self.service}' if self.service else ''}{host_part}"
 
     def named(self, address: str) -> str:
-        """As which host a replica at this address is asked: the Host header, or the authority of HTTP/2."""
+        """The Host header, or the authority of HTTP/2, of a probe to a replica at this address."""
         return self.host or address
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""What a revision runs, as an immutable spec: its runtime, its command's words, the name that its content gives it."""
+"""A revision as an immutable spec: its runtime, its command, and the name that its content gives it."""
 
 import hashlib
 import json
@@ -77,7 +77,7 @@ class RevisionSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     runtime: Literal["process", "docker", "external"] = "process"
-    """What runs the replicas: processes of the worker's host, containers, or another system."""
+    """The runtime of the replicas: processes of the worker's host, containers, or another system."""
     command: Annotated[
         Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_with_a_program)] | None,
         BeforeValidator(_split_command),
@@ -148,7 +148,7 @@ class RevisionSpec(BaseModel):
 
 
 def _misfit(runtime: str | None, field: str | None, value: object) -> str | None:
-    """Say why this value of the field does not go with the runtime, or None. No runtime: that is the fault told."""
+    """Why this value of the field does not go with the runtime, or None. No runtime: its own fault is enough."""
     match runtime, field, value:
         case "process", "command", None:
             return "is required with runtime 'process': what to run, such as 'python3 serve.py'"
@@ -197,7 +197,7 @@ Spec = TypeVar("Spec", bound=RevisionSpec)
 
 @dataclass(frozen=True, slots=True)
 class StoredSpec:
-    """`unreadable`: the sentence that says what this release cannot read; the spec is then just what ends a replica."""
+    """`unreadable`: why this release cannot read it; the spec then only has the fields that end a replica."""
 
     spec: RevisionSpec
     unreadable: str | None = None
@@ -219,7 +219,10 @@ def stored_spec(text: str) -> StoredSpec:
 
 
 def is_same(raw: Mapping[str, Any], spec: RevisionSpec) -> bool:
-    """Whether a stored spec says what this one does. What the release that wrote it did not know has its default."""
+    """Whether a stored spec equals this one.
+
+    Fields that the release which wrote it did not know have their defaults.
+    """
     try:
         return RevisionSpec.model_validate(raw) == spec
     except ValidationError:
@@ -227,7 +230,7 @@ def is_same(raw: Mapping[str, Any], spec: RevisionSpec) -> bool:
 
 
 def with_values_of(raw: Mapping[str, Any], spec: Spec) -> Spec:
-    """The spec with the value that the stored revision has wherever it says ***; what that one lacks stays ***."""
+    """The spec with the stored values in place of ***; without a stored value *** stays."""
     if not names_masked(spec.env):
         return spec
     stored_env = stored_spec(json.dumps(raw)).spec.env
@@ -284,7 +287,7 @@ def restarted_name(name: str, names: Collection[str]) -> str:
 
 
 def is_restart(name: str, of: str) -> bool:
-    """Whether `name` is what a restart of the revision `of` would be called."""
+    """Whether `name` is the name of a restart of the revision `of`."""
     match = _RESTART.search(name)
     return match is not None and name == _numbered(of, int(match[1])) != of
 

@@ -1,4 +1,4 @@
-"""The sections `docker` and `external` of a revision's spec: what these runtimes need to know on top of the rest."""
+"""The sections `docker` and `external` of a revision's spec: the further settings of these runtimes."""
 
 import re
 from typing import Annotated, Literal, Self

@@ -1,4 +1,4 @@
-"""References to secrets in a revision's `env`, whether a host can have them, and what of an environment is shown."""
+"""References to secrets in a revision's `env`, whether a host can have them, and the masking of an environment."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ MASK = "***"
 """Stands where a value would, wherever people look."""
 
 DEPLOYMENT = "{deployment}"
-"""Stands in what a host allows for the name of the deployment whose revision refers to a secret."""
+"""The placeholder, in a host's allowed paths, for the name of the deployment that refers to a secret."""
 
 MOST_CHARACTERS = 1000
 MOST_SECRETS = 100
@@ -27,11 +27,11 @@ _EXAMPLE = "{secret: 'file:/run/secrets/db'}"
 
 
 class MissingSecretError(RollwayError):
-    """No host that is up can have all the secrets that the revision refers to; the message says what each lacks."""
+    """No host that is up can have all secrets of the revision; the message has each host's reason."""
 
 
 def reference_text(text: str) -> str:
-    """The text of a reference as it is. Raises ValueError saying what would be right.
+    """The text of a reference, unchanged. Raises ValueError with a right example.
 
     file:/run/secrets/db                      a file of the host
     env:DB_PASSWORD                           a variable of the host's file of secrets
@@ -116,7 +116,7 @@ def _text_or_reference(value: object) -> object:
 
 
 EnvValue = Annotated[str | SecretReference, BeforeValidator(_text_or_reference)]
-"""What a variable of a revision is: its value, or where its host finds the value."""
+"""A variable of a revision: its value, or the place where its host finds the value."""
 
 
 def references_of(env: Mapping[str, str | SecretReference]) -> dict[str, SecretReference]:
@@ -164,7 +164,7 @@ _NOT_ANSWERED = "it has not answered yet"
 
 @dataclass(frozen=True, slots=True)
 class SecretCheck:
-    """A live host's word on one reference. `fault`: why it cannot have that secret; None: it can.
+    """A live host's answer about one reference. `fault`: why it cannot have that secret; None: it can.
 
     `is_answered`: whether the host has looked since it was asked.
     """

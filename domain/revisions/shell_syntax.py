@@ -1,4 +1,4 @@
-"""What only a shell reads, in a command or a variable that no shell is given; and what says it without one."""
+"""Shell syntax in a command or a variable, which run without a shell; and its replacement."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -116,6 +116,6 @@ def _has_shell(command: Sequence[str]) -> bool:
 
 
 def _data_of(command: Sequence[str]) -> list[str]:
-    """The words but for those that a program is given as code."""
+    """The words without those that are code for an interpreter."""
     before = ("", *command)
     return [word for word, previous in zip(command, before, strict=False) if previous not in _CODE_FOLLOWS]

@@ -1,4 +1,4 @@
-"""Decides what asking for a revision means, for every state a deployment can be in.
+"""Decides the effect of activating a revision, for every state of a deployment.
 
 destroying, destroyed                                -> error
 deploying to the same revision                       -> resume: the running rollout is the answer; an undo to it takes
@@ -46,12 +46,12 @@ class Activation(StrEnum):
 
 
 RUN_ALREADY = frozenset({Activation.RESUMED, Activation.ALREADY_ACTIVE})
-"""Where no host has to start what it does not start anyway."""
+"""Activations that start no further replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActivationRequest:
-    """The revision to activate, by id and name, and how.
+    """The revision to activate, by id and name, and the circumstances.
 
     `deploying_name`: of the revision being deployed, if any. `desired`: a size that comes with the revision. `secrets`:
     what the hosts say of those that it refers to. `is_undo`: it is the way back, so its traffic moves at once.
@@ -73,7 +73,7 @@ class ActivationRequest:
 
 
 def activate(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Steered:
-    """Carry out what the ladder says. Raises its refusals, MissingSecretError and FrozenError."""
+    """Apply the ladder. Raises its refusals, MissingSecretError and FrozenError."""
     activation = decide_activation(deployment, request)
     is_frozen = request.frozen if _starts(deployment, request, activation) else None
     if is_frozen is not None and not request.through_freeze:

@@ -1,4 +1,4 @@
-"""The arguments of a command, and what it makes of a deployment: plain data."""
+"""The arguments of a command, and its effect on a deployment: plain data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Steered:
-    """The deployment as it is from now on, and the sentence for its history.
+    """The next snapshot of the deployment, and the sentence for its history.
 
     `already`: it was so before, and nothing is written. `ended`: how the rollout ended that ran until now.
     `back_reason`: why the rollout turned back. `gives_up_replicas`: those that are left are taken as stopped.
@@ -76,7 +76,7 @@ class Steered:
 
 
 class HeldError(UnavailableError):
-    """Somebody holds what the command changes; PostgreSQL works."""
+    """Another session holds the rows that the command changes; PostgreSQL works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,6 @@ class Holder:
 
 
 def refusal(deployment: str, holder: Holder) -> HeldError:
-    """Return the refusal for whom nothing else is left than to ask again."""
+    """The refusal, which says that only a later try can succeed."""
     end = f"; 'SELECT pg_terminate_backend({holder.process})' ends it" if holder.process is not None else ""
     return HeldError(f"{holder.sentence(deployment)}; ask again when it is done{end}", deployment=deployment)

@@ -1,4 +1,4 @@
-"""Freeze windows: when nothing starts, over which deployments, and when that ends.
+"""Freeze windows: the times in which nothing starts, their deployments, and their ends.
 
 A window is absolute, or it begins by a cron line in a time zone and lasts for a duration:
 
@@ -40,11 +40,11 @@ class CronWindow:
     duration: timedelta
 
     def ends(self, now: datetime) -> datetime | None:
-        """Return when the window ends that is on, in UTC; None when none is."""
+        """The end of the window that is on, in UTC; None if none is."""
         return _end_of(self, now)
 
     def next_start(self, now: datetime) -> datetime | None:
-        """Return when the next one begins, in UTC, be one on or not."""
+        """The start of the next window, in UTC, even while one is on."""
         return next(_starts_after(self, now), None)
 
     def end(self, start: datetime) -> datetime:
@@ -88,7 +88,7 @@ def _is_by_the_clock(cron: str) -> bool:
 
 
 def _shown_at(local_time: datetime, zone: tzinfo) -> datetime:
-    """When clocks of a zone show this first, in UTC; for what they skip, when they go on."""
+    """The first time at which clocks of a zone show this, in UTC; for a skipped time, the end of the gap."""
     before, after = (local_time.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if before <= after:
         return before
@@ -112,11 +112,11 @@ class AbsoluteWindow:
     ends_at: datetime
 
     def ends(self, now: datetime) -> datetime | None:
-        """Return when it ends, while it is on."""
+        """The end, while it is on."""
         return self.ends_at if self.starts_at <= now < self.ends_at else None
 
     def next_start(self, now: datetime) -> datetime | None:
-        """Return when it begins, as long as it has not."""
+        """The start, while it is still to come."""
         return self.starts_at if now < self.starts_at else None
 
 

@@ -25,7 +25,7 @@ from domain.steering.freeze_windows import Freeze, Frozen, frozen
 from domain.text.errors import RollwayError
 
 RECHECK_SECONDS = 2
-"""How soon a rollout that waits for others of its group looks again."""
+"""The pause after which a rollout that waits for others of its group looks again."""
 
 
 class GroupNotFoundError(RollwayError):

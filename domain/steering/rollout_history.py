@@ -1,4 +1,4 @@
-"""Finds what ran before, as the rollouts that ended tell it, and which of it an undo goes back to.
+"""Finds the revisions that ran before, from the ended rollouts, and the one that an undo goes back to.
 
     v1 → v2 completed, v2 → v3 completed        undo goes to v2
     ..., v3 → v4 rolled back                    v4 is gone and v3 runs: nothing to undo, only `--to v2` goes further
@@ -81,7 +81,7 @@ class SettingsRelease:
     is_undone: bool = False
 
     def against(self, sections: Mapping[str, Any]) -> "SettingsRelease | None":
-        """The release with those of its sections that nobody has changed since; None where none is left."""
+        """The release with the sections that nobody has changed since; None if none is left."""
         same = {name for name, value in self.after.items() if sections[name] == value}
         if not same and not self.is_undone:
             return None
@@ -90,7 +90,7 @@ class SettingsRelease:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The past that rules know beside the snapshot.
+    """The past of a deployment that rules need next to its snapshot.
 
     `other`: a revision that neither runs nor is on its way, if there is one. `last`: the revision of the last rollout,
     and how it ended, None while it runs; `last_is_undo`: whether it is an undo. `ended`: the rollouts that an undo
@@ -109,7 +109,7 @@ class Past:
 def way_back(
     deployment: Deployment, ended: Sequence[EndedRollout], now: datetime, settings: SettingsRelease | None = None
 ) -> WayBack:
-    """The revision that an undo at rest goes to. A rollout that has just gone back by itself leads to what runs.
+    """The revision that an undo at rest goes to. A rollout that has just gone back by itself leads to the running one.
 
     `ended`: the eldest first. `settings`: the file that is newer than they are.
     Raises AlreadyUndoneError when what came last is undone, NoPreviousRevisionError when nothing is left to go to, and
@@ -135,7 +135,7 @@ def way_back(
 
 
 def with_what_stays(refusal: RollwayError, settings: Sequence[str]) -> RollwayError:
-    """Say beside the refusal what was set by itself, which no undo takes back."""
+    """Add the settings that were changed alone to the refusal: no undo takes them back."""
     if not settings:
         return refusal
     message = f"{refusal.message}. An undo goes back to a revision, and leaves what was set by itself: "
@@ -144,7 +144,7 @@ def with_what_stays(refusal: RollwayError, settings: Sequence[str]) -> RollwayEr
 
 
 def size_back(deployment: Deployment, revision: str, ended: Sequence[EndedRollout]) -> int | None:
-    """Return the size to take back with an undo to a named revision at rest: the last rollout has left that one."""
+    """The size for an undo to a named revision at rest, if the last rollout left that revision."""
     is_back = deployment.rollout is None and bool(ended) and ended[-1].from_revision.name == revision
     return _size_before(deployment, ended[-1]) if is_back else None
 
@@ -168,7 +168,7 @@ def _ran(ended: Sequence[EndedRollout]) -> tuple[list[KnownRevision], set[UUID]]
 
 
 def _go_back_to(stack: list[KnownRevision], revision: KnownRevision) -> None:
-    """Leave what ran after it; where it is not known to have run, it is put on top."""
+    """Remove everything above this revision; if it has not run, put it on top."""
     places = [place for place, ran in enumerate(stack) if ran.id == revision.id]
     if places:
         del stack[places[-1] + 1 :]
@@ -195,13 +195,13 @@ def _undone(ended: Sequence[EndedRollout], current: UUID | None) -> KnownRevisio
 
 
 def _size_before(deployment: Deployment, last: EndedRollout) -> int | None:
-    """A size goes with the revision that it came with, unless somebody has scaled since."""
+    """The size that came with a revision goes with it, unless a person has scaled since."""
     is_its_own = last.to_revision.id == deployment.current_revision_id and last.outcome is RolloutOutcome.COMPLETED
     return last.size_before if is_its_own and last.size_with_revision == deployment.desired_replicas else None
 
 
 def _already_undone(deployment: str, undone: str, current: str, further: str) -> AlreadyUndoneError:
-    """`further`: what ran before the current revision, if anything did."""
+    """`further`: the revision that ran before the current one, if any."""
     message = f"the rollout of {deployment} to {undone} is undone already, and {deployment} runs {current}"
     if further:
         message += f"; 'rollway undo {deployment} --to {further}' goes further back"
@@ -209,7 +209,7 @@ def _already_undone(deployment: str, undone: str, current: str, further: str) ->
 
 
 def _settings_undone(deployment: str, further: str) -> AlreadyUndoneError:
-    """`further`: what ran before the current revision, if anything did."""
+    """`further`: the revision that ran before the current one, if any."""
     message = f"the settings that the last file brought to {deployment} are undone already"
     if further:
         message += f"; 'rollway undo {deployment} --to {further}' goes further back"
@@ -217,7 +217,7 @@ def _settings_undone(deployment: str, further: str) -> AlreadyUndoneError:
 
 
 def _nothing_before(deployment: str, rolled_back: str, same: str) -> NoPreviousRevisionError:
-    """`rolled_back`: what ran before and was rolled back itself, if anything did; `same`: what ran, whatever it was."""
+    """`rolled_back`: an earlier revision that was rolled back itself, if any; `same`: any earlier revision."""
     message = f"no rollout has led to the current revision of {deployment}; name the revision to go back to"
     if same:
         message = f"{same}, which {deployment} ran before, runs the same; name the revision to go back to"

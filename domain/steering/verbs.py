@@ -33,7 +33,7 @@ DESTROYING = DeploymentLifecycleStatus(Lifecycle.DESTROYING)
 
 
 def pause(deployment: Deployment, asking: Asking) -> Steered:
-    """Hold a rollout where it is.
+    """Hold a rollout in its present state.
 
     no rollout       -> error
     paused already   -> nothing to do
@@ -246,7 +246,7 @@ def retry(
 
 
 def try_now(deployment: Deployment) -> Steered:
-    """Forget what failed: the pauses end, and the next look starts all that is missing."""
+    """Forget the failures: the pauses end, and the next look starts all missing replicas."""
     if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
         raise WrongStateError.of_leaving(deployment.name, deployment.status, "it can be tried again")
     forgotten = deployment.start_failures.in_a_row if deployment.start_failures else 0

@@ -1,1 +1,1 @@
-"""How a rollout replaces its replicas: four strategies, and what they share."""
+"""The ways of replacing replicas in a rollout: four strategies, and their common parts."""

@@ -42,7 +42,7 @@ class AbstractDeploymentStrategy(UnweightedDefaults[SpecT], ABC):
         """The next step of the deployment's rollout: success, moved, wait or give up."""
 
     def keep_whole(self, deployment: Deployment, spec: SpecT, now: datetime) -> StrategyCycleResult:
-        """Replace what dies while the rollout is held or paused; nothing goes forward."""
+        """Replace dead replicas while the rollout is held or paused; nothing goes forward."""
         sized = sized_as_kept(deployment)
         before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
         at_start = replace(deployment, desired_replicas=before)

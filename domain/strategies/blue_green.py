@@ -52,7 +52,7 @@ class BlueGreenSpec(StrategySpec):
 
     @property
     def waits(self) -> Mapping[str, float]:
-        """A person who promotes waits for no delay."""
+        """Refuse a delay together with a promotion by a person, which waits for none."""
         return {"promote_delay_seconds": self.promote_delay_seconds} if self.auto_promote else {}
 
 
@@ -101,7 +101,7 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
 
 
 def _green(deployment: Deployment, budget: Budget, now: datetime) -> tuple[Buckets, list[Route], Buckets]:
-    """Return all, the greens that are too many since somebody scaled down, the sick first, and all without these."""
+    """Return all greens, those that are too many after a smaller size, the sick first, and all without these."""
     target = deploying_revision(deployment)
     every = Buckets.of(deployment.routes, target, now)
     idle = worst_first(route for route in every.target if not route.is_serving)
@@ -116,7 +116,7 @@ def _is_healthy(route: Route) -> bool:
 
 
 def _less(decision: Decision, surplus: Sequence[Route], now: datetime) -> Decision:
-    """Return the decision with the greens drained that are too many. A wait for a person stays one: no clock runs."""
+    """Drain the surplus greens too. A wait for a person stays one: no clock runs."""
     if not surplus:
         return decision
     reason = f"{amount_of('draining', len(surplus), 'green')} too many; {decision.reason}"
@@ -129,7 +129,7 @@ def _promotion_requested(deployment: Deployment) -> bool:
 
 
 def _promote_at(buckets: Buckets, spec: BlueGreenSpec, now: datetime) -> datetime:
-    """Return when the newest green has been healthy for the delay; at once when none is wanted."""
+    """When the newest green has been healthy for the delay; at once if none is wanted."""
     if not buckets.ready:
         return now
     return max(route.status_changed_at for route in buckets.ready) + timedelta(seconds=spec.promote_delay_seconds)
@@ -147,7 +147,7 @@ def _promoted(buckets: Buckets, surplus: Sequence[Route], spec: BlueGreenSpec, n
 
 
 def _keep_blue(deployment: Deployment, buckets: Buckets, budget: Budget, now: datetime) -> Decision:
-    """Blue serves until the promotion, for days when that is a person's: it converges within what green leaves it."""
+    """Blue serves until the promotion, which may be days away: it converges within the room that green leaves."""
     if deployment.current_revision_id is None:
         raise ValueError(f"{deployment.name} is deploying without a current revision")
     target = deploying_revision(deployment)

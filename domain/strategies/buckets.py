@@ -100,7 +100,7 @@ class Buckets:
         return f"{self.live} live + {stopping} stopping" if stopping else f"{self.live} live"
 
     def unparked(self) -> Self:
-        """Count parked routes as foreign ones, for a revision that cannot run beside another."""
+        """Count parked routes as foreign ones, for a revision that cannot run next to another."""
         return replace(self, foreign=self.foreign + self.parked, parked=())
 
     def replaceable(self, now: datetime) -> tuple[Route, ...]:

@@ -1,4 +1,4 @@
-"""Says what a step waits for while replicas are on their way, with every inequality that holds it.
+"""The waits of a step while replicas are on their way, with every inequality that holds it.
 
 room       3 live + 1 stopping + 1 > 4     one more would pass the ceiling
 floor      2 serving - 1 < 2 to keep       one less would pass the floor
@@ -21,7 +21,7 @@ from domain.text.numbers import all_of
 def for_replicas(  # noqa: PLR0913  (all that the inequalities are made of)
     words: str, buckets: Buckets, budget: Budget, now: datetime, *, min_ready: float = 0, wave: bool = False
 ) -> Waits:
-    """Return the wait: first for what starts, then what is not warm, what is sick, and what takes up room."""
+    """Wait for starting replicas first, then for warming ones, sick ones, and those that take up room."""
     routes = buckets.starting or buckets.warming or buckets.sick or _in_the_way(buckets, budget)
     blocked = Incomplete(buckets, budget, now, min_ready, wave)
     warm = min_ready if routes and routes is buckets.warming else None
@@ -40,7 +40,7 @@ def _in_the_way(buckets: Buckets, budget: Budget) -> tuple[Route, ...]:
 
 @dataclass(slots=True)  # frozen, it takes four times as long to make
 class Incomplete:
-    """The inequalities that keep replicas from being complete, made of what was counted when somebody reads them."""
+    """The inequalities that keep replicas from being complete, computed when they are read."""
 
     buckets: Buckets
     budget: Budget

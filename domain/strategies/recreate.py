@@ -1,4 +1,4 @@
-"""Recreate: every old replica goes before the first new one comes, for what cannot run twice.
+"""Recreate: every old replica goes before the first new one comes, for services that cannot run twice.
 
     1  old ones live, or parked                   -> drain them all
     2  old ones still stopping                    -> wait
@@ -29,7 +29,7 @@ class RecreateSpec(StrategySpec):
 
     @property
     def may_surge(self) -> bool:
-        """Nothing runs beside another."""
+        """No replica runs next to one of another revision."""
         return False
 
 

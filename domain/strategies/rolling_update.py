@@ -85,7 +85,7 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
 
     def undoing(self, policy: DeploymentPolicy) -> DeploymentPolicy:
-        """Return a surge of its own, and no time to prove itself for what ran before."""
+        """An undo has a surge of its own, and its revision need not prove itself again."""
         settings = policy.spec.model_dump(include=set(RollingUpdateSpec.model_fields))
         surge = settings["max_surge"] if settings["undo_max_surge"] is None else settings["undo_max_surge"]
         spec = RollingUpdateSpec.model_validate({**settings, "max_surge": surge, "min_ready_seconds": 0})

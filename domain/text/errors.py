@@ -1,4 +1,4 @@
-"""Gives each refusal a code that survives JSON and a sentence that says what would be right; many rooms raise these."""
+"""Each refusal has a code that survives JSON, and a sentence with the right value; many rooms raise these."""
 
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -35,7 +35,7 @@ class RollwayError(Exception):
 
 
 class InvalidInputError(RollwayError):
-    """A field is missing or wrong; the message names it and what would be right."""
+    """A field is missing or wrong; the message names it and a right value."""
 
     @classmethod
     def of(cls, error: "ValidationError", where: str = "", model: "type[BaseModel] | None" = None) -> Self:
@@ -55,12 +55,12 @@ class InvalidInputError(RollwayError):
 
 
 def _is_above(path: tuple[int | str, ...], others: "Iterable[tuple[int | str, ...]]") -> bool:
-    """Whether a fault lies deeper: what is wrong in a list is left out of it, which is no second fault."""
+    """Whether another fault lies deeper: an element with a fault is left out of its list, which is no second fault."""
     return any(len(other) > len(path) and other[: len(path)] == path for other in others)
 
 
 class UnreadableError(RollwayError):
-    """A row says what only a newer release understands."""
+    """A row has a value that only a newer release understands."""
 
     @classmethod
     def of(cls, what: str, word: object) -> Self:
@@ -109,6 +109,6 @@ class WrongStateError(RollwayError):
 
     @classmethod
     def of_leaving(cls, deployment: str, state: object, allowed: str) -> Self:
-        """The refusal to change a deployment that is being destroyed; `allowed` says what could be done before."""
+        """The refusal to change a deployment that is being destroyed; `allowed`: the actions possible before."""
         message = f"{deployment} is {state}; {allowed} until it is destroyed"
         return cls(message, deployment=deployment, state=state)

@@ -24,7 +24,7 @@ def duration(span: timedelta) -> str:
 
 
 WHOLE = 10_000
-"""What weights are parts of: all requests."""
+"""The whole that weights are parts of: all requests."""
 
 
 def percent(weight: int) -> str:
@@ -33,7 +33,7 @@ def percent(weight: int) -> str:
 
 
 def doubling_pause(tries: int, *, first: float, longest: float) -> timedelta:
-    """Return the pause before the next of some tries: `first`, 2 * first, 4 * first ... seconds, `longest` at most.
+    """The pause before the next of some tries: `first`, 2 * first, 4 * first ... seconds, `longest` at most.
 
     first 1, longest 10:   tries 1  2  3  4  5  ...   1 s  2 s  4 s  8 s  10 s  ...
     """

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from math import isfinite
 
 DEEPEST = 32
-"""Levels of lists and fields within each other that data from elsewhere may have; what commands know has five."""
+"""The deepest nesting of lists and fields in data from elsewhere; commands have five levels."""
 
 # a tab and a line's end are the only control characters that mean something in a reason or in a log; those that turn
 # the direction of writing show a text otherwise than it is
@@ -14,7 +14,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 def storable(text: str) -> str:
-    r"""The text as Postgres, UTF-8 and a terminal take it: what they refuse or obey becomes U+FFFD.
+    r"""The text for Postgres, UTF-8 and a terminal: characters that they refuse or obey become U+FFFD.
 
     Postgres stores no NUL, UTF-8 has no lone surrogate, and a terminal obeys control characters.
 
@@ -25,7 +25,7 @@ def storable(text: str) -> str:
 
 
 def unstorable(value: object) -> tuple[str, str] | None:
-    """Find where data cannot be stored, and why: ("spec.env.KEY", "a text cannot ..."). None: it can be.
+    """The first part of data that cannot be stored, and why: ("spec.env.KEY", "a text cannot ..."). None: all can.
 
     `value`: what JSON or YAML became: a text, a number, None, or lists and fields of them.
     """

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Word(StrEnum):
-    """The words that stand in snapshots and decisions: as JSON they are written as the strings that they are.
+    """The words of snapshots and decisions: JSON has them as strings.
 
     Pydantic asks each member of another enum for its value, a call for each, fourteen for a step of three replicas.
     """
@@ -15,5 +15,5 @@ class Word(StrEnum):
     def __get_pydantic_core_schema__(
         cls, source: object, handler: Callable[[object], dict[str, Any]]
     ) -> dict[str, Any]:
-        """Tell pydantic how it is read, as any enum, and written."""
+        """Pydantic reads it as any enum, and writes it as its string."""
         return {**handler(source), "serialization": {"type": "str"}}

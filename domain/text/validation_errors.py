@@ -1,4 +1,4 @@
-"""What Pydantic's models say: what is wrong, as a sentence with the field's path, and what each field means."""
+"""Pydantic's faults as sentences with the field's path, and the meaning of each field."""
 
 import ast
 import difflib
@@ -37,7 +37,7 @@ _RIGHT = {
     "less_than": "less than {lt}",
     "less_than_equal": "at most {le}",
 }
-"""What a value must be, by the kind of fault."""
+"""A right value, by the kind of fault."""
 
 _BOUNDS = ("gt", "ge", "lt", "le")
 
@@ -46,11 +46,11 @@ _MEANT = {
     "port": "each replica gets a port of its own, as {port} in 'command' and as PORT in its environment",
     "ports": "each replica gets a port of its own, as {port} in 'command' and as PORT in its environment",
 }
-"""Fields that people bring from elsewhere, and what says the same here."""
+"""Fields that people know from elsewhere, and their equivalents here."""
 
 
 def sentence_of(fault: Fault, model: type[BaseModel] | None = None, where: str = "") -> str:
-    """`model`: what was to be read, which knows its fields; `where`: the path of the whole.
+    """`model`: the model of the data, which knows its fields; `where`: the path of the whole.
 
     "policy.spec.surge: there is no such field; did you mean max_surge?"
     """
@@ -62,7 +62,7 @@ def sentence_of(fault: Fault, model: type[BaseModel] | None = None, where: str =
 
 
 def _name_in_words(name: object) -> str:
-    """Say it of a name that YAML takes for something else: it tells no more how it was written."""
+    """For a name that YAML reads as another type: its spelling in the file is lost."""
     match name:
         case bool():
             spelling = ("NO, OFF and FALSE", "YES, ON and TRUE")[name]
@@ -105,7 +105,7 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
 
 
 def _fields_at(fault: Fault, model: type[BaseModel] | None) -> str:
-    """What is given as text alone is meant for the first field, such as the path of a health check."""
+    """A text in place of fields is meant for the first field, such as the path of a health check."""
     section = model and _section(model, fault["loc"])
     if section is None:
         return ""
@@ -126,7 +126,7 @@ def _instead(path: Sequence[int | str], model: type[BaseModel] | None) -> str:
 
 
 def _section(model: type[BaseModel], path: Sequence[int | str]) -> type[BaseModel] | None:
-    """The model of the fields that stand at this path; None where they may have any name."""
+    """The model of the fields at this path; None if they may have any name."""
     for part in path:
         if isinstance(part, int):  # an element of the list before
             continue
@@ -147,7 +147,7 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
 
 @cache
 def meanings(model: Any) -> dict[str, str]:  # noqa: ANN401 -- a model of Pydantic's, or a dataclass of Pydantic's
-    """The docstring under each field, in one line; a field that a model says anew takes its own."""
+    """The docstring under each field, in one line; a subclass's docstring for the same field wins."""
     docstrings: dict[str, str] = {}
     for kind in reversed(model.__mro__):
         if hasattr(kind, "__pydantic_fields__") and kind is not BaseModel:

@@ -1,1 +1,1 @@
-"""Traffic: where a deployment is reached, and what proxies are told."""
+"""Traffic: the entrances of deployments, and the data for proxies."""

@@ -1,4 +1,4 @@
-"""Callers who are known by a header or a cookie: those chosen for a canary, and those who stay with a replica."""
+"""Callers that a header or a cookie identifies: for a canary, and for staying with one replica."""
 
 import re
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ class Chosen(BaseModel):
 
 
 def known_chosen(raw: Mapping[str, Any] | None) -> Chosen | None:
-    """Return who was chosen, as it was stored; nobody by what only a newer release knows."""
+    """The stored match of callers; None if only a newer release can read it."""
     try:
         return None if raw is None else Chosen.model_validate(raw)
     except ValidationError:
@@ -79,7 +79,7 @@ class Sticky:
 
     @property
     def description(self) -> str:
-        """Say by what callers are known, for people."""
+        """The header or cookie, in words."""
         return f"cookie {self.cookie}" if self.cookie else f"header {self.header}"
 
 

@@ -1,4 +1,4 @@
-"""What a share of the requests asks of replicas, and what share replicas carry, where `keep` carry all requests."""
+"""The replicas that a share of the requests needs, and the share that replicas carry, where `keep` carry all."""
 
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ def shared_out(weight: int, keep: int, canary: int, baseline: int, rest: int) ->
 
 
 class Sides(NamedTuple):
-    """The replicas that get requests, that get only a canary's share, and that get as large a share beside it.
+    """The replicas that get all requests, the canary's share, or the baseline's equal share.
 
     `weight`, `baseline_weight`: how many of 10,000 requests the canary and its baseline get for now.
     """

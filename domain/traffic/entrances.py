@@ -25,7 +25,7 @@ _LONGEST_HOST = 253
 _LONGEST_PREFIX = 200
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 HOST_NAME = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
-"""A lower-case host name; *. at its beginning stands for every name below it."""
+"""A lower-case host name; *. at its beginning matches every name below it."""
 _OF_A_MACHINE = re.compile(r"localhost|(.*\.)?([0-9]+|0x[0-9a-f]*)")
 """A name whose last label is a number is an IP address to clients, in one of its forms: 127.0.0.1, 127.1, 0x7f.1."""
 _SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
@@ -41,7 +41,7 @@ class EntranceTakenError(RollwayError):
         return cls(why, deployment=deployment, entrance=value, owner=owner)
 
     def unnamed(self) -> Self:
-        """Say the refusal without whose the entrance is."""
+        """The refusal without the owner of the entrance."""
         deployment, value = self.detail["deployment"], self.detail["entrance"]
         why = f"{value} is another deployment's, so {deployment} cannot have it; use another"
         return type(self)(why, deployment=deployment, entrance=value)
@@ -81,7 +81,7 @@ PathPrefix = Annotated[str, AfterValidator(_checked_prefix)]
 
 
 class TrafficSettings(BaseModel):
-    """The way callers reach a deployment, and what proxies do with its requests, as `RequestRules` says.
+    """The entrances of a deployment and the rules of its requests, as `RequestRules` has them.
 
     With neither hosts nor a prefix it has those of a new deployment.
     """
@@ -123,11 +123,11 @@ class TrafficSettings(BaseModel):
     do.
     """
     pages: FailurePages | None = None
-    """HTML pages by status, 502, 503 or 504, for callers whom no replica answers; a replica's answer stays."""
+    """HTML pages by status, 502, 503 or 504, for callers without an answer of a replica; a replica's answer stays."""
 
     @model_validator(mode="after")
     def _can_be_limited(self) -> Self:
-        """What is limited is counted by host names, which belong to one deployment; proxies share path prefixes out."""
+        """A limit of requests needs host names, which belong to one deployment; proxies share path prefixes."""
         if self.max_requests_per_second is not None and (not self.hosts or self.path_prefix):
             raise ValueError(
                 "max_requests_per_second: is counted by host names: name them in hosts, without path_prefix"
@@ -136,7 +136,7 @@ class TrafficSettings(BaseModel):
 
     @model_validator(mode="after")
     def _can_be_secured(self) -> Self:
-        """What is reached by TLS is reached by host names, which certificates are made out to."""
+        """TLS needs host names, which certificates are made out to."""
         if self.tls is None:
             return self
         if not self.hosts:
@@ -168,7 +168,7 @@ class TrafficSettings(BaseModel):
 
     @property
     def is_default(self) -> bool:
-        """Whether they leave it to Rollway, which takes what no other deployment has."""
+        """Whether Rollway chooses the entrances, without those that belong to another deployment."""
         return self.hosts is None and self.path_prefix is None
 
     def entrances_of(self, deployment: str) -> tuple[Entrance, ...]:

@@ -1,4 +1,4 @@
-"""Answers of proxies themselves: to callers of what is in maintenance, and to those whom no replica answers."""
+"""Answers of the proxies themselves: during a maintenance, and when no replica answers."""
 
 import re
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ class Maintenance:
 
     @property
     def shown(self) -> "Maintenance":
-        """As anybody may see it: of the header only its name, as its value may be what only some know."""
+        """The public part: only the name of the header, as its value may be a secret."""
         return replace(self, allow=self.allowed[0])
 
     @property
@@ -81,7 +81,7 @@ FailurePages = Annotated[
 
 
 def known_maintenance(raw: Mapping[str, Any] | None) -> Maintenance | None:
-    """As Postgres keeps it; what a newer release has added is passed over."""
+    """The maintenance as Postgres keeps it; fields of a newer release are skipped."""
     return None if raw is None else STORED.validate_python(raw)
 
 

@@ -73,7 +73,7 @@ def known_release(raw: Mapping[str, Any] | None) -> Reached | None:
 def in_force(
     before: Reached, release: Reached | None, routes: Sequence[RouteInTraffic], canary: Canary | None
 ) -> Reached:
-    """The settings that hold while these replicas are in traffic. `release`: what comes with the rollout under way."""
+    """The settings that hold while these replicas are in traffic. `release`: the settings of the rollout under way."""
     is_met = any(route.is_candidate and route.traffic is TrafficStatus.ACTIVE for route in routes)
     if release is None or not is_met or (canary is not None and canary.weight == 0):
         return before

@@ -1,4 +1,4 @@
-"""What callers got, in few numbers: their requests by what became of them, and how long the first byte took."""
+"""The requests of callers by their outcome, and the times to their first byte."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from domain.model.answer_counts import FIRST_BYTE_MS, Answers
 WAITED_MS = (5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 """The upper edges of buckets of times to the first byte, in ms: some of `FIRST_BYTE_MS`; one more holds the rest."""
 CLASSES = ("2xx", "3xx", "4xx", "failed")
-"""What metrics call `Requests.classes`."""
+"""The names of `Requests.classes` in metrics."""
 NOBODY = UUID(int=0)
 """Stands for the revision where no replica was there to answer."""
 OTHERS = "(other)"
@@ -28,7 +28,7 @@ _EDGES = tuple(FIRST_BYTE_MS.index(edge) + 1 for edge in WAITED_MS)
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests by what became of them. `waited`: of how many the first byte took how long, by `WAITED_MS`.
+    """Requests by their outcome. `waited`: the number of requests by the time to their first byte, by `WAITED_MS`.
 
     `fine`: all but the others. `redirected`: a 3xx other than 304. `refused`: a 4xx. `failed`: a 5xx, a reset, a
     time-out, no connection or no replica.
@@ -82,7 +82,7 @@ NO_REQUESTS = Requests()
 
 
 def waited_ms(waited: Sequence[int], share: float) -> int | None:
-    """Within how many ms this share had its first byte: an edge; None where nobody is known, or it was longer."""
+    """The edge in ms within which this share had its first byte; None if unknown or longer."""
     threshold, so_far = share * sum(waited), 0
     for edge, count in zip(WAITED_MS, waited, strict=False):
         so_far += count
@@ -101,7 +101,7 @@ class CallersCounted:
 
 @dataclass(frozen=True, slots=True)
 class CallersLook:
-    """The counts of each proxy that told, by node id. `timed`: the deployments whose waits were asked for."""
+    """The counts of each proxy that reported, by node id. `timed`: the deployments whose times were read."""
 
     counted: Mapping[str, CallersCounted]
     timed: frozenset[str]
@@ -109,11 +109,11 @@ class CallersLook:
 
 NO_LOOK = CallersLook({}, frozenset())
 Came = Mapping[Answering, Requests]
-"""What came between two looks."""
+"""The increase between two looks."""
 
 
 def came_since(before: CallersLook, now: CallersLook) -> Came:
-    """The requests that were answered between two looks, of proxies that told at both; without what had none.
+    """The requests answered between two looks, of proxies that reported at both; without deployments that had none.
 
     A proxy that began anew counts anew: all that it shows came since. Waits count where both looks asked for them.
     """
@@ -139,5 +139,5 @@ def weighed(weights: Mapping[str, float], came: Came) -> dict[str, float]:
 
 
 def most_asked(weights: Mapping[str, float]) -> frozenset[str]:
-    """The deployments with the most requests, as many as have a name."""
+    """The deployments with the most requests, up to the number that have a name."""
     return frozenset(sorted(weights, key=lambda name: (-weights[name], name))[:MOST_NAMED])

@@ -61,22 +61,22 @@ class RequestRules:
 
     @property
     def wire(self) -> Wire:
-        """What of them is about speaking to replicas: each revision keeps its own."""
+        """The part about speaking to replicas: each revision keeps its own."""
         return Wire(self.protocol, self.upstream_tls)
 
     def with_wire(self, wire: Wire) -> "RequestRules":
-        """Return the rules for replicas that are spoken to in this way."""
+        """The rules for replicas with this wire."""
         return replace(self, protocol=wire.protocol, upstream_tls=wire.upstream_tls)
 
 
 USUAL = RequestRules()
-"""What a new deployment has."""
+"""The rules of a new deployment."""
 _STORED_TOGETHER = ("hold_seconds", "hold_callers", "max_body_bytes", "max_requests_per_second")
 """The rules without a column of their own, besides those that are more than a number."""
 
 
 def stored_together(rules: RequestRules) -> dict[str, Any]:
-    """Return the rules that are stored in one column, where they differ from what a new deployment has."""
+    """The rules that share one column, where they differ from those of a new deployment."""
     values = {name: getattr(rules, name) for name in _STORED_TOGETHER}
     differing = {name: value for name, value in values.items() if value != getattr(USUAL, name)}
     tls = {} if rules.tls is None else {"tls": stored_tls(rules.tls)}
@@ -95,7 +95,7 @@ def known_rules(  # noqa: PLR0913 -- the columns of Postgres, in its order
     *,
     preview: bool,
 ) -> RequestRules:
-    """Return the rules as they were stored; what only a newer release knows is left out."""
+    """The stored rules; those that only a newer release knows are left out."""
     values = {name: together[name] for name in _STORED_TOGETHER if name in together}
     tls, sticky = known_tls(together.get("tls")), known_sticky(together.get("sticky"))
     spoken, upstream = known_protocol(protocol), known_upstream(together.get("upstream_tls"))

@@ -1,4 +1,4 @@
-"""Settings of `traffic.tls`: which certificate a deployment is reached by, and the rules of getting one anew."""
+"""Settings of `traffic.tls`: the certificate of a deployment, and the rules of its renewal."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -84,13 +84,13 @@ def stored_tls(settings: TlsSettings) -> dict[str, Any]:
 
 
 def known_tls(raw: Mapping[str, Any] | None) -> TlsSettings | None:
-    """The settings as they were stored; what a newer release has beside these is left out."""
+    """The stored settings; further fields of a newer release are left out."""
     names = {field.name for field in fields(TlsSettings)}
     return None if raw is None else TlsSettings(**{name: raw[name] for name in names & raw.keys()})
 
 
 def why_no_certificate(host: str) -> str | None:
-    """Say why no authority gives a certificate for a host name; None where one may."""
+    """Why no authority gives a certificate for a host name; None if one may."""
     if "." not in host.removeprefix(ANY_HOST) or host.endswith(".localhost"):
         return f"{host} is no name that an authority gives a certificate for; name hosts such as web.example.com"
     return None
@@ -133,7 +133,7 @@ def known_upstream(raw: Mapping[str, Any] | None) -> UpstreamTls | None:
 
 
 def replica_tls(deployment: str, settings: UpstreamTls | None, ca: str | None) -> ReplicaTls | None:
-    """TLS to the replicas of a deployment; `ca`: as it was read, None while nobody has."""
+    """TLS to the replicas of a deployment; `ca`: its text, None until it is read."""
     if settings is None:
         return None
     return ReplicaTls(settings.server_name or deployment, None if settings.ca is None else ca or "")
@@ -156,7 +156,7 @@ def wanted_certificates(
 
 
 def renewed_at(not_before: datetime, not_after: datetime) -> datetime:
-    """Return when a certificate is asked for anew: at two thirds of its life.
+    """When a certificate is renewed: at two thirds of its life.
 
     ├──────────────── 90 days ────────────────┤
     ├─────────── 60 ───────────┼─ 30 for tries ┤
@@ -173,7 +173,7 @@ def tried_again_after(failures: int) -> timedelta:
 
 
 def asked_again_after(failures: int) -> timedelta:
-    """Return the pause before an authority is asked again that was away: 10 seconds, doubling, to 10 minutes."""
+    """The pause before an unreachable authority is asked again: 10 seconds, doubling, to 10 minutes."""
     return _doubled(timedelta(seconds=10), failures, timedelta(minutes=10))
 
 

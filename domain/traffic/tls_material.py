@@ -1,10 +1,10 @@
-"""What proxies show to callers who come by TLS: certificates, and answers to challenges."""
+"""The proxies' material for TLS: certificates, and answers to challenges."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 ANY_HOST = "*."
-"""What a host name begins with that stands for every name below it. There is no preview by such a name."""
+"""The beginning of a host name that matches every name below it. Such a name has no preview."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Secured:
-    """What a deployment that is reached by TLS has for it.
+    """The TLS material of a deployment.
 
     `callers_ca`: the authorities of which callers must show a certificate, in PEM; empty while they are not known.
     `proofs`: certificates by which an authority sees, within a handshake, that a host name leads here.
@@ -44,7 +44,7 @@ class Secured:
 
 
 def why_unfit(names: Sequence[str], presented: Sequence[str], hosts: Sequence[str]) -> str | None:
-    """Say why a certificate of these names shall not take the place of the one that is `presented`, while that is good.
+    """Why a certificate of these names must not replace the one that is `presented`, while that is good.
 
     it is for none of the hosts                    -> none of them would have one
     a host has the one that is shown, and not it   -> that one would have none any more

@@ -1,4 +1,4 @@
-"""How replicas are spoken to: each revision has its own way, so that both sides of a rollout are understood."""
+"""The wire of replicas: each revision has its own, so that both sides of a rollout are understood."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def known_protocol(word: str) -> Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How the replicas of a revision are spoken to. `upstream_tls`: None: in clear text."""
+    """The protocol of a revision's replicas. `upstream_tls`: None: in clear text."""
 
     protocol: Protocol = Protocol.HTTP1
     upstream_tls: UpstreamTls | None = None
@@ -47,7 +47,7 @@ class Wire:
 
     @property
     def name(self) -> str:
-        """Name it among others, as http2-tls-5f1c2a09; empty for HTTP/1.1 in clear text."""
+        """A short name, such as http2-tls-5f1c2a09; empty for HTTP/1.1 in clear text."""
         words = [self.protocol.value] if self.protocol is not Protocol.HTTP1 else []
         if self.upstream_tls is not None:
             words.append(f"tls-{sha256(json.dumps(_stored_tls(self.upstream_tls)).encode()).hexdigest()[:8]}")
@@ -56,25 +56,25 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaWire:
-    """A way of speaking to replicas, with whom to believe."""
+    """A wire, with the certificates to trust."""
 
     protocol: Protocol = Protocol.HTTP1
     tls: ReplicaTls | None = None
 
 
 def stored_wire(wire: Wire) -> dict[str, Any]:
-    """Return it as a revision keeps it."""
+    """The wire as a revision stores it."""
     tls = {} if wire.upstream_tls is None else {"upstream_tls": _stored_tls(wire.upstream_tls)}
     return {"protocol": wire.protocol.value, **tls}
 
 
 def known_wire(raw: Mapping[str, Any]) -> Wire:
-    """Return it as it was stored."""
+    """The wire from its stored form."""
     return Wire(known_protocol(raw["protocol"]), known_upstream(raw.get("upstream_tls")))
 
 
 def replica_wire(deployment: str, wire: Wire, ca: str | None) -> ReplicaWire:
-    """Say how the replicas of a deployment are spoken to; `ca`: as it was read, None while nobody has."""
+    """The wire of a deployment's replicas; `ca`: its text, None until it is read."""
     return ReplicaWire(wire.protocol, replica_tls(deployment, wire.upstream_tls, ca))
 
 

@@ -1,1 +1,1 @@
-"""What is applied: documents of deployments, and the commands that each comes to."""
+"""The documents of `rollway apply`, and the commands that they become."""

@@ -1,4 +1,4 @@
-"""The command that makes deployments what a file says, and the documents that such a file holds."""
+"""The command that applies a file, and the documents of such a file."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class RevisionSection(RevisionSpec):
     @field_validator("command", mode="wrap")
     @classmethod
     def _needs_no_shell(cls, value: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
-        """A program that is given what a shell reads ends at once, and says so in a log alone."""
+        """Refuse shell syntax: a program that gets it as an argument ends at once, and only its log says why."""
         command = validate(value)
         if not command or info.data.get("runtime") != "process":
             return command
@@ -74,9 +74,9 @@ class Document(BaseModel):
     replicas: Replicas | None = None
     """The number of replicas; a new deployment has 1."""
     revision: RevisionSection | None = None
-    """What to run."""
+    """The spec of the replicas."""
     policy: dict[str, Any] | None = None
-    """How rollouts go: `strategy`, `spec` and `limits`; null: no rollouts, replicas are replaced one by one."""
+    """The rollouts: `strategy`, `spec` and `limits`; null: no rollouts, replicas are replaced one by one."""
     traffic: TrafficSettings | None = None
     """Where callers reach it; null: the settings of a new deployment, hosts NAME and NAME.localhost and path /NAME/."""
     activate: bool = True
@@ -145,7 +145,7 @@ class ToApply(BaseModel):
 
 
 class Apply(ToApply, Starting):
-    """Make deployments what these documents say, all of them or none."""
+    """Make deployments match these documents, all of them or none."""
 
     task = "rollway.apply"
     answer = Applied

@@ -1,4 +1,4 @@
-"""An apply comes apart into the commands that make a deployment what its document says; nothing where it is that."""
+"""Turns a document into the commands that make its deployment match; none if it matches already."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A command, and what it does in words."""
+    """A command, and its effect in words."""
 
     command: Command
     sentence: str
@@ -85,12 +85,12 @@ class Part:
 
 _NOT_STORED_YET = UUID(int=0)
 _ROLLOUT = frozenset({Activation.BEGUN, Activation.SUPERSEDED, Activation.RESUMED})
-"""What leads to a rollout under way, which brings size and traffic of its revision and takes them back with itself."""
+"""Activations with a rollout, which brings the size and traffic of its revision and takes them back if it fails."""
 _Parts = Callable[[Document, Stored, Apply], Iterator[Part]]
 
 
 def parts(document: Document, state: Stored, apply: Apply) -> list[Part]:
-    """The commands that make the deployment what the document says; empty when it is that already.
+    """The commands that make the deployment match the document; empty if it matches already.
 
     Raises RevisionExistsError, WrongStateError, EntranceTakenError and DeploymentAlreadyInProgressError.
     """
@@ -132,7 +132,7 @@ def settings_alone(state: Stored, part_list: Sequence[Part]) -> frozenset[str]:
 
 
 def notes(document: Document, state: Stored, apply: Apply) -> tuple[str, ...]:
-    """What of the document does not take hold, and why."""
+    """The parts of the document that have no effect, with the reasons."""
     deployment = state.deployment
     if deployment is None:
         return ()
@@ -145,7 +145,7 @@ def notes(document: Document, state: Stored, apply: Apply) -> tuple[str, ...]:
 
 
 def told_of(document: Document, parts: Sequence[Part], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Tell what became of the document, as an `AppliedDocument` without its notes."""
+    """The outcome of the document, as an `AppliedDocument` without its notes."""
     rollout_id = next((result["rollout_id"] for result in results if result.get("rollout_id")), None)
     sentences = [part.sentence for part in parts]
     return {"deployment": document.deployment, "done": sentences, "results": list(results), "rollout_id": rollout_id}
@@ -158,7 +158,7 @@ def _part(apply: Apply, kind: type[Command], document: Document, sentence: str, 
 
 
 def _with_stored_values(document: Document, revision: StoredRevision | None) -> Document:
-    """A masked value of a revision that exists is the one that it has: what people are shown can be applied again."""
+    """Fill in masked values from the stored revision: a document that people were shown can be applied again."""
     if document.revision is None or revision is None:
         return document
     return document.model_copy(update={"revision": with_values_of(revision.spec, document.revision)})
@@ -196,7 +196,7 @@ def _scale(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
 
 
 def _another_size(document: Document, state: Stored) -> int | None:
-    """Return the size that the document brings; None where it brings none, or where rules set the size."""
+    """The document's new size; None if it has none, or if rules set the size."""
     deployment = state.deployment
     if deployment is None or deployment.rules or document.replicas in (None, deployment.snapshot.desired_replicas):
         return None
@@ -210,7 +210,7 @@ def _set_traffic(document: Document, state: Stored, apply: Apply) -> Iterator[Pa
 
 
 def _bring_traffic(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
-    """Yield settings that come with the rollout that the document begins, or goes on with."""
+    """Yield settings that come with the rollout of the document."""
     deployment = state.deployment
     if deployment is not None and (rollout := _rollout(document, state, apply)):
         entrances, rules = (rollout is Activation.RESUMED and deployment.release) or deployment.reachable
@@ -239,13 +239,13 @@ def _traffic(document: Document, state: Stored, apply: Apply, current: Reached |
 
 
 def _exchange(document: Document, state: Stored) -> str:
-    """Say from when on the settings of the new revision hold."""
+    """The moment from which the settings of the new revision hold, in words."""
     policy = _policy(document, state)
     return EVALUATOR.strategy_of(policy).exchange if policy else ""
 
 
 def _only_registers(document: Document, state: Stored, apply: Apply) -> bool:
-    """Whether the document is about a revision that is not to run yet: what comes with it waits for its activation."""
+    """Whether the document only registers a revision: its size and traffic wait for the activation."""
     deployment = state.deployment
     if document.revision is None or (document.activate and apply.activate) or deployment is None:
         return False
@@ -253,7 +253,7 @@ def _only_registers(document: Document, state: Stored, apply: Apply) -> bool:
 
 
 def _rollout(document: Document, state: Stored, apply: Apply) -> Activation | None:
-    """The activation that begins a rollout to the revision, or goes on with one; None where it does neither."""
+    """The activation that begins or continues a rollout to the revision; None without one."""
     activation = _activation(document, state, apply)
     is_back = state.deployment is not None and state.deployment.current == document.revision_name
     return activation if activation in _ROLLOUT and not is_back else None
@@ -319,7 +319,7 @@ def _activation(document: Document, state: Stored, apply: Apply) -> Activation |
 
 
 def _policy(document: Document, state: Stored) -> DeploymentPolicy | None:
-    """The policy by which a rollout of the document begins, or goes on."""
+    """The policy of the rollout that the document begins or continues."""
     if document.mentions_policy or state.deployment is None:
         return document.parsed_policy
     rollout = state.deployment.snapshot.rollout

@@ -1,1 +1,1 @@
-"""The canary: its ladder, its steps, and what its judge says."""
+"""The canary: its ladder, its steps, and its judge."""

@@ -1,4 +1,4 @@
-"""Asks a canary's judge at its present step: give up, go on, or look on."""
+"""Asks a canary's judge at its present step: give up, continue, or look on."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ EVERY_SECONDS = 1
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`next_at`: when to look again. `harms`: it gives up since callers are harmed, and not since nobody can tell.
+    """`next_at`: the next look. `harms`: it gives up because callers are harmed, not because it is undecided.
 
     `decides`: from when the judge, and nobody else, may say that the step is over, and when it gives up; else empty.
     """

@@ -29,7 +29,7 @@ from domain.text.numbers import WHOLE, number_of, percent
 
 
 def weight_back(deployment: Deployment, weight: int, budget: Budget) -> int:
-    """Return the weight that the canary still gets: as little as the old side can do without."""
+    """The weight that the canary keeps: only the share that the old side cannot answer."""
     old, new = _serving(deployment)
     carry = min(budget.keep, old + new)
     return 0 if old >= carry else min(weight, WHOLE - WHOLE * old // carry)
@@ -41,7 +41,7 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
     weighs: ClassVar[bool] = True
 
     def keep_whole(self, deployment: Deployment, spec: SpecT, now: datetime) -> Decision:
-        """Replace what dies; who is needed for a weight stays, and loses its requests first."""
+        """Replace dead replicas; those that a weight needs stay, and lose their requests first."""
         deployment = sized_as_kept(deployment)
         repairs = super().keep_whole(deployment, spec, now)
         canary = deployment.rollout.canary if deployment.rollout else None
@@ -63,12 +63,12 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
         return _from_weight(deployment, canary, target, converging, self.budget_of(deployment, spec), now)
 
     def begins_with(self, deployment: Deployment, spec: SpecT) -> CanaryState | None:
-        """Begin with what the old side cannot answer: replicas of the new revision may be left of an earlier try."""
+        """Begin with the weight that the old side cannot answer: an earlier try may have left new replicas."""
         weight = weight_back(deployment, WHOLE - 1, self.budget_of(deployment, spec)) if self.weighs else None
         return None if weight is None else CanaryState(weight=weight)
 
     def answering(self, deployment: Deployment, spec: SpecT, start_seconds: float | None) -> str | None:
-        """Say who answers until the old side is whole, for how long that is, and what takes all away at once."""
+        """The replicas that answer until the old side is whole, the time until then, and the way to end it at once."""
         budget, (old, _) = self.budget_of(deployment, spec), _serving(deployment)
         if not weight_back(deployment, WHOLE, budget):
             return None
@@ -81,7 +81,7 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
         return f"{keeps}; 'rollway abort {deployment.name} --now' takes them away at once, then {few}"
 
     def turned_back(self, deployment: Deployment, spec: SpecT, *, at_once: bool) -> CanaryState | None:
-        """Leave only what the old side cannot answer yet; after harm nothing at all."""
+        """Keep only the weight that the old side cannot answer yet; after harm none."""
         canary = super().turned_back(deployment, spec, at_once=at_once)
         if canary is None or not canary.weight:
             return canary

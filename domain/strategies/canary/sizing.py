@@ -29,7 +29,7 @@ from domain.traffic.capacity import carried, needed
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The replicas that each side has for now, and the weight that they carry once they are healthy.
+    """The present sizes of both sides, and the weight that they carry once they are healthy.
 
     `elder`: of the old revision, beside the baseline.
     """
@@ -61,7 +61,7 @@ def sizes_at(spec: CanarySpec, canary: CanaryState, stage: int, budget: Budget) 
 def sizes_kept(  # noqa: PLR0913  (all of one look)
     deployment: Deployment, spec: CanarySpec, canary: CanaryState, buckets: Buckets, budget: Budget, now: datetime
 ) -> Sizes:
-    """The sizes while the rollout stands still: those of its stage, and nobody leaves who came for the next one.
+    """The sizes while the rollout is held or paused: those of its stage, and no replica of the next stage leaves.
 
     A weight that is on its way to that of its stage keeps the replicas that it needs by now. A replica that another one
     comes for, as it is sick or on a drained host, makes no side larger. A canary that has not begun takes no place of
@@ -133,7 +133,7 @@ def _starts(route: Route) -> bool:
 
 
 def above_floor(deployment: Deployment, canary: CanaryState, changes: RouteChanges, budget: Budget) -> RouteChanges:
-    """Only as many of those that serve leave as both sides together, and each for its share, can spare.
+    """Let serving replicas leave only as far as both sides together, and each for its share, can spare them.
 
     While a live proxy does not know the weight, nobody leaves who answers.
     """

@@ -1,4 +1,4 @@
-"""Says what a canary waits for: either of its sides, or the end of a look; and what it says meanwhile."""
+"""The waits of a canary: for either of its sides, or for the end of a look; and their sentences."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from domain.text.numbers import percent
 
 
 def still_coming(buckets: Buckets, wanted_size: int, baseline_ready: int, fresh: int) -> str:
-    """Say how many are there, of the canary and of its baseline."""
+    """The count of healthy replicas, of the canary and of its baseline."""
     warming = f", {len(buckets.warming)} not for min_ready_seconds yet" if buckets.warming else ""
     its_baseline = f"; {baseline_ready} of {fresh} of its baseline" if fresh else ""
     return (
@@ -48,7 +48,7 @@ def for_proxies(weight: int) -> Waits:
 def for_a_look(
     words: str, over_at: datetime | None, judgement: Judgement, times: Sequence[datetime | None], now: datetime
 ) -> Waits:
-    """A person is waited for where nobody else ends the step, and the judge as soon as it may decide.
+    """Wait for a person if nothing else ends the step, and for the judge as soon as it may decide.
 
     It looks each second, and finds the same if nobody answers. `times`: when something else may change.
     """

@@ -29,7 +29,7 @@ def _check_share(value: object) -> object:
 
 
 def weight_of(percent: str) -> int:
-    """Return how many of 10,000 requests a share is: 500 for "5%"."""
+    """The part of 10,000 requests that a share is: 500 for "5%"."""
     return round(float(percent[:-1]) * 100)
 
 
@@ -53,7 +53,7 @@ class CanaryStep(BaseModel):
 
 
 class Mirror(BaseModel):
-    """Copies of requests, before the first weight. The canary answers them, and nobody gets its answers."""
+    """Copies of requests, before the first weight. The canary answers them, and its answers are dropped."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -97,7 +97,7 @@ class CanarySpec(RollingUpdateSpec):
     @model_validator(mode="before")
     @classmethod
     def _is_not_for_one_caller_to_say(cls, value: object) -> object:
-        """Judge refusals and redirections of sticky callers only if asked: each of the few meets them each time."""
+        """Judge refusals and redirections of sticky callers only if told to: each of the few meets them each time."""
         if not isinstance(value, dict) or not value.get("sticky") or not isinstance(value.get("judge"), dict):
             return value
         return {**value, "judge": {"refused": None, "redirected": None, **value["judge"]}}
@@ -139,12 +139,12 @@ class CanarySpec(RollingUpdateSpec):
 
     @property
     def has_baseline(self) -> bool:
-        """Whether new replicas of the old revision stand beside the canary."""
+        """Whether new replicas of the old revision run next to the canary."""
         return self.judge is not None and self.judge.baseline == "fresh"
 
 
 def ends_at(canary: CanaryState, spec: CanarySpec) -> datetime | None:
-    """Return when the present step's seconds are over; None: not before a person says so, or it has not begun."""
+    """When the present step's seconds are over; None: a person ends it, or it has not begun."""
     _, seconds = spec.stages[canary.stage - 1] if 0 < canary.stage <= len(spec.stages) else (0, None)
     if seconds is None or canary.weight_known_at is None:
         return None
@@ -167,7 +167,7 @@ def is_rising(canary: CanaryState, spec: CanarySpec) -> bool:
 
 
 def size_at(spec: CanarySpec, budget: Budget, stage: int) -> int:
-    """Return the canary's replicas at a stage; n=10: 1 at 5 %, 3 at 25 %, 5 at 50 %, and 5 until the rest."""
+    """The canary's replicas at a stage; n=10: 1 at 5 %, 3 at 25 %, 5 at 50 %, and 5 until the rest."""
     weight = weight_at(spec, stage)
     if spec.replicas == "auto":
         return max(1, -(-budget.desired * weight // WHOLE))

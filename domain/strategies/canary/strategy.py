@@ -100,11 +100,11 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         return baseline(deployment, rollout) if spec.has_baseline else ()
 
     def cautions(self, spec: CanarySpec, desired: int, *, is_plan: bool) -> Iterable[str]:
-        """Say where chances do not hold, and `is_plan` how its judge decides."""
+        """Sentences about wrong chances, and with `is_plan` about the way in which its judge decides."""
         return cautions(spec, desired) if is_plan else doubts(spec, desired)
 
     def keep_whole(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
-        """Each side for its present weight. The requests of a canary go on, so its judge does: harm leads back at once.
+        """Keep each side whole for its present weight. Its judge continues as its requests do: harm leads back.
 
         A person who paused it looks on instead of the judge. What an earlier try has left falls unless a person did.
         """
@@ -181,7 +181,7 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
     def _falling(
         self, deployment: Deployment, spec: CanarySpec, canary: CanaryState, judgement: Judgement, now: datetime
     ) -> Decision:
-        """Take from what an earlier try has left as much as old ones can answer, until its first step may begin."""
+        """Take the weight of an earlier try, as fast as old replicas can answer it, until the first step may begin."""
         budget, current_weight = self.budget_of(deployment, spec), canary.weight or 0
         if (less := weight_back(deployment, current_weight, budget)) < current_weight:
             sentence = f"the canary gets {percent(less)} of the requests, which old ones cannot answer yet"
