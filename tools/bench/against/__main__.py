@@ -16,7 +16,8 @@ from rich.table import Table
 from tools.bench.against.pairs import LEAST, Than, compared
 
 _HERE = Path(__file__).parents[3]
-_WORK = Path(__file__).with_name("work.py")
+_WORKS = ("tools/bench/against/work.py", "bench/against/work.py")
+"""Each tree has its own, since modules are renamed; figures are compared by their names."""
 
 Figures = Mapping[str, float]
 
@@ -59,8 +60,11 @@ def _tree_of(commit: str) -> Iterator[Path]:
 def _measured(tree: Path) -> Figures:
     """The work of one side, with the environment of this tree: its packages, and the other tree's code."""
     environment = {**os.environ, "PYTHONPATH": str(tree)}
+    work = next((tree / name for name in _WORKS if (tree / name).exists()), None)
+    if work is None:
+        sys.exit(f"{tree} has no {_WORKS[0]}")
     done = subprocess.run(
-        [sys.executable, "-"], input=_WORK.read_bytes(), cwd=tree, env=environment, capture_output=True, check=False
+        [sys.executable, "-"], input=work.read_bytes(), cwd=tree, env=environment, capture_output=True, check=False
     )
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]

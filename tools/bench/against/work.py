@@ -1,6 +1,6 @@
 """What one side of a pair does, in a process of its own: prints figures as JSON, the less the better.
 
-It is run with the product, the tests and the bench of its own tree, and so uses few names of each.
+It is run with the product, the tests and the bench of its own tree.
 """
 
 import json
