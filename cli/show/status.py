@@ -28,6 +28,7 @@ from domain.replicas.health import is_answering
 from domain.replicas.host_liveness import BEAT_MISSED_AFTER, MISSED_AFTER
 from domain.text.numbers import duration, number_of
 from domain.traffic.descriptions import entrances_in_words, rules_in_words
+from domain.traffic.request_counts import rate
 from domain.traffic.snapshot import EntranceKind
 from runtime.machine.path_access import named, stuck_holder_of
 from stack.home.folder import find_home
@@ -47,30 +48,22 @@ def callers_words(now: Sequence[AnsweringView]) -> Text | None:
 def losing_words(found: Sequence[LosingView]) -> Iterator[Text]:
     """A sentence for each deployment whose callers get failures now."""
     for each in found:
-        by = ", ".join(revision or "no replica was there" for revision in each.revisions)
-        share = each.failed_per_second / each.per_second
-        rates = f"{_rate(each.failed_per_second)} of {_rate(each.per_second)} requests/s"
-        words = f"{rates} failed in the last 2 minutes ({share:.2%}): {by}"
-        yield Text(f"! {each.deployment} loses requests: {words}", "red")
+        yield Text(f"! {each.deployment} loses requests: {each.sentence}", "red")
 
 
 def _of_revision(each: AnsweringView, *, is_alone: bool) -> str:
     if not each.revision:
-        return f"{_rate(each.failed_per_second)} requests/s found no replica"
-    said = [f"{_rate(each.per_second)} requests/s"]
+        return f"{rate(each.failed_per_second)} requests/s found no replica"
+    said = [f"{rate(each.per_second)} requests/s"]
     for what, per_second in (("failed", each.failed_per_second), ("refused (4xx)", each.refused_per_second)):
         if per_second:
-            said.append(f"{_rate(per_second)} {what} ({per_second / each.per_second:.2%})")
+            said.append(f"{rate(per_second)} {what} ({per_second / each.per_second:.2%})")
     if each.half_ms is not None:
         said.append(f"first byte: half within {each.half_ms} ms")
     if each.most_ms is not None:
         said.append(f"95 % within {each.most_ms} ms")
     words = ", ".join(said)
     return words if is_alone else f"{each.revision}: {words}"
-
-
-def _rate(per_second: float) -> str:
-    return f"{per_second:.0f}" if per_second >= 10 else f"{per_second:.2g}"  # noqa: PLR2004
 
 
 _LOOPBACK = ".localhost"

@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
+from psycopg.rows import dict_row
 
-from domain.traffic.request_counts import NO_REQUESTS, Requests, waited_ms
+from domain.traffic.request_counts import NO_REQUESTS, Requests, losses_in_words, waited_ms
 
 _MOST_LOSING = 20
 
@@ -78,20 +78,25 @@ class AnsweringView:
 
 @dataclass(frozen=True, slots=True)
 class CallersView:
-    """What callers got. `minutes`: the last hour's; `now`: by revision, the oldest first."""
+    """What callers got. `minutes`: the last hour's; `now`: by revision, the oldest first; `losses`: its failures."""
 
     minutes: list[MinuteView]
     now: list[AnsweringView]
+    losses: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LosingView:
-    """A deployment whose callers got failures within the last minute or two, and the revisions that they are of."""
+    """A deployment whose callers got failures within the last minute or two, and the revisions that they are of.
+
+    `sentence`: the same in words.
+    """
 
     deployment: str
     per_second: float
     failed_per_second: float
     revisions: list[str]
+    sentence: str
 
 
 def callers_of(connection: Connection[Any], deployment_id: UUID) -> CallersView:
@@ -105,16 +110,21 @@ def callers_of(connection: Connection[Any], deployment_id: UUID) -> CallersView:
     passed = 60.0
     for revision, passed, *counted in connection.execute(_NOW, (deployment_id,)):  # noqa: B007  (the same in each row)
         now[revision] += _requests(counted)
+    total, seconds = sum(now.values(), NO_REQUESTS), max(passed, 1.0)
+    failing = [revision for revision, its in now.items() if its.failed]
+    losses = losses_in_words(total.count / seconds, total.failed / seconds, failing)
     return CallersView(
         [MinuteView(at=at, seconds=lasted[at], **_said(its, lasted[at])) for at, its in minutes.items()],
         [AnsweringView(revision=revision, **_said(its, passed)) for revision, its in now.items()],
+        losses,
     )
 
 
 def losing(connection: Connection[Any], names: Sequence[str] | None) -> list[LosingView]:
     """The deployments, of these names or all, whose callers get failures now; those with the most first."""
-    cursor = connection.cursor(row_factory=class_row(LosingView))
-    return cursor.execute(_LOSING, {"names": None if names is None else list(names)}).fetchall()
+    rows = connection.cursor(row_factory=dict_row).execute(_LOSING, {"names": None if names is None else list(names)})
+    counts = ("per_second", "failed_per_second", "revisions")
+    return [LosingView(**row, sentence=losses_in_words(*(row[name] for name in counts))) for row in rows]
 
 
 def _requests(counted: Sequence[Any]) -> Requests:

@@ -141,3 +141,20 @@ def weighed(weights: Mapping[str, float], came: Came) -> dict[str, float]:
 def most_asked(weights: Mapping[str, float]) -> frozenset[str]:
     """The deployments with the most requests, up to the number that have a name."""
     return frozenset(sorted(weights, key=lambda name: (-weights[name], name))[:MOST_NAMED])
+
+
+def losses_in_words(per_second: float, failed_per_second: float, revisions: Sequence[str]) -> str:
+    """The requests that failed within the last minute or two, by revision; empty where none did.
+
+    `revisions`: those of the failures; an empty name where no replica was there.
+    """
+    if not failed_per_second:
+        return ""
+    by = ", ".join(revision or "no replica was there" for revision in revisions)
+    rates = f"{rate(failed_per_second)} of {rate(per_second)} requests/s"
+    return f"{rates} failed in the last 2 minutes ({failed_per_second / per_second:.2%}): {by}"
+
+
+def rate(per_second: float) -> str:
+    """Whole numbers from ten on, two digits below."""
+    return f"{per_second:.0f}" if per_second >= 10 else f"{per_second:.2g}"  # noqa: PLR2004

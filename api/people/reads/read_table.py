@@ -85,7 +85,16 @@ _REPLICAS = f"{_HERE}.replica_reads"
 
 ON_THE_PAGE = frozenset(
     {
-        *("/v1/deployments", DEPLOYMENT, "/v1/offered", _ROLLOUT, "/v1/hosts", "/v1/freezes", "/v1/groups"),
+        *(
+            "/v1/deployments",
+            DEPLOYMENT,
+            "/v1/offered",
+            _ROLLOUT,
+            "/v1/hosts",
+            "/v1/freezes",
+            "/v1/groups",
+            "/v1/losing",
+        ),
         *(
             f"{DEPLOYMENT}/{part}"
             for part in (

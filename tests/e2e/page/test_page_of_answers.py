@@ -177,3 +177,36 @@ def test_a_filter_without_a_match_says_so(
     page.get_by_role("searchbox").fill("")
     expect(page.get_by_text("is shown, since only “0 fail” is chosen")).to_be_visible()
     assert fits(page)
+
+
+def test_requests_that_fail_are_the_first_thing_seen_with_their_revision_and_the_way_to_the_curve(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    rolled_out(running_fleet, "lossy")
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/lossy")
+    fleet = context.new_page()
+    fleet.goto(server_beside_fleet.server.url)
+    losing = fleet.get_by_role("region", name="Losing requests").get_by_role("listitem").filter(has_text="lossy")
+    expect(fleet.get_by_role("link", name="lossy")).to_be_visible()
+    expect(losing).to_have_count(0)
+    minutes = """
+        INSERT INTO requests
+        SELECT d.id, date_trunc('minute', clock_timestamp()) - s * interval '1 min', current_revision_id,
+               975, 0, 0, 25, ARRAY[975, 0, 0, 25, 0, 0, 0, 0, 0, 0, 0, 0]
+          FROM generate_series(-30, 50) s, deployments d WHERE d.name = 'lossy'
+    """
+    write(server_beside_fleet.engine, minutes)
+    sentence = re.compile(r"[\d.]+ of [\d.]+ requests/s failed in the last 2 minutes \(2\.50%\): v2")
+    expect(losing).to_contain_text(sentence, timeout=120_000)
+    expect(losing).to_contain_text("losing requests")
+    lost = page.get_by_text("Losing requests:")
+    expect(lost).to_be_visible(timeout=120_000)
+    expect(page.get_by_role("main").get_by_text(sentence)).to_be_visible()
+    page.get_by_role("link", name="Curves").click()
+    expect(page.get_by_role("heading", name="Callers")).to_be_in_viewport()
+    for shown in (page, fleet):
+        assert serious(shown) == []
+        assert fits(shown)
+    write(server_beside_fleet.engine, "UPDATE requests SET failed = 0 WHERE failed = 25")
+    expect(losing).to_have_count(0, timeout=120_000)
+    expect(lost).to_have_count(0, timeout=120_000)

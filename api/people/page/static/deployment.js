@@ -3,7 +3,7 @@ import { offerButtons, buttons } from "./ask.js";
 import { callers } from "./sections/callers.js";
 import { h, morphChildren } from "./dom.js";
 import { curves } from "./sections/evidence.js";
-import { head, reached, sentence } from "./sections/head.js";
+import { head, lost, reached, sentence } from "./sections/head.js";
 import { history } from "./sections/history.js";
 import { keepEnd, offerLogs } from "./sections/logs.js";
 import { endedReplicas, offerEnded, readEnded, replicas } from "./sections/replicas.js";
@@ -34,7 +34,8 @@ function made() {
   if (!deployment) return [h("p", { class: "why warn" }, shown.fault || "One moment.")];
   const past = shown.rollout;
   return [
-    head(deployment),
+    head(deployment, Boolean(shown.callers?.losses)),
+    lost(shown.callers?.losses),
     sentence(deployment, shown.why),
     buttons(shown.offered, deployment.waits_for),
     reached(document),
@@ -197,7 +198,9 @@ async function readUnproven() {
 /** Counted by proxies all the time, whatever happens here. */
 async function readCallers() {
   callersAt = Date.now();
-  shown.callers = (await insist(() => ask(`${PATH}/requests`))) ?? shown.callers;
+  const before = shown.callers;
+  shown.callers = (await insist(() => ask(`${PATH}/requests`))) ?? before;
+  if (shown.callers?.losses && !before?.losses) say(`${NAME} loses requests: ${shown.callers.losses}`);
   soon();
 }
 

@@ -1,4 +1,4 @@
-// The list of deployments: what waits for a person on top, then what is in trouble, the others by name.
+// The list of deployments: what loses requests on top, then what waits for a person and what is in trouble, the others by name.
 import { buttons, isOfHost, offerButtons } from "./ask.js";
 import { h, morph } from "./dom.js";
 import { drawCounts, kindOf } from "./sections/counts.js";
@@ -16,33 +16,39 @@ const SETTINGS_PAUSE = 30_000;
 let isDrawing = false;
 const filter = document.getElementById("filter");
 let only = new URLSearchParams(location.search).get("only") ?? "";
+const LOSSES_PAUSE = 10_000;
 const shown = { offered: [], deployment: null };
+let losses = new Map();
 const lists = {
+  losing: document.getElementById("losing-rows"),
   waiting: document.getElementById("waiting-rows"), trouble: document.getElementById("trouble-rows"), rest: document.getElementById("rows"),
 };
 
 function row(deployment) {
   const { name } = deployment;
+  const loss = losses.get(name);
   return h(
     "li",
-    { class: `row ${deployment.tone}`, "data-key": name },
+    { class: `row ${loss ? "bad" : deployment.tone}`, "data-key": name },
     h("a", { class: "name", href: `/deployments/${encodeURIComponent(name)}` }, name),
-    h("span", { class: "state" }, h("span", { class: "badge" }, deployment.word), since(deployment.phase_started_at, " ")),
+    h("span", { class: "state" }, h("span", { class: "badge" }, loss ? "losing requests" : deployment.word), since(deployment.phase_started_at, " ")),
     h("span", { class: "replicas" }, picture(deployment.picture), h("span", { class: "count" }, serving(deployment))),
     h("span", { class: "revision" }, revisionWords(deployment)),
-    h("span", { class: "why", title: deployment.said }, deployment.said),
+    h("span", { class: "why", title: loss ?? deployment.said }, loss ?? deployment.said),
   );
 }
 
 function isShown(deployment) {
-  if (only && kindOf(deployment) !== only) return false;
+  if (only && kindOf(losses.has(deployment.name) ? { tone: "bad" } : deployment) !== only) return false;
   const wanted = filter.value.trim().toLowerCase();
   if (!wanted) return true;
   const text = `${deployment.name} ${deployment.word} ${revisionWords(deployment)}`.toLowerCase();
   return text.includes(wanted);
 }
 
-function listOf({ waits_for, tone }) {
+/** Requests that fail come first, whatever else there is to say. */
+function listOf({ name, waits_for, tone }) {
+  if (losses.has(name)) return "losing";
   if (waits_for) return "waiting";
   return tone === "bad" ? "trouble" : "rest";
 }
@@ -108,14 +114,14 @@ function soon(name) {
 }
 
 function count() {
-  const parts = { waiting: 0, trouble: 0, rest: 0 };
+  const parts = { losing: 0, waiting: 0, trouble: 0, rest: 0 };
   for (const deployment of deployments.values()) {
     parts[listOf(deployment)] += isShown(deployment) ? 1 : 0;
   }
-  const chosen = drawCounts(deployments.values(), only);
-  for (const part of ["waiting", "trouble"]) document.getElementById(part).hidden = !parts[part];
+  const chosen = drawCounts([...deployments.values()].map((each) => (losses.has(each.name) ? { ...each, tone: "bad" } : each)), only);
+  for (const part of ["losing", "waiting", "trouble"]) document.getElementById(part).hidden = !parts[part];
   const none = document.getElementById("none");
-  none.hidden = parts.waiting + parts.trouble + parts.rest > 0;
+  none.hidden = Object.values(parts).some(Boolean);
   const wanted = filter.value.trim();
   const among = only ? `“${chosen}”` : deployments.size;
   if (!deployments.size) none.textContent = "No deployment yet: Apply makes one of a file, as 'rollway apply -f FILE' does.";
@@ -150,6 +156,7 @@ function take(deployment) {
 
 async function refresh() {
   readSettings();
+  readLosses();
   const seen = new Set();
   const before = [...deployments.values()];
   for (let path = `/v1/deployments?limit=${FIRST}`; path; ) {
@@ -175,6 +182,17 @@ function readUnproven() {
   }
 }
 
+/** Counted by proxies all the time, and told by no event. */
+async function readLosses() {
+  const found = await insist(() => ask("/v1/losing"));
+  const before = losses;
+  losses = new Map((found?.items ?? []).map(({ deployment, sentence }) => [deployment, sentence]));
+  for (const [name, sentence] of losses) if (!before.has(name)) say(`${name} loses requests: ${sentence}`);
+  for (const name of new Set([...before.keys(), ...losses.keys()])) {
+    if (before.get(name) !== losses.get(name)) soon(name);
+  }
+}
+
 offerButtons(() => shown, refresh);
 insist(async () => {
   shown.offered = (await ask("/v1/offered")).items.filter((button) => !isOfHost(button));
@@ -193,5 +211,6 @@ setInterval(() => {
   tick();
   readUnproven();
 }, 5000);
+setInterval(() => document.visibilityState === "visible" && readLosses(), LOSSES_PAUSE);
 setInterval(() => document.visibilityState === "visible" && readSettings(), SETTINGS_PAUSE); // no event tells of them
 follow((kind, document) => kind === "deployment" && take(document), refresh);

@@ -2,17 +2,23 @@
 import { h } from "../dom.js";
 import { picture, revisionWords, serving, since } from "../words.js";
 
-/** Its name and how it stands. */
-export function head(deployment) {
+/** Its name and state. */
+export function head(deployment, isLosing) {
   return h(
     "div",
-    { class: `head ${deployment.tone}` },
+    { class: `head ${isLosing ? "bad" : deployment.tone}` },
     h("h1", {}, deployment.name),
     h("span", { class: "badge" }, deployment.word),
     h("span", { class: "dim" }, since(deployment.phase_started_at, " ")),
     h("span", { class: "replicas" }, picture(deployment.picture), h("span", { class: "count" }, `${serving(deployment)} serving`)),
     h("span", { class: "revision" }, revisionWords(deployment)),
   );
+}
+
+/** The requests that fail, with the way to their curve; nothing where none does. */
+export function lost(sentence) {
+  if (!sentence) return null;
+  return h("p", { class: "why bad" }, h("strong", {}, "Losing requests: "), `${sentence}. `, h("a", { href: "#callers-head" }, "Curves"));
 }
 
 /** What it waits for. `why`: as `/v1/deployments/NAME/why` says it; empty: not asked. */
