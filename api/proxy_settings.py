@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from domain.installation.in_front import InFront
 from domain.text.errors import InvalidInputError
 from traffic.certificates.certificate_settings import CERTIFICATE_KEY
+from traffic.in_front import InFront
 from traffic.routing_table import TlsDoor
 
 API_PORT = 7070

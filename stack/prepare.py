@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from domain.installation.in_front import InFront
 from domain.installation.settings import LogLimits
 from stack.home.folder import Home, project_root
 from stack.home.server_settings import HOST, Ports, ServerSettings, choose_settings, load_settings
@@ -23,6 +22,7 @@ from stack.parts.processes import ProcessList, ProcessSetting, default_workers, 
 from stack.parts.replica_accounts import choose_replica_user, refuse_replica_users
 from stack.parts.valkey import redis_url, valkey_part
 from stack.stack_errors import StackError
+from traffic.in_front import InFront
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,12 +19,12 @@ from db.views.documents import answer_of
 from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS, parse_command, parse_query
 from domain.commands.replica_commands import PushMetric
-from domain.installation.signature import SIGNED_FIELDS, payload_of, proven_payload
 from domain.text.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError
 from tasks.app import app
 from tasks.hosts.secret_checks import check_secrets
 from tasks.messaging.credentials import command_keys
 from tasks.messaging.flower_notes import plain_fields
+from tasks.messaging.signature import SIGNED_FIELDS, payload_of, proven_payload
 from tasks.telemetry.tracing import traceparent_of
 from tasks.worker.connections import waker
 

@@ -10,13 +10,12 @@ from functools import lru_cache
 from ipaddress import ip_address
 from uuid import UUID
 
-from domain.installation.in_front import NOTHING_IN_FRONT, InFront
-from domain.installation.tokens import is_of_the_page
 from domain.model.states import RouteStatus
 from domain.traffic.caller_match import Chosen
 from domain.traffic.capacity import is_preview, sides, with_a_share
 from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX
 from domain.traffic.maintenance import Maintenance
+from domain.traffic.page_host import is_of_the_page
 from domain.traffic.snapshot import (
     Canary,
     DeploymentInTraffic,
@@ -28,6 +27,7 @@ from domain.traffic.snapshot import (
 )
 from domain.traffic.tls_material import ANY_HOST, Secured
 from domain.traffic.wire import ReplicaWire
+from traffic.in_front import NOTHING_IN_FRONT, InFront
 
 _PREFIX = re.compile(r"/([A-Za-z0-9._~!$&'()*+,;=:@%-]+/)*")
 

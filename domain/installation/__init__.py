@@ -1,1 +1,1 @@
-"""Facts of one installation: its contract, servers, settings, limits of logs, retention."""
+"""Facts of one installation: its contract, tokens, settings, limits of logs, retention."""

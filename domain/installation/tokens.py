@@ -12,22 +12,9 @@ from domain.text.name_patterns import DeploymentName, Name
 SECRET_BYTES = 32
 SECRET_PREFIX = "rollway_"  # noqa: S105  (it begins every secret and is none)
 """Every token begins so, that one that lies in a log or in a repository is found."""
-SESSION_COOKIE = "__Host-rollway_session"
-"""The cookie of a session of the page. Our proxies pass it to no replica, and take it from none.
-
-By the beginning of its name browsers take it from the page's own host alone: no other name's cookies count for it.
-"""
-PAGE_HOST = "rollway.localhost"
-"""The page's own host name on its own machine, which every browser finds there: no proxy of ours answers by it."""
 _DAYS = 3650
 USUAL_DAYS = 90.0
 """The days after which a token for less than everything ends, unless its maker chooses otherwise."""
-
-
-def is_of_the_page(host: str) -> bool:
-    """Whether a host name is the page's own, or below it, where a script may set cookies for the page's own."""
-    bare = host.removesuffix(".")
-    return bare == PAGE_HOST or bare.endswith(f".{PAGE_HOST}")
 
 
 class Role(StrEnum):

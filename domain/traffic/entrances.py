@@ -7,10 +7,10 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from domain.installation.tokens import PAGE_HOST, is_of_the_page
 from domain.text.errors import RollwayError
 from domain.traffic.caller_match import Sticky
 from domain.traffic.maintenance import FailurePages
+from domain.traffic.page_host import PAGE_HOST, is_of_the_page
 from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 from domain.traffic.tls import Tls, Upstream, why_no_certificate
 from domain.traffic.wire import Protocol

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from domain.installation.signature import parse_keys
 from domain.outbox.targets import Target, parse_targets
 from domain.text.errors import InvalidInputError
+from tasks.messaging.signature import parse_keys
 from tasks.task_settings import settings
 
 T = TypeVar("T")

@@ -16,7 +16,6 @@ import redis
 import yaml
 
 from cli.main import main
-from domain.installation.in_front import InFront
 from stack.home.folder import project_root
 from stack.home.server_settings import Ports, ServerSettings
 from stack.part_specs import Ready
@@ -27,6 +26,7 @@ from stack.supervisor.child.supervised import Child, is_ready
 from tests.support.stack.ports import free_port
 from tests.support.stack.small_stack import made_home
 from tests.support.stack.waiting import eventually
+from traffic.in_front import InFront
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,15 @@ from typing import Any
 
 import yaml
 
-from domain.installation.in_front import NOTHING_IN_FRONT, InFront
-from domain.installation.tokens import SESSION_COOKIE
 from domain.model.answer_counts import FIRST_BYTE_MS
 from domain.traffic.heads import MOST_HEADER_KIB, MOST_HEADER_LINES
 from domain.traffic.nodes import token_of
+from domain.traffic.page_host import SESSION_COOKIE
 from traffic.envoy import request_hold
 from traffic.envoy.clusters import XDS_CLUSTER
 from traffic.envoy.envoy_names import PAGES, ROUTE_CONFIGURATION, page_key
 from traffic.envoy.stats import LONGEST_MS
+from traffic.in_front import NOTHING_IN_FRONT, InFront
 
 _HTML = "text/html; charset=utf-8"
 _IF = "type.googleapis.com/envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from itertools import chain
 from typing import Any
 
-from domain.installation.tokens import PAGE_HOST
+from domain.traffic.page_host import PAGE_HOST
 from traffic.envoy.direct_responses import (
     MOST_BODY,
     answer,

@@ -24,7 +24,8 @@ from api.people.resources.routing import Methods, answered
 from db.access_tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of
 from db.connection.transactions import in_transaction
 from domain.commands.base import Command
-from domain.installation.tokens import PAGE_HOST, SECRET_BYTES, SESSION_COOKIE, NoTokenError, Token
+from domain.installation.tokens import SECRET_BYTES, NoTokenError, Token
+from domain.traffic.page_host import PAGE_HOST, SESSION_COOKIE
 
 _LOGS = BY_PATH[f"{DEPLOYMENT}/logs"]
 _LINES = 200

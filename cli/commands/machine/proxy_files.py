@@ -13,7 +13,6 @@ from api.proxy_settings import API_PORT, DISCOVERY_PORT, ApiSettings
 from cli.options import AsJson
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json
-from domain.installation.in_front import InFront
 from domain.text.errors import InvalidInputError
 from domain.traffic.nodes import is_node_id, token_of
 from stack.home.folder import find_home
@@ -21,6 +20,7 @@ from stack.home.server_settings import load_settings
 from stack.stack_status import stack_status
 from stack.supervisor.stop import host_of
 from traffic.envoy import bootstrap
+from traffic.in_front import InFront
 
 _Admin = Annotated[
     str,

@@ -10,7 +10,8 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import BrowserContext
 
-from domain.installation.tokens import PAGE_HOST, SESSION_COOKIE, Role
+from domain.installation.tokens import Role
+from domain.traffic.page_host import PAGE_HOST, SESSION_COOKIE
 from tests.support.people.browser import MISSING, browser, chromium, log_in
 from tests.support.people.people_api import People
 from tests.support.proxies import plain_http

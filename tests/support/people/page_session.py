@@ -6,7 +6,8 @@ from contextlib import contextmanager
 import httpx
 
 from api.people.page.forms import form_token
-from domain.installation.tokens import SESSION_COOKIE, Role
+from domain.installation.tokens import Role
+from domain.traffic.page_host import SESSION_COOKIE
 from tests.support.people.people_api import People
 
 

@@ -18,7 +18,6 @@ import redis
 from sqlalchemy import Engine
 
 from db.connection.transactions import transaction
-from domain.installation.in_front import InFront
 from stack.parts.envoy import envoy_program
 from tasks.task_settings import TRAFFIC_CHANNEL
 from tests.support.people.asking import KEY
@@ -30,6 +29,7 @@ from tests.support.stack.ports import free_port
 from tests.support.stack.server_process import Process
 from tests.support.stack.waiting import eventually
 from traffic.envoy.bootstrap import envoy_bootstrap
+from traffic.in_front import InFront
 
 DRAIN: LiteralString = """
     UPDATE routes SET status = 'terminating', traffic_status = 'inactive', drain_started_at = clock_timestamp(),

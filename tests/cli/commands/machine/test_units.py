@@ -15,11 +15,11 @@ from api.people.people_app import PEOPLE_PORT, PeopleSettings
 from api.proxy_settings import API_PORT, ApiSettings
 from db.connection.database_settings import DatabaseSettings
 from domain.installation.contract import WRONG_INSTALLATION
-from domain.installation.in_front import InFront
 from stack.home.folder import project_root
 from stack.parts.processes import API, BEAT, FLOWER_OPTIONS, PEOPLE, worker
 from tasks.task_settings import TaskSettings
 from tests.cli.conftest import Rollway
+from traffic.in_front import InFront
 
 SERVICES = {
     "rollway-worker@.service",

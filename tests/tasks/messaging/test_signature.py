@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from domain.installation.signature import parse_keys, payload_of, proven_payload, sign
 from domain.text.errors import InvalidInputError, RollwayError
+from tasks.messaging.signature import parse_keys, payload_of, proven_payload, sign
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TASK = "rollway.scale"
