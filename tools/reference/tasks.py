@@ -46,6 +46,7 @@ def codes() -> dict[str, str]:
     """Every refusal that an answer may name, with its sentence; a process that must not begin answers nobody."""
     for module in walk_packages(domain.__path__, "domain."):
         import_module(module.name)  # a refusal is known by its class, wherever it stands
+    import_module("tasks.messaging.signature")
     told = sorted((kind for kind in _kinds(RollwayError) if _is_told(kind)), key=lambda kind: kind.code)
     return {kind.code: " ".join((kind.__doc__ or "").split()) for kind in told}
 
@@ -55,7 +56,7 @@ def _kinds(kind: type[RollwayError]) -> list[type[RollwayError]]:
 
 
 def _is_told(kind: type[RollwayError]) -> bool:
-    return kind.__module__.startswith("domain.") and kind is not WrongInstallationError
+    return kind.__module__.startswith(("domain.", "tasks.messaging.")) and kind is not WrongInstallationError
 
 
 def tasks_document() -> dict[str, Any]:
