@@ -73,7 +73,7 @@ def create_token(connection: Connection, new: NewToken, secret: str) -> Token:
 
 def token_shown(connection: Connection[Any], secret: str) -> Token | None:
     """The token that this is the secret of, unless it is revoked or has expired."""
-    return _found(connection, _VALID, secret)
+    return _find(connection, _VALID, secret)
 
 
 def begin_session(connection: Connection, secret: str, token: Token) -> None:
@@ -85,7 +85,7 @@ def begin_session(connection: Connection, secret: str, token: Token) -> None:
 
 def session_shown(connection: Connection[Any], secret: str) -> Token | None:
     """The token of the session that this is the secret of, unless the session is over, or the token no longer valid."""
-    return _found(connection, _OF_SESSION, secret)
+    return _find(connection, _OF_SESSION, secret)
 
 
 def end_session(connection: Connection, secret: str) -> None:
@@ -117,8 +117,8 @@ def still_valid(
     connection: Connection[Any], names: Sequence[str], sessions: Sequence[bytes] = ()
 ) -> frozenset[str | bytes]:
     """The tokens of these that are neither revoked nor expired, and the sessions, by their hashes, that go on."""
-    found = connection.execute(_STILL_VALID, {"names": list(names), "sessions": list(sessions)})
-    return frozenset(name or session for name, session in found)
+    rows = connection.execute(_STILL_VALID, {"names": list(names), "sessions": list(sessions)})
+    return frozenset(name or session for name, session in rows)
 
 
 def all_tokens(connection: Connection[Any]) -> list[Token]:
@@ -134,7 +134,7 @@ def revoke_token(connection: Connection, name: str) -> None:
         raise TokenNotFoundError(message, token=name)
 
 
-def _found(connection: Connection[Any], statement: LiteralString, secret: str) -> Token | None:
+def _find(connection: Connection[Any], statement: LiteralString, secret: str) -> Token | None:
     row = connection.cursor(row_factory=dict_row).execute(statement, (hash_of(secret),)).fetchone()
     return _token(row) if row else None
 

@@ -124,16 +124,16 @@ def take_due(connection: Connection[Any], lease: timedelta) -> TakenCertificate 
     return TakenCertificate(deployment_id, deployment, CertificateKind(kind), name, settings, *others)
 
 
-def hold(connection: Connection[Any], taken: TakenCertificate, lease: timedelta) -> None:
+def hold(connection: Connection[Any], certificate: TakenCertificate, lease: timedelta) -> None:
     """Hold it for that long from now on."""
-    connection.execute(_LEASE, {**taken.own, "lease": lease})
+    connection.execute(_LEASE, {**certificate.own, "lease": lease})
 
 
 def note_certificate(
-    connection: Connection[Any], taken: TakenCertificate, new: NewCertificate, due_at: datetime
+    connection: Connection[Any], certificate: TakenCertificate, new: NewCertificate, due_at: datetime
 ) -> None:
     """Show this one from now on; it is looked at again at `due_at`."""
-    found = {
+    values = {
         "chain": new.chain,
         "sealed_key": new.sealed_key,
         "names": list(new.names),
@@ -143,25 +143,30 @@ def note_certificate(
         "read_by": new.read_by,
         "due_at": due_at,
     }
-    connection.execute(_NOTE, {**taken.own, **found})
-    connection.execute(FORGET_UNWANTED, taken.own)
+    connection.execute(_NOTE, {**certificate.own, **values})
+    connection.execute(FORGET_UNWANTED, certificate.own)
 
 
-def note_same(connection: Connection[Any], taken: TakenCertificate, read_by: str, due_at: datetime) -> None:
+def note_same(connection: Connection[Any], certificate: TakenCertificate, read_by: str, due_at: datetime) -> None:
     """Note that a host has found it as it was."""
-    connection.execute(_NOTE_SAME, {**taken.own, "read_by": read_by, "due_at": due_at})
+    connection.execute(_NOTE_SAME, {**certificate.own, "read_by": read_by, "due_at": due_at})
 
 
-def leave(connection: Connection[Any], taken: TakenCertificate, pause: timedelta) -> None:
+def leave(connection: Connection[Any], certificate: TakenCertificate, pause: timedelta) -> None:
     """Leave it to others for that long, as it is."""
-    connection.execute(_LEAVE, {**taken.own, "pause": pause})
+    connection.execute(_LEAVE, {**certificate.own, "pause": pause})
 
 
 def note_fault(
-    connection: Connection[Any], taken: TakenCertificate, fault: str, pause: timedelta, *, keeps_order: bool = False
+    connection: Connection[Any],
+    certificate: TakenCertificate,
+    fault: str,
+    pause: timedelta,
+    *,
+    keeps_order: bool = False,
 ) -> None:
     """Note why it could not be had; what is shown goes on being shown. It is tried again after the pause."""
-    connection.execute(_NOTE_FAULT, {**taken.own, "fault": fault, "pause": pause, "keeps_order": keeps_order})
+    connection.execute(_NOTE_FAULT, {**certificate.own, "fault": fault, "pause": pause, "keeps_order": keeps_order})
 
 
 # what is not wanted any more is shown until all that is wanted is there
@@ -257,9 +262,9 @@ def hosts_without(certificates: Sequence[CertificateView], hosts: Sequence[str])
             yield f"{host} has no certificate, so nobody reaches it by https://"
 
 
-def want(connection: Connection[Any], deployment_id: UUID, wanted: Iterable[tuple[CertificateKind, str]]) -> None:
+def want(connection: Connection[Any], deployment_id: UUID, certificates: Iterable[tuple[CertificateKind, str]]) -> None:
     """Note which certificates a deployment needs from now on."""
-    rows = sorted((kind.value, name) for kind, name in wanted)
+    rows = sorted((kind.value, name) for kind, name in certificates)
     own = {
         "deployment_id": deployment_id,
         "kinds": [kind for kind, _ in rows],
@@ -316,19 +321,19 @@ _NOTE_ACCOUNT = """
 """
 
 
-def note_order(connection: Connection[Any], taken: TakenCertificate, url: str, order_key: str) -> None:
+def note_order(connection: Connection[Any], certificate: TakenCertificate, url: str, order_key: str) -> None:
     """Note an order as soon as the authority has taken it, so that whoever comes after a crash goes on with it."""
-    connection.execute(_NOTE_ORDER, {**taken.own, "url": url, "order_key": order_key})
+    connection.execute(_NOTE_ORDER, {**certificate.own, "url": url, "order_key": order_key})
 
 
-def note_challenge(connection: Connection[Any], taken: TakenCertificate, token: str, answer: str) -> None:
+def note_challenge(connection: Connection[Any], certificate: TakenCertificate, token: str, answer: str) -> None:
     """Have proxies answer a challenge."""
-    connection.execute(_NOTE_CHALLENGE, {**taken.own, "token": token, "answer": answer})
+    connection.execute(_NOTE_CHALLENGE, {**certificate.own, "token": token, "answer": answer})
 
 
-def proxies_of_challenge(connection: Connection[Any], taken: TakenCertificate) -> tuple[int, int]:
+def proxies_of_challenge(connection: Connection[Any], certificate: TakenCertificate) -> tuple[int, int]:
     """Return how many proxies are live, and how many of them would not answer the challenge yet."""
-    live, behind = connection.execute(_PROXIES, taken.own).fetchone() or (0, 0)
+    live, behind = connection.execute(_PROXIES, certificate.own).fetchone() or (0, 0)
     return live, behind
 
 
@@ -378,11 +383,11 @@ def secured_of(cursor: Cursor[Any], deployment_ids: Sequence[UUID]) -> dict[UUID
     if not deployment_ids:
         return {}
     rows = cursor.execute(_CERTIFICATES, (list(deployment_ids),)).fetchall()
-    found = {key: _secured(list(of)) for key, of in groupby(rows, itemgetter(0))}
-    return {key: found.get(key, Secured()) for key in deployment_ids}
+    by_deployment = {key: _tls_material(list(of)) for key, of in groupby(rows, itemgetter(0))}
+    return {key: by_deployment.get(key, Secured()) for key in deployment_ids}
 
 
-def _secured(rows: Sequence[tuple[Any, ...]]) -> Secured:
+def _tls_material(rows: Sequence[tuple[Any, ...]]) -> Secured:
     callers_ca, certificates, challenges, proofs = "", [], [], []
     for _, deployment, kind, name, names, chain, sealed_key, token, answer, order_key in rows:
         if token == TLS_ALPN and order_key is not None:

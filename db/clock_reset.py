@@ -18,7 +18,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from db.locking.row_locks import ALWAYS, changed, lock
+from db.locking.row_locks import ALWAYS, count_change, lock
 from db.locking.statuses import ACTIVE, PRESENT, RUNNING
 
 OF_ROUTES = (
@@ -34,7 +34,7 @@ OF_ROLLOUTS = ("started_at", "last_progress_at", "clock_stopped_at", "weight_kno
 """When something was, of what goes on: also that which has not been yet, and is NULL."""
 
 
-def _ahead(times: Sequence[str]) -> str:
+def _is_ahead(times: Sequence[str]) -> str:
     return f"greatest({', '.join(times)}) > clock_timestamp()"
 
 
@@ -46,16 +46,16 @@ def _to_now(times: Sequence[str]) -> str:
 
 
 _OWNERS = f"""
-    SELECT deployment_id FROM routes WHERE stopped_at IS NULL AND {_ahead(OF_ROUTES)}
+    SELECT deployment_id FROM routes WHERE stopped_at IS NULL AND {_is_ahead(OF_ROUTES)}
     UNION
-    SELECT id FROM deployments WHERE lifecycle <> 'destroyed' AND {_ahead(OF_DEPLOYMENTS)}
+    SELECT id FROM deployments WHERE lifecycle <> 'destroyed' AND {_is_ahead(OF_DEPLOYMENTS)}
     UNION
-    SELECT deployment_id FROM rollouts WHERE outcome IS NULL AND {_ahead(OF_ROLLOUTS)}
+    SELECT deployment_id FROM rollouts WHERE outcome IS NULL AND {_is_ahead(OF_ROLLOUTS)}
 """
 
 _ROUTES = f"""
     UPDATE routes SET {_to_now((*OF_ROUTES, "kept_until"))}
-     WHERE deployment_id = ANY(%s) AND stopped_at IS NULL AND {_ahead(OF_ROUTES)}
+     WHERE deployment_id = ANY(%s) AND stopped_at IS NULL AND {_is_ahead(OF_ROUTES)}
 """
 
 _DEPLOYMENTS = f"UPDATE deployments SET {_to_now(OF_DEPLOYMENTS)} WHERE id = ANY(%s)"
@@ -101,7 +101,7 @@ def count_from_now(connection: Connection) -> frozenset[UUID]:
     connection.execute(_ROUTES, (owners,))
     connection.execute(_DEPLOYMENTS, (owners,))
     connection.execute(_ROLLOUTS, (owners,))
-    changed(connection, owners, mark=ALWAYS)
+    count_change(connection, owners, mark=ALWAYS)
     return frozenset(owners)
 
 
@@ -159,12 +159,12 @@ def see_it_counted_on(connection: Connection, seconds: float, before: datetime) 
 
 def count_on(connection: Connection, seconds: float, before: datetime) -> frozenset[UUID]:
     """Move times by so much; returns the deployments that this changed, which are looked at again."""
-    told = {"by": f"{seconds} seconds", "seconds": seconds, "before": before}
-    owners = connection.cursor(row_factory=scalar_row).execute(_LATE_OWNERS, told).fetchall()
+    parameters = {"by": f"{seconds} seconds", "seconds": seconds, "before": before}
+    owners = connection.cursor(row_factory=scalar_row).execute(_LATE_OWNERS, parameters).fetchall()
     if not owners:
         return frozenset()
     lock(connection, owners)
     for query in (_TURNED_BACK, _FAILED, _LATE_ROLLOUTS, _LATE_ROUTES, _LATE_DEPLOYMENTS):
-        connection.execute(query.replace("%(by)s", "%(by)s::interval"), {**told, "ids": owners})
-    changed(connection, owners, mark=ALWAYS)
+        connection.execute(query.replace("%(by)s", "%(by)s::interval"), {**parameters, "ids": owners})
+    count_change(connection, owners, mark=ALWAYS)
     return frozenset(owners)

@@ -32,14 +32,14 @@ class OpenWork(NamedTuple):
     whether there is any rule of autoscaling, so that there may be metrics to read.
     """
 
-    is_wished: bool
+    has_pending_commands: bool
     is_unplaced: bool
     has_events: bool
     has_rules: bool
 
 
 _OPEN_WORK = f"""
-    SELECT EXISTS (SELECT FROM wishes) AS is_wished,
+    SELECT EXISTS (SELECT FROM wishes) AS has_pending_commands,
            EXISTS (SELECT FROM routes WHERE {IS_UNPLACED}) AS is_unplaced,
            EXISTS (SELECT FROM outbox WHERE given_up_at IS NULL AND due_at <= statement_timestamp()) AS has_events,
            EXISTS (SELECT FROM autoscaling_rules) AS has_rules
@@ -48,8 +48,8 @@ _OPEN_WORK = f"""
 
 def open_work(connection: Connection) -> OpenWork:
     """Look at all of it at once: the wait for an answer costs more than what is asked."""
-    (found,) = connection.cursor(row_factory=class_row(OpenWork)).execute(_OPEN_WORK).fetchall()
-    return found
+    (row,) = connection.cursor(row_factory=class_row(OpenWork)).execute(_OPEN_WORK).fetchall()
+    return row
 
 
 def revision_names(connection: Connection, ids: Collection[UUID]) -> dict[UUID, str]:

@@ -98,13 +98,13 @@ def _groups(connection: Connection, deployments: Sequence[str]) -> dict[str, tup
     rows: dict[str, list[DictRow]] = defaultdict(list)
     for row in connection.cursor(row_factory=dict_row).execute(_GROUPS, (deployments,)).fetchall():
         rows[row["name"]].append(row)
-    found: dict[str, tuple[Group, tuple[OpenRollout, ...]]] = {}
+    by_name: dict[str, tuple[Group, tuple[OpenRollout, ...]]] = {}
     for name, members in rows.items():
         names = tuple(row["deployment"] for row in members)
         group = Group(name, names, members[0]["most_at_once"], members[0]["in_order"])
         rollouts = tuple(_open_rollout(row) for row in members if row["id"] is not None)
-        found |= dict.fromkeys(names, (group, rollouts))
-    return found
+        by_name |= dict.fromkeys(names, (group, rollouts))
+    return by_name
 
 
 def _open_rollout(row: Mapping[str, Any]) -> OpenRollout:

@@ -318,11 +318,11 @@ def read_fleet(connection: Connection[Any]) -> FleetView:
 
 def _by_way(rows: Iterable[tuple[str, str, int, int, float]], size: int) -> list[EndedRollouts]:
     """`size`: how many buckets there are."""
-    found = []
+    counts = []
     for (strategy, outcome), same_way in groupby(rows, itemgetter(0, 1)):
         buckets, seconds = [0] * size, 0.0
         for *_, bucket, count, took in same_way:
             buckets[bucket - 1] = count
             seconds += took
-        found.append(EndedRollouts(strategy, outcome, seconds, tuple(buckets)))
-    return found
+        counts.append(EndedRollouts(strategy, outcome, seconds, tuple(buckets)))
+    return counts

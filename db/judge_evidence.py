@@ -71,7 +71,7 @@ def fold(connection: Connection[Any], rollout_id: UUID, interval: Interval) -> N
     before = NOTHING_SEEN if found.sums is None else _SUMS.validate_json(found.sums)
     canary = CanaryState(found.stage, found.weight, found.weight_known_at, before)
     control = rollout_id if judging.has_baseline else found.from_revision_id
-    sums = judging.fold_interval(canary, _told(found, control, interval))
+    sums = judging.fold_interval(canary, _evidence(found, control, interval))
     connection.execute(_KEEP, (rollout_id, _SUMS.dump_json(sums).decode()))
     if judging.settings is not None and found.weight:
         _keep_point(connection, rollout_id, point_of(judging.settings, sums, interval.at, found.weight))
@@ -83,7 +83,7 @@ def _keep_point(connection: Connection[Any], rollout_id: UUID, point: Point) -> 
         connection.execute(_POINT, (rollout_id, *astuple(point)))
 
 
-def _told(canary: _Canary, control: UUID, interval: Interval) -> Evidence:
+def _evidence(canary: _Canary, control: UUID, interval: Interval) -> Evidence:
     return Evidence(
         interval.at,
         canary=interval.of.get(canary.to_revision_id, Answers()),

@@ -76,8 +76,8 @@ def claim_events(
 
     They are the caller's to send until the lease ends.
     """
-    given = {"lease": lease, "each": each, "under_way": Jsonb(under_way or {})}
-    return connection.cursor(row_factory=class_row(Pending)).execute(_CLAIM, given).fetchall()
+    parameters = {"lease": lease, "each": each, "under_way": Jsonb(under_way or {})}
+    return connection.cursor(row_factory=class_row(Pending)).execute(_CLAIM, parameters).fetchall()
 
 
 def record_delivered(connection: Connection, pending: Pending) -> None:
@@ -87,8 +87,8 @@ def record_delivered(connection: Connection, pending: Pending) -> None:
 
 def record_failed(connection: Connection, pending: Pending, failure: Failure) -> None:
     """The event is tried again after a pause, or given up; with the subscription all that it has not been told."""
-    given = {"position": pending.position, "tries": pending.tries, "why": failure.why, "pause": failure.pause}
-    connection.execute(_FAILED, given)
+    parameters = {"position": pending.position, "tries": pending.tries, "why": failure.why, "pause": failure.pause}
+    connection.execute(_FAILED, parameters)
     if failure.ends:
         connection.execute(_END, (failure.why, pending.subscription))
         connection.execute(_GIVE_UP_ALL, (failure.why, pending.subscription))
@@ -129,7 +129,7 @@ def write_events(connection: Connection, events: Sequence[CloudEvent]) -> None:
     """Keep these events of locked deployments for who wants them, with the deployments as their rows are now.
 
     One statement, however many there are; where nobody subscribes it writes nothing. To plan it takes Postgres half a
-    millisecond, so who claimed the deployments asks by the way whether anybody does (`Claim.is_heard`).
+    millisecond, so who claimed the deployments asks by the way whether anybody does (`Claim.has_subscribers`).
     """
     rows = [
         (place, uuid4(), event.type, event.deployment_id, event.actor, event.sentence, event.rollout_id, event.route_id)

@@ -191,8 +191,8 @@ def page_of_past(connection: Connection, retention: Retention, after: UUID | Non
     """The deployments behind `after` that have something to cut. Nothing is locked."""
     cursor = connection.cursor(row_factory=scalar_row)
     ids = cursor.execute(_IDS, {"after": after, "page": _PAGE}).fetchall()
-    found = cursor.execute(_HAVE_A_PAST, _parameters(retention, ids, 1)).fetchall() if ids else []
-    return CutPage(tuple(found), ids[-1] if len(ids) == _PAGE else None)
+    rows = cursor.execute(_HAVE_A_PAST, _parameters(retention, ids, 1)).fetchall() if ids else []
+    return CutPage(tuple(rows), ids[-1] if len(ids) == _PAGE else None)
 
 
 def cut_deployment(connection: Connection, retention: Retention, deployment_id: UUID) -> Counter[str]:
@@ -210,8 +210,8 @@ def cut_deployment(connection: Connection, retention: Retention, deployment_id: 
 
 def rows_to_cut(connection: Connection, retention: Retention, ids: Sequence[UUID]) -> Counter[str]:
     """Count the rows of each table that may go of these deployments, ROWS of each deployment counted at most."""
-    counted = connection.execute(_COUNT, _parameters(retention, ids, ROWS)).fetchall()
-    return Counter(dict(counted))
+    rows = connection.execute(_COUNT, _parameters(retention, ids, ROWS)).fetchall()
+    return Counter(dict(rows))
 
 
 def commands_to_cut(connection: Connection, retention: Retention) -> int:

@@ -104,19 +104,19 @@ def _log(loglevel: int | None = None, **_: object) -> None:
 def _name_task(task_id: str, task: Task | None = None, **_: object) -> None:
     """Each log line of a task has its id; it has a span where traces are sent."""
     bind_contextvars(task_id=task_id)
-    if task and (sent := spans()):
+    if task and (tracer := spans()):
         of = task.request
-        sent.begin_task(task_id, of.get("shadow"), of.get("kwargsrepr") or "", of.get("traceparent"))
+        tracer.begin_task(task_id, of.get("shadow"), of.get("kwargsrepr") or "", of.get("traceparent"))
 
 
 @task_postrun.connect
 def _forget_task(task_id: str, retval: object = None, state: str | None = None, **_: object) -> None:
     unbind_contextvars("task_id")
-    if sent := spans():
-        sent.end_task(task_id, retval, failed=state == "FAILURE")
+    if tracer := spans():
+        tracer.end_task(task_id, retval, failed=state == "FAILURE")
 
 
 @worker_shutdown.connect
 def _send_last_spans(**_: object) -> None:
-    if sent := spans():
-        sent.close()
+    if tracer := spans():
+        tracer.close()

@@ -33,22 +33,22 @@ PATIENCE_SECONDS = 5.0
 MAX_RETRIES = 5
 
 
-def run_command(task: str, payload: object, patience_seconds: float = 0, sent: Origin = FROM_HERE) -> dict[str, Any]:
+def run_command(task: str, payload: object, patience_seconds: float = 0, origin: Origin = FROM_HERE) -> dict[str, Any]:
     """Carry out a command here and now and wake its handler. Raises the refusals of `domain`.
 
     Returns {"result": what was done, "repeated": whether an earlier request with this id had done it}.
     """
     carry_out = partial(execute, engine(), parse_command(task, payload), patience_seconds)
-    asked = frozenset[str]()
+    references = frozenset[str]()
     while True:
         try:
-            done = carry_out(replace(sent, asked=asked))
+            result = carry_out(replace(origin, secrets=references))
         except UnaskedSecretsError as unasked:  # each of an apply's deployments may need others
             check_secrets(engine(), unasked.deployment, unasked.references)
-            asked |= frozenset(unasked.references)
+            references |= frozenset(unasked.references)
         else:
-            waker().after_change(done.statuses)
-            return {"result": done.result, "repeated": done.repeated}
+            waker().after_change(result.statuses)
+            return {"result": result.result, "repeated": result.repeated}
 
 
 def run_query(task: str, payload: object, patience_seconds: float = 0) -> dict[str, Any]:
@@ -57,26 +57,26 @@ def run_query(task: str, payload: object, patience_seconds: float = 0) -> dict[s
     return {"result": in_transaction(engine(), lambda connection: answer_of(connection, query), patience_seconds)}
 
 
-def answer_message(task: str, given: Mapping[str, object], traceparent: str | None = None) -> dict[str, Any]:
+def answer_message(task: str, arguments: Mapping[str, object], traceparent: str | None = None) -> dict[str, Any]:
     """Answer the sender: {"ok": true, "result", and "repeated" of a command}, or {"ok": false, "error": {...}}.
 
-    The error is {"code", "message", "detail"}. `given`: the arguments of the message, payload alone, or with sender,
+    The error is {"code", "message", "detail"}. `arguments`: those of the message, payload alone, or with sender,
     sent_at and signature; in place of a message that did not fit why it did not, by the code of its refusal.
     Raises what Postgres raises while it is away.
     """
 
     def work() -> dict[str, Any]:
-        payload = _believed_payload(task, given)
+        payload = _believed_payload(task, arguments)
         if task in QUERIES:
             return run_query(task, payload, PATIENCE_SECONDS)
         return run_command(task, payload, PATIENCE_SECONDS, Origin(traceparent_of(traceparent)))
 
-    told = _told(work)
-    log_answer(task, given, told)
-    return told
+    answer = _answer_of(work)
+    log_answer(task, arguments, answer)
+    return answer
 
 
-def _told(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _answer_of(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return {"ok": True, **work()}
     except RollwayError as refusal:
@@ -96,33 +96,33 @@ def _unavailable() -> dict[str, Any]:
     )
 
 
-def _believed_payload(task: str, given: Mapping[str, object]) -> object:
+def _believed_payload(task: str, arguments: Mapping[str, object]) -> object:
     """Return what the sender wants. Without keys, whoever reaches the broker is believed."""
-    match dict(given):
+    match dict(arguments):
         case {"too_large": why}:
             raise TooLargeError(str(why), field="message")
         case {"invalid_input": why}:
             raise InvalidInputError(str(why), field="message")
-    if set(given) not in ({"payload"}, SIGNED_FIELDS):
+    if set(arguments) not in ({"payload"}, SIGNED_FIELDS):
         right = "payload alone, or payload, sender, sent_at and signature"
-        raise InvalidInputError(f"the arguments must be {right}, not {', '.join(given) or 'none'}", field="payload")
+        raise InvalidInputError(f"the arguments must be {right}, not {', '.join(arguments) or 'none'}", field="payload")
     keys = command_keys()
     if keys is not None:
         now = in_transaction(engine(), database_now, PATIENCE_SECONDS)
-        return proven_payload(task, given, keys, now)
-    return payload_of(str(given["payload"])) if "signature" in given else given["payload"]
+        return proven_payload(task, arguments, keys, now)
+    return payload_of(str(arguments["payload"])) if "signature" in arguments else arguments["payload"]
 
 
 MESSAGES: dict[str, type[BaseModel]] = {**COMMANDS, **QUERIES}
 
 
 def _register(task: str) -> Task:
-    def command(self: Task, /, *arguments: object, **named: object) -> dict[str, Any]:
+    def command(self: Task, /, *arguments: object, **keywords: object) -> dict[str, Any]:
         numbered = {f"argument {number}": value for number, value in enumerate(arguments, start=1)}
-        alone = len(arguments) == 1 and not named
-        given = {"payload": arguments[0]} if alone else {**numbered, **named}
+        alone = len(arguments) == 1 and not keywords
+        message = {"payload": arguments[0]} if alone else {**numbered, **keywords}
         try:
-            return answer_message(task, given, traceparent=self.request.get("traceparent"))
+            return answer_message(task, message, traceparent=self.request.get("traceparent"))
         except AWAY as error:
             if self.request.retries == MAX_RETRIES:
                 return _unavailable()
@@ -141,30 +141,30 @@ TASKS = {task: _register(task) for task in MESSAGES}
 _log = structlog.get_logger(__name__)
 
 
-def log_answer(task: str, given: Mapping[str, object], told: Mapping[str, Any]) -> None:
+def log_answer(task: str, arguments: Mapping[str, object], answer: Mapping[str, Any]) -> None:
     """A line at level info; at level debug where nothing changed.
 
-    `given`: the arguments of the message. `told`: the answer to it.
+    `arguments`: the arguments of the message. `answer`: the answer to it.
     """
-    asked = plain_fields(given.get("payload"), signed="signature" in given)
-    if "sender" in given:
-        asked["actor"] = str(given["sender"])
-    result = told.get("result", {})
+    request = plain_fields(arguments.get("payload"), signed="signature" in arguments)
+    if "sender" in arguments:
+        request["actor"] = str(arguments["sender"])
+    result = answer.get("result", {})
     facts: dict[str, object] = {
         "command": task,
-        "deployment": asked.get("deployment", result.get("deployment")),
-        "revision": result.get("revision", asked.get("revision")),
+        "deployment": request.get("deployment", result.get("deployment")),
+        "revision": result.get("revision", request.get("revision")),
         "rollout": result.get("rollout_id"),
-        **{name: asked.get(name) for name in ("actor", "request_id")},
+        **{name: request.get(name) for name in ("actor", "request_id")},
     }
-    if told["ok"]:
-        _log.log(_level(task, told), "asked", **facts, reason=asked.get("reason", ""))
+    if answer["ok"]:
+        _log.log(_level(task, answer), "asked", **facts, reason=request.get("reason", ""))
     else:
-        _log.info("refused", **facts, code=told["error"]["code"], reason=told["error"]["message"])
+        _log.info("refused", **facts, code=answer["error"]["code"], reason=answer["error"]["message"])
 
 
-def _level(task: str, told: Mapping[str, Any]) -> int:
+def _level(task: str, answer: Mapping[str, Any]) -> int:
     """A metric is no change of a deployment, nor is what was so before, nor a question, which has no `repeated`."""
-    result: Mapping[str, Any] = told["result"]
-    changed = not (told.get("repeated", True) or result.get("already", False)) and result.get("applied", True)
-    return logging.INFO if changed and task != PushMetric.task else logging.DEBUG
+    result: Mapping[str, Any] = answer["result"]
+    has_changed = not (answer.get("repeated", True) or result.get("already", False)) and result.get("applied", True)
+    return logging.INFO if has_changed and task != PushMetric.task else logging.DEBUG

@@ -87,10 +87,10 @@ def seal_receipts() -> None:
     """
     until, is_more = time.monotonic() + _SEAL_SECONDS, True
     while is_more and time.monotonic() < until and not stopping.is_set():
-        found = in_transaction(engine(), partial(unsealed, limit=_RECEIPTS, after=_place(_SEALED)))
-        is_more = len(found) == _RECEIPTS
-        _remember_place(_SEALED, found[-1][1] if is_more else None)
-        for deployment_id, rollout_id in found:
+        rollouts = in_transaction(engine(), partial(unsealed, limit=_RECEIPTS, after=_place(_SEALED)))
+        is_more = len(rollouts) == _RECEIPTS
+        _remember_place(_SEALED, rollouts[-1][1] if is_more else None)
+        for deployment_id, rollout_id in rollouts:
             try:
                 in_transaction(engine(), partial(_seal, deployment_id=deployment_id, rollout_id=rollout_id))
             except Exception:  # noqa: BLE001  (whatever it is, it belongs to one rollout)
@@ -100,9 +100,9 @@ def seal_receipts() -> None:
 def _seal(connection: Connection, deployment_id: UUID, rollout_id: UUID) -> None:
     """And tell its hash: who keeps that elsewhere sees it when somebody writes the whole chain anew."""
     lock(connection, [deployment_id])
-    if made := seal(connection, deployment_id, rollout_id):
-        said = f"receipt {made.number} is sealed with the SHA-256 {made.sha256}"
-        event = CloudEvent(CloudEventType.RECEIPT_SEALED, deployment_id, "workers", said, rollout_id)
+    if receipt := seal(connection, deployment_id, rollout_id):
+        sentence = f"receipt {receipt.number} is sealed with the SHA-256 {receipt.sha256}"
+        event = CloudEvent(CloudEventType.RECEIPT_SEALED, deployment_id, "workers", sentence, rollout_id)
         write_events(connection, [event])
 
 

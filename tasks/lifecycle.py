@@ -4,7 +4,7 @@ import structlog
 from psycopg import Connection
 
 from db.audit.invariants import impossible_combinations
-from db.commands.execute import heed
+from db.commands.execute import execute_pending
 from db.connection.transactions import engine, in_transaction
 from db.due_work import OpenWork, note_tick, open_work
 from db.locking.statuses import due_statuses
@@ -54,25 +54,25 @@ def wake_what_is_due(interval: float) -> None:
     """
     if not waker().first_of_interval(ALARM_TASK, interval):
         return
-    seen, due, keys = in_transaction(engine(), _look)
+    work, due, keys = in_transaction(engine(), _look)
     here = route_key(RouteLifecycleType.PROBE, settings().host)
-    has_more = due or seen.is_wished or seen.is_unplaced or seen.has_events
+    has_more = due or work.has_pending_commands or work.is_unplaced or work.has_events
     probes_here = here in keys and not has_more and host_queue(settings().host) in app.amqp.queues.consume_from
-    if seen.is_wished:
-        waker().after_change(heed(engine()))
+    if work.has_pending_commands:
+        waker().after_change(execute_pending(engine()))
     if due:
         waker().deployments(due)
-    elif not seen.is_wished:
+    elif not work.has_pending_commands:
         waker().note_rest()
-    if seen.is_unplaced:
+    if work.is_unplaced:
         ask_hosts(engine(), waker(), *WHILE_THERE_IS_WORK)
     else:
         waker().send(key for key in keys if key != here or not probes_here)
     if _is_time_for(RouteLifecycleType.HOSTS) and look_at_hosts(engine(), waker(), settings().host_silence_seconds):
         waker().routes(RouteLifecycleType.HOSTS)
-    if seen.has_events:
+    if work.has_events:
         courier().look()
-    if seen.has_rules and _is_time_for(RouteLifecycleType.METRICS):
+    if work.has_rules and _is_time_for(RouteLifecycleType.METRICS):
         waker().routes(RouteLifecycleType.METRICS)
     if probes_here:
         look_at(RouteLifecycleType.PROBE, settings().host)

@@ -35,6 +35,6 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None,
 
 def _check_host(kind: RouteLifecycleType, host: str | None) -> None:
     """A look for another host would find that no route expects the replicas here, and a sweep would end them all."""
-    known = (None, settings().host) if kind is RouteLifecycleType.SWEEP else (None, settings().host, EXTERNAL)
-    if host not in known:
+    hosts = (None, settings().host) if kind is RouteLifecycleType.SWEEP else (None, settings().host, EXTERNAL)
+    if host not in hosts:
         raise InvalidInputError(f"host: {host} is not this host, which is {settings().host}", field="host")

@@ -189,11 +189,11 @@ def settings() -> TaskSettings:
 @cache
 def retention() -> Retention:
     """Return how much of the past is kept, read in the same way. Raises InvalidInputError."""
-    kept = Retention.from_environment(os.environ)
-    if settings().command_keys and kept.commands_days < SIGNED_DAYS:
+    limits = Retention.from_environment(os.environ)
+    if settings().command_keys and limits.commands_days < SIGNED_DAYS:
         message = f"ROLLWAY_KEEP_COMMANDS_DAYS must be {SIGNED_DAYS:g} or more where commands are signed"
         raise InvalidInputError(f"{message}: a signed one could be sent again", field="ROLLWAY_KEEP_COMMANDS_DAYS")
-    return kept
+    return limits
 
 
 @cache

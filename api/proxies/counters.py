@@ -60,7 +60,7 @@ class CallersCounter:
         came = came_since(self._last, look)
         weights = weighed(self._weights, came)
         await asyncio.to_thread(
-            in_transaction, self._engine, partial(add_requests, came=came, named=most_asked(weights))
+            in_transaction, self._engine, partial(add_requests, came=came, names=most_asked(weights))
         )
         self._last, self._weights = look, weights
 
@@ -111,8 +111,8 @@ class DemandReader:
         seconds = time.monotonic()
         names = {series.deployment_id: series.deployment for series in found.series}
         told, busy = await asyncio.gather(
-            proxies.ask_all(found.asked, REQUESTS_PAGE, counted),
-            proxies.ask_all(found.asked, clusters_page(names.values()), under_way),
+            proxies.ask_all(found.proxies, REQUESTS_PAGE, counted),
+            proxies.ask_all(found.proxies, clusters_page(names.values()), under_way),
         )
         stays = self._staying(set(names.values()))
         both = {node: (told[node], busy[node]) for node in told.keys() & busy.keys()}

@@ -242,7 +242,7 @@ class Measurer:
         for rollout in work.rollouts:
             nodes = told.keys() & busy.keys() if rollout.has_weight else told.keys()
             counters = {node: _counters_of(rollout, told[node], busy.get(node, {})) for node in nodes}
-            write = partial(record_look, rollout=rollout, told=counters, live=len(work.proxies))
+            write = partial(record_look, rollout=rollout, counters=counters, live=len(work.proxies))
             await asyncio.to_thread(in_transaction, self._engine, write)
 
     async def _ask(

@@ -100,7 +100,7 @@ class Renamed:
 def drift(connection: Connection[Any], check: str) -> list[str]:
     """The sentences of a check."""
     rows = connection.execute(f"SELECT * FROM ({check}) found LIMIT {MOST}").fetchall()
-    return [f"{name}: {said}" for name, said in rows]
+    return [f"{name}: {sentence}" for name, sentence in rows]
 
 
 def renamed_revisions(engine: Engine) -> Iterator[Renamed]:

@@ -37,15 +37,15 @@ class ReceiptView:
 
 def why_shown(connection: Connection[Any], name: str) -> WhyView:
     """Say why the deployment of that name waits. Raises DeploymentNotFoundError."""
-    seen = waiting(connection, name)
-    otherwise = deviations_of(connection, seen.view.rollout_id) if seen.view.rollout_id else []
-    missing = seen.signs.missing_worker or seen.view.overdue
-    told = why(seen.deployment, seen.now, replace(seen.around, missing_worker=missing))
-    certificates = certificates_of(connection, seen.view.id)
-    reached = reached_at(connection, seen.view.id)
-    missed = [*troubles_of(certificates, reached.hosts)]
-    said = {field.name: getattr(told, field.name) for field in fields(Why)}
-    return WhyView(**said, deviations=otherwise, certificates=missed, brings=reached.brings)
+    wait = waiting(connection, name)
+    otherwise = deviations_of(connection, wait.view.rollout_id) if wait.view.rollout_id else []
+    missing_worker = wait.signs.missing_worker or wait.view.overdue
+    explanation = why(wait.deployment, wait.now, replace(wait.around, missing_worker=missing_worker))
+    certificates = certificates_of(connection, wait.view.id)
+    reach = reached_at(connection, wait.view.id)
+    missed = [*troubles_of(certificates, reach.hosts)]
+    shared = {field.name: getattr(explanation, field.name) for field in fields(Why)}
+    return WhyView(**shared, deviations=otherwise, certificates=missed, brings=reach.brings)
 
 
 def receipt_shown(connection: Connection[Any], named: UUID | str) -> ReceiptView:
@@ -54,7 +54,7 @@ def receipt_shown(connection: Connection[Any], named: UUID | str) -> ReceiptView
     Once it is sealed, as it was sealed. Raises DeploymentNotFoundError and RolloutNotFoundError.
     """
     rollout_id = named if isinstance(named, UUID) else last_rollout_of(connection, named).id
-    sealed = sealed_receipt(connection, rollout_id)
-    if sealed is None:
+    receipt = sealed_receipt(connection, rollout_id)
+    if receipt is None:
         return ReceiptView(made_from_rows(connection, rollout_id), None)
-    return ReceiptView(sealed.document, check_seal(sealed, receipt_before(connection, rollout_id)))
+    return ReceiptView(receipt.document, check_seal(receipt, receipt_before(connection, rollout_id)))

@@ -179,12 +179,12 @@ class ChainPage:
 def chain_page(connection: Connection[Any], after: Place | None) -> ChainPage:
     """Look at the next receipts behind that place, each with the one before it."""
     rows = connection.execute(_PAGE, (*(after or (UUID(int=0), 0)), AT_ONCE)).fetchall()
-    found = []
+    findings = []
     for _, number, text, sha256, text_before, sha256_before, is_oldest, name in rows:
         before = None if text_before is None else Sealed(number - 1, text_before, sha256_before)
         if fault := broken(Sealed(number, text, sha256), before, is_oldest=is_oldest):
-            found.append(Finding(name, "receipt_chain_broken", fault))
-    return ChainPage(found, rows[-1][:2] if len(rows) == AT_ONCE else None)
+            findings.append(Finding(name, "receipt_chain_broken", fault))
+    return ChainPage(findings, rows[-1][:2] if len(rows) == AT_ONCE else None)
 
 
 def all_chains(engine: Engine) -> Iterator[Finding]:

@@ -109,10 +109,10 @@ def seal(connection: Connection[Any], deployment_id: UUID, rollout_id: UUID) -> 
 
     None where somebody else has sealed it, or has taken its number.
     """
-    made = seal_receipt(made_from_rows(connection, rollout_id), _read(connection, _LAST, deployment_id))
-    kept = connection.execute(_SEAL, (rollout_id, deployment_id, made.number, made.text, made.sha256))
-    connection.execute(_FORGET, (deployment_id, made.number - KEPT))
-    return made if kept.rowcount else None
+    receipt = seal_receipt(made_from_rows(connection, rollout_id), _sealed(connection, _LAST, deployment_id))
+    cursor = connection.execute(_SEAL, (rollout_id, deployment_id, receipt.number, receipt.text, receipt.sha256))
+    connection.execute(_FORGET, (deployment_id, receipt.number - KEPT))
+    return receipt if cursor.rowcount else None
 
 
 def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, Any]:
@@ -124,42 +124,44 @@ def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, A
     (row,), steps, acts = rows, _steps(connection, rollout_id), _acts(connection, rollout_id)
     names = {row.pop(f"{end}_revision_id"): row[f"{end}_revision"] for end in ("from", "to")}
     during = [
-        told for told in intervals_of(connection, rollout_id) if not row["ended_at"] or told.at <= row["ended_at"]
+        requests
+        for requests in intervals_of(connection, rollout_id)
+        if not row["ended_at"] or requests.at <= row["ended_at"]
     ]
-    told = request_summary(during, names)
-    return receipt(RecordedRollout(**row, steps=steps, acts=acts, requests=told))
+    requests = request_summary(during, names)
+    return receipt(RecordedRollout(**row, steps=steps, acts=acts, requests=requests))
 
 
 def deviations_of(connection: Connection[Any], rollout_id: UUID) -> list[str]:
     """Say what of a rollout, under way or ended, came otherwise than planned; none of one that is cut."""
-    held, _ = _held(connection, rollout_id)
-    return list(held.deviations)
+    comparison, _ = _compared(connection, rollout_id)
+    return list(comparison.deviations)
 
 
 def against_plan(connection: Connection[Any], rollout_id: UUID) -> AgainstPlan:
     """A rollout, under way or ended, beside its plan; nothing of one that is cut."""
-    held, names = _held(connection, rollout_id)
-    return replace(held, requests=request_summary(intervals_of(connection, rollout_id), names)["said"])
+    comparison, names = _compared(connection, rollout_id)
+    return replace(comparison, requests=request_summary(intervals_of(connection, rollout_id), names)["said"])
 
 
 def sealed_receipt(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
     """As it was sealed, also when the rollout's rows are cut; None: it was not yet."""
-    return _read(connection, _OF_ROLLOUT, rollout_id)
+    return _sealed(connection, _OF_ROLLOUT, rollout_id)
 
 
 def receipt_before(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
     """The one whose hash the receipt of this rollout holds; None where there is none, or it is not kept any more."""
-    return _read(connection, _BEFORE, rollout_id)
+    return _sealed(connection, _BEFORE, rollout_id)
 
 
-def _held(connection: Connection[Any], rollout_id: UUID) -> tuple[AgainstPlan, dict[UUID, str]]:
+def _compared(connection: Connection[Any], rollout_id: UUID) -> tuple[AgainstPlan, dict[UUID, str]]:
     """A rollout against its plan, without what callers met, and the names of its revisions."""
-    found = connection.execute(_BEGUN, (rollout_id,)).fetchone()
-    if found is None:
+    row = connection.execute(_BEGUN, (rollout_id,)).fetchone()
+    if row is None:
         return AgainstPlan(), {}
-    deployment_id, began, names = found
-    held = _against_plan(connection, deployment_id, began, _steps(connection, rollout_id))
-    return held, {UUID(revision): name for revision, name in names.items()}
+    deployment_id, began, names = row
+    comparison = _against_plan(connection, deployment_id, began, _steps(connection, rollout_id))
+    return comparison, {UUID(revision): name for revision, name in names.items()}
 
 
 def _against_plan(
@@ -168,25 +170,25 @@ def _against_plan(
     """The plan is drawn alike for the same rollout."""
     if not steps:
         return AgainstPlan()
-    learned = learned_of(connection, deployment_id, began)
-    made = _planned(Subject(steps[0].deployment), steps[0].at, learned, str(began))
-    return AgainstPlan(made.waves, made.seconds, made.is_certain, tuple(deviations(made, steps)))
+    timings = learned_of(connection, deployment_id, began)
+    plan = _planned(Subject(steps[0].deployment), steps[0].at, timings, str(began))
+    return AgainstPlan(plan.waves, plan.seconds, plan.is_certain, tuple(deviations(plan, steps)))
 
 
 @lru_cache(maxsize=64)
-def _planned(subject: Subject, at: datetime, learned: Timings, seed: str) -> Plan:
+def _planned(subject: Subject, at: datetime, timings: Timings, seed: str) -> Plan:
     """The plan of a rollout that is looked at again and again is made once."""
-    return plan(subject, at, learned, random.Random(seed).random)  # noqa: S311  (nobody is to be kept out)
+    return plan(subject, at, timings, random.Random(seed).random)  # noqa: S311  (nobody is to be kept out)
 
 
 def _steps(connection: Connection[Any], rollout_id: UUID) -> list[RecordedStep]:
-    found = steps_of(connection, rollout_id)
-    return [RecordedStep.of(step.step_no, step.phase, step.at, step.inputs, step.decision) for step in found]
+    steps = steps_of(connection, rollout_id)
+    return [RecordedStep.of(step.step_no, step.phase, step.at, step.inputs, step.decision) for step in steps]
 
 
 def _acts(connection: Connection[Any], rollout_id: UUID) -> list[RecordedAct]:
     return connection.cursor(row_factory=class_row(RecordedAct)).execute(_ACTS, (rollout_id,)).fetchall()
 
 
-def _read(connection: Connection[Any], query: LiteralString, *parameters: object) -> Sealed | None:
+def _sealed(connection: Connection[Any], query: LiteralString, *parameters: object) -> Sealed | None:
     return next(iter(connection.cursor(row_factory=class_row(Sealed)).execute(query, parameters).fetchall()), None)

@@ -93,42 +93,42 @@ def triggers_rest(connection: Connection[Any]) -> bool:
     return bool(rows[0][0])
 
 
-def schema_faults(expected: Mapping[str, str], found: Mapping[str, str]) -> Iterator[SchemaFault]:
+def schema_faults(expected: Mapping[str, str], actual: Mapping[str, str]) -> Iterator[SchemaFault]:
     """Compare what is there with what the migrations make.
 
     Tables and functions of others may stand beside ours, and an index that keeps nothing out only costs time.
     """
-    for part, made in expected.items():
-        if part not in found:
-            yield SchemaFault(part, f"{part} is missing", _statement(part, made))
-        elif found[part] != made:
-            yield SchemaFault(part, _changed(part, found[part], made), _anew(part, made))
+    for part, statement in expected.items():
+        if part not in actual:
+            yield SchemaFault(part, f"{part} is missing", _statement(part, statement))
+        elif actual[part] != statement:
+            yield SchemaFault(part, _change_of(part, actual[part], statement), _anew(part, statement))
     tables = {part.removeprefix("table ") for part in expected if part.startswith("table ")}
-    for part in found.keys() - expected.keys():
+    for part in actual.keys() - expected.keys():
         kind, place = part.split(" ", 1)
-        if place.split(".")[0] in tables and not (kind == "index" and "UNIQUE" not in found[part]):
-            yield SchemaFault(part, f"{part} is there, and no migration made it: {_line(found[part])}")
+        if place.split(".")[0] in tables and not (kind == "index" and "UNIQUE" not in actual[part]):
+            yield SchemaFault(part, f"{part} is there, and no migration made it: {_line(actual[part])}")
 
 
-def _changed(part: str, found: str, made: str) -> str:
+def _change_of(part: str, actual: str, statement: str) -> str:
     if part.startswith("function "):
         return f"{part} does something else than it should"
-    return f"{part} is '{_line(found)}', and should be '{_line(made)}'"
+    return f"{part} is '{_line(actual)}', and should be '{_line(statement)}'"
 
 
 def _line(statement: str) -> str:
     return " ".join(statement.split())
 
 
-def _statement(part: str, made: str) -> str:
+def _statement(part: str, statement: str) -> str:
     kind, place = part.split(" ", 1)
     table, _, name = place.rpartition(".")
-    return f"{_STATEMENTS[kind].format(table=table, name=name, made=made)};" if kind in _STATEMENTS else ""
+    return f"{_STATEMENTS[kind].format(table=table, name=name, made=statement)};" if kind in _STATEMENTS else ""
 
 
-def _anew(part: str, made: str) -> str:
+def _anew(part: str, statement: str) -> str:
     kind, place = part.split(" ", 1)
     table, _, name = place.rpartition(".")
     if kind == "function":
-        return _statement(part, made)
-    return _REMOVALS[kind].format(table=table, name=name) + _statement(part, made) if kind in _REMOVALS else ""
+        return _statement(part, statement)
+    return _REMOVALS[kind].format(table=table, name=name) + _statement(part, statement) if kind in _REMOVALS else ""

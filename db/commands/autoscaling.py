@@ -53,9 +53,9 @@ class WatchedDeployment:
     metrics: tuple[MetricValue, ...]
     tls: ReplicaTls | None = None
 
-    def fires(self, measured: Iterable[MetricValue], now: datetime) -> bool:
+    def fires(self, values: Iterable[MetricValue], now: datetime) -> bool:
         """Whether a rule would move it, what was measured just now taken into account."""
-        metrics = (*self.metrics, *measured)
+        metrics = (*self.metrics, *values)
         return evaluate_rules(self.rules, metrics, self.desired_replicas, self.last_autoscaled_at, now) is not None
 
 
@@ -66,9 +66,9 @@ def watched_deployments(connection: Connection) -> tuple[list[WatchedDeployment]
     rules = rules_of(connection, [deployment_id for deployment_id, *_ in rows]) if rows else {}
     deployments = []
     for deployment_id, desired, autoscaled_at, addresses, name, wire, ca in rows:
-        known, tls = rules.get(deployment_id, NO_AUTOSCALING), replica_wire(name, known_wire(wire), ca).tls
-        found = (desired, autoscaled_at, addresses, known.rules, known.metrics, tls)
-        deployments.append(WatchedDeployment(deployment_id, *found))
+        state, tls = rules.get(deployment_id, NO_AUTOSCALING), replica_wire(name, known_wire(wire), ca).tls
+        facts = (desired, autoscaled_at, addresses, state.rules, state.metrics, tls)
+        deployments.append(WatchedDeployment(deployment_id, *facts))
     return deployments, now
 
 
@@ -114,6 +114,6 @@ def _mark(connection: Connection, ids: Sequence[UUID]) -> frozenset[UUID]:
 
 def _fires(deployment: Deployment, value: MetricValue) -> bool:
     """Only the rules of a ready deployment are in its snapshot."""
-    given = deployment.autoscaling
-    metrics = (*given.metrics, value)
-    return evaluate_rules(given.rules, metrics, deployment.desired_replicas, given.last_at, value.at) is not None
+    state = deployment.autoscaling
+    metrics = (*state.metrics, value)
+    return evaluate_rules(state.rules, metrics, deployment.desired_replicas, state.last_at, value.at) is not None

@@ -22,7 +22,7 @@ _SPEC = "SELECT spec FROM revisions WHERE id IN (%s, %s) ORDER BY id = %s DESC L
 
 
 @dataclass(frozen=True, slots=True)
-class ForetoldCase(StoredCase):
+class DryRunCase(StoredCase):
     """A command that is not given: it writes nothing, so a revision that it would add has an id of its own.
 
     Secrets are not looked at, and what starts something is planned in a freeze too: it may be for a later time.
@@ -33,15 +33,17 @@ class ForetoldCase(StoredCase):
     ) -> ActivationRequest:
         """Read what is asked of the revision with that name. Raises RevisionNotFoundError."""
         del with_secrets
-        known = StoredCase.activation(self, revision, supersede=supersede, desired=desired)
-        return replace(known, frozen=None)
+        request = StoredCase.activation(self, revision, supersede=supersede, desired=desired)
+        return replace(request, frozen=None)
 
     def changed(self) -> ActivationRequest:
         """Return what a rolling update names or would make. Raises what `changed_revision` raises."""
-        found = changed_revision(self.connection, self.deployment, self.command)
-        if isinstance(found, str):
-            return self.activation(found, supersede=self.command.supersede)
-        return self._unstored(found.name or revision_name(self.deployment.name, found.spec), self.command.supersede)
+        revision = changed_revision(self.connection, self.deployment, self.command)
+        if isinstance(revision, str):
+            return self.activation(revision, supersede=self.command.supersede)
+        return self._unstored(
+            revision.name or revision_name(self.deployment.name, revision.spec), self.command.supersede
+        )
 
     def same_again(self) -> ActivationRequest:
         """To a new revision with the content of the current one. Raises WrongStateError."""
@@ -50,18 +52,18 @@ class ForetoldCase(StoredCase):
 
     def _unstored(self, name: str, supersede: bool = False) -> ActivationRequest:  # noqa: FBT001, FBT002
         row = self.connection.execute(_CURRENT, (self.deployment.current_revision_id,)).fetchone()
-        known = self.activation(row[0] if row else "", supersede=supersede)
-        return replace(known, revision_id=uuid4(), revision_name=name)
+        request = self.activation(row[0] if row else "", supersede=supersede)
+        return replace(request, revision_id=uuid4(), revision_name=name)
 
 
-def foretold(connection: Connection, command: SteeringCommand) -> Planned:
+def dry_run(connection: Connection, command: SteeringCommand) -> Planned:
     """The deployment as the command would leave it. Raises what the command itself would raise."""
     view = deployment_named(connection, command.deployment)
-    known = foreseeable(connection, view)
-    asking = Asking("in a plan", known.now, _NO_ROLLOUT_YET)
-    case = ForetoldCase(connection, known.deployment, command, asking, None, is_heard=False)
+    now_foreseeable = foreseeable(connection, view)
+    asking = Asking("in a plan", now_foreseeable.now, _NO_ROLLOUT_YET)
+    case = DryRunCase(connection, now_foreseeable.deployment, command, asking, None, has_subscribers=False)
     after = case.steered().deployment
     runs = after.deploying_revision_id or after.current_revision_id
     row = connection.execute(_SPEC, (runs, view.current_revision_id, runs)).fetchone()
-    is_checked, missing = row is None or says_when_healthy(row[0]), signs_of_life(connection).missing_evidence
-    return Planned(Subject(after, is_checked, missing), known.learned, known.now)
+    is_checked, missing_evidence = row is None or says_when_healthy(row[0]), signs_of_life(connection).missing_evidence
+    return Planned(Subject(after, is_checked, missing_evidence), now_foreseeable.learned, now_foreseeable.now)

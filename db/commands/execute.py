@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 
 from db.commands import autoscaling, fleet_rules, webhooks
 from db.commands.apply.difference import settings_to_put_back, stored_of
-from db.commands.guarded_write import KEEP_ANSWER, answer_again, answered, lock_named, note
+from db.commands.guarded_write import KEEP_ANSWER, answer_again, answer_values, lock_named, note
 from db.commands.new_revisions import add_revision
 from db.commands.policies import create_deployment, set_policy
 from db.commands.steering import HEARD, keep_trace, steer
@@ -67,7 +67,7 @@ class CannotWaitError(Exception):
     """Somebody holds the deployment of that name, and the command is one that is heard nevertheless."""
 
 
-class Wish(NamedTuple):
+class PendingCommand(NamedTuple):
     """One that stands; they are carried out in the order of their numbers.
 
     `rollout_id`: Rollway's own, good as long as this rollout has ended and is the last one; None: a person's.
@@ -92,7 +92,7 @@ def names_of(command: Command) -> list[str]:
     return [each.deployment for each in about if isinstance(each, (Document, DeploymentCommand))]
 
 
-def note_wish(connection: Connection, command: Command, name: str) -> dict[str, Any]:
+def enqueue(connection: Connection, command: Command, name: str) -> dict[str, Any]:
     """Keep the command as a wish beside the row of that name, which is held; returns what is answered."""
     wish = (command.request_id, command.task, Jsonb(command.model_dump(mode="json", exclude={"request_id"})))
     row = connection.execute(_NOTE, (name, *wish)).fetchone()
@@ -109,20 +109,20 @@ def note_wish(connection: Connection, command: Command, name: str) -> dict[str, 
     }
 
 
-def wishes_of(connection: Connection, name: str) -> list[Wish]:
+def pending_of(connection: Connection, name: str) -> list[PendingCommand]:
     """List the wishes that stand beside this deployment, which the caller has locked."""
-    asked = connection.cursor(row_factory=class_row(Wish))
-    return asked.execute(f"{_WISHES} WHERE d.name = %s ORDER BY w.number", (name,)).fetchall()
+    cursor = connection.cursor(row_factory=class_row(PendingCommand))
+    return cursor.execute(f"{_WISHES} WHERE d.name = %s ORDER BY w.number", (name,)).fetchall()
 
 
-def next_wish(connection: Connection, after: int) -> Wish | None:
+def next_pending(connection: Connection, after: int) -> PendingCommand | None:
     """The first of the later ones whose deployment nobody holds."""
-    asked = connection.cursor(row_factory=class_row(Wish))
+    cursor = connection.cursor(row_factory=class_row(PendingCommand))
     query = f"{_WISHES} WHERE w.number > %s ORDER BY w.number LIMIT 1 {SKIPPING_HELD}"
-    return asked.execute(query, (after,)).fetchone()
+    return cursor.execute(query, (after,)).fetchone()
 
 
-def is_good(connection: Connection, wish: Wish) -> bool:
+def is_good(connection: Connection, wish: PendingCommand) -> bool:
     """Whether what it was made for is as it was, and stays so until the transaction ends. Raises CannotWaitError."""
     if wish.rollout_id is None:
         return True
@@ -131,18 +131,18 @@ def is_good(connection: Connection, wish: Wish) -> bool:
     return connection.execute(_IS_LAST, (wish.rollout_id,)).fetchone() is not None
 
 
-def drop_wish(connection: Connection, wish: Wish) -> bool:
+def drop(connection: Connection, wish: PendingCommand) -> bool:
     """Whether it stood, and nobody else has carried it out."""
     return connection.execute("DELETE FROM wishes WHERE number = %s", (wish.number,)).rowcount == 1
 
 
-def give_up(connection: Connection, wish: Wish, why: str) -> None:
+def give_up(connection: Connection, wish: PendingCommand, why: str) -> None:
     """Drop one that cannot be carried out, and say so in the history, since nobody waits for the answer any more."""
-    drop_wish(connection, wish)
-    asked = Command.model_construct(
+    drop(connection, wish)
+    command = Command.model_construct(
         request_id=wish.request_id, actor=wish.payload["actor"], reason=wish.payload["reason"]
     )
-    note(connection, wish.deployment_id, asked, wish.task.rpartition(".")[2], f"refused: {why}")
+    note(connection, wish.deployment_id, command, wish.task.rpartition(".")[2], f"refused: {why}")
 
 
 Result = dict[str, Any]
@@ -165,14 +165,14 @@ class CommandResult:
 class Origin:
     """The way a command came.
 
-    `traceparent`: the trace that asked for it. `asked`: the secrets that hosts were asked for; others that it needs
+    `traceparent`: the trace that asked for it. `secrets`: the secrets that hosts were asked for; others that it needs
     raise UnaskedSecretsError; None: what hosts said before counts. `role`: what the parts of an apply may do.
     `sees`: the deployments that it may be about; none: all. What one that sees some lets run, when it is new, does not
     run as a worker's own user.
     """
 
     traceparent: str | None = None
-    asked: Collection[str] | None = None
+    secrets: Collection[str] | None = None
     role: Role = Role.ADMIN
     sees: tuple[str, ...] = ()
 
@@ -180,26 +180,26 @@ class Origin:
 FROM_HERE = Origin()
 
 
-def execute(engine: Engine, command: Command, patience_seconds: float = 0, sent: Origin = FROM_HERE) -> CommandResult:
+def execute(engine: Engine, command: Command, patience_seconds: float = 0, origin: Origin = FROM_HERE) -> CommandResult:
     """Carry out a command, or find what it did the first time. Raises the refusals of `domain`.
 
     `patience_seconds`: how long to go on trying while Postgres is away.
     """
     try:
-        return in_transaction(engine, partial(_execute_once, command=command, sent=sent), patience_seconds)
+        return in_transaction(engine, partial(_execute_once, command=command, origin=origin), patience_seconds)
     except CannotWaitError as held:
-        return CommandResult(in_transaction(engine, partial(note_wish, command=command, name=str(held))))
+        return CommandResult(in_transaction(engine, partial(enqueue, command=command, name=str(held))))
     except LockNotAvailable:
         raise in_transaction(engine, partial(refusal_of_held, names=names_of(command))) from None
 
 
-def heed(engine: Engine) -> frozenset[DeploymentLifecycleStatus]:
+def execute_pending(engine: Engine) -> frozenset[DeploymentLifecycleStatus]:
     """Carry out the wishes of deployments that nobody holds any more; returns the statuses they are in from now on."""
     statuses, number = frozenset[DeploymentLifecycleStatus](), 0
-    while (wish := in_transaction(engine, partial(next_wish, after=number))) is not None:
+    while (wish := in_transaction(engine, partial(next_pending, after=number))) is not None:
         number = wish.number
         try:
-            statuses |= frozenset(in_transaction(engine, partial(_heed, wish=wish)))
+            statuses |= frozenset(in_transaction(engine, partial(_execute_pending, wish=wish)))
         except (*AWAY, CannotWaitError):
             break  # held again, or Postgres is away: the next look carries it out
         except Exception as error:  # noqa: BLE001  (a wish that cannot be carried out must not hold up the others)
@@ -207,9 +207,9 @@ def heed(engine: Engine) -> frozenset[DeploymentLifecycleStatus]:
     return statuses
 
 
-def _heed(connection: Connection, wish: Wish) -> tuple[DeploymentLifecycleStatus, ...]:
+def _execute_pending(connection: Connection, wish: PendingCommand) -> tuple[DeploymentLifecycleStatus, ...]:
     """Carry the wish out; a refusal stands in the history, as nobody waits for the answer."""
-    if not drop_wish(connection, wish) or not is_good(connection, wish):
+    if not drop(connection, wish) or not is_good(connection, wish):
         return ()
     connection.execute("SAVEPOINT wish")
     try:
@@ -223,15 +223,15 @@ def _heed(connection: Connection, wish: Wish) -> tuple[DeploymentLifecycleStatus
 def _claim_after_wishes(connection: Connection, name: str) -> Claim:
     """Claim the deployment, after what was asked before, while somebody held it."""
     claim = claim_named(connection, name)
-    if not claim.is_wished:
+    if not claim.has_pending_commands:
         return claim
-    for wish in wishes_of(connection, name):
-        _heed(connection, wish)
+    for wish in pending_of(connection, name):
+        _execute_pending(connection, wish)
     return claim_named(connection, name)
 
 
 def _execute_once(
-    connection: Connection, command: Command, sent: Origin, claim_by: ClaimBy = _claim_after_wishes
+    connection: Connection, command: Command, origin: Origin, claim_by: ClaimBy = _claim_after_wishes
 ) -> CommandResult:
     payload = command.model_dump(mode="json", exclude={"request_id"})
     first = connection.execute(
@@ -241,13 +241,13 @@ def _execute_once(
     claim = _claim(connection, command, claim_by)  # locked if repeated, too: one wait less
     if not first.rowcount:
         return CommandResult(answer_again(connection, command, payload), repeated=True)
-    if sent.sees:  # until the end of the transaction: the default of each revision that it adds
+    if origin.sees:  # until the end of the transaction: the default of each revision that it adds
         connection.execute("SELECT set_config('rollway.is_walled', 'on', true)")
     if isinstance(command, Apply):
-        return _apply(connection, command, sent)
-    if isinstance(command, Undo) and command.revision is None and (done := _put_back(connection, command, sent)):
-        return done
-    return _carry_out(connection, command, claim, sent)
+        return _apply(connection, command, origin)
+    if isinstance(command, Undo) and command.revision is None and (result := _put_back(connection, command, origin)):
+        return result
+    return _carry_out(connection, command, claim, origin)
 
 
 def _claim(connection: Connection, command: Command, claim_by: ClaimBy) -> Claim | None:
@@ -262,65 +262,68 @@ def _claim(connection: Connection, command: Command, claim_by: ClaimBy) -> Claim
         raise
 
 
-def _carry_out(connection: Connection, command: Command, claim: Claim | None, sent: Origin) -> CommandResult:
+def _carry_out(connection: Connection, command: Command, claim: Claim | None, origin: Origin) -> CommandResult:
     if claim is not None and isinstance(command, SteeringCommand):
-        result, status = steer(connection, claim, command, sent.asked)
-        keep_trace(connection, result["rollout_id"], sent.traceparent)
+        result, status = steer(connection, claim, command, origin.secrets)
+        keep_trace(connection, result["rollout_id"], origin.traceparent)
         return CommandResult(result, statuses=(status,))
-    if isinstance(command, SetTraffic) and sent.sees:
-        refuse_foreign(connection, command, sent.sees)
+    if isinstance(command, SetTraffic) and origin.sees:
+        refuse_foreign(connection, command, origin.sees)
     result = _EFFECTS[type(command)](connection, command)
     row = connection.execute(_STATUS, (result.get("deployment"),)).fetchone()
-    connection.execute(KEEP_ANSWER, answered(command, result))
+    connection.execute(KEEP_ANSWER, answer_values(command, result))
     return CommandResult(result, statuses=(lifecycle_status(*row),) if row else ())
 
 
-def _apply(connection: Connection, command: Apply, sent: Origin) -> CommandResult:
+def _apply(connection: Connection, command: Apply, origin: Origin) -> CommandResult:
     """All parts of all documents, each with what those before it have left."""
     for name in sorted(document.deployment for document in command.documents):
         _claim_after_wishes(connection, name)  # in one order, so that two that lock the same wait for each other
     done_of, statuses = [], list[DeploymentLifecycleStatus]()
     for document in command.documents:
         stored = stored_of(connection, document)
-        found = parts(document, stored, command)
-        before = sections(connection, document.deployment, settings_alone(stored, found))
-        done = _all_parts(connection, found, sent)
+        pieces = parts(document, stored, command)
+        before = sections(connection, document.deployment, settings_alone(stored, pieces))
+        results = _all_parts(connection, pieces, origin)
         if before:
             keep_settings_release(connection, document.deployment, before)
         done_of.append(
-            {**told_of(document, found, [each.result for each in done]), "notes": notes(document, stored, command)}
+            {
+                **told_of(document, pieces, [each.result for each in results]),
+                "notes": notes(document, stored, command),
+            }
         )
-        statuses += [status for each in done for status in each.statuses]
+        statuses += [status for each in results for status in each.statuses]
     result: Result = {"documents": done_of}
-    connection.execute(KEEP_ANSWER, answered(command, result))
+    connection.execute(KEEP_ANSWER, answer_values(command, result))
     return CommandResult(result, statuses=tuple(statuses))
 
 
-def _all_parts(connection: Connection, found: Sequence[Part], sent: Origin) -> list[CommandResult]:
+def _all_parts(connection: Connection, pieces: Sequence[Part], origin: Origin) -> list[CommandResult]:
     """Carry out the parts in their order. Raises NotAllowedError, before the first, for one that the role may not."""
-    refuse_beyond(sent.role, found)
-    commands = [part.command for part in found]
-    return [_carry_out(connection, each, _claim(connection, each, claim_named), sent) for each in commands]
+    refuse_beyond(origin.role, pieces)
+    commands = [part.command for part in pieces]
+    return [_carry_out(connection, each, _claim(connection, each, claim_named), origin) for each in commands]
 
 
-def _put_back(connection: Connection, command: Undo, sent: Origin) -> CommandResult | None:
+def _put_back(connection: Connection, command: Undo, origin: Origin) -> CommandResult | None:
     """Undo a file that changed settings alone; None where a rollout, or nothing, came last."""
     again = settings_to_put_back(connection, command)
     if again is None:
         return None
     deployment, (document,) = lock_named(connection, command.deployment, command.expected_version), again.documents
-    found = parts(document, stored_of(connection, document), again)
-    done = _all_parts(connection, found, sent)
+    pieces = parts(document, stored_of(connection, document), again)
+    results = _all_parts(connection, pieces, origin)
     mark_settings_undone(connection, deployment.id)
     result: Result = {
         "deployment": command.deployment,
         "rollout_id": None,
-        "version": done[-1].result["version"],
+        "version": results[-1].result["version"],
         "already": False,
-        "settings": [part.sentence for part in found],
+        "settings": [part.sentence for part in pieces],
     }
-    connection.execute(KEEP_ANSWER, answered(command, result))
-    return CommandResult(result, statuses=done[-1].statuses)
+    connection.execute(KEEP_ANSWER, answer_values(command, result))
+    return CommandResult(result, statuses=results[-1].statuses)
 
 
 _EFFECTS: dict[type[Command], Callable[[Connection, Any], Result]] = {

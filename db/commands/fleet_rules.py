@@ -50,13 +50,13 @@ def set_freeze(connection: Connection, command: SetFreeze) -> dict[str, Any]:
     if command.cron is not None:
         _check_zone(command.time_zone)
     now = database_now(connection)
-    given = command.begun(now).model_dump(include=set(SetFreeze.model_fields) - {"deployments", "groups"}) | {
+    values = command.begun(now).model_dump(include=set(SetFreeze.model_fields) - {"deployments", "groups"}) | {
         "name": command.freeze,
         "time_zone": command.time_zone if command.cron is not None else None,
         "deployments": list(command.deployments),
         "groups": list(command.groups),
     }
-    connection.execute(_SET_FREEZE, given)
+    connection.execute(_SET_FREEZE, values)
     _look_anew(connection)
     window = next(freeze.window for freeze in all_freezes(connection) if freeze.name == command.freeze)
     end, start = window.ends(now), window.next_start(now)
@@ -78,13 +78,13 @@ def delete_freeze(connection: Connection, command: DeleteFreeze) -> dict[str, An
 
 def set_group(connection: Connection, command: SetGroup) -> dict[str, Any]:
     """Make the group, or replace it. Raises GroupedAlreadyError for a deployment that is in another one."""
-    given = command.model_dump(include={"group", "most_at_once", "in_order", "actor", "reason"})
-    connection.execute(_SET_GROUP, given)
+    values = command.model_dump(include={"group", "most_at_once", "in_order", "actor", "reason"})
+    connection.execute(_SET_GROUP, values)
     connection.execute("DELETE FROM deployment_group_members WHERE group_name = %s", (command.group,))
     members = {"group": command.group, "deployments": list(command.deployments)}
-    taken = connection.cursor(row_factory=scalar_row).execute(_SET_MEMBERS, members).fetchall()
+    members_elsewhere = connection.cursor(row_factory=scalar_row).execute(_SET_MEMBERS, members).fetchall()
     for deployment in command.deployments:
-        if deployment not in taken:
+        if deployment not in members_elsewhere:
             raise _elsewhere(connection, deployment)
     _look_anew(connection)
     return {**members, "most_at_once": command.most_at_once, "in_order": command.in_order}

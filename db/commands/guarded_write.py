@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
 from db.cycle.claim import Claim, Load, claim_named, load
-from db.locking.row_locks import ALWAYS, changed
+from db.locking.row_locks import ALWAYS, count_change
 from domain.commands.base import Command, RequestIdReusedError, StaleVersionError
 from domain.model.deployment import Deployment
 from domain.text.errors import DeploymentNotFoundError
@@ -56,21 +56,21 @@ def load_named(
 
 def _stale(connection: Connection, deployment: Deployment, expected_version: int | None) -> StaleVersionError:
     """Names who steered last, who may have been faster."""
-    asked = connection.execute(_LAST_ASKED, (deployment.id,)).fetchone()
-    who = "; the last to steer it was {} ({})".format(*asked) if asked else ""
+    row = connection.execute(_LAST_ASKED, (deployment.id,)).fetchone()
+    who = "; the last to steer it was {} ({})".format(*row) if row else ""
     return StaleVersionError(
         f"{deployment.name} is at version {deployment.version}, not {expected_version}{who}; "
         "look at it again, then repeat",
         deployment=deployment.name,
         version=deployment.version,
         expected=expected_version,
-        **({"last_actor": asked[0]} if asked else {}),
+        **({"last_actor": row[0]} if row else {}),
     )
 
 
 def touch(connection: Connection, deployment: Deployment) -> int:
     """Mark the deployment, so that its handler looks at it, and give it its next version, which is returned."""
-    changed(connection, [deployment.id], mark=ALWAYS)
+    count_change(connection, [deployment.id], mark=ALWAYS)
     return deployment.version + 1
 
 
@@ -90,7 +90,7 @@ KEEP_ANSWER = "UPDATE commands SET result = %(result)s WHERE request_id = %(requ
 """With the values of `answered`."""
 
 
-def answered(command: Command, result: Mapping[str, Any]) -> dict[str, object]:
+def answer_values(command: Command, result: Mapping[str, Any]) -> dict[str, object]:
     """The values of KEEP_ANSWER."""
     return {"result": Jsonb(result), "request_id": command.request_id}
 
@@ -108,14 +108,14 @@ def answer_again(connection: Connection, command: Command, payload: dict[str, An
     return answer
 
 
-def _is_asked_again(connection: Connection, command: Command, stored: dict[str, Any], payload: dict[str, Any]) -> bool:
+def _is_asked_again(connection: Connection, command: Command, before: dict[str, Any], payload: dict[str, Any]) -> bool:
     """Compare the payload that any release stored with that of today; new fields count with their defaults.
 
     Postgres compares: it writes 1e23 in full, which Python reads as another number than the one that was sent.
     """
     try:
-        first = type(command).model_validate({**stored, "request_id": command.request_id})
+        first = type(command).model_validate({**before, "request_id": command.request_id})
     except ValidationError:
         return False
-    asked = first.model_dump(mode="json", exclude={"request_id"})
-    return connection.execute("SELECT %s = %s", (Jsonb(asked), Jsonb(payload))).fetchone() == (True,)
+    first_fields = first.model_dump(mode="json", exclude={"request_id"})
+    return connection.execute("SELECT %s = %s", (Jsonb(first_fields), Jsonb(payload))).fetchone() == (True,)

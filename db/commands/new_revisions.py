@@ -71,8 +71,8 @@ def next_revision(connection: Connection, deployment: Deployment, command: Rolli
 
     Raises RevisionExistsError, and what `changed_revision` raises.
     """
-    changed = changed_revision(connection, deployment, command)
-    return changed if isinstance(changed, str) else str(add_revision(connection, changed)["revision"])
+    revision = changed_revision(connection, deployment, command)
+    return revision if isinstance(revision, str) else str(add_revision(connection, revision)["revision"])
 
 
 def changed_revision(connection: Connection, deployment: Deployment, command: RollingUpdate) -> str | AddRevision:

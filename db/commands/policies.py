@@ -37,7 +37,7 @@ def store_policy(connection: Connection, deployment_id: UUID, policy: Deployment
     if policy is None:
         connection.execute("DELETE FROM policies WHERE deployment_id = %s", (deployment_id,))
         return
-    stored = policy.as_json()
+    values = policy.as_json()
     connection.execute(
         """
         INSERT INTO policies (deployment_id, strategy, spec, limits) VALUES (%s, %s, %s, %s)
@@ -45,7 +45,7 @@ def store_policy(connection: Connection, deployment_id: UUID, policy: Deployment
            SET strategy = excluded.strategy, spec = excluded.spec, limits = excluded.limits,
                updated_at = clock_timestamp()
         """,
-        (deployment_id, stored["strategy"], Jsonb(stored["spec"]), Jsonb(stored["limits"])),
+        (deployment_id, values["strategy"], Jsonb(values["spec"]), Jsonb(values["limits"])),
     )
 
 

@@ -55,14 +55,14 @@ def own_wire(connection: Connection, revision_id: UUID) -> Wire | None:
     return None if row is None else wire_of(row[0])
 
 
-def wire_of(stored: Mapping[str, Any] | None) -> Wire | None:
+def wire_of(wire: Mapping[str, Any] | None) -> Wire | None:
     """The wire of a revision's row; None where it has none of its own."""
-    return None if stored is None else known_wire(stored)
+    return None if wire is None else known_wire(wire)
 
 
 def speak_so(connection: Connection, deployment_id: UUID, wire: Wire) -> None:
     """Let the deployment say so too: a revision with this wire runs from now on."""
-    stored = stored_wire(wire)
-    tls = stored.get("upstream_tls")
-    values = {"id": deployment_id, "protocol": stored["protocol"], "tls": None if tls is None else Jsonb(tls)}
+    value = stored_wire(wire)
+    tls = value.get("upstream_tls")
+    values = {"id": deployment_id, "protocol": value["protocol"], "tls": None if tls is None else Jsonb(tls)}
     connection.execute(_OF_DEPLOYMENT, values)

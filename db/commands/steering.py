@@ -9,7 +9,7 @@ from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
-from db.commands.guarded_write import KEEP_ANSWER, RECORD, answered, load_named, record
+from db.commands.guarded_write import KEEP_ANSWER, RECORD, answer_values, load_named, record
 from db.commands.new_revisions import add_restarted, next_revision
 from db.commands.policies import read_policy
 from db.commands.replica_protocols import own_wire, wire_of
@@ -106,32 +106,35 @@ _GIVE_UP_REPLICAS = """
 def write_steered(  # noqa: PLR0913  (all that a command leaves behind)
     connection: Connection,
     before: Deployment,
-    steered: Steered,
+    effect: Steered,
     command: DeploymentCommand,
     asking: Asking,
     result: Mapping[str, object],
 ) -> None:
     """Write what the command made of the locked deployment `before`, mark it, and keep `result` as the answer."""
-    after, now = steered.deployment, asking.at
-    rollout, guard = after.rollout, steered.guard
-    if before.rollout is not None and steered.ended is not None:
-        connection.execute(_END_ROLLOUT, (steered.ended.value, now, before.rollout.id))
+    after, now = effect.deployment, asking.at
+    rollout, guard = after.rollout, effect.guard
+    if before.rollout is not None and effect.ended is not None:
+        connection.execute(_END_ROLLOUT, (effect.ended.value, now, before.rollout.id))
     verb = command.task.rpartition(".")[2].removesuffix("_revision")
-    told = {**record(command, verb, steered.said), **answered(command, result), "waits_for": steered.waits_for}
+    told = {**record(command, verb, effect.said), **answer_values(command, result), "waits_for": effect.waits_for}
     values = DEPLOYMENT.arrays([deployment_values(after)], version=after.version, now=now, **told)
     if rollout is None or guard is None:
         connection.execute(_CHANGE_WITHOUT_ROLLOUT, values)
     else:
         values |= _OF_ROLLOUT.arrays([rollout_values(rollout)], ceiling=guard.ceiling, floor=guard.keep)
         if before.rollout is not None and before.rollout.id == rollout.id:
-            changed = {"back_reason": steered.back_reason, "limits": _changed_limits(before.rollout, rollout)}
-            connection.execute(_CHANGE_WITH_ROLLOUT, {**values, **changed})
+            more = {
+                "back_reason": effect.back_reason,
+                "limits": _changed_limits(before.rollout, rollout),
+            }
+            connection.execute(_CHANGE_WITH_ROLLOUT, {**values, **more})
         else:
             whole = {"deployment_id": after.id, "count_stopping": guard.count_stopping}
             connection.execute(_BEGIN_ROLLOUT, {**values, **whole, **_begun_values(rollout, command)})
     if before.start_failures is not None and after.start_failures is None:
         connection.execute(_FORGET_FAILURES, (after.id,))
-    if steered.gives_up_replicas:
+    if effect.gives_up_replicas:
         connection.execute(_GIVE_UP_REPLICAS, {"id": after.id, "now": now})
 
 
@@ -185,37 +188,37 @@ _STARTS = f"""
 
 
 def steer(
-    connection: Connection, claim: Claim, command: SteeringCommand, asked: Collection[str] | None = None
+    connection: Connection, claim: Claim, command: SteeringCommand, secrets: Collection[str] | None = None
 ) -> tuple[dict[str, Any], DeploymentLifecycleStatus]:
     """Carry out a command, and keep its answer. Returns it, and the new status of the deployment.
 
-    Raises what its rule raises, and what `case_of` raises. `asked`: as in `db.commands.execute`.
+    Raises what its rule raises, and what `case_of` raises. `secrets`: as in `db.commands.execute`.
     """
-    case = case_of(connection, claim, command, asked)
-    steered = case.steered()
-    rollout = steered.deployment.rollout
+    case = case_of(connection, claim, command, secrets)
+    effect = case.steered()
+    rollout = effect.deployment.rollout
     if isinstance(command, Scale) and (rules := rules_of_one(connection, case.deployment.id)):
-        steered = steered.with_details(rules=[str(rule) for rule in rules])
+        effect = effect.with_details(rules=[str(rule) for rule in rules])
     if isinstance(command, Undo) and (stays := set_alone(connection, case.deployment.id)):
-        steered = steered.with_details(stays=stays)
+        effect = effect.with_details(stays=stays)
     result = {
         "deployment": command.deployment,
         "rollout_id": str(rollout.id) if rollout else None,
-        "version": steered.deployment.version,
-        "already": steered.already,
-        **steered.details,
+        "version": effect.deployment.version,
+        "already": effect.already,
+        **effect.details,
     }
-    if steered.already:
-        connection.execute(KEEP_ANSWER, answered(command, result))
+    if effect.already:
+        connection.execute(KEEP_ANSWER, answer_values(command, result))
     else:
-        write_steered(connection, case.deployment, steered, command, case.asking, result)
-        _take_settings(connection, case, steered.deployment)
-        if isinstance(command, Undo | Retry) and (settings := _settings_back(connection, case, steered.deployment)):
+        write_steered(connection, case.deployment, effect, command, case.asking, result)
+        _take_settings(connection, case, effect.deployment)
+        if isinstance(command, Undo | Retry) and (settings := _settings_back(connection, case, effect.deployment)):
             result |= {"settings": [settings]}
-            connection.execute(KEEP_ANSWER, answered(command, result))
-        if case.is_heard:
-            write_events(connection, told_by_command(case.deployment, steered, case.asking, command.actor))
-    return result, steered.deployment.status
+            connection.execute(KEEP_ANSWER, answer_values(command, result))
+        if case.has_subscribers:
+            write_events(connection, told_by_command(case.deployment, effect, case.asking, command.actor))
+    return result, effect.deployment.status
 
 
 def _take_settings(connection: Connection, case: "StoredCase", after: Deployment) -> None:
@@ -232,19 +235,21 @@ def _settings_back(connection: Connection, case: "StoredCase", after: Deployment
     """Say which settings come back with a rollout, and when; empty where none do."""
     if after.rollout is None:
         return ""
-    reached = reached_at(connection, after.id)
-    if case.deployment.rollout is None or after.rollout.id != case.deployment.rollout.id or not reached.brings:
-        return reached.brings
-    return f"as soon as the new revision answers nobody {entrances_in_words(*reached.reached)}"
+    reach = reached_at(connection, after.id)
+    if case.deployment.rollout is None or after.rollout.id != case.deployment.rollout.id or not reach.brings:
+        return reach.brings
+    return f"as soon as the new revision answers nobody {entrances_in_words(*reach.reached)}"
 
 
 def case_of(
-    connection: Connection, claim: Claim, command: SteeringCommand, asked: Collection[str] | None = None
+    connection: Connection, claim: Claim, command: SteeringCommand, secrets: Collection[str] | None = None
 ) -> "StoredCase":
     """The command with the deployment that was claimed. Raises DeploymentNotFoundError and StaleVersionError."""
     deployment = load_named(connection, claim, command.deployment, command.expected_version, load_routes)
     why = f"by {command.actor}" + (f": {command.reason}" if command.reason else "")
-    return StoredCase(connection, deployment, command, Asking(why, claim.now, claim.next_id), asked, claim.is_heard)
+    return StoredCase(
+        connection, deployment, command, Asking(why, claim.now, claim.next_id), secrets, claim.has_subscribers
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +260,8 @@ class StoredCase:
     deployment: Deployment
     command: Any
     asking: Asking
-    asked: Collection[str] | None
-    is_heard: bool
+    secrets: Collection[str] | None
+    has_subscribers: bool
     wires: dict[UUID, Wire | None] = field(default_factory=dict)
     """The wires of the revisions that have been read."""
 
@@ -268,8 +273,8 @@ class StoredCase:
 
     def steered(self) -> Steered:
         """Ask the rule of the command, and what follows of it. Raises its refusals."""
-        steered: Steered = self.command.steer(self)
-        return steered.finished(self.asking.at)
+        effect: Steered = self.command.steer(self)
+        return effect.finished(self.asking.at)
 
     def activation(
         self, revision: str, *, supersede: bool = False, desired: int | None = None, with_secrets: bool = False
@@ -355,12 +360,12 @@ class StoredCase:
         return replace(self.activation(row["name"], desired=desired), is_undo=row["is_undo"]), outcome
 
     def _back_to(self, revision: str, desired: int | None = None) -> ActivationRequest:
-        named = self.activation(revision, desired=desired)
-        why = "" if self.command.anyway else why_it_only_failed(self.connection, named.revision_id)
-        return replace(named, only_failed=why)
+        request = self.activation(revision, desired=desired)
+        why = "" if self.command.anyway else why_it_only_failed(self.connection, request.revision_id)
+        return replace(request, only_failed=why)
 
     def _checks(self, references: Sequence[str]) -> tuple[SecretCheck, ...]:
-        if self.asked is not None and not set(references) <= set(self.asked):
+        if self.secrets is not None and not set(references) <= set(self.secrets):
             raise UnaskedSecretsError(self.deployment.name, references)
         return tuple(secret_checks(self.connection, self.deployment.name, references)) if references else ()
 

@@ -81,14 +81,14 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
     if deployment.status.lifecycle is Lifecycle.DESTROYING:
         raise WrongStateError.of_leaving(command.deployment, deployment.status, "where it is reached can be changed")
     rollout = _rollout_to_bring(connection, deployment, command)
-    wanted, is_reserved = command.entrances_of(command.deployment), rollout is not None
-    connection.execute(_GIVE_UP, _arrays(deployment.id, wanted, reserved=is_reserved))
-    connection.execute(_RESERVE if is_reserved else _TAKE, _arrays(deployment.id, wanted, reserved=is_reserved))
-    taken = owners_of(connection, wanted, command.deployment)
-    for entrance, owner in taken.items():
+    entrances, is_reserved = command.entrances_of(command.deployment), rollout is not None
+    connection.execute(_GIVE_UP, _arrays(deployment.id, entrances, reserved=is_reserved))
+    connection.execute(_RESERVE if is_reserved else _TAKE, _arrays(deployment.id, entrances, reserved=is_reserved))
+    owners = owners_of(connection, entrances, command.deployment)
+    for entrance, owner in owners.items():
         if not command.is_default:
             raise EntranceTakenError.by(owner, command.deployment, entrance.kind, entrance.value)
-    got = tuple(entrance for entrance in wanted if entrance not in taken)
+    got = tuple(entrance for entrance in entrances if entrance not in owners)
     message = f"reached as {entrances_in_words(got, command.rules)}"
     if rollout is not None:
         _bring(connection, deployment, rollout, (got, command.rules))
@@ -145,22 +145,22 @@ def _rollout_to_bring(connection: Connection, deployment: Deployment, command: S
 def _bring(connection: Connection, deployment: Deployment, rollout: Rollout, release: Reached) -> None:
     """Keep the settings with the rollout, and those of before; the certificates of both are wanted meanwhile."""
     now = reached_at(connection, deployment.id).reached
-    certificates, known = _certificates(release), _certificates(now)
-    settings = stored_release(release, certificates, _exchange(rollout)), stored_release(now, known)
+    certificates, present = _certificates(release), _certificates(now)
+    settings = stored_release(release, certificates, _exchange(rollout)), stored_release(now, present)
     connection.execute(_BRING, (*map(Jsonb, settings), rollout.id))
-    want(connection, deployment.id, certificates | known)
+    want(connection, deployment.id, certificates | present)
     keep_wire(connection, deployment.id, [rollout.to_revision_id], release[1].wire, now[1].wire)
 
 
-def _certificates(reached: Reached) -> frozenset[tuple[CertificateKind, str]]:
-    entrances, rules = reached
+def _certificates(reach: Reached) -> frozenset[tuple[CertificateKind, str]]:
+    entrances, rules = reach
     hosts = tuple(entrance.value for entrance in entrances if entrance.kind is EntranceKind.HOST)
     return wanted_certificates(rules.tls, hosts, rules.upstream_tls)
 
 
-def _set_at_once(connection: Connection, deployment_id: UUID, reached: Reached) -> None:
+def _set_at_once(connection: Connection, deployment_id: UUID, reach: Reached) -> None:
     """Set the rules. What runs is spoken to as they say: whoever sets them alone says it of that."""
-    rules, before = reached[1], reached_at(connection, deployment_id).rules
+    rules, before = reach[1], reached_at(connection, deployment_id).rules
     if spoken := spoken_alike(connection, deployment_id, before.wire):
         keep_wire(connection, deployment_id, spoken, rules.wire, before.wire)
     connection.execute(
@@ -181,7 +181,7 @@ def _set_at_once(connection: Connection, deployment_id: UUID, reached: Reached) 
         ),
     )
     give_seats(connection, [deployment_id])
-    want(connection, deployment_id, _certificates(reached))
+    want(connection, deployment_id, _certificates(reach))
 
 
 def refuse_foreign(connection: Connection, command: SetTraffic, sees: Sequence[str]) -> None:
@@ -199,9 +199,9 @@ def refuse_foreign(connection: Connection, command: SetTraffic, sees: Sequence[s
 
 def _foreign_owner(connection: Connection, deployment: str, entrance: Entrance, sees: Sequence[str]) -> str | None:
     reaches = enclosing(entrance)
-    named = list(named_after((entrance, *reaches)))
+    names = list(named_after((entrance, *reaches)))
     owners = owners_of(connection, reaches, deployment).values()
-    living = [name for (name,) in connection.execute(_LIVING, (named, deployment))]
+    living = [name for (name,) in connection.execute(_LIVING, (names, deployment))]
     return next((owner for owner in (*owners, *living) if owner not in sees), None)
 
 
@@ -265,13 +265,13 @@ def set_maintenance(connection: Connection, command: SetMaintenance) -> dict[str
     deployment = lock_named(connection, command.deployment, command.expected_version)
     if deployment.status.lifecycle is Lifecycle.DESTROYING:
         raise WrongStateError.of_leaving(command.deployment, deployment.status, "its maintenance can be set")
-    ((stored,),) = connection.execute("SELECT maintenance FROM deployments WHERE id = %s", (deployment.id,))
-    before = known_maintenance(stored)
-    wanted = _wanted(connection, command, before)
-    already = wanted is None if before is None else wanted == before
+    ((row,),) = connection.execute("SELECT maintenance FROM deployments WHERE id = %s", (deployment.id,))
+    before = known_maintenance(row)
+    maintenance = _maintenance_of(connection, command, before)
+    already = maintenance is None if before is None else maintenance == before
     version = deployment.version
     if not already:
-        value = None if wanted is None else Jsonb(STORED.dump_python(wanted, mode="json"))
+        value = None if maintenance is None else Jsonb(STORED.dump_python(maintenance, mode="json"))
         connection.execute("UPDATE deployments SET maintenance = %s WHERE id = %s", (value, deployment.id))
         note(connection, deployment.id, command, "set_maintenance", f"maintenance {command.state}")
         version = touch(connection, deployment)
@@ -279,15 +279,15 @@ def set_maintenance(connection: Connection, command: SetMaintenance) -> dict[str
         "deployment": command.deployment,
         "version": version,
         "state": command.state,
-        "since": wanted.since.isoformat() if wanted else None,
+        "since": maintenance.since.isoformat() if maintenance else None,
         "already": already,
     }
 
 
-def _wanted(connection: Connection, command: SetMaintenance, before: Maintenance | None) -> Maintenance | None:
+def _maintenance_of(connection: Connection, command: SetMaintenance, before: Maintenance | None) -> Maintenance | None:
     if command.state == "off":
         return None
-    asked = Maintenance(
+    maintenance = Maintenance(
         since=before.since if before else database_now(connection),
         by=command.actor,
         reason=command.reason,
@@ -296,4 +296,4 @@ def _wanted(connection: Connection, command: SetMaintenance, before: Maintenance
         retry_after_seconds=command.retry_after_seconds,
     )
     # who says the same once more has not begun it
-    return before if before and replace(asked, by=before.by) == before else asked
+    return before if before and replace(maintenance, by=before.by) == before else maintenance

@@ -39,7 +39,7 @@ def set_subscription(connection: Connection, command: SetSubscription) -> dict[s
     if command.webhook is not None:
         _refuse_unknown(connection, command.webhook)
     task = command.celery_task
-    given = {
+    values = {
         "name": command.subscription,
         "webhook": command.webhook,
         "task": task,
@@ -49,18 +49,17 @@ def set_subscription(connection: Connection, command: SetSubscription) -> dict[s
         "give_up_after_seconds": command.give_up_after_seconds,
         "actor": command.actor,
     }
-    connection.execute(_SET, given)
-    return {"subscription": command.subscription, "webhook": command.webhook, "task": task, "queue": given["queue"]}
+    connection.execute(_SET, values)
+    return {"subscription": command.subscription, "webhook": command.webhook, "task": task, "queue": values["queue"]}
 
 
 def _refuse_unknown(connection: Connection, webhook: str) -> None:
     """Where no host is up, or one does not say what it knows, it may be right."""
     hosts = connection.execute(_TARGETS).fetchall()
-    known = sorted({name for _, names in hosts for name in names})
-    if hosts and webhook not in known and not any(is_unknown for is_unknown, _ in hosts):
-        message = (
-            f"no host that is up has a target {webhook} in its ROLLWAY_WEBHOOKS; they have {', '.join(known) or 'none'}"
-        )
+    targets = sorted({name for _, names in hosts for name in names})
+    if hosts and webhook not in targets and not any(is_unknown for is_unknown, _ in hosts):
+        others = ", ".join(targets) or "none"
+        message = f"no host that is up has a target {webhook} in its ROLLWAY_WEBHOOKS; they have {others}"
         raise InvalidInputError(message, field="webhook")
 
 
@@ -87,8 +86,8 @@ def _no_subscription(name: str) -> SubscriptionNotFoundError:
 
 def delete_subscription(connection: Connection, command: DeleteSubscription) -> dict[str, Any]:
     """End it, with what it was still to be told. Raises SubscriptionNotFoundError."""
-    found = connection.execute("DELETE FROM subscriptions WHERE name = %s", (command.subscription,)).rowcount
-    if not found:
+    cursor = connection.execute("DELETE FROM subscriptions WHERE name = %s", (command.subscription,)).rowcount
+    if not cursor:
         raise _no_subscription(command.subscription)
     return {"subscription": command.subscription}
 

@@ -42,9 +42,9 @@ class _ArrayDumper(Dumper):
     def dump(self, obj: Array) -> bytes:
         """As `array_recv` of Postgres reads it: dimensions, nulls or none, type, length, first index; the values."""
         values = obj.values
-        known = [value for value in values if value is not None]
-        packed = type(obj).packed(known)
-        has_nulls = len(known) < len(values)
+        present = [value for value in values if value is not None]
+        packed = type(obj).packed(present)
+        has_nulls = len(present) < len(values)
         if has_nulls:
             following = iter(packed)
             packed = [_NULL if value is None else next(following) for value in values]
@@ -53,9 +53,9 @@ class _ArrayDumper(Dumper):
 
 def _array(name: str, packed: Packed) -> type[Array]:
     """The arrays of one type, made known to psycopg."""
-    known = psycopg.postgres.types[name]
-    kind = type(f"{name}_array", (Array,), {"element": known.oid, "packed": staticmethod(packed), "__slots__": ()})
-    psycopg.adapters.register_dumper(kind, type(f"{name}_array_dumper", (_ArrayDumper,), {"oid": known.array_oid}))
+    info = psycopg.postgres.types[name]
+    kind = type(f"{name}_array", (Array,), {"element": info.oid, "packed": staticmethod(packed), "__slots__": ()})
+    psycopg.adapters.register_dumper(kind, type(f"{name}_array_dumper", (_ArrayDumper,), {"oid": info.array_oid}))
     return kind
 
 

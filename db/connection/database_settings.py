@@ -13,11 +13,11 @@ from domain.installation.settings import Settings, database_address, libpq_url
 def _database_url(raw: str) -> str:
     url = libpq_url(raw)
     try:
-        named = conninfo_to_dict(url) if url.startswith("postgresql://") else {}
+        parts = conninfo_to_dict(url) if url.startswith("postgresql://") else {}
     except ProgrammingError as error:
         raise ValueError(raw) from error
-    ports = str(named.get("port") or "5432").split(",")
-    if not named.get("host") or not named.get("dbname") or not all(port.isdecimal() for port in ports):
+    ports = str(parts.get("port") or "5432").split(",")
+    if not parts.get("host") or not parts.get("dbname") or not all(port.isdecimal() for port in ports):
         raise ValueError(raw)
     return url
 

@@ -34,7 +34,7 @@ def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Eng
 
     Connecting raises UnfitServerError where the server is too old.
     """
-    made = create_engine(
+    new_engine = create_engine(
         "postgresql+psycopg://",
         pool_size=settings.pool_size,
         max_overflow=2,
@@ -50,18 +50,18 @@ def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Eng
         },
     )
 
-    _ping_what_has_rested(made)
+    _ping_what_has_rested(new_engine)
 
-    @event.listens_for(made, "do_connect")
+    @event.listens_for(new_engine, "do_connect")
     def _connect(_dialect: object, _record: object, _words: object, arguments: dict[str, Any]) -> psycopg.Connection:
-        connection = _opened(settings, arguments)
+        connection = _open(settings, arguments)
         refuse_unfit(connection, settings.address)
         return connection
 
-    return made
+    return new_engine
 
 
-def _opened(settings: DatabaseSettings, arguments: Mapping[str, Any]) -> AnsweredConnection:
+def _open(settings: DatabaseSettings, arguments: Mapping[str, Any]) -> AnsweredConnection:
     """A connection whose session has the settings; of a pooler that keeps none, one that sets them in transactions."""
     try:
         connection = AnsweredConnection.connect(settings.url, **arguments)
@@ -82,14 +82,14 @@ _REFUSED_OPTIONS = "unsupported startup parameter"
 
 def _has(connection: psycopg.Connection, settings: DatabaseSettings) -> bool:
     """Whether the session has the settings that were given when it was opened. A pooler may ignore them."""
-    known = "plan_cache_mode"
+    setting = "plan_cache_mode"
     try:
-        ((found,),) = connection.execute("SELECT current_setting(%s)", (known,), prepare=False).fetchall()
+        ((value,),) = connection.execute("SELECT current_setting(%s)", (setting,), prepare=False).fetchall()
         connection.rollback()
     except psycopg.Error:
         connection.close()
         raise
-    return bool(found == settings.session[known])
+    return bool(value == settings.session[setting])
 
 
 @cache
@@ -173,19 +173,19 @@ def database_now(connection: psycopg.Connection) -> datetime:
     return now
 
 
-def _ping_what_has_rested(made: Engine) -> None:
+def _ping_what_has_rested(new_engine: Engine) -> None:
     """Ping connections that rested; where one is dead, all are made anew: the server was restarted."""
 
-    @event.listens_for(made, "connect")
-    @event.listens_for(made, "checkin")
+    @event.listens_for(new_engine, "connect")
+    @event.listens_for(new_engine, "checkin")
     def _note(_connection: object, record: ConnectionPoolEntry) -> None:
         record.info["used_at"] = time.monotonic()
 
-    @event.listens_for(made, "checkout")
+    @event.listens_for(new_engine, "checkout")
     def _ping(connection: psycopg.Connection, record: ConnectionPoolEntry, _proxy: object) -> None:
         if not connection.closed and time.monotonic() - record.info["used_at"] < _RESTED_SECONDS:
             return
         try:
-            made.dialect.do_ping(cast("DBAPIConnection", connection))
+            new_engine.dialect.do_ping(cast("DBAPIConnection", connection))
         except psycopg.Error as error:
             raise InvalidatePoolError from error

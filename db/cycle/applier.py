@@ -115,9 +115,9 @@ def deployment_values(deployment: Deployment) -> tuple[object, ...]:
     )
 
 
-def assigned(written: Columns) -> str:
+def assigned(row: Columns) -> str:
     """All of the columns but the id, for a SET: "lifecycle = u.lifecycle, ..."."""
-    return ", ".join(f"{name} = {written.alias}.{name}" for name in written.types if name != "id")
+    return ", ".join(f"{name} = {row.alias}.{name}" for name in row.types if name != "id")
 
 
 _DECIDED = COUNTED + columns("back_reason text, outcome text")
@@ -203,7 +203,7 @@ def apply(connection: Connection, writes: ChunkWrites, events: Sequence[CloudEve
     _update(connection, _PARK_ROUTES, _PARKED, writes.parked)
     drains = connection.execute(_DRAIN_ROUTES, {"ids": UUIDS(writes.drained), "at": at}) if writes.drained else None
     steps, moves = _deployment_rows(writes, _write_history(connection, writes))
-    sent = [
+    cursors = [
         _update(connection, _TAKE_STEP, _MADE, steps),
         _update(connection, _MAKE_MOVE, _MOVE, moves),
         _update(connection, _WAIT, _WAITING, writes.waits),
@@ -212,7 +212,7 @@ def apply(connection: Connection, writes: ChunkWrites, events: Sequence[CloudEve
     give_seats(connection, writes.seated)
     _add(connection, "rollout_steps", _STEP, _step_rows(writes))
     write_events(connection, events)
-    _check_versions(sent, len(steps) + len(moves) + len(writes.waits))
+    _check_versions(cursors, len(steps) + len(moves) + len(writes.waits))
     return StrategyApplyResult(
         created=len(hosts),
         promoted=len(writes.promoted),
@@ -223,22 +223,22 @@ def apply(connection: Connection, writes: ChunkWrites, events: Sequence[CloudEve
     )
 
 
-def _add(connection: Connection, table: str, written: Columns, rows: Sequence[Sequence[object]]) -> None:
+def _add(connection: Connection, table: str, row: Columns, rows: Sequence[Sequence[object]]) -> None:
     if rows:
-        written.add(connection, table, rows)
+        row.add(connection, table, rows)
 
 
 def _update(
-    connection: Connection, query: str, written: Columns, rows: Sequence[Sequence[object]], **others: object
+    connection: Connection, query: str, row: Columns, rows: Sequence[Sequence[object]], **others: object
 ) -> Cursor[Any] | None:
     """Send the statement unless there are no rows. Postgres works on it while Python makes the next one."""
-    return connection.execute(query, written.arrays(rows, **others)) if rows else None
+    return connection.execute(query, row.arrays(rows, **others)) if rows else None
 
 
-def _check_versions(sent: Iterable[Cursor[Any] | None], expected: int) -> None:
-    missing = expected - sum(cursor.rowcount for cursor in sent if cursor)
-    if missing:
-        raise StaleSnapshotError(f"{missing} of {expected} deployments changed while they were locked")
+def _check_versions(cursors: Iterable[Cursor[Any] | None], expected: int) -> None:
+    stale = expected - sum(cursor.rowcount for cursor in cursors if cursor)
+    if stale:
+        raise StaleSnapshotError(f"{stale} of {expected} deployments changed while they were locked")
 
 
 def _created_rows(writes: ChunkWrites) -> list[tuple[object, ...]]:
@@ -275,8 +275,8 @@ def _deployment_rows(
     moves: list[tuple[object, ...]] = []
     for (effect, _), head in zip(writes.changes, heads, strict=True):
         decision = effect.decision
-        shown = (decision.due_at, decision.reason, effect.waits_for)
-        every = (decision.deployment.version + 1, *shown, head.id, head.key)
+        status = (decision.due_at, decision.reason, effect.waits_for)
+        every = (decision.deployment.version + 1, *status, head.id, head.key)
         if effect.deployment is None:
             steps.append((decision.deployment.id, decision.attempts, *every))
         else:

@@ -57,7 +57,7 @@ def rules_of(connection: Connection, deployment_ids: Sequence[UUID]) -> dict[UUI
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     for row in cursor.execute(_RULES, (list(deployment_ids),)).fetchall():
         rows[row["deployment_id"]].append(row)
-    return {deployment_id: _rule_set(found) for deployment_id, found in rows.items()}
+    return {deployment_id: _rule_set(rules) for deployment_id, rules in rows.items()}
 
 
 def rules_of_one(connection: Connection, deployment_id: UUID) -> tuple[AutoscalingRule, ...]:
@@ -78,8 +78,16 @@ def replace_rules(connection: Connection, deployment_id: UUID, rules: Sequence[A
 def store_values(connection: Connection, values: Iterable[tuple[UUID, MetricValue]]) -> int:
     """Keep the values that some rule reads and that are newer than the ones known; returns how many. One statement."""
     rows = [
-        (deployment_id, found.series, found.value, found.at, found.missing, found.proxies, to_json(found.silent))
-        for deployment_id, found in values
+        (
+            deployment_id,
+            measurements.series,
+            measurements.value,
+            measurements.at,
+            measurements.missing,
+            measurements.proxies,
+            to_json(measurements.silent),
+        )
+        for deployment_id, measurements in values
     ]
     return connection.execute(_STORE_VALUES, _VALUES.arrays(rows)).rowcount if rows else 0
 
@@ -111,6 +119,6 @@ def _rule(row: DictRow) -> AutoscalingRule:
 
 def _row(deployment_id: UUID, position: int, rule: AutoscalingRule) -> list[object]:
     """The values of _RULE."""
-    beside = {"deployment_id": deployment_id, "position": position, "series": rule.series}
-    values = {**rule.model_dump(mode="json"), "labels": to_json(rule.labels), **beside}
+    shared_columns = {"deployment_id": deployment_id, "position": position, "series": rule.series}
+    values = {**rule.model_dump(mode="json"), "labels": to_json(rule.labels), **shared_columns}
     return [values[name] for name in _RULE.types]

@@ -76,8 +76,8 @@ class Gates(NamedTuple):
 
     def holds(self, now: datetime) -> dict[UUID, Hold]:
         """The holds, by deployment."""
-        found = ((key, gate.hold(rollout, now)) for key, (rollout, gate) in self.by_deployment.items())
-        return {key: hold for key, hold in found if hold is not None}
+        holds = ((key, gate.hold(rollout, now)) for key, (rollout, gate) in self.by_deployment.items())
+        return {key: hold for key, hold in holds if hold is not None}
 
 
 def read_gates(connection: Connection, locked: Iterable[GoingForward]) -> Gates:
@@ -143,14 +143,14 @@ class Claimed(NamedTuple):
 class Claim:
     """Locked deployments, the database's time after the locks were taken, and whether anybody subscribed to events.
 
-    `next_id`: for a rollout that may begin; they sort by time. `is_wished`: whether wishes wait to be heeded.
+    `next_id`: for a rollout that may begin; they sort by time. `has_pending_commands`: whether some wait.
     """
 
     deployments: tuple[Claimed, ...]
     now: datetime
-    is_heard: bool
+    has_subscribers: bool
     next_id: UUID
-    is_wished: bool
+    has_pending_commands: bool
 
     @property
     def ids(self) -> list[UUID]:
@@ -158,7 +158,7 @@ class Claim:
         return [claimed.row.id for claimed in self.deployments]
 
     @property
-    def asked(self) -> frozenset[UUID]:
+    def waiting_for_person(self) -> frozenset[UUID]:
         """The deployments whose last look waits for a person."""
         return frozenset(claimed.row.id for claimed in self.deployments if claimed.row.waits_for)
 
@@ -205,30 +205,30 @@ def as_columns(statuses: Iterable[DeploymentLifecycleStatus]) -> dict[str, list[
 def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Claim:
     cursor = connection.cursor(binary=True, row_factory=named_row(DeploymentRow))
     cursor.execute(query, parameters)
-    beside = connection.execute(_BESIDE)
+    facts = connection.execute(_BESIDE)
     rows = cursor.fetchall()
-    ((now, is_heard, next_id, is_wished),) = beside.fetchall()
-    asked = connection.cursor(binary=True, row_factory=named_row(RolloutRow))
+    ((now, has_subscribers, next_id, has_pending_commands),) = facts.fetchall()
+    rollout_cursor = connection.cursor(binary=True, row_factory=named_row(RolloutRow))
     ids = [row.rollout_id for row in rows if row.rollout_id]
     # all of them at once: row by row takes longer
-    rollouts = asked.execute(ROLLOUTS, {"ids": UUIDS(ids)}).fetchall() if ids else []
-    found = {row.id.int: row for row in rollouts}  # numbers are found faster than ids
+    rollouts = rollout_cursor.execute(ROLLOUTS, {"ids": UUIDS(ids)}).fetchall() if ids else []
+    by_id = {row.id.int: row for row in rollouts}  # numbers are found faster than ids
     holds: Mapping[UUID, Hold] = {}
-    if any(row.may_be_held for row in found.values()):
-        gates = read_gates(connection, _going_forward(rows, found))
+    if any(row.may_be_held for row in by_id.values()):
+        gates = read_gates(connection, _going_forward(rows, by_id))
         now = database_now(connection)  # after the locks of groups
         holds = gates.holds(now)
     claimed = [
-        Claimed(row, found[row.rollout_id.int] if row.rollout_id else None, holds.get(row.id) if holds else None)
+        Claimed(row, by_id[row.rollout_id.int] if row.rollout_id else None, holds.get(row.id) if holds else None)
         for row in rows
     ]
-    return Claim(tuple(claimed), now, is_heard, next_id, is_wished)
+    return Claim(tuple(claimed), now, has_subscribers, next_id, has_pending_commands)
 
 
-def _going_forward(rows: Iterable[DeploymentRow], found: Mapping[int, RolloutRow]) -> Iterator[GoingForward]:
+def _going_forward(rows: Iterable[DeploymentRow], rollouts: Mapping[int, RolloutRow]) -> Iterator[GoingForward]:
     for row in rows:
         if row.rollout_id is not None:
-            rollout = found[row.rollout_id.int]
+            rollout = rollouts[row.rollout_id.int]
             yield GoingForward(row, rollout_of(rollout), rollout.through_freeze)
 
 
@@ -282,10 +282,10 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
     """
     if not claimed:
         return ()
-    asked = connection.cursor(binary=True).execute(_ROUTES, {"ids": UUIDS([each.row.id for each in claimed])})
+    cursor = connection.cursor(binary=True).execute(_ROUTES, {"ids": UUIDS([each.row.id for each in claimed])})
     ready = [each.row.id for each in claimed if each.row.lifecycle == Lifecycle.READY]
     rules = rules_of(connection, ready) if ready else {}
-    routes = _routes(asked.fetchall())
+    routes = _routes(cursor.fetchall())
     loaded = [
         each.deployment(routes.get(each.row.id.int, ()), rules.get(each.row.id, NO_AUTOSCALING)) for each in claimed
     ]
@@ -294,8 +294,8 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
 
 def load_routes(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
     """The snapshots with their routes, without rules and evidence: what people steer by. Raises UnreadableError too."""
-    asked = connection.cursor(binary=True).execute(_ROUTES, {"ids": UUIDS([each.row.id for each in claimed])})
-    routes = _routes(asked.fetchall())
+    cursor = connection.cursor(binary=True).execute(_ROUTES, {"ids": UUIDS([each.row.id for each in claimed])})
+    routes = _routes(cursor.fetchall())
     return tuple(each.deployment(routes.get(each.row.id.int, ())) for each in claimed)
 
 
@@ -309,10 +309,10 @@ def load_what_is_readable(connection: Connection, claimed: Sequence[Claimed]) ->
 
 def _with_evidence(connection: Connection, loaded: Sequence[Deployment]) -> Sequence[Deployment]:
     """Deployments whose rollouts are judged get what their judges have seen."""
-    judged = [each.rollout.id for each in loaded if each.rollout is not None and is_judged(each.rollout)]
-    if not judged:
+    rollout_ids = [each.rollout.id for each in loaded if each.rollout is not None and is_judged(each.rollout)]
+    if not rollout_ids:
         return loaded
-    evidence = evidence_of(connection, judged)
+    evidence = evidence_of(connection, rollout_ids)
     return [
         replace(each, rollout=with_evidence(each.rollout, evidence.get(each.rollout.id))) if each.rollout else each
         for each in loaded

@@ -45,7 +45,7 @@ def lock_unheld(connection: Connection, deployment_id: UUID) -> bool:
     return connection.execute(_LOCK_UNHELD, (deployment_id,)).fetchone() is not None
 
 
-def changed(connection: Connection, ids: Collection[UUID], *, mark: Collection[Lifecycle] = ()) -> None:
+def count_change(connection: Connection, ids: Collection[UUID], *, mark: Collection[Lifecycle] = ()) -> None:
     """Count up the versions of locked deployments, and mark those of them that are in one of the states of `mark`."""
     if ids:
         connection.execute(_CHANGED, ([state.value for state in mark], list(ids)))

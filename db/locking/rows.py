@@ -30,8 +30,8 @@ def named_row(kind: type[Row_co]) -> _NamedRow[Row_co]:
         result = cursor.pgresult  # `description` makes an object for each column
         columns = tuple(map(result.fname, range(result.nfields))) if result else ()
         if columns and columns != fields:
-            found = tuple(name.decode() for name in columns if name)
-            raise TypeError(f"{kind.__name__} has the fields {kind._fields}, the query has the columns {found}")
+            names = tuple(name.decode() for name in columns if name)
+            raise TypeError(f"{kind.__name__} has the fields {kind._fields}, the query has the columns {names}")
         return partial(tuple.__new__, kind)  # `_make`, without a Python frame for each row
 
     return make_row
@@ -67,9 +67,9 @@ class Columns:
 
     def arrays(self, rows: Iterable[Sequence[object]], **others: object) -> dict[str, object]:
         """The parameters: the rows, whose values stand in the order of the columns, and what else is asked for."""
-        found = zip(*rows, strict=True) if (rows := list(rows)) else [()] * len(self.types)
-        named = zip(self.types.items(), found, strict=True)
-        return {**{f"{self.alias}.{name}": ARRAYS[kind](values) for (name, kind), values in named}, **others}
+        value_columns = zip(*rows, strict=True) if (rows := list(rows)) else [()] * len(self.types)
+        typed_columns = zip(self.types.items(), value_columns, strict=True)
+        return {**{f"{self.alias}.{name}": ARRAYS[kind](values) for (name, kind), values in typed_columns}, **others}
 
     def add(self, connection: Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
         """Add rows, whose values stand in the order of the columns, to a table: one statement.

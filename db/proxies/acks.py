@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
 
-from db.locking.row_locks import changed, lock
+from db.locking.row_locks import count_change, lock
 from db.locking.rows import columns, named_row
 from db.locking.statuses import IS_LIVE
 from domain.model.states import Lifecycle
@@ -38,9 +38,9 @@ def note_known_weights(connection: Connection) -> int:
     if not owners:
         return 0
     lock(connection, owners)
-    known = connection.cursor(row_factory=scalar_row).execute(_NOTE, (owners,)).fetchall()
-    changed(connection, known, mark={Lifecycle.DEPLOYING})
-    return len(known)
+    deployment_ids = connection.cursor(row_factory=scalar_row).execute(_NOTE, (owners,)).fetchall()
+    count_change(connection, deployment_ids, mark={Lifecycle.DEPLOYING})
+    return len(deployment_ids)
 
 
 # conditions on a proxy `p` and a route `r`
@@ -181,9 +181,9 @@ def _bring_back_to_now(connection: Connection) -> None:
     connection.execute("UPDATE publishers SET seen_at = clock_timestamp() WHERE seen_at > clock_timestamp()")
 
 
-def note_proxies(connection: Connection, seen: Iterable[SeenProxy]) -> None:
+def note_proxies(connection: Connection, proxies: Iterable[SeenProxy]) -> None:
     """Note that these proxies are there; one that nobody knew counts from now on."""
-    rows = [(proxy.node_id, proxy.kind, proxy.silence_seconds, proxy.is_doubled, proxy.stats_address) for proxy in seen]
+    rows = [(each.node_id, each.kind, each.silence_seconds, each.is_doubled, each.stats_address) for each in proxies]
     if rows:
         connection.execute(_NOTE_PROXIES, _SEEN.arrays(rows))
 
@@ -203,9 +203,9 @@ def release_drained(connection: Connection) -> list[DrainedRoute]:
     if not owners:
         return []
     lock(connection, owners)
-    released = [DrainedRoute(*row) for row in connection.execute(_RELEASE, (owners,))]
-    changed(connection, {route.deployment_id for route in released})
-    return released
+    routes = [DrainedRoute(*row) for row in connection.execute(_RELEASE, (owners,))]
+    count_change(connection, {route.deployment_id for route in routes})
+    return routes
 
 
 def list_proxies(connection: Connection) -> list[ProxyView]:
@@ -228,5 +228,5 @@ class Follows(NamedTuple):
 
 def what_follows(connection: Connection) -> Follows:
     """Look without a lock: who finds something looks again under the locks of its deployments."""
-    (found,) = connection.cursor(row_factory=named_row(Follows)).execute(_FOLLOWS).fetchall()
-    return found
+    (row,) = connection.cursor(row_factory=named_row(Follows)).execute(_FOLLOWS).fetchall()
+    return row

@@ -9,7 +9,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from db.connection.transactions import database_now
-from db.locking.row_locks import changed, lock_unheld
+from db.locking.row_locks import count_change, lock_unheld
 from db.locking.rows import named_row
 from db.locking.statuses import COUNTS_UNANSWERED, IS_COUNTED_ON, IS_LIVE
 from db.proxies.recorded_answers import counters_of, intervals_of, record_interval
@@ -116,8 +116,8 @@ class LiveProxy(NamedTuple):
 
 def due_rollouts(connection: Connection[Any], every_seconds: float) -> list[DueRollout]:
     """The rollouts under way, or to be proven, whose last interval ended so long ago."""
-    cursor, asked = connection.cursor(row_factory=named_row(DueRollout)), {"every": every_seconds}
-    return [*cursor.execute(_DUE, asked).fetchall(), *cursor.execute(_UNPROVEN, asked).fetchall()]
+    cursor, parameters = connection.cursor(row_factory=named_row(DueRollout)), {"every": every_seconds}
+    return [*cursor.execute(_DUE, parameters).fetchall(), *cursor.execute(_UNPROVEN, parameters).fetchall()]
 
 
 def live_proxies(connection: Connection[Any]) -> list[LiveProxy]:
@@ -130,14 +130,14 @@ def note_told(connection: Connection[Any], node_ids: Collection[str]) -> None:
     connection.execute(_NOTE_TOLD, (sorted(node_ids),))
 
 
-def record_look(connection: Connection[Any], rollout: DueRollout, told: dict[str, Counters], live: int) -> bool:
+def record_look(connection: Connection[Any], rollout: DueRollout, counters: dict[str, Counters], live: int) -> bool:
     """Write the interval that ends now, from what the proxies told after `rollout` was read, by node id.
 
     Returns False when another server was faster.
     """
-    look = Look(database_now(connection), told, live)
+    look = Look(database_now(connection), counters, live)
     interval = next_interval((rollout.last_id, rollout.last_at), counters_of(connection, rollout.id), look)
-    is_written = record_interval(connection, rollout.id, interval, told)
+    is_written = record_interval(connection, rollout.id, interval, counters)
     if is_written and rollout.unanswered is not None:
         _note_in_use(connection, rollout, interval)
         _note_unanswered(connection, rollout)
@@ -151,7 +151,7 @@ def _note_in_use(connection: Connection[Any], rollout: DueRollout, interval: Int
         return
     if lock_unheld(connection, rollout.deployment_id):
         connection.execute(_NOTE_IN_USE, (rollout.id,))
-        changed(connection, [rollout.deployment_id])
+        count_change(connection, [rollout.deployment_id])
 
 
 def _note_unanswered(connection: Connection[Any], rollout: DueRollout) -> None:
@@ -168,7 +168,7 @@ def _note_unanswered(connection: Connection[Any], rollout: DueRollout) -> None:
         connection.execute(_NOTE_UNANSWERED, (count, rollout.id, not rollout.has_ended))
         if count is None:
             connection.execute(_END_PARKING, (rollout.id,))
-        changed(connection, [rollout.deployment_id], mark=_lookers(count))
+        count_change(connection, [rollout.deployment_id], mark=_lookers(count))
         reason = RolloutLimits(unanswered=rollout.most_unanswered).why_left(count)
         if rollout.has_ended and reason:
             key = f"{rollout.id}:{rollout.last_id}"

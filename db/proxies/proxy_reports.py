@@ -11,7 +11,7 @@ from psycopg import Connection
 from psycopg.rows import kwargs_row, scalar_row
 
 from db.connection.transactions import database_now
-from db.locking.row_locks import changed, lock_unheld
+from db.locking.row_locks import count_change, lock_unheld
 from db.locking.rows import columns
 from db.locking.statuses import IS_LIVE
 from db.proxies.measurements import LiveProxy
@@ -55,13 +55,13 @@ _PAST = (
 _KNOWN = "SELECT name FROM deployments WHERE name = ANY(%s) AND lifecycle <> 'destroyed'"
 
 
-def add_requests(connection: Connection[Any], came: Came, named: Collection[str]) -> None:
-    """Add what came since the last look. `named`: the deployments that sums know by name."""
-    known = {name for (name,) in connection.execute(_KNOWN, (sorted({deployment for deployment, _ in came}),))}
-    its = {of: requests for of, requests in came.items() if of[0] in known}
+def add_requests(connection: Connection[Any], came: Came, names: Collection[str]) -> None:
+    """Add what came since the last look. `names`: the deployments that sums know by name."""
+    known_names = {name for (name,) in connection.execute(_KNOWN, (sorted({deployment for deployment, _ in came}),))}
+    its = {of: requests for of, requests in came.items() if of[0] in known_names}
     sums: defaultdict[Answering, Requests] = defaultdict(lambda: NO_REQUESTS)
     for (deployment, revision), requests in its.items():
-        of = (deployment, revision) if deployment in named else (OTHERS, NOBODY)
+        of = (deployment, revision) if deployment in names else (OTHERS, NOBODY)
         sums[of] += requests
     for statement, rows in ((_MINUTES, its), (_SUMS, sums)):
         if rows:
@@ -98,7 +98,7 @@ class Demanded(NamedTuple):
     """The demand to read at the database's time `now`, who is asked, and the node ids of all that should tell."""
 
     series: Sequence[DemandSeries]
-    asked: Sequence[LiveProxy]
+    proxies: Sequence[LiveProxy]
     expected: frozenset[str]
     now: datetime
 
@@ -110,8 +110,8 @@ def demanded(connection: Connection[Any]) -> Demanded | None:
         return None
     now = database_now(connection)
     proxies = connection.execute(_PROXIES).fetchall()
-    asked = [LiveProxy(*proxy) for *proxy, is_asked in proxies if is_asked]
-    return Demanded(series, asked, frozenset(node for node, *_ in proxies), now)
+    live = [LiveProxy(*proxy) for *proxy, is_asked in proxies if is_asked]
+    return Demanded(series, live, frozenset(node for node, *_ in proxies), now)
 
 
 def _series(metric: str, **fields: Any) -> DemandSeries:  # noqa: ANN401  (columns of every kind)
@@ -170,8 +170,8 @@ def routes_to_look_at(connection: Connection[Any]) -> list[UUID]:
 
 def note_drain_looks(connection: Connection[Any], under_way: Mapping[UUID, int]) -> bool:
     """Note what all live proxies told of these routes. Returns whether one may be stopped now that it is idle."""
-    found = connection.cursor(row_factory=scalar_row).execute(_NOTE, _LOOKS.arrays(under_way.items())).fetchall()
-    return IDLE_LOOKS in found
+    owners = connection.cursor(row_factory=scalar_row).execute(_NOTE, _LOOKS.arrays(under_way.items())).fetchall()
+    return IDLE_LOOKS in owners
 
 
 def told_of_drains(connection: Connection[Any], route_ids: Iterable[UUID]) -> Told:
@@ -212,7 +212,7 @@ def keep_answering(connection: Connection[Any], route_ids: Collection[UUID]) -> 
     for owner, kept in due.items():
         if lock_unheld(connection, owner):
             connection.execute(_KEEP, _KEPT.arrays(kept))
-            changed(connection, [owner])
+            count_change(connection, [owner])
         else:
             are_kept = False
     return are_kept

@@ -65,7 +65,7 @@ _ANSWERS_FROM = 8
 
 
 def record_interval(
-    connection: Connection[Any], rollout_id: UUID, interval: Interval, counted: Mapping[str, Counters]
+    connection: Connection[Any], rollout_id: UUID, interval: Interval, counters: Mapping[str, Counters]
 ) -> bool:
     """Write the next interval of a rollout, and what each proxy's counters showed at its end, by node id.
 
@@ -98,7 +98,7 @@ def record_interval(
         )
     rows = [
         (node, its.uptime, its.refused, its.copies.done, its.copies.failed, to_json(_to_json(its)))
-        for node, its in counted.items()
+        for node, its in counters.items()
     ]
     if rows:
         connection.execute(_NOTE_COUNTERS, _COUNTED.arrays(rows, rollout_id=rollout_id))
@@ -111,17 +111,17 @@ def intervals_of(connection: Connection[Any], rollout_id: UUID) -> list[Interval
     A quiet interval may have grown out of quiet ones before it, whose ids are gone then: its seconds are those of all.
     """
     rows = connection.execute(_INTERVALS, (rollout_id,))
-    found: dict[int, tuple[Any, ...]] = {}
+    by_id: dict[int, tuple[Any, ...]] = {}
     of: defaultdict[int, dict[UUID, Answers]] = defaultdict(dict)
     for row in rows:
         number, *fields = row[:_ANSWERS_FROM]
-        revision, done, failed, first_byte, *rest = row[_ANSWERS_FROM:]
-        found[number] = tuple(fields)
+        revision, answer_count, failed, first_byte, *rest = row[_ANSWERS_FROM:]
+        by_id[number] = tuple(fields)
         if revision is not None:
-            of[number][revision] = Answers(done, failed, tuple(first_byte), *rest)
+            of[number][revision] = Answers(answer_count, failed, tuple(first_byte), *rest)
     return [
         Interval(number, at, seconds, of[number], reporting, live, refused, Copies(*copies))
-        for number, (at, seconds, reporting, live, refused, *copies) in found.items()
+        for number, (at, seconds, reporting, live, refused, *copies) in by_id.items()
     ]
 
 
@@ -138,12 +138,12 @@ def _to_json(counters: Counters) -> dict[str, Any]:
 
 
 def _counts(its: Answers) -> list[Any]:
-    sent = [its.cut, its.begun, its.refused, its.again, its.again_failed, its.redirected]
-    return [its.done, its.failed, list(its.first_byte), *sent]
+    others = [its.cut, its.begun, its.refused, its.again, its.again_failed, its.redirected]
+    return [its.done, its.failed, list(its.first_byte), *others]
 
 
 def _from_json(of_revisions: Mapping[str, Any]) -> dict[UUID, Answers]:
     return {
-        UUID(revision): Answers(done, failed, tuple(first_byte), *rest)
-        for revision, (done, failed, first_byte, *rest) in of_revisions.items()
+        UUID(revision): Answers(answer_count, failed, tuple(first_byte), *rest)
+        for revision, (answer_count, failed, first_byte, *rest) in of_revisions.items()
     }

@@ -57,12 +57,12 @@ _CANARIES = f"""
 
 def canaries_of_all(cursor: Cursor[Any]) -> dict[UUID, Canary]:
     """The canary of the youngest rollout; a baseline's cluster stays for as long as that of any."""
-    found: dict[UUID, Canary] = {}
-    for deployment_id, weight, sticky, mirrored, baseline, floor, chosen in cursor.execute(_CANARIES):
-        had_none = found.get(deployment_id, Canary()).baseline is None
-        beside = None if had_none and baseline is None else frozenset(baseline or ())
-        found[deployment_id] = Canary(weight, sticky, mirrored or 0, beside, floor, known_chosen(chosen))
-    return found
+    canaries: dict[UUID, Canary] = {}
+    for deployment_id, weight, sticky, mirrored, baseline, floor, match in cursor.execute(_CANARIES):
+        had_none = canaries.get(deployment_id, Canary()).baseline is None
+        baseline_ids = None if had_none and baseline is None else frozenset(baseline or ())
+        canaries[deployment_id] = Canary(weight, sticky, mirrored or 0, baseline_ids, floor, known_chosen(match))
+    return canaries
 
 
 _KINDS = {kind.value: kind for kind in EntranceKind}
@@ -134,21 +134,21 @@ class TrafficReader:
         """The connection must be at the beginning of a transaction. What has not changed is the same object again."""
         cursor = connection.cursor(binary=True)
         cursor.execute(_ONE_SNAPSHOT)
-        ((seen,),) = cursor.execute(_SEEN).fetchall()
+        ((snapshot_id,),) = cursor.execute(_SEEN).fetchall()
         canaries = canaries_of_all(cursor)
         marks = dict[UUID, int](cursor.execute(_MARKS).fetchall())
         marks |= {key: hash((marks[key], canary)) for key, canary in canaries.items() if key in marks}
         before = self._found
-        wanted = [key for key, mark in marks.items() if key not in before or before[key].mark != mark]
+        changed_ids = [key for key, mark in marks.items() if key not in before or before[key].mark != mark]
         anew: dict[UUID, _KnownDeployment] = {}
-        for key, deployment, faults in _read(connection, wanted, canaries) if wanted else ():
+        for key, deployment, faults in _read_deployments(connection, changed_ids, canaries) if changed_ids else ():
             same = key in before and before[key].deployment == deployment
             anew[key] = _KnownDeployment(marks[key], before[key].deployment if same else deployment, faults)
         self._found = {key: anew.get(key) or before[key] for key in marks}
         if anew or len(marks) != len(before):
             self._deployments = tuple(found.deployment for found in self._found.values())
         left_out = tuple(fault for found in self._found.values() if found.faults for fault in found.faults)
-        return TrafficSnapshot(seen, self._deployments, left_out)
+        return TrafficSnapshot(snapshot_id, self._deployments, left_out)
 
 
 def read_traffic(connection: Connection) -> TrafficSnapshot:
@@ -156,30 +156,42 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
     return TrafficReader().read(connection)
 
 
-def _read(
+def _read_deployments(
     connection: Connection, ids: Collection[UUID], canaries: Mapping[UUID, Canary]
 ) -> Iterator[tuple[UUID, DeploymentInTraffic, tuple[str, ...]]]:
     """Read these deployments, each with what of it cannot be read."""
-    cursor, wanted = connection.cursor(binary=True), (list(ids),)
-    deployments = cursor.execute(_DEPLOYMENTS, wanted).fetchall()
+    cursor, parameters = connection.cursor(binary=True), (list(ids),)
+    deployments = cursor.execute(_DEPLOYMENTS, parameters).fetchall()
     faults: defaultdict[UUID, list[str]] = defaultdict(list)
-    entrances, routes = _entrances(cursor, wanted, faults), _routes(connection, wanted, faults)
-    secured = secured_of(cursor, [key for key, *_, together, release, _ in deployments if _says_tls(together, release)])
-    authorities = {(key, name): chain for key, name, chain in cursor.execute(_AUTHORITIES, wanted)}
-    for key, name, timeout, hedge, preview, idle, protocol, maintenance, together, stored, goes_back in deployments:
+    entrances, routes = _entrances(cursor, parameters, faults), _routes(connection, parameters, faults)
+    tls_of = secured_of(cursor, [key for key, *_, together, release, _ in deployments if _says_tls(together, release)])
+    authorities = {(key, name): chain for key, name, chain in cursor.execute(_AUTHORITIES, parameters)}
+    for (
+        key,
+        name,
+        timeout,
+        hedge,
+        preview,
+        idle,
+        protocol,
+        maintenance,
+        together,
+        pending,
+        goes_back,
+    ) in deployments:
         before = tuple(entrances[key]), known_rules(timeout, hedge, idle, protocol, together, preview=preview)
-        release, canary, usual = known_release(stored), canaries.get(key), before[1].wire
+        release, canary, usual = known_release(pending), canaries.get(key), before[1].wire
         its_routes = tuple(_on_wire(route, wire or usual) for wire, route in routes[key])
-        reached, rules = in_force(before, release, its_routes, canary)
+        reach, rules = in_force(before, release, its_routes, canary)
         coming = coming_wire(rules, None if goes_back else release, its_routes)
         wires = {wire.name: wire for wire in (coming, *(wire or usual for wire, _ in routes[key]))}
         deployment = DeploymentInTraffic(
             name,
-            reached,
+            reach,
             rules,
             its_routes,
             canary,
-            secured.get(key) if rules.tls else None,
+            tls_of.get(key) if rules.tls else None,
             known_maintenance(maintenance),
             coming.name,
             {each: replica_wire(name, wire, authorities.get((key, wire.ca))) for each, wire in wires.items()},
@@ -190,9 +202,9 @@ def _read(
 _Faults = defaultdict[UUID, list[str]]
 
 
-def _entrances(cursor: Cursor[Any], wanted: tuple[list[UUID]], faults: _Faults) -> Mapping[UUID, list[Entrance]]:
+def _entrances(cursor: Cursor[Any], parameters: tuple[list[UUID]], faults: _Faults) -> Mapping[UUID, list[Entrance]]:
     entrances: defaultdict[UUID, list[Entrance]] = defaultdict(list)
-    for key, kind, value, strip_prefix in cursor.execute(_ENTRANCES, wanted).fetchall():
+    for key, kind, value, strip_prefix in cursor.execute(_ENTRANCES, parameters).fetchall():
         if kind in _KINDS:
             entrances[key].append(Entrance(_KINDS[kind], value, strip_prefix))
         else:
@@ -201,11 +213,11 @@ def _entrances(cursor: Cursor[Any], wanted: tuple[list[UUID]], faults: _Faults) 
 
 
 def _routes(
-    connection: Connection, wanted: tuple[list[UUID]], faults: _Faults
+    connection: Connection, parameters: tuple[list[UUID]], faults: _Faults
 ) -> Mapping[UUID, list[tuple[Wire | None, RouteInTraffic]]]:
     """The routes, each with how it is spoken to; None: as its deployment's are."""
     routes: defaultdict[UUID, list[tuple[Wire | None, RouteInTraffic]]] = defaultdict(list)
-    rows = connection.cursor(binary=True, row_factory=kwargs_row(_route_row)).execute(_ROUTES, wanted)
+    rows = connection.cursor(binary=True, row_factory=kwargs_row(_route_row)).execute(_ROUTES, parameters)
     for key, wire, route in rows:
         if isinstance(route, RouteInTraffic):
             routes[key].append((wire, route))
@@ -230,8 +242,12 @@ def _route_row(
     **fields: Any,  # noqa: ANN401
 ) -> tuple[UUID, Wire | None, RouteInTraffic | str]:
     """The route, or why it cannot be read."""
-    known = None if wire is None else known_wire(wire)
+    replica_protocol = None if wire is None else known_wire(wire)
     if traffic not in _TRAFFIC:
         why = f"this release knows no traffic {traffic!r}, so replica {fields['id']} is left out"
-        return deployment_id, known, why
-    return deployment_id, known, RouteInTraffic(status=RouteStatus(status), traffic=_TRAFFIC[traffic], **fields)
+        return deployment_id, replica_protocol, why
+    return (
+        deployment_id,
+        replica_protocol,
+        RouteInTraffic(status=RouteStatus(status), traffic=_TRAFFIC[traffic], **fields),
+    )

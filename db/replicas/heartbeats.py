@@ -95,8 +95,8 @@ def note_hearing(connection: Connection, host: str, *, is_deaf: bool) -> None:
 
 def back_at(connection: Connection, host: str) -> datetime | None:
     """When the host showed itself again after a time without a sign of life; None when it never did."""
-    asked = connection.cursor(row_factory=scalar_row).execute(_BACK_AT, (FRESH_SECONDS, host))
-    return next(iter(asked.fetchall()), None)
+    cursor = connection.cursor(row_factory=scalar_row).execute(_BACK_AT, (FRESH_SECONDS, host))
+    return next(iter(cursor.fetchall()), None)
 
 
 def note_webhooks(connection: Connection, host: str, names: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from psycopg import Connection
 from psycopg.rows import scalar_row
 
 from db.connection.arrays import UUIDS, Array
-from db.locking.row_locks import changed, lock
+from db.locking.row_locks import count_change, lock
 from db.locking.rows import columns, named_row
 from db.locking.statuses import ACTIVE, IS_LACKED, IS_UNPLACED, TO_STOP
 from db.replicas.host_routes import IS_TO_START
@@ -91,15 +91,15 @@ class Placing:
     _counted_at: float = float("-inf")
 
     def grounds(
-        self, connection: Connection, wanted: Sequence[NeedsHost], leaving: Collection[UUID] = ()
+        self, connection: Connection, replicas: Sequence[NeedsHost], leaving: Collection[UUID] = ()
     ) -> PlacingGrounds:
         """Read what the hosts of these replicas, whose deployments are locked, are chosen by.
 
         Those beyond the first MOST_AT_ONCE must wait. Routes that are `leaving` count as gone already.
         """
-        if not wanted:
+        if not replicas:
             return PlacingGrounds()
-        now = wanted[:MOST_AT_ONCE]
+        now = replicas[:MOST_AT_ONCE]
         needs = connection.cursor(binary=True, row_factory=named_row(_Needs))
         needs.execute(_NEEDS, (_each_once(want.revision_id for want in now),))
         hosts = connection.execute(_HOSTS_UP)  # fetched with the others, so that all of them take one way to Postgres
@@ -109,14 +109,14 @@ class Placing:
         if monotonic() - self._counted_at > _COUNTED_SECONDS:
             self._of_all = Counter(dict(connection.execute(_OF_ALL).fetchall()))
             self._counted_at = monotonic()
-        known = {revision.id.int: revision for revision in needs.fetchall()}  # numbers are found faster than ids
-        unplaced = [_unplaced(want, known.get(want.revision_id.int, _Needs(want.revision_id))) for want in now]
+        by_id = {revision.id.int: revision for revision in needs.fetchall()}  # numbers are found faster than ids
+        unplaced = [_unplaced(want, by_id.get(want.revision_id.int, _Needs(want.revision_id))) for want in now]
         own = {(deployment, host): count for deployment, host, count in of_deployment.fetchall()}
-        return PlacingGrounds(unplaced, _by_name(hosts.fetchall()), own, self._of_all, len(wanted) - len(now))
+        return PlacingGrounds(unplaced, _by_name(hosts.fetchall()), own, self._of_all, len(replicas) - len(now))
 
-    def add(self, chosen: Iterable[str | None]) -> None:
+    def add(self, hosts: Iterable[str | None]) -> None:
         """Count these hosts of new replicas."""
-        self._of_all.update(host for host in chosen if host)
+        self._of_all.update(host for host in hosts if host)
 
 
 def _each_once(ids: Iterable[UUID]) -> Array:
@@ -169,11 +169,11 @@ def place_routes(connection: Connection, limit: int) -> int:
     lock(connection, owners)
     routes = connection.execute(_UNPLACED_OF, (owners, limit)).fetchall()
     hosts = hosts_by(Placing().grounds(connection, [Wanted(owner, revision) for _, owner, revision in routes]))
-    placed = [(route_id, host) for (route_id, *_), host in zip(routes, hosts, strict=True) if host]
-    if placed:
-        connection.execute(_PLACE, _PLACED.arrays(placed))
-        changed(connection, owners)
-    return len(placed)
+    rows = [(route_id, host) for (route_id, *_), host in zip(routes, hosts, strict=True) if host]
+    if rows:
+        connection.execute(_PLACE, _PLACED.arrays(rows))
+        count_change(connection, owners)
+    return len(rows)
 
 
 def hosts_with_work(
@@ -183,8 +183,8 @@ def hosts_with_work(
 
     All is asked before the first answer is read.
     """
-    asked = {kind: connection.execute(_WITH_WORK.get(kind, _EVERY_HOST)) for kind in kinds}
-    return [(kind, host) for kind, found in asked.items() for (host,) in found]
+    cursors = {kind: connection.execute(_WITH_WORK.get(kind, _EVERY_HOST)) for kind in kinds}
+    return [(kind, host) for kind, cursor in cursors.items() for (host,) in cursor]
 
 
 def values(connection: Connection, query: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import dict_row, scalar_row
 
-from db.locking.row_locks import changed, lock
+from db.locking.row_locks import count_change, lock
 from db.locking.rows import columns
 from db.locking.statuses import ACTIVE, TO_STOP
 from db.locking.upstream import SPOKEN
@@ -113,7 +113,7 @@ def postpone_starts(connection: Connection, postponed: Sequence[PostponedStart])
     lock(connection, _owners(connection, [start.route_id for start in postponed]))
     rows = [(start.route_id, start.why, start.pause) for start in postponed]
     cursor = connection.cursor(row_factory=scalar_row).execute(_POSTPONE, _POSTPONED.arrays(rows))
-    changed(connection, frozenset(cursor.fetchall()))
+    count_change(connection, frozenset(cursor.fetchall()))
 
 
 def running_routes(connection: Connection, host: str, *, only_starting: bool = False) -> list[RouteRow]:
@@ -166,7 +166,7 @@ def _change_leaving(connection: Connection, route_ids: Sequence[UUID], assignmen
         return frozenset()
     cursor = connection.cursor(row_factory=scalar_row)
     lock(connection, _owners(connection, route_ids))
-    left = cursor.execute(
+    rows = cursor.execute(
         f"""
         UPDATE routes SET {assignments}
          WHERE id = ANY(%s) AND {TO_STOP} AND stopped_at IS NULL
@@ -174,8 +174,8 @@ def _change_leaving(connection: Connection, route_ids: Sequence[UUID], assignmen
         """,
         (list(route_ids),),
     ).fetchall()
-    touched = frozenset(left)
-    changed(connection, touched, mark=_WAITING_FOR_ENDS)
+    touched = frozenset(rows)
+    count_change(connection, touched, mark=_WAITING_FOR_ENDS)
     return touched
 
 
@@ -198,5 +198,5 @@ def _rows(connection: Connection, query: str, parameters: tuple[Any, ...]) -> li
 
 def _route_row(spec: str, status: str, wire: Any, ca: str | None, **columns: Any) -> RouteRow:  # noqa: ANN401
     """Make a row; the other columns as they are."""
-    stored, tls = _parsed(spec), replica_wire(columns["deployment"], known_wire(wire), ca).tls
-    return RouteRow(spec=stored.spec, unreadable=stored.unreadable, status=RouteStatus(status), tls=tls, **columns)
+    parsed, tls = _parsed(spec), replica_wire(columns["deployment"], known_wire(wire), ca).tls
+    return RouteRow(spec=parsed.spec, unreadable=parsed.unreadable, status=RouteStatus(status), tls=tls, **columns)

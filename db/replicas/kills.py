@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from psycopg import Connection
 
-from db.locking.row_locks import changed, lock
+from db.locking.row_locks import count_change, lock
 from db.locking.rows import columns, named_row
 from db.outbox import write_events
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
@@ -64,16 +64,16 @@ def record_kills(connection: Connection, host: str, kills: Iterable[Kill]) -> No
     if not by_route:
         return
     lock(connection, {kill.deployment_id for kill in by_route.values()})
-    said = [(kill.route_id, killed_in_words(kill.grace_seconds)) for kill in by_route.values()]
+    sentences = [(kill.route_id, killed_in_words(kill.grace_seconds)) for kill in by_route.values()]
     cursor = connection.cursor(row_factory=named_row(_Noted))
-    noted = cursor.execute(_SAY_WHY, _KILLED.arrays(said)).fetchall()
-    if not noted:
+    routes = cursor.execute(_SAY_WHY, _KILLED.arrays(sentences)).fetchall()
+    if not routes:
         return
-    counts = Counter((route.deployment_id, by_route[route.route_id].grace_seconds) for route in noted)
+    counts = Counter((route.deployment_id, by_route[route.route_id].grace_seconds) for route in routes)
     records = [(uuid4(), owner, killed_in_words(grace, count)) for (owner, grace), count in counts.items()]
-    changed(connection, {owner for _, owner, _ in records})
+    count_change(connection, {owner for _, owner, _ in records})
     _record(connection, "killed", host, records)
-    write_events(connection, [_told(route, by_route[route.route_id].grace_seconds) for route in noted])
+    write_events(connection, [_kill_event(route, by_route[route.route_id].grace_seconds) for route in routes])
 
 
 def record_cuts(connection: Connection, host: str, cuts: Iterable[Cut]) -> None:
@@ -84,7 +84,7 @@ def record_cuts(connection: Connection, host: str, cuts: Iterable[Cut]) -> None:
     lock(connection, {owner for owner, _ in answers})
     records = [(uuid4(), owner, cut_in_words(seconds, count)) for (owner, seconds), count in answers.items()]
     _record(connection, "cut", host, records)
-    changed(connection, {owner for owner, _ in answers})
+    count_change(connection, {owner for owner, _ in answers})
 
 
 def _record(connection: Connection, result: str, host: str, records: Sequence[tuple[UUID, UUID, str]]) -> None:
@@ -92,6 +92,6 @@ def _record(connection: Connection, result: str, host: str, records: Sequence[tu
     connection.execute(_LAST_RECORD, _RECORDS.arrays(records))
 
 
-def _told(route: _Noted, grace_seconds: float) -> CloudEvent:
-    said = killed_in_words(grace_seconds)
-    return CloudEvent(CloudEventType.REPLICA_KILLED, route.deployment_id, "workers", said, route_id=route.route_id)
+def _kill_event(route: _Noted, grace_seconds: float) -> CloudEvent:
+    sentence = killed_in_words(grace_seconds)
+    return CloudEvent(CloudEventType.REPLICA_KILLED, route.deployment_id, "workers", sentence, route_id=route.route_id)

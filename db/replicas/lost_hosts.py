@@ -103,12 +103,12 @@ def forget_host(connection: Connection, name: str) -> frozenset[UUID]:
     Raises HostNotFoundError, and WrongStateError for a host that is up.
     """
     connection.execute(_COUNTS_AS_DOWN, (name,))
-    found = values(connection, "SELECT down_since FROM hosts WHERE name = %s FOR UPDATE", (name,))
-    if not found:
+    rows = values(connection, "SELECT down_since FROM hosts WHERE name = %s FOR UPDATE", (name,))
+    if not rows:
         raise HostNotFoundError(f"there is no host {name}; 'rollway hosts' lists those that exist", host=name)
-    refuse_to_forget(name, *found)
+    refuse_to_forget(name, *rows)
     touched = fail_routes_of_lost_hosts(connection, None)
-    left = values(connection, "SELECT id FROM routes WHERE host = %s AND stopped_at IS NULL", (name,))
-    touched |= record_stopped(connection, left)
+    route_ids = values(connection, "SELECT id FROM routes WHERE host = %s AND stopped_at IS NULL", (name,))
+    touched |= record_stopped(connection, route_ids)
     connection.execute("DELETE FROM hosts WHERE name = %s", (name,))
     return touched

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.failures import start_failures
-from db.locking.row_locks import ALWAYS, changed, lock
+from db.locking.row_locks import ALWAYS, count_change, lock
 from db.locking.rows import columns, named_row
 from db.locking.statuses import ACTIVE
 from db.outbox import write_events
@@ -167,7 +167,7 @@ def record_reports(connection: Connection, reports: Sequence[RouteReport]) -> tu
         news[route.deployment_id].append(
             StatusChange(route.revision_id, RouteStatus(route.was), status, why, route.id in lost)
         )
-    changed(connection, news.keys(), mark=ALWAYS)
+    count_change(connection, news.keys(), mark=ALWAYS)
     counting = {owner: news_of(statuses) for owner, statuses in news.items()}
     _count(connection, counting, became[0].at)
     write_events(connection, [_failed(route) for route in became if route.status == RouteStatus.FAILED])
@@ -180,21 +180,21 @@ def _failed(route: ReportedRoute) -> CloudEvent:
 
 def _count(connection: Connection, news: Mapping[UUID, Sequence[StatusChanges]], at: datetime) -> None:
     """Failed starts of deployments, and failures and progress of their rollouts, as the domain counts them."""
-    failing, counted = [], []
-    for known in connection.cursor(row_factory=named_row(_Counters)).execute(_COUNTERS, (list(news),)).fetchall():
-        after = failures_after(known.start_failures, news[known.id], at)
-        if after is not None and after != known.start_failures:
-            failing.append((known.id, *_failures_values(after)))
-        counted += [
+    failing, rows = [], []
+    for counters in connection.cursor(row_factory=named_row(_Counters)).execute(_COUNTERS, (list(news),)).fetchall():
+        after = failures_after(counters.start_failures, news[counters.id], at)
+        if after is not None and after != counters.start_failures:
+            failing.append((counters.id, *_failures_values(after)))
+        rows += [
             (
-                known.rollout_id,
-                *counters_after(known.failed_routes, known.last_progress_at, item, at),
+                counters.rollout_id,
+                *counters_after(counters.failed_routes, counters.last_progress_at, item, at),
                 item.last_failure,
             )
-            for item in news[known.id]
-            if known.rollout_id and item.revision_id == known.to_revision_id
+            for item in news[counters.id]
+            if counters.rollout_id and item.revision_id == counters.to_revision_id
         ]
     if failing:
         connection.execute(_COUNT_FAILED_STARTS, _FAILURES.arrays(failing))
-    if counted:
-        connection.execute(_COUNT_IN_ROLLOUTS, _PROGRESS.arrays(counted))
+    if rows:
+        connection.execute(_COUNT_IN_ROLLOUTS, _PROGRESS.arrays(rows))

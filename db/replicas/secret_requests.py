@@ -140,14 +140,14 @@ def ask_for_secrets(connection: Connection, deployment: str, references: Sequenc
             "the most; wait until they have, or put right what they lack"
         )
         raise TooManySecretsError(message, deployment=deployment)
-    asked = _ASKED.arrays(_of_each_host(connection, references), asked_by=deployment)
-    connection.cursor().execute(_ASK, asked)
+    parameters = _ASKED.arrays(_of_each_host(connection, references), asked_by=deployment)
+    connection.cursor().execute(_ASK, parameters)
 
 
 def secret_checks(connection: Connection, deployment: str, references: Sequence[str]) -> list[SecretCheck]:
     """Read what the hosts that may get replicas say of these secrets: they are not the same for each deployment."""
-    asked = _ASKED.arrays(_of_each_host(connection, references), asked_by=deployment)
-    return [SecretCheck(*row) for row in connection.cursor().execute(_CHECKS, asked).fetchall()]
+    parameters = _ASKED.arrays(_of_each_host(connection, references), asked_by=deployment)
+    return [SecretCheck(*row) for row in connection.cursor().execute(_CHECKS, parameters).fetchall()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,8 @@ class Share:
 
 def is_asked(connection: Connection, host: str, again_after: timedelta) -> bool:
     """Whether there is anything that `take_secrets` may take, now or once another worker has let go of it."""
-    ((found,),) = connection.execute(_IS_ASKED, {"host": host, "again": again_after}).fetchall()
-    return bool(found)
+    ((is_open,),) = connection.execute(_IS_ASKED, {"host": host, "again": again_after}).fetchall()
+    return bool(is_open)
 
 
 def take_secrets(connection: Connection, host: str, again_after: timedelta, share: Share) -> list[TakenSecret]:

@@ -103,19 +103,19 @@ def callers_of(connection: Connection[Any], deployment_id: UUID) -> CallersView:
     """Read what callers of a deployment get."""
     minutes: defaultdict[datetime, Requests] = defaultdict(lambda: NO_REQUESTS)
     lasted: dict[datetime, float] = {}
-    for minute, seconds, *counted in connection.execute(_HOUR, (deployment_id,)):
-        minutes[minute] += _requests(counted)
+    for minute, seconds, *counts in connection.execute(_HOUR, (deployment_id,)):
+        minutes[minute] += _requests(counts)
         lasted[minute] = seconds
     now: defaultdict[str, Requests] = defaultdict(lambda: NO_REQUESTS)
     passed = 60.0
-    for revision, passed, *counted in connection.execute(_NOW, (deployment_id,)):  # noqa: B007  (the same in each row)
-        now[revision] += _requests(counted)
+    for revision, passed, *counts in connection.execute(_NOW, (deployment_id,)):  # noqa: B007  (the same in each row)
+        now[revision] += _requests(counts)
     total, seconds = sum(now.values(), NO_REQUESTS), max(passed, 1.0)
     failing = [revision for revision, its in now.items() if its.failed]
     losses = losses_in_words(total.count / seconds, total.failed / seconds, failing)
     return CallersView(
-        [MinuteView(at=at, seconds=lasted[at], **_said(its, lasted[at])) for at, its in minutes.items()],
-        [AnsweringView(revision=revision, **_said(its, passed)) for revision, its in now.items()],
+        [MinuteView(at=at, seconds=lasted[at], **_as_json(its, lasted[at])) for at, its in minutes.items()],
+        [AnsweringView(revision=revision, **_as_json(its, passed)) for revision, its in now.items()],
         losses,
     )
 
@@ -127,11 +127,11 @@ def losing(connection: Connection[Any], names: Sequence[str] | None) -> list[Los
     return [LosingView(**row, sentence=losses_in_words(*(row[name] for name in counts))) for row in rows]
 
 
-def _requests(counted: Sequence[Any]) -> Requests:
-    return NO_REQUESTS if counted[-1] is None else Requests.from_row(*counted)
+def _requests(counts: Sequence[Any]) -> Requests:
+    return NO_REQUESTS if counts[-1] is None else Requests.from_row(*counts)
 
 
-def _said(its: Requests, seconds: float) -> dict[str, Any]:
+def _as_json(its: Requests, seconds: float) -> dict[str, Any]:
     each = max(seconds, 1.0)
     return {
         "per_second": its.count / each,

@@ -69,14 +69,18 @@ class Changes:
     noted: Sequence[NotedView] = ()
 
 
-def changes_since(connection: Connection[Any], known: Mapping[UUID, State], since: datetime | None) -> Changes:
-    """The deployments whose states are not the `known` ones, those that are gone too, and their records `since`."""
+def changes_since(connection: Connection[Any], before: Mapping[UUID, State], since: datetime | None) -> Changes:
+    """The deployments whose states are not the `before` ones, those that are gone too, and their records `since`."""
     ((at,),) = connection.execute(_NOW).fetchall()
     states: dict[UUID, State] = {row[0]: (*row[1:],) for row in connection.execute(_STATES, (LATE,))}
-    changed = [found for found in {**known, **states} if known.get(found) != states.get(found)]
-    if since is None or not changed:
+    moved = [
+        deployment_id
+        for deployment_id in {**before, **states}
+        if before.get(deployment_id) != states.get(deployment_id)
+    ]
+    if since is None or not moved:
         return Changes(at, states)
-    return Changes(at, states, deployments_by_id(connection, changed), _noted(connection, since, _MOST_NOTED, changed))
+    return Changes(at, states, deployments_by_id(connection, moved), _records(connection, since, _MOST_NOTED, moved))
 
 
 def caught_up(connection: Connection[Any], names: Sequence[str] | None, since: datetime) -> Changes:
@@ -85,17 +89,17 @@ def caught_up(connection: Connection[Any], names: Sequence[str] | None, since: d
     The newest thousand of what went, and of the records.
     """
     ((at,),) = connection.execute(_NOW).fetchall()
-    asked = {"since": since - OVERLAP, "names": None if names is None else list(names), "limit": _MOST_MISSED}
-    gone = connection.cursor(row_factory=scalar_row).execute(_GONE, asked).fetchall()
-    found = [*deployments_by_id(connection, gone), *existing_deployments(connection, names)]
-    ids = None if names is None else [view.id for view in found]
-    return Changes(at, {}, found, _noted(connection, since, _MOST_MISSED, ids))
+    parameters = {"since": since - OVERLAP, "names": None if names is None else list(names), "limit": _MOST_MISSED}
+    gone = connection.cursor(row_factory=scalar_row).execute(_GONE, parameters).fetchall()
+    views = [*deployments_by_id(connection, gone), *existing_deployments(connection, names)]
+    ids = None if names is None else [view.id for view in views]
+    return Changes(at, {}, views, _records(connection, since, _MOST_MISSED, ids))
 
 
-def _noted(connection: Connection[Any], since: datetime, limit: int, ids: Sequence[UUID] | None) -> list[NotedView]:
-    asked = {"since": since - OVERLAP, "ids": ids, "limit": limit}
+def _records(connection: Connection[Any], since: datetime, limit: int, ids: Sequence[UUID] | None) -> list[NotedView]:
+    parameters = {"since": since - OVERLAP, "ids": ids, "limit": limit}
     cursor = connection.cursor(row_factory=dict_row)
-    return [NotedView(**row) for row in cursor.execute(_NOTED, asked).fetchall()[::-1]]
+    return [NotedView(**row) for row in cursor.execute(_NOTED, parameters).fetchall()[::-1]]
 
 
 # by the index of each deployment: history is written all the time, so that one more index would cost each of its rows
@@ -120,5 +124,5 @@ class HappenedView(HistoryView):
 
 def lately(connection: Connection[Any], names: Sequence[str] | None, limit: int) -> list[HappenedView]:
     """What happened to these deployments, or all, within the last hour: the newest first."""
-    asked = {"names": None if names is None else list(names), "limit": limit}
-    return connection.cursor(row_factory=class_row(HappenedView)).execute(_LATELY, asked).fetchall()
+    parameters = {"names": None if names is None else list(names), "limit": limit}
+    return connection.cursor(row_factory=class_row(HappenedView)).execute(_LATELY, parameters).fetchall()

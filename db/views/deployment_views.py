@@ -62,8 +62,8 @@ _BY_ID = f"{_DEPLOYMENTS} WHERE d.id = ANY(%s) ORDER BY d.name, d.id"
 
 def existing_deployments(connection: Connection[Any], names: Sequence[str] | None = None) -> list[DeploymentView]:
     """Deployments of these names, or all, not destroyed; by name. Left out: what only a newer release can read."""
-    query, asked = (_EXISTING, ()) if names is None else (_EXISTING_OF, (list(names),))
-    return _deployments(connection, _rows(connection, query, asked))
+    query, parameters = (_EXISTING, ()) if names is None else (_EXISTING_OF, (list(names),))
+    return _deployments(connection, _rows(connection, query, parameters))
 
 
 def deployment_named(connection: Connection[Any], name: str) -> DeploymentView:

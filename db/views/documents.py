@@ -25,17 +25,17 @@ _PLANNED_ANEW = "SET LOCAL plan_cache_mode = force_custom_plan"
 
 def deployment_summary(view: DeploymentView) -> dict[str, Any]:
     """A deployment with its routes and its running rollout, in values of JSON."""
-    named = ("state", "said", "picture", "overdue")
-    said: dict[str, Any] = {name: getattr(view, name) for name in named}
-    return {**plain(view), **said, **plain(view.standing._asdict())}
+    names = ("state", "said", "picture", "overdue")
+    summary: dict[str, Any] = {name: getattr(view, name) for name in names}
+    return {**plain(view), **summary, **plain(view.standing._asdict())}
 
 
 def deployment_document(connection: Connection[Any], name: str) -> dict[str, Any]:
     """A deployment with where it is reached and its newest revisions. Raises DeploymentNotFoundError."""
     view = deployment_named(connection, name)
-    reached = asdict(reached_at(connection, view.id))
+    reach = asdict(reached_at(connection, view.id))
     revisions = [asdict(revision) for revision in revisions_of(connection, view.id, _REVISIONS)]
-    return {**deployment_summary(view), **reached, "revisions": revisions}
+    return {**deployment_summary(view), **reach, "revisions": revisions}
 
 
 def rollout_document(connection: Connection[Any], rollout_id: UUID) -> dict[str, Any]:

@@ -51,10 +51,10 @@ class GroupView:
 def freezes_shown(connection: Connection) -> list[FreezeView]:
     """The windows in which nothing starts, by name."""
     now = database_now(connection)
-    return [_shown(row, now) for row in freeze_rows(connection)]
+    return [_freeze_view(row, now) for row in freeze_rows(connection)]
 
 
-def _shown(row: FreezeRow, now: datetime) -> FreezeView:
+def _freeze_view(row: FreezeRow, now: datetime) -> FreezeView:
     window = row.freeze.window
     return FreezeView(**asdict(row), frozen_until=window.ends(now), next_start=window.next_start(now), now=now)
 

@@ -207,17 +207,19 @@ class ReachedView:
 def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
     """Read where a deployment that is known to exist is reached."""
     rows = connection.execute(_REACHED, (deployment_id,)).fetchall()
-    found = (Entrance(_KINDS[kind], value, strip_prefix) for *_, kind, value, strip_prefix in rows if kind in _KINDS)
-    timeout, hedge, preview, idle, protocol, together, stored = rows[0][:7]
+    entrances = (
+        Entrance(_KINDS[kind], value, strip_prefix) for *_, kind, value, strip_prefix in rows if kind in _KINDS
+    )
+    timeout, hedge, preview, idle, protocol, together, stored_release = rows[0][:7]
     rules = known_rules(timeout, hedge, idle, protocol, together, preview=preview)
     certificates = () if rules.tls is None else tuple(certificates_of(connection, deployment_id))
-    release = known_release(stored)
-    brings = f"{stored['moment']} {entrances_in_words(*release)}" if release else ""
-    return ReachedView(in_order(found), rules, certificates, brings)
+    release = known_release(stored_release)
+    brings = f"{stored_release['moment']} {entrances_in_words(*release)}" if release else ""
+    return ReachedView(in_order(entrances), rules, certificates, brings)
 
 
-def owners_of(connection: Connection[Any], wanted: Iterable[Entrance], deployment: str) -> dict[Entrance, str]:
-    """The entrances of `wanted` that another deployment than this one has, each with its name."""
-    keys = {(entrance.kind.value, entrance.value): entrance for entrance in wanted}
+def owners_of(connection: Connection[Any], entrances: Iterable[Entrance], deployment: str) -> dict[Entrance, str]:
+    """The entrances of `entrances` that another deployment than this one has, each with its name."""
+    keys = {(entrance.kind.value, entrance.value): entrance for entrance in entrances}
     rows = connection.execute(_OWNERS, _WANTED.arrays(keys, deployment=deployment)).fetchall()
     return {keys[kind, value]: name for kind, value, name in rows}

@@ -73,10 +73,15 @@ def deployments_page(
     connection: Connection[Any], names: Sequence[str] | None, cursor: str, limit: int, prefix: str = ""
 ) -> Page[DeploymentView]:
     """Deployments not destroyed, by name. `names`: only these, if there are such; `prefix`: how names begin."""
-    asked = {"after": cursor, "names": None if names is None else list(names), "limit": limit + 1, "prefix": prefix}
-    found = connection.cursor(row_factory=scalar_row).execute(_NAMES, asked).fetchall()
-    last = found[limit - 1] if len(found) > limit else None
-    return Page(existing_deployments(connection, found[:limit]), last)
+    parameters = {
+        "after": cursor,
+        "names": None if names is None else list(names),
+        "limit": limit + 1,
+        "prefix": prefix,
+    }
+    found_names = connection.cursor(row_factory=scalar_row).execute(_NAMES, parameters).fetchall()
+    last = found_names[limit - 1] if len(found_names) > limit else None
+    return Page(existing_deployments(connection, found_names[:limit]), last)
 
 
 def revisions_page(
@@ -84,25 +89,28 @@ def revisions_page(
 ) -> Page[RevisionView]:
     """The newest first, the values of their variables masked. `prefix`: how their names begin."""
     rows = connection.cursor(row_factory=class_row(RevisionView))
-    found = rows.execute(_REVISIONS, {**_asked(deployment, cursor, limit), "prefix": prefix}).fetchall()
-    last = str(found[limit - 1].id) if len(found) > limit else None
-    return Page([shown(revision) for revision in found[:limit]], last)
+    views = rows.execute(_REVISIONS, {**_parameters(deployment, cursor, limit), "prefix": prefix}).fetchall()
+    last = str(views[limit - 1].id) if len(views) > limit else None
+    return Page([shown(revision) for revision in views[:limit]], last)
 
 
 def rollouts_page(connection: Connection[Any], deployment: UUID, cursor: str, limit: int) -> Page[RolloutView]:
     """The newest first, ended or under way."""
     ids = connection.cursor(row_factory=scalar_row)
-    found: list[UUID] = ids.execute(_ROLLOUTS, _asked(deployment, cursor, limit)).fetchall()
-    views = rollouts_by_id(connection, found[:limit])
-    return Page([views[rollout] for rollout in found[:limit]], str(found[limit - 1]) if len(found) > limit else None)
+    keys: list[UUID] = ids.execute(_ROLLOUTS, _parameters(deployment, cursor, limit)).fetchall()
+    views = rollouts_by_id(connection, keys[:limit])
+    return Page(
+        [views[rollout] for rollout in keys[:limit]],
+        str(keys[limit - 1]) if len(keys) > limit else None,
+    )
 
 
 def kept_page(connection: Connection[Any], deployment: UUID, cursor: str, limit: int) -> Page[KeptRollout]:
     """Read the rollouts that only their receipts keep, the newest first."""
     if cursor and not _NUMBER.fullmatch(cursor):
         raise _no_cursor()
-    asked = {"deployment": deployment, "before": int(cursor) if cursor else None, "limit": limit + 1}
-    rows = connection.cursor(row_factory=dict_row).execute(_KEPT, asked).fetchall()
+    parameters = {"deployment": deployment, "before": int(cursor) if cursor else None, "limit": limit + 1}
+    rows = connection.cursor(row_factory=dict_row).execute(_KEPT, parameters).fetchall()
     numbers = [row.pop("number") for row in rows]
     return Page([KeptRollout(**row) for row in rows[:limit]], str(numbers[limit - 1]) if len(rows) > limit else None)
 
@@ -112,14 +120,14 @@ def history_page(connection: Connection[Any], deployment: UUID, cursor: str, lim
     at, _, before = cursor.partition("/")
     if cursor and not before:
         raise _no_cursor()
-    asked = {**_asked(deployment, before, limit), "at": _instant(at) if cursor else None}
-    rows = connection.cursor(row_factory=dict_row).execute(_HISTORY, asked).fetchall()
+    parameters = {**_parameters(deployment, before, limit), "at": _instant(at) if cursor else None}
+    rows = connection.cursor(row_factory=dict_row).execute(_HISTORY, parameters).fetchall()
     keys = [(row["updated_at"], row.pop("id")) for row in rows]
     last = "/".join((keys[limit - 1][0].isoformat(), str(keys[limit - 1][1]))) if len(rows) > limit else None
     return Page([HistoryView(**row) for row in rows[:limit]], last)
 
 
-def _asked(deployment: UUID, cursor: str, limit: int) -> dict[str, object]:
+def _parameters(deployment: UUID, cursor: str, limit: int) -> dict[str, object]:
     return {"deployment": deployment, "before": _uuid(cursor) if cursor else None, "limit": limit + 1}
 
 

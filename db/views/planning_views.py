@@ -64,8 +64,8 @@ def cycles(step: StepView) -> list[Cycle]:
 def cycle_of(deployment: Deployment | DeploymentView, did: str, why: str) -> Cycle:
     """The picture of this moment."""
     routes = deployment.routes
-    drawn = picture(routes, deployment.current_revision_id, deployment.deploying_revision_id)
-    return Cycle(drawn, did, why, sum(route.is_active for route in routes), sum(route.is_serving for route in routes))
+    drawing = picture(routes, deployment.current_revision_id, deployment.deploying_revision_id)
+    return Cycle(drawing, did, why, sum(route.is_active for route in routes), sum(route.is_serving for route in routes))
 
 
 def _did(changes: RouteChanges, step: StepView) -> str:
@@ -154,9 +154,9 @@ class LearnedView:
 
 def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetime | None = None) -> Timings:
     """Read what the deployment's newest replicas and rollouts teach, or those that were there `before`."""
-    asked = (deployment_id, before or "infinity", _REMEMBERED)
-    (replicas,) = connection.cursor(row_factory=named_row(_Replicas)).execute(_REPLICAS, asked).fetchall()
-    wakes = connection.execute(_WAKES, asked).fetchall()
+    parameters = (deployment_id, before or "infinity", _REMEMBERED)
+    (replicas,) = connection.cursor(row_factory=named_row(_Replicas)).execute(_REPLICAS, parameters).fetchall()
+    wakes = connection.execute(_WAKES, parameters).fetchall()
     return Timings(
         starts=tuple(replicas.starts or ()),
         stops=tuple(replicas.stops or ()),
@@ -176,8 +176,8 @@ def learned_shown(connection: Connection[Any], view: DeploymentView) -> LearnedV
     """Read what is learned of the deployment of the view; of its canary as the next look will find it."""
     (failures,) = connection.execute(_FAILURES, (view.id,)).fetchall()
     rollout = view.snapshot.rollout
-    judged = [] if rollout is None or not is_judged(rollout) else [rollout.id]
-    evidence = next(iter((evidence_of(connection, judged) if judged else {}).values()), None)
+    rollout_ids = [] if rollout is None or not is_judged(rollout) else [rollout.id]
+    evidence = next(iter((evidence_of(connection, rollout_ids) if rollout_ids else {}).values()), None)
     return LearnedView(learned_of(connection, view.id), start_failures(*failures), evidence)
 
 
@@ -191,22 +191,22 @@ def last_rollout_of(connection: Connection[Any], name: str) -> RolloutView:
     return rollouts_by_id(connection, newest)[newest[0]]
 
 
-def planned_activation(view: DeploymentView, known: Foreseeable, found: RevisionView | None, name: str) -> Planned:
+def planned_activation(view: DeploymentView, present: Foreseeable, revision: RevisionView | None, name: str) -> Planned:
     """The deployment with the revision of that name as it was found. Raises RevisionNotFoundError where it was not."""
-    if found is None:
+    if revision is None:
         message = f"{view.name} has no revision {name}; 'rollway status {view.name}' lists them"
         raise RevisionNotFoundError(message, deployment=view.name, revision=name)
     policy = stored_policy(view.policy) if view.policy else None
-    request = ActivationRequest(found.id, name, view.deploying_revision, policy)
-    speaks = str(known_wire(found.wire)) if found.speaks_otherwise else ""
-    activated = after_activation(known.deployment, request, known.now)
-    subject = Subject(activated, _is_checked(found), speaks=speaks)
-    return Planned(subject, known.learned, known.now)
+    request = ActivationRequest(revision.id, name, view.deploying_revision, policy)
+    speaks = str(known_wire(revision.wire)) if revision.speaks_otherwise else ""
+    activated = after_activation(present.deployment, request, present.now)
+    subject = Subject(activated, _is_checked(revision), speaks=speaks)
+    return Planned(subject, present.learned, present.now)
 
 
-def planned_rest(known: Foreseeable, runs: RevisionView | None) -> Planned:
+def planned_rest(present: Foreseeable, runs: RevisionView | None) -> Planned:
     """The deployment as it stands. `runs`: the revision that it goes to, or stands at."""
-    return Planned(Subject(known.deployment, _is_checked(runs)), known.learned, known.now)
+    return Planned(Subject(present.deployment, _is_checked(runs)), present.learned, present.now)
 
 
 def _is_checked(revision: RevisionView | None) -> bool:
@@ -242,24 +242,24 @@ class WaitingView:
 def waiting(connection: Connection[Any], name: str) -> WaitingView:
     """The deployment of that name. Raises DeploymentNotFoundError."""
     view = deployment_named(connection, name)
-    known = foreseeable(connection, view)
+    present = foreseeable(connection, view)
     hosts = dict(connection.execute(_HOSTS).fetchall())
     is_any_up = not all(hosts.values())
-    around = WaitContext(
+    context = WaitContext(
         hosts={route.id: route.host for route in view.routes if route.host is not None or not is_any_up},
         reasons={route.id: route.reason for route in view.routes},
         down=frozenset(host for host, is_down in hosts.items() if is_down),
         lacking=_lacking(connection, view),
-        timings=known.learned,
+        timings=present.learned,
         due_at=view.due_at,
         last_reason=view.reason,
-        failure=_failure(connection, view, known.deployment),
+        failure=_failure(connection, view, present.deployment),
         unproven=view.unproven,
         back=view.rollout.back_reason or "" if view.rollout else "",
         paused=_paused(connection, view),
     )
-    deployment = replace(known.deployment, hold=_hold(connection, view))
-    return WaitingView(view, deployment, around, signs_of_life(connection), view.now)
+    deployment = replace(present.deployment, hold=_hold(connection, view))
+    return WaitingView(view, deployment, context, signs_of_life(connection), view.now)
 
 
 def _failure(connection: Connection[Any], view: DeploymentView, deployment: Deployment) -> str:
@@ -274,8 +274,8 @@ def _failure(connection: Connection[Any], view: DeploymentView, deployment: Depl
 
 def _paused(connection: Connection[Any], view: DeploymentView) -> str:
     """Say who paused its rollout."""
-    asked = connection.execute(_PAUSED, (view.id,)).fetchone() if view.paused_at else None
-    return asked[1].replace("paused", f"paused by {asked[0]}", 1) if asked else ""
+    row = connection.execute(_PAUSED, (view.id,)).fetchone() if view.paused_at else None
+    return row[1].replace("paused", f"paused by {row[0]}", 1) if row else ""
 
 
 def _hold(connection: Connection[Any], view: DeploymentView) -> Hold | None:
@@ -284,7 +284,7 @@ def _hold(connection: Connection[Any], view: DeploymentView) -> Hold | None:
     if rollout is None or not lifecycle_status(view.lifecycle, view.sub_step).goes_forward:
         return None
     (through,) = connection.execute("SELECT through_freeze FROM rollouts WHERE id = %s", (rollout.id,)).fetchall()
-    seen = OpenRollout(
+    own_rollout = OpenRollout(
         rollout.id,
         view.name,
         rollout.started_at,
@@ -292,7 +292,7 @@ def _hold(connection: Connection[Any], view: DeploymentView) -> Hold | None:
         is_exit=rollout.is_undo,
         through_freeze=through[0],
     )
-    return gates_of(connection, [view.name])[view.name].hold(seen, view.now)
+    return gates_of(connection, [view.name])[view.name].hold(own_rollout, view.now)
 
 
 def _lacking(connection: Connection[Any], view: DeploymentView) -> dict[str, str]:

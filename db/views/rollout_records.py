@@ -88,20 +88,20 @@ def sections(connection: Connection[Any], deployment: str, names: Iterable[str])
 
 def _sections(connection: Connection[Any], view: DeploymentView, names: Iterable[str]) -> dict[str, Any]:
     traffic = settings_of(view.name, *reached_at(connection, view.id).reached)
-    known = {
+    by_section = {
         "replicas": view.desired_replicas,
         "policy": stored_policy(view.policy).as_json() if view.policy else None,
         "traffic": traffic.model_dump(mode="json", exclude_defaults=True),
     }
-    return {name: known[name] for name in names}
+    return {name: by_section[name] for name in names}
 
 
 def settings_release(connection: Connection[Any], view: DeploymentView) -> SettingsRelease | None:
     """The file that changed settings alone after the last rollout, as far as nobody has changed them since."""
-    ((stored, *runs),) = connection.execute(_SETTINGS_RELEASE, (view.id,))
-    if stored is None or view.rollout_id is not None:
+    ((stored_release, *runs),) = connection.execute(_SETTINGS_RELEASE, (view.id,))
+    if stored_release is None or view.rollout_id is not None:
         return None
-    release = SettingsRelease(**stored)
+    release = SettingsRelease(**stored_release)
     if runs != [release.revision_id, release.rollout_id]:
         return None
     return release.against(_sections(connection, view, release.after))

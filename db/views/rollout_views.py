@@ -94,11 +94,11 @@ def rollouts_by_id(connection: Connection[Any], ids: Iterable[UUID]) -> dict[UUI
 
 def rollout_of_id(connection: Connection[Any], rollout_id: UUID) -> RolloutView:
     """A rollout, under way or ended. Raises RolloutNotFoundError."""
-    found = rollouts_by_id(connection, [rollout_id]).get(rollout_id)
-    if found is None:
+    view = rollouts_by_id(connection, [rollout_id]).get(rollout_id)
+    if view is None:
         message = f"there is no rollout {rollout_id}; its id stands in the answer of the command that began it"
         raise RolloutNotFoundError(message, rollout_id=rollout_id)
-    return found
+    return view
 
 
 def shared_fields(view: object, kind: type[Deployment | Rollout]) -> dict[str, Any]:

@@ -93,17 +93,17 @@ class FailingStart:
 
 def present_routes(connection: Connection[Any], deployment_ids: Iterable[UUID]) -> list[RouteView]:
     """The routes of these deployments that are not gone yet, oldest first."""
-    return _read(connection, _PRESENT, (list(deployment_ids),))
+    return _read_routes(connection, _PRESENT, (list(deployment_ids),))
 
 
 def all_routes(connection: Connection[Any], deployment_id: UUID, limit: int) -> list[RouteView]:
     """The newest routes of a deployment, those that are gone too; oldest first."""
-    return _read(connection, _NEWEST, (deployment_id, limit))[::-1]
+    return _read_routes(connection, _NEWEST, (deployment_id, limit))[::-1]
 
 
 def last_failed_route(connection: Connection[Any], deployment_id: UUID) -> RouteView | None:
     """The replica that failed last, with the last lines of its log."""
-    return next(iter(_read(connection, _LAST_FAILED, (deployment_id,))), None)
+    return next(iter(_read_routes(connection, _LAST_FAILED, (deployment_id,))), None)
 
 
 def failing_start(connection: Connection[Any], deployment_id: UUID, failed_starts: int) -> FailingStart | None:
@@ -127,7 +127,7 @@ def _has_come_up(connection: Connection[Any], revision_id: UUID) -> bool:
 
 def routes_of(connection: Connection[Any], deployment: str, ids: Sequence[UUID]) -> list[RouteView]:
     """Replicas of these ids, running or gone, of deployments that have or had this name."""
-    return _read(connection, _OF_NAME, (ids, deployment))
+    return _read_routes(connection, _OF_NAME, (ids, deployment))
 
 
 def routes_abbreviated(
@@ -137,10 +137,10 @@ def routes_abbreviated(
 
     `deployments`: only those of deployments with such a name.
     """
-    return _read(connection, _ABBREVIATED, {"id": digits, "names": deployments})
+    return _read_routes(connection, _ABBREVIATED, {"id": digits, "names": deployments})
 
 
-def _read(
+def _read_routes(
     connection: Connection[Any], query: LiteralString, parameters: dict[str, Any] | Sequence[Any]
 ) -> list[RouteView]:
     return list(map(_route, connection.cursor(row_factory=dict_row).execute(query, parameters)))
@@ -151,5 +151,5 @@ def _route(row: DictRow) -> RouteView:
     status, reason = row["status"], row["reason"]
     if status not in _KNOWN:
         status, reason = RouteStatus.DEGRADED, f"{UnreadableError.of('status of a replica', status)}; {reason}"
-    known = {"status": RouteStatus(status), "reason": reason, "traffic": TrafficStatus(row["traffic"])}
-    return RouteView(**{**row, **known})
+    values = {"status": RouteStatus(status), "reason": reason, "traffic": TrafficStatus(row["traffic"])}
+    return RouteView(**{**row, **values})

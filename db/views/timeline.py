@@ -85,8 +85,8 @@ class StepView:
 def revisions_of(connection: Connection[Any], deployment_id: UUID, limit: int) -> list[RevisionView]:
     """The newest revisions of a deployment, newest first, the values of their variables masked."""
     cursor = connection.cursor(row_factory=class_row(RevisionView))
-    found = cursor.execute(_NEWEST, (deployment_id, limit)).fetchall()
-    return [shown(revision) for revision in found]
+    views = cursor.execute(_NEWEST, (deployment_id, limit)).fetchall()
+    return [shown(revision) for revision in views]
 
 
 def shown(revision: RevisionView) -> RevisionView:
@@ -101,14 +101,14 @@ def revision_named(connection: Connection[Any], deployment_id: UUID, name: str) 
 
 def revision_shown(connection: Connection[Any], deployment_id: UUID, name: str) -> RevisionView | None:
     """The revision of that name, the values of its variables masked."""
-    found = revision_named(connection, deployment_id, name)
-    return None if found is None else shown(found)
+    revision = revision_named(connection, deployment_id, name)
+    return None if revision is None else shown(revision)
 
 
 def hidden_differences(connection: Connection[Any], deployment_id: UUID, before: str, after: str) -> list[str]:
     """The variables of two revisions whose values differ and are shown of neither."""
-    found = [revision_named(connection, deployment_id, name) for name in (before, after)]
-    return differ_unseen(*(revision.spec if revision else {} for revision in found))
+    revisions = [revision_named(connection, deployment_id, name) for name in (before, after)]
+    return differ_unseen(*(revision.spec if revision else {} for revision in revisions))
 
 
 def steps_of(connection: Connection[Any], rollout_id: UUID, after: int = 0) -> list[StepView]:
@@ -116,13 +116,13 @@ def steps_of(connection: Connection[Any], rollout_id: UUID, after: int = 0) -> l
 
     Without those that cannot be told, since a step that they build on is missing: the audit speaks of them.
     """
-    chain, found = Chain(), []
+    chain, steps = Chain(), []
     rows = connection.execute(_STEPS, {"rollout_id": rollout_id, "after": after})
     for number, phase, at, verdict, recorded, decision in rows:
         inputs = chain.whole(rollout_id, number, recorded)
         if inputs is not None and number > after:
-            found.append(StepView(number, phase, at, verdict, inputs, decision))
-    return found
+            steps.append(StepView(number, phase, at, verdict, inputs, decision))
+    return steps
 
 
 @dataclass(frozen=True, slots=True)

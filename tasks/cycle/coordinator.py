@@ -16,7 +16,7 @@ import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.commands.execute import heed
+from db.commands.execute import execute_pending
 from db.connection.transactions import in_transaction
 from db.cycle.applier import StrategyApplyResult, apply, kept_steps
 from db.cycle.claim import Claim, Claimed, Load, claim_due, claim_these, load, load_what_is_readable, mark_what_is_off
@@ -53,10 +53,12 @@ def write_decisions(  # noqa: PLR0913  (all that a transaction is of)
     Raises StaleSnapshotError.
     """
     grounds = placing.grounds(connection, new_routes(decisions), drained_routes(decisions))
-    kept = kept_steps(connection, steps_to_build_on(decisions))
-    writes = plan_writes(phase, decisions, claim, grounds, kept, glanced)
+    steps = kept_steps(connection, steps_to_build_on(decisions))
+    writes = plan_writes(phase, decisions, claim, grounds, steps, glanced)
     placing.add(host for _, host in writes.placed)
-    events = told_by_decisions(writes.effects, phase, claim.now, claim.asked) if claim.is_heard else ()
+    events = (
+        told_by_decisions(writes.effects, phase, claim.now, claim.waiting_for_person) if claim.has_subscribers else ()
+    )
     return apply(connection, writes, events)
 
 
@@ -136,9 +138,9 @@ class DeploymentCoordinator:
         def work(connection: Connection) -> ChunkResult:
             claim = claim_due(connection, handler.targets, self.chunk)
             claimed[:] = claim.ids
-            waits, others = _glanced(handler, claim)
-            decided = handler.execute(load(connection, others), claim.now)
-            return self._apply(connection, handler, decided, claim, waits)
+            waits, others = _glance_at(handler, claim)
+            result = handler.execute(load(connection, others), claim.now)
+            return self._apply(connection, handler, result, claim, waits)
 
         try:
             return self._in_transaction(handler, work)
@@ -160,18 +162,18 @@ class DeploymentCoordinator:
         return result
 
     def _work(self, handler: DeploymentHandler, slot: Slot) -> int:
-        seen, ends_at = 0, monotonic() + self.work_seconds
+        total, ends_at = 0, monotonic() + self.work_seconds
         while monotonic() < ends_at and not self.stopping.is_set():
             result = self.process_chunk(handler)
-            seen += result.seen
+            total += result.looked_at
             self._wake(result, handler)
-            if result.is_wished:
-                self.waker.after_change(heed(self.engine))
-            if not result.seen or not slot.is_held:
+            if result.has_pending_commands:
+                self.waker.after_change(execute_pending(self.engine))
+            if not result.looked_at or not slot.is_held:
                 break
-            if result.seen >= self.chunk and self.slots.is_one_free(handler.lock_id):
+            if result.looked_at >= self.chunk and self.slots.is_one_free(handler.lock_id):
                 self.waker.send([str(handler.event)])  # there may be enough for another worker
-        return seen
+        return total
 
     def _wake(self, result: ChunkResult, handler: DeploymentHandler) -> None:
         applied, events = result.applied, events_of(result.due - handler.targets)
@@ -179,14 +181,14 @@ class DeploymentCoordinator:
         if applied.unplaced:
             events.append(route_key(RouteLifecycleType.START))
         events += [route_key(RouteLifecycleType.STOP, host) for host in sorted(applied.stopping)]
-        weighed = any(decision.changes.stage is not None for decision in result.decided.decisions)
+        weighed = any(decision.changes.stage is not None for decision in result.result.decisions)
         self.waker.send(events, traffic=bool(applied.drained or applied.promoted or weighed))
 
     def _retry(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:
         def work(connection: Connection) -> ChunkResult:
             claim = claim_these(connection, ids)
-            decided = handler.execute(_targeted(connection, handler, claim), claim.now)
-            return self._apply(connection, handler, decided, claim)
+            result = handler.execute(_targeted(connection, handler, claim), claim.now)
+            return self._apply(connection, handler, result, claim)
 
         return self._in_transaction(handler, work)
 
@@ -194,18 +196,18 @@ class DeploymentCoordinator:
         self,
         connection: Connection,
         handler: DeploymentHandler,
-        decided: DeploymentExecutionResult,
+        result: DeploymentExecutionResult,
         claim: Claim,
         waits: Sequence[DeploymentWait] = (),
     ) -> ChunkResult:
-        decisions = decided.decisions
+        decisions = result.decisions
         if not decisions and not waits:
-            return ChunkResult(is_wished=claim.is_wished)
+            return ChunkResult(has_pending_commands=claim.has_pending_commands)
         applied = write_decisions(connection, handler.name, decisions, claim, self.placing, waits)
         due = frozenset(
             decision.to for decision in decisions if decision.due_at is not None and decision.due_at <= claim.now
         )
-        return ChunkResult(decided, len(waits), applied, due, claim.late, claim.is_wished)
+        return ChunkResult(result, len(waits), applied, due, claim.late, claim.has_pending_commands)
 
     def _blame(self, handler: DeploymentHandler, deployment_id: UUID, error: Exception) -> ChunkResult:
         """Record the failed write as an error of this deployment alone."""
@@ -215,18 +217,18 @@ class DeploymentCoordinator:
         def work(connection: Connection) -> ChunkResult:
             claim = claim_these(connection, [deployment_id])
             targeted = _targeted(connection, handler, claim, load_what_is_readable)
-            failed = [_failed(handler, deployment, fault, claim) for deployment in targeted]
+            failed = [_error_of(handler, deployment, fault, claim) for deployment in targeted]
             return self._apply(connection, handler, DeploymentExecutionResult(tuple(failed)), claim)
 
         return self._in_transaction(handler, work)
 
 
-def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[DeploymentWait], list[Claimed]]:
+def _glance_at(handler: DeploymentHandler, claim: Claim) -> tuple[list[DeploymentWait], list[Claimed]]:
     """Split the claim into deployments that wait, as a glance shows, and those whose routes must be loaded."""
     waits, others = [], []
     for claimed in claim.deployments:
-        seen = claimed.glimpse()
-        wait = handler.glance(seen, claim.now) if seen else None
+        glimpse = claimed.glimpse()
+        wait = handler.glance(glimpse, claim.now) if glimpse else None
         if wait is None:
             others.append(claimed)
         else:
@@ -247,7 +249,7 @@ def _name(error: Exception) -> str:
     return (isinstance(cause, psycopg.Error) and cause.diag.constraint_name) or type(cause).__name__
 
 
-def _failed(handler: DeploymentHandler, deployment: Deployment, fault: str, claim: Claim) -> ClassifiedDecision:
+def _error_of(handler: DeploymentHandler, deployment: Deployment, fault: str, claim: Claim) -> ClassifiedDecision:
     decision = Decision(Verdict.ERROR, fault)
     try:
         return handler.classified(decision, deployment, claim.now)

@@ -50,30 +50,30 @@ class ChunkResult:
     `glanced`: how many more deployments wait, as a glance showed.
     """
 
-    decided: DeploymentExecutionResult = field(default_factory=DeploymentExecutionResult)
+    result: DeploymentExecutionResult = field(default_factory=DeploymentExecutionResult)
     glanced: int = 0
     applied: StrategyApplyResult = field(default_factory=StrategyApplyResult)
     due: frozenset[DeploymentLifecycleStatus] = frozenset()
     """The statuses of the deployments that a handler must look at again at once."""
     late: float = 0.0
     """How many seconds late the transaction was for the deployment that was due first."""
-    is_wished: bool = False
+    has_pending_commands: bool = False
     """Whether wishes waited when its deployments were claimed."""
 
     @property
-    def seen(self) -> int:
+    def looked_at(self) -> int:
         """The deployments looked at."""
-        return len(self.decided.decisions) + self.glanced
+        return len(self.result.decisions) + self.glanced
 
     def __add__(self, other: Self) -> Self:
         late = max(self.late, other.late)
         return type(self)(
-            self.decided + other.decided,
+            self.result + other.result,
             self.glanced + other.glanced,
             self.applied + other.applied,
             self.due | other.due,
             late,
-            self.is_wished or other.is_wished,
+            self.has_pending_commands or other.has_pending_commands,
         )
 
 
@@ -83,40 +83,40 @@ def log_chunk(engine: Engine, handler: str, chunk: ChunkResult, seconds: float) 
     A span for each step, where traces are sent. `seconds`: how long its transaction took. Nothing is put together for a
     level that nobody listens to.
     """
-    decided = chunk.decided
-    changing = [decision for decision in decided.decisions if decision.changes_anything]
-    sent, is_logged = spans(), _levels.isEnabledFor(logging.INFO)
-    if changing and (sent or is_logged):
+    result = chunk.result
+    changing = [decision for decision in result.decisions if decision.changes_anything]
+    tracer, is_logged = spans(), _levels.isEnabledFor(logging.INFO)
+    if changing and (tracer or is_logged):
         names = _names(engine, {_revision_id(decision.deployment) for decision in changing})
-        told = [(decision, {"handler": handler, **_facts(decision, names)}) for decision in changing]
-        for decision, facts in told if is_logged else ():
+        lines = [(decision, {"handler": handler, **_facts(decision, names)}) for decision in changing]
+        for decision, facts in lines if is_logged else ():
             _log.log(logging.WARNING if decision.verdict in _BAD else logging.INFO, "decided", **facts)
-        if sent:
-            _trace(engine, sent, told, seconds)
-    if chunk.seen and _levels.isEnabledFor(logging.DEBUG):
+        if tracer:
+            _trace(engine, tracer, lines, seconds)
+    if chunk.looked_at and _levels.isEnabledFor(logging.DEBUG):
         _log.debug(
             "chunk",
             handler=handler,
-            seen=chunk.seen,
-            successes=len(decided.successes),
-            need_retry=len(decided.need_retry),
-            skipped=len(decided.skipped) + chunk.glanced,
-            errors=len(decided.errors),
+            seen=chunk.looked_at,
+            successes=len(result.successes),
+            need_retry=len(result.need_retry),
+            skipped=len(result.skipped) + chunk.glanced,
+            errors=len(result.errors),
             milliseconds=round(seconds * 1000, 1),
         )
 
 
 def _trace(
-    engine: Engine, sent: "Spans", told: Sequence[tuple[ClassifiedDecision, dict[str, object]]], seconds: float
+    engine: Engine, tracer: "Spans", lines: Sequence[tuple[ClassifiedDecision, dict[str, object]]], seconds: float
 ) -> None:
     """Each step goes to the trace of its task, with a link to the one that asked for the rollout."""
-    steps = [(decision, facts, rollout.id) for decision, facts in told if (rollout := decision.deployment.rollout)]
-    asked: Mapping[UUID, str] = {}
+    steps = [(decision, facts, rollout.id) for decision, facts in lines if (rollout := decision.deployment.rollout)]
+    parents: Mapping[UUID, str] = {}
     with suppress(*AWAY):
-        asked = in_transaction(engine, lambda connection: traceparents(connection, [step[2] for step in steps]))
+        parents = in_transaction(engine, lambda connection: traceparents(connection, [step[2] for step in steps]))
     for decision, facts, rollout_id in steps:
         name = f"step of {decision.deployment.status}"
-        sent.step(name, facts, seconds, asked.get(rollout_id), bad=decision.verdict in _BAD)
+        tracer.step(name, facts, seconds, parents.get(rollout_id), bad=decision.verdict in _BAD)
 
 
 def _facts(decision: ClassifiedDecision, names: Mapping[UUID | None, str]) -> dict[str, object]:
@@ -145,13 +145,13 @@ def _revision_id(deployment: Deployment) -> UUID | None:
 
 def _names(engine: Engine, ids: set[UUID | None]) -> Mapping[UUID | None, str]:
     """Read names; the decisions are committed by now, so a Postgres that goes away just here costs a name, no more."""
-    wanted: Sequence[UUID] = [found for found in ids if found is not None]
+    missing_ids: Sequence[UUID] = [found for found in ids if found is not None]
     if len(_NAMES) > _MOST_NAMES:
         _NAMES.clear()
-    unknown = [revision_id for revision_id in wanted if revision_id not in _NAMES]
+    unknown = [revision_id for revision_id in missing_ids if revision_id not in _NAMES]
     with suppress(*AWAY):
         _NAMES.update(in_transaction(engine, lambda connection: revision_names(connection, unknown)) if unknown else {})
-    return {revision_id: name for revision_id in wanted if (name := _NAMES.get(revision_id))}  # others may clear it
+    return {revision_id: name for revision_id in missing_ids if (name := _NAMES.get(revision_id))}  # it may be cleared
 
 
 for handler in HANDLERS.values():  # from the start, or the first decision of each would be no increase for Prometheus
@@ -162,9 +162,9 @@ for handler in HANDLERS.values():  # from the start, or the first decision of ea
 
 def count_chunk(handler: str, chunk: ChunkResult, seconds: float) -> None:
     """Count one that is committed; one that found nothing is not. `seconds`: how long its transaction took."""
-    if not chunk.seen:
+    if not chunk.looked_at:
         return
-    decisions, applied = chunk.decided.decisions, chunk.applied
+    decisions, applied = chunk.result.decisions, chunk.applied
     verdicts = Counter(decision.verdict.value for decision in decisions)
     for verdict, count in (verdicts + Counter({Verdict.SKIPPED.value: chunk.glanced})).items():
         DECISIONS.labels(handler, verdict).inc(count)

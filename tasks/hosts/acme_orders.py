@@ -76,80 +76,84 @@ class Ordering:
             )
         return KeySeal(self.settings.key)
 
-    def go_on(self, taken: TakenCertificate) -> None:
+    def go_on(self, certificate: TakenCertificate) -> None:
         """Go on with the order of a certificate, or order it; note it, or why there is none."""
         from traffic.certificates import acme as at  # noqa: PLC0415 -- the library, which few workers need
 
-        fault: Callable[..., None] = partial(self.note_fault, taken)
+        fault: Callable[..., None] = partial(self.note_fault, certificate)
         try:
-            self._go_on(taken)
+            self._go_on(certificate)
         except at.UnknownAccountError as error:
             in_transaction(self.engine, partial(forget_account, directory=self.settings.directory))
             fault(error.message, _AT_ONCE)
         except at.UnknownOrderError as error:
             fault(error.message, _AT_ONCE)
         except at.AuthorityAwayError as error:
-            fault(error.message, asked_again_after(taken.failures + 1), keeps_order=True)
+            fault(error.message, asked_again_after(certificate.failures + 1), keeps_order=True)
         except _NotYetError as error:
             fault(error.message, _SOON, keeps_order=True)
         except RollwayError as error:
-            fault(error.message, tried_again_after(taken.failures + 1))
+            fault(error.message, tried_again_after(certificate.failures + 1))
 
-    def _go_on(self, taken: TakenCertificate) -> None:
-        if taken.name.startswith(ANY_HOST) and self.settings.dns_hook is None:
-            raise RollwayError(f"{taken.name} is proven by DNS: set ROLLWAY_ACME_DNS_HOOK for the workers")
+    def _go_on(self, certificate: TakenCertificate) -> None:
+        if certificate.name.startswith(ANY_HOST) and self.settings.dns_hook is None:
+            raise RollwayError(f"{certificate.name} is proven by DNS: set ROLLWAY_ACME_DNS_HOOK for the workers")
         authority = self._authority()
-        order = self._order(authority, taken)
-        asked = authority.asked(order, taken.name)
-        if asked is None:
-            return self._finish(authority, order, taken)
-        with self._shown(asked, taken):
-            if asked.is_open:
-                authority.answer(asked)
-            return self._finish(authority, order, taken)
+        order = self._order(authority, certificate)
+        proof = authority.asked(order, certificate.name)
+        if proof is None:
+            return self._finish(authority, order, certificate)
+        with self._showing(proof, certificate):
+            if proof.is_open:
+                authority.answer(proof)
+            return self._finish(authority, order, certificate)
 
     def _authority(self) -> "Authority":
         from traffic.certificates.acme import AcmeAccount, Authority, new_key  # noqa: PLC0415 -- as above
 
         directory, trusted = self.settings.directory, self.settings.authorities
-        known = in_transaction(self.engine, partial(account_at, directory=directory))
-        if known is None:
-            made = Authority(directory, AcmeAccount(new_key()), trusted).register(self.settings.email)
-            note = partial(note_account, directory=directory, sealed_key=self.seal.closed(made.key), url=made.url)
-            known = in_transaction(self.engine, note)
-        account = AcmeAccount(self.seal.opened(known[0]), known[1])
+        stored = in_transaction(self.engine, partial(account_at, directory=directory))
+        if stored is None:
+            authority = Authority(directory, AcmeAccount(new_key()), trusted).register(self.settings.email)
+            note = partial(
+                note_account, directory=directory, sealed_key=self.seal.closed(authority.key), url=authority.url
+            )
+            stored = in_transaction(self.engine, note)
+        account = AcmeAccount(self.seal.opened(stored[0]), stored[1])
         return Authority(directory, account, trusted, self.settings.challenge)
 
-    def _order(self, authority: "Authority", taken: TakenCertificate) -> "Order":
+    def _order(self, authority: "Authority", certificate: TakenCertificate) -> "Order":
         from traffic.certificates.acme import Order  # noqa: PLC0415 -- as above
 
-        if taken.order_url is not None and taken.order_key is not None:
-            return Order(taken.order_url, self.seal.opened(taken.order_key))
-        order = authority.order(taken.name)
-        note = partial(note_order, taken=taken, url=order.url, order_key=self.seal.closed(order.key))
+        if certificate.order_url is not None and certificate.order_key is not None:
+            return Order(certificate.order_url, self.seal.opened(certificate.order_key))
+        order = authority.order(certificate.name)
+        note = partial(note_order, certificate=certificate, url=order.url, order_key=self.seal.closed(order.key))
         in_transaction(self.engine, note)
         return order
 
     @contextmanager
-    def _shown(self, asked: "WantedProof", taken: TakenCertificate) -> Iterator[None]:
+    def _showing(self, proof: "WantedProof", certificate: TakenCertificate) -> Iterator[None]:
         """Have the answer seen: by every live proxy, or in DNS."""
-        if asked.kind == "dns-01":
-            self._run_hook("set", taken, asked)
+        if proof.kind == "dns-01":
+            self._run_hook("set", certificate, proof)
             try:
                 yield
             finally:
                 with suppress(RollwayError):
-                    self._run_hook("unset", taken, asked)
+                    self._run_hook("unset", certificate, proof)
             return
-        in_transaction(self.engine, partial(note_challenge, taken=taken, token=asked.token, answer=asked.answer))
-        self._wait_for_proxies(taken)
+        in_transaction(
+            self.engine, partial(note_challenge, certificate=certificate, token=proof.token, answer=proof.answer)
+        )
+        self._wait_for_proxies(certificate)
         yield
 
-    def _wait_for_proxies(self, taken: TakenCertificate) -> None:
+    def _wait_for_proxies(self, certificate: TakenCertificate) -> None:
         """Raises _NotYetError when one of them does not answer, as the authority might ask that one."""
         ends_at = time.monotonic() + _PROXIES_SECONDS
         while True:
-            live, behind = in_transaction(self.engine, partial(proxies_of_challenge, taken=taken))
+            live, behind = in_transaction(self.engine, partial(proxies_of_challenge, certificate=certificate))
             if live and not behind:
                 return
             if time.monotonic() > ends_at or self.until.is_set():
@@ -157,30 +161,32 @@ class Ordering:
                 raise _NotYetError(f"the authority is not asked yet: {why} answer its challenge")
             self.until.wait(_ASKED_AGAIN / 4)
 
-    def _run_hook(self, verb: str, taken: TakenCertificate, asked: "WantedProof") -> None:
-        name = f"_acme-challenge.{taken.name.removeprefix(ANY_HOST)}"
-        command = [str(self.settings.dns_hook), verb, name, asked.answer]
-        in_transaction(self.engine, partial(hold, taken=taken, lease=timedelta(seconds=_HOOK_SECONDS) + LEASE))
+    def _run_hook(self, verb: str, certificate: TakenCertificate, proof: "WantedProof") -> None:
+        name = f"_acme-challenge.{certificate.name.removeprefix(ANY_HOST)}"
+        command = [str(self.settings.dns_hook), verb, name, proof.answer]
+        in_transaction(
+            self.engine, partial(hold, certificate=certificate, lease=timedelta(seconds=_HOOK_SECONDS) + LEASE)
+        )
         try:
             subprocess.run(command, check=True, timeout=_HOOK_SECONDS, capture_output=True)  # noqa: S603 -- the host's owner has named it
         except (OSError, subprocess.SubprocessError) as error:
             raise RollwayError(f"ROLLWAY_ACME_DNS_HOOK did not {verb} {name}: {error}") from None
 
-    def _finish(self, authority: "Authority", order: "Order", taken: TakenCertificate) -> None:
+    def _finish(self, authority: "Authority", order: "Order", certificate: TakenCertificate) -> None:
         """Wait until the authority has looked, and note what it gives. Raises _NotYetError, and what it refuses."""
         ends_at = time.monotonic() + _LOOKED_SECONDS
-        while (chain := authority.given(order, taken.name)) is None:
+        while (chain := authority.given(order, certificate.name)) is None:
             if time.monotonic() > ends_at or self.until.is_set():
                 raise _NotYetError("the authority still looks")
-            in_transaction(self.engine, partial(hold, taken=taken, lease=LEASE))
+            in_transaction(self.engine, partial(hold, certificate=certificate, lease=LEASE))
             self.until.wait(_ASKED_AGAIN)
         from traffic.certificates.x509 import read_certificate  # noqa: PLC0415 -- as above
 
         facts = read_certificate(chain, order.key, datetime.now(UTC))
-        sealed = self.seal.closed(order.key)
-        new = NewCertificate(chain, sealed, facts.names, facts.not_before, facts.not_after, facts.doubt)
+        key = self.seal.closed(order.key)
+        new = NewCertificate(chain, key, facts.names, facts.not_before, facts.not_after, facts.doubt)
         due_at = renewed_at(facts.not_before, facts.not_after)
-        in_transaction(self.engine, partial(note_certificate, taken=taken, new=new, due_at=due_at))
+        in_transaction(self.engine, partial(note_certificate, certificate=certificate, new=new, due_at=due_at))
 
 
 class _NotYetError(RollwayError):
@@ -213,74 +219,83 @@ class CertificateWork:
     def look(self) -> None:
         """Treat each certificate whose turn it is. Raises what Postgres raises."""
         while not self.until.is_set():
-            taken = in_transaction(self.engine, partial(take_due, lease=LEASE))
-            if taken is None:
+            certificate = in_transaction(self.engine, partial(take_due, lease=LEASE))
+            if certificate is None:
                 return
-            self._treat(taken)
+            self._treat(certificate)
 
-    def _treat(self, taken: TakenCertificate) -> None:
+    def _treat(self, certificate: TakenCertificate) -> None:
         try:
-            match taken.kind:
+            match certificate.kind:
                 case CertificateKind.ACME:
-                    self._ordering.go_on(taken)
+                    self._ordering.go_on(certificate)
                 case CertificateKind.GIVEN:
-                    self._read_given(taken)
+                    self._read_given(certificate)
                 case CertificateKind.CALLERS:
-                    self._read_authorities(taken, taken.settings.callers_ca)
+                    self._read_authorities(certificate, certificate.settings.callers_ca)
                 case CertificateKind.REPLICAS:
-                    self._read_authorities(taken, taken.name)
+                    self._read_authorities(certificate, certificate.name)
         except UnreadCertificateError as error:
-            if taken.is_read:  # a host that has it has just read it: that this one lacks it is no fault
-                in_transaction(self.engine, partial(leave, taken=taken, pause=_SOON))
+            if certificate.is_read:  # a host that has it has just read it: that this one lacks it is no fault
+                in_transaction(self.engine, partial(leave, certificate=certificate, pause=_SOON))
             else:
-                self.note_fault(taken, error.message, _SOON)
+                self.note_fault(certificate, error.message, _SOON)
         except RollwayError as error:
-            self.note_fault(taken, error.message, _AGAIN)
+            self.note_fault(certificate, error.message, _AGAIN)
 
-    def note_fault(self, taken: TakenCertificate, fault: str, pause: timedelta, *, keeps_order: bool = False) -> None:
+    def note_fault(
+        self, certificate: TakenCertificate, fault: str, pause: timedelta, *, keeps_order: bool = False
+    ) -> None:
         """Note why there is none, and say so once."""
-        if fault != taken.fault:
-            _log.warning("no certificate", deployment=taken.deployment, name=taken.name, why=fault)
-        note = partial(note_fault, taken=taken, fault=fault, pause=pause, keeps_order=keeps_order)
+        if fault != certificate.fault:
+            _log.warning("no certificate", deployment=certificate.deployment, name=certificate.name, why=fault)
+        note = partial(note_fault, certificate=certificate, fault=fault, pause=pause, keeps_order=keeps_order)
         in_transaction(self.engine, note)
 
-    def _read_given(self, taken: TakenCertificate) -> None:
+    def _read_given(self, certificate: TakenCertificate) -> None:
         from traffic.certificates.x509 import read_certificate  # noqa: PLC0415 -- cryptography, which few workers need
 
-        chain, key = self._read(taken, taken.settings.certificate), self._read(taken, taken.settings.key)
+        chain, key = (
+            self._resolve(certificate, certificate.settings.certificate),
+            self._resolve(certificate, certificate.settings.key),
+        )
         now, host = datetime.now(UTC), self.secrets.host
         facts = read_certificate(chain, key, now)
-        is_older = taken.not_before is not None and facts.not_before < taken.not_before
-        if taken.is_read and taken.read_by != host and is_older:
-            raise UnreadCertificateError(f"host {taken.read_by} has a newer one")
-        is_good = taken.not_after is not None and now < taken.not_after
-        if why := why_unfit(facts.names, taken.names if is_good else (), taken.hosts):
+        is_older = certificate.not_before is not None and facts.not_before < certificate.not_before
+        if certificate.is_read and certificate.read_by != host and is_older:
+            raise UnreadCertificateError(f"host {certificate.read_by} has a newer one")
+        is_good = certificate.not_after is not None and now < certificate.not_after
+        if why := why_unfit(facts.names, certificate.names if is_good else (), certificate.hosts):
             raise UnfitCertificateError(why)
-        if facts.doubt is not None and is_good and taken.doubt is None and chain != taken.chain:
+        if facts.doubt is not None and is_good and certificate.doubt is None and chain != certificate.chain:
             raise UnfitCertificateError(facts.doubt)
-        sealed = self._ordering.seal.closed(key)
-        new = NewCertificate(chain, sealed, facts.names, facts.not_before, facts.not_after, facts.doubt, read_by=host)
-        self._write(taken, new)
+        sealed_key = self._ordering.seal.closed(key)
+        new = NewCertificate(
+            chain, sealed_key, facts.names, facts.not_before, facts.not_after, facts.doubt, read_by=host
+        )
+        self._write(certificate, new)
 
-    def _read_authorities(self, taken: TakenCertificate, reference: str | None) -> None:
+    def _read_authorities(self, certificate: TakenCertificate, reference: str | None) -> None:
         from traffic.certificates.x509 import check_authorities  # noqa: PLC0415 -- cryptography, which few workers need
 
-        text = self._read(taken, reference)
+        text = self._resolve(certificate, reference)
         check_authorities(text)
-        self._write(taken, NewCertificate(text, None, (), None, None, read_by=self.secrets.host))
+        self._write(certificate, NewCertificate(text, None, (), None, None, read_by=self.secrets.host))
 
-    def _read(self, taken: TakenCertificate, reference: str | None) -> str:
+    def _resolve(self, certificate: TakenCertificate, reference: str | None) -> str:
         try:
-            return self.secrets.read(SecretReference(secret=reference or ""), taken.deployment)
+            return self.secrets.read(SecretReference(secret=reference or ""), certificate.deployment)
         except SecretFaultError as error:
             raise UnreadCertificateError(f"host {self.secrets.host} cannot read {reference}: {error}") from None
 
-    def _write(self, taken: TakenCertificate, new: NewCertificate) -> None:
+    def _write(self, certificate: TakenCertificate, new: NewCertificate) -> None:
         due_at = datetime.now(UTC) + _AGAIN
-        if new.chain == taken.chain:
-            in_transaction(self.engine, partial(note_same, taken=taken, read_by=self.secrets.host, due_at=due_at))
+        if new.chain == certificate.chain:
+            in_transaction(
+                self.engine, partial(note_same, certificate=certificate, read_by=self.secrets.host, due_at=due_at)
+            )
         else:
-            in_transaction(self.engine, partial(note_certificate, taken=taken, new=new, due_at=due_at))
+            in_transaction(self.engine, partial(note_certificate, certificate=certificate, new=new, due_at=due_at))
 
     @cached_property
     def _ordering(self) -> Ordering:

@@ -23,21 +23,21 @@ def keep_looking(
 
     What a look raises ends nothing: it is logged as `trouble`, with the `facts`, and may be over at the next look.
     """
-    told = partial(_log.warning, trouble, **facts)
-    thread = threading.Thread(target=_keep_looking, args=(look, every_seconds, until, told), name=name, daemon=True)
+    warn = partial(_log.warning, trouble, **facts)
+    thread = threading.Thread(target=_keep_looking, args=(look, every_seconds, until, warn), name=name, daemon=True)
     thread.start()
     return thread
 
 
 def _keep_looking(
-    look: Callable[[], None], every_seconds: float, until: threading.Event, told: Callable[..., object]
+    look: Callable[[], None], every_seconds: float, until: threading.Event, warn: Callable[..., object]
 ) -> None:
     while not until.is_set():
         pause = every_seconds
         try:
             look()
         except Exception as error:  # noqa: BLE001  (whatever is in trouble, Postgres, Redis or a file, may be over soon)
-            told(error=str(error).partition("\n")[0])
+            warn(error=str(error).partition("\n")[0])
             pause = max(pause, _AFTER_TROUBLE_SECONDS)
         until.wait(pause)
 

@@ -137,11 +137,11 @@ class SignsGiver:
         if self._last is None:
             return
         passed = reading.awake_at - self._last.awake_at + (self._last.ended - self._last.began)
-        ahead = seconds_set_forward(self._last.showed.timestamp(), passed, reading.showed.timestamp())
-        if ahead < _SET_FORWARD_SECONDS:
+        seconds = seconds_set_forward(self._last.showed.timestamp(), passed, reading.showed.timestamp())
+        if seconds < _SET_FORWARD_SECONDS:
             return
-        _log.error("the clock of Postgres was set forward; what waits counts on", seconds=round(ahead, 1))
-        self._ahead = _Ahead(ahead, reading.showed - timedelta(seconds=ahead))
+        _log.error("the clock of Postgres was set forward; what waits counts on", seconds=round(seconds, 1))
+        self._ahead = _Ahead(seconds, reading.showed - timedelta(seconds=seconds))
 
     def _show(self, connection: Connection) -> _Reading:
         began, before = time.monotonic(), time.time()

@@ -53,13 +53,13 @@ class HostQuestion(BaseModel):
 
 
 def ask(
-    client: redis.Redis, about: str, asked: Mapping[str, HostQuestion], patience_seconds: float
+    client: redis.Redis, about: str, questions: Mapping[str, HostQuestion], patience_seconds: float
 ) -> dict[str, bytes]:
     """By host what it answered. Raises RedisError.
 
     One that does not answer in time is missing; one of which no worker takes the question is not waited for longer.
     """
-    for host, question in asked.items():
+    for host, question in questions.items():
         with client.pipeline() as pipeline:
             pipeline.rpush(_questions(about, host), question.model_dump_json())
             pipeline.ltrim(_questions(about, host), -_MOST_WAITING, -1)
@@ -67,17 +67,17 @@ def ask(
             pipeline.execute()
     began = time.monotonic()
     ends = (began + min(patience_seconds, TAKEN_SECONDS), began + patience_seconds)
-    found = {host: _answer(client, _questions(about, host), question, ends) for host, question in asked.items()}
-    return {host: answer for host, answer in found.items() if answer is not None}
+    answers = {host: _answer(client, _questions(about, host), question, ends) for host, question in questions.items()}
+    return {host: answer for host, answer in answers.items() if answer is not None}
 
 
-def _read(kind: TypeAdapter[_T], answers: Mapping[str, bytes]) -> dict[str, _T]:
+def _parsed_answers(kind: TypeAdapter[_T], answers: Mapping[str, bytes]) -> dict[str, _T]:
     """The answers by host; one that is no such answer is missing."""
-    read: dict[str, _T] = {}
+    valid: dict[str, _T] = {}
     for host, raw in answers.items():
         with suppress(ValidationError):
-            read[host] = kind.validate_json(raw)
-    return read
+            valid[host] = kind.validate_json(raw)
+    return valid
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +95,13 @@ class HostAnswers:
     def look(self) -> None:
         """Answer a question, or wait two seconds for one. Raises RedisError."""
         matters = {_questions(about, self.host): about for about in self.answers}
-        asked: Any = self.client.blpop([*matters], timeout=_LOOK_SECONDS)
+        popped: Any = self.client.blpop([*matters], timeout=_LOOK_SECONDS)
         self.heard()
-        if asked is None:
+        if popped is None:
             return
-        about = matters[asked[0].decode()]
+        about = matters[popped[0].decode()]
         try:
-            self.answers[about](asked[1], self._reply)
+            self.answers[about](popped[1], self._reply)
         except ValidationError as error:
             _log.warning("a question did not fit", about=about, host=self.host, faults=error.error_count())
 
@@ -122,10 +122,10 @@ def answer_for_host(answers: HostAnswers, until: threading.Event) -> threading.T
 def _answer(client: redis.Redis, questions: str, question: HostQuestion, ends: tuple[float, float]) -> bytes | None:
     """`ends`: until when a worker is waited for, and until when its answer."""
     for end in ends:
-        left = max(0.05, end - time.monotonic())  # 0 would be for ever
-        found: Any = client.blpop([_key(question.answer_to)], timeout=left)
-        if found is not None:
-            return bytes(found[1])
+        remaining = max(0.05, end - time.monotonic())  # 0 would be for ever
+        popped: Any = client.blpop([_key(question.answer_to)], timeout=remaining)
+        if popped is not None:
+            return bytes(popped[1])
         if client.lrem(questions, 1, question.model_dump_json()):
             return None
     return None
@@ -163,7 +163,7 @@ def read_logs(
 ) -> dict[str, Pieces]:
     """By host what its replicas have printed; a host that does not answer in time is missing. Raises RedisError."""
     questions = {host: LogQuestion(lines=lines, places=dict(places)) for host, places in asked.items()}
-    return _read(_PIECES, ask(client, LOGS, questions, patience_seconds))
+    return _parsed_answers(_PIECES, ask(client, LOGS, questions, patience_seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ def examine_replicas(
 ) -> dict[str, list[Examined]]:
     """By host what it found; a host that does not answer, or is busy with others, is missing. Raises RedisError."""
     questions = {host: ExaminationQuestion(replicas=replicas) for host, replicas in asked.items()}
-    return _read(_FOUND, ask(client, EXAMINATIONS, questions, _PATIENCE_SECONDS))
+    return _parsed_answers(_FOUND, ask(client, EXAMINATIONS, questions, _PATIENCE_SECONDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,22 +251,24 @@ class ExaminationAnswers:
 
     def _answer(self, question: ExaminationQuestion, reply: Reply) -> None:
         try:
-            found = asyncio.run(self._all(question.replicas))
-            reply(question.answer_to, _FOUND.dump_json([each for each in found if each]))
+            diagnoses = asyncio.run(self._all(question.replicas))
+            reply(question.answer_to, _FOUND.dump_json([each for each in diagnoses if each]))
         finally:
             self._room.release()
 
     async def _all(self, replicas: tuple[ExaminedReplica, ...]) -> list[Examined | None]:
-        return await asyncio.gather(*map(self._examined, replicas))
+        return await asyncio.gather(*map(self._examine, replicas))
 
-    async def _examined(self, asked: ExaminedReplica) -> Examined | None:
+    async def _examine(self, question: ExaminedReplica) -> Examined | None:
         """None: it does not run here. Only what this host itself runs is asked, wherever a question points."""
-        replica = self.runtimes[asked.runtime].find(asked.route) if asked.runtime in self.runtimes else None
+        replica = self.runtimes[question.runtime].find(question.route) if question.runtime in self.runtimes else None
         if replica is None or not replica.running or replica.address is None:
             return None
-        is_container = asked.runtime == "docker"
+        is_container = question.runtime == "docker"
         listening = () if is_container else listening_of(replica.handle)
-        found = await examine(
-            *(replica.address, asked.check, asked.callers_host, listening), is_container=is_container, tls=asked.tls
+        diagnosis = await examine(
+            *(replica.address, question.check, question.callers_host, listening),
+            is_container=is_container,
+            tls=question.tls,
         )
-        return Examined(asked.route, summary_of(found), advice(found))
+        return Examined(question.route, summary_of(diagnosis), advice(diagnosis))

@@ -24,12 +24,12 @@ def ask_hosts(engine: Engine, waker: Waker, *kinds: RouteLifecycleType) -> None:
     """Wake these looks on every host that is up and has work for them; for starts, first place those without a host."""
 
     def work(connection: Connection) -> tuple[int, list[str]]:
-        placed = place_routes(connection, MOST_AT_ONCE) if RouteLifecycleType.START in kinds else 0
-        return placed, keys_of_work(connection, kinds)
+        placed_count = place_routes(connection, MOST_AT_ONCE) if RouteLifecycleType.START in kinds else 0
+        return placed_count, keys_of_work(connection, kinds)
 
-    placed, keys = in_transaction(engine, work)
+    placed_count, keys = in_transaction(engine, work)
     waker.send(keys)
-    if placed == MOST_AT_ONCE:
+    if placed_count == MOST_AT_ONCE:
         waker.routes(RouteLifecycleType.START)
 
 

@@ -65,46 +65,46 @@ class SecretAnswers:
 
     def look_at_files(self) -> None:
         """Look some at a time, so that however much somebody asks for, each is answered soon after it was looked at."""
-        while taken := self._taken(_FILES):
-            self._answer(taken)
+        while checks := self._take(_FILES):
+            self._answer(checks)
 
     def run_programs(self) -> None:
         """Run each by itself: who takes long holds up its own place alone, and free places go on looking meanwhile."""
-        first = self._taken(_PROGRAMS)
+        first = self._take(_PROGRAMS)
         if not first:
             return
         under_way = [first]
 
-        def run(taken: list[TakenSecret]) -> None:
-            while taken or under_way:
-                if taken:
+        def run(checks: list[TakenSecret]) -> None:
+            while checks or under_way:
+                if checks:
                     try:
-                        self._answer(taken)
+                        self._answer(checks)
                     finally:
-                        under_way.remove(taken)
+                        under_way.remove(checks)
                 else:
                     time.sleep(_LOOK_SECONDS / 2)
-                if taken := self._taken(_PROGRAMS):
-                    under_way.append(taken)
+                if checks := self._take(_PROGRAMS):
+                    under_way.append(checks)
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for done in [pool.submit(run, taken) for taken in (first, *([],) * (_AT_ONCE - 1))]:
-                done.result()
+            for future in [pool.submit(run, batch) for batch in (first, *([],) * (_AT_ONCE - 1))]:
+                future.result()
 
-    def _taken(self, share: Share) -> list[TakenSecret]:
+    def _take(self, share: Share) -> list[TakenSecret]:
         if self.until.is_set():
             return []
         host = self.secrets.host
         return in_transaction(self.engine, partial(take_secrets, host=host, again_after=AGAIN_AFTER, share=share))
 
-    def _answer(self, taken: Sequence[TakenSecret]) -> None:
-        answers = [(*secret, self._fault(secret)) for secret in taken]
+    def _answer(self, checks: Sequence[TakenSecret]) -> None:
+        answers = [(*secret, self._fault(secret)) for secret in checks]
         in_transaction(self.engine, partial(answer, host=self.secrets.host, answers=answers))
 
-    def _fault(self, taken: TakenSecret) -> str | None:
+    def _fault(self, check: TakenSecret) -> str | None:
         """A reference that a newer release wrote may be of a kind that this one does not know."""
         try:
-            return self.secrets.fault_of(SecretReference(secret=taken.reference), taken.asked_by)
+            return self.secrets.fault_of(SecretReference(secret=check.reference), check.asked_by)
         except ValueError:
             return "this release of Rollway cannot read it"
 

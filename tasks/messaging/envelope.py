@@ -21,7 +21,7 @@ class UnfitMessageError(Exception):
     """The message does not fit; the text is the reason, in one sentence."""
 
 
-def _known(task: str) -> str:
+def _known_task(task: str) -> str:
     from tasks.messaging.task_names import TASKS  # noqa: PLC0415 -- beat and Flower read no tasks, and load no commands
 
     if task not in TASKS:
@@ -57,7 +57,7 @@ class Headers(BaseModel):
 
     model_config = _STRICT
 
-    task: Annotated[str, AfterValidator(_known)]
+    task: Annotated[str, AfterValidator(_known_task)]
     id: str = Field(pattern=r"^[\x21-\x7e]{1,200}$")
     expires: Annotated[str, AfterValidator(_in_utc)] | None = None
     ignore_result: bool | None = None
@@ -98,11 +98,11 @@ _BODY: TypeAdapter[tuple[list[Any], dict[str, Any], dict[str, Any]]] = TypeAdapt
 _BODY_TEXT = re.compile(rb'"body": ?"[A-Za-z0-9+/=]*"')
 
 
-def checked(raw: bytes, queue: str) -> dict[str, Any]:
+def check_message(raw: bytes, queue: str) -> dict[str, Any]:
     """The message of this queue as Kombu reads it, made anew from what was checked. Raises UnfitMessageError."""
     envelope = _envelope(raw)
-    positional, named = _arguments(envelope.body)
-    return made_anew(envelope.body, _headers(envelope, positional, named), queue)
+    positional, keywords = _arguments(envelope.body)
+    return made_anew(envelope.body, _headers(envelope, positional, keywords), queue)
 
 
 def refusal(raw: bytes, queue: str, why: str) -> dict[str, Any] | None:
@@ -148,33 +148,33 @@ def _envelope(raw: bytes) -> Envelope:
     if len(raw) > MOST_MESSAGE_BYTES:
         raise UnfitMessageError(f"the message has {len(raw):,} bytes, and {MOST_MESSAGE_BYTES:,} are the most")
     try:
-        given = json.loads(raw.decode())
+        document = json.loads(raw.decode())
     except (ValueError, RecursionError) as error:
         raise UnfitMessageError(f"the message is no JSON: {error}") from None
-    if not isinstance(given, dict):
+    if not isinstance(document, dict):
         raise UnfitMessageError("the message is no object of JSON")
     try:
-        return Envelope.model_validate(given)
+        return Envelope.model_validate(document)
     except ValidationError as error:
         raise UnfitMessageError(reason_of(error)) from None
 
 
-def _headers(envelope: Envelope, positional: list[Any], named: dict[str, Any]) -> dict[str, Any]:
+def _headers(envelope: Envelope, positional: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
     headers = envelope.headers
-    return {"lang": "py", **headers.model_dump(), **notes_for_flower(headers.task, positional, named)}
+    return {"lang": "py", **headers.model_dump(), **notes_for_flower(headers.task, positional, keywords)}
 
 
 def _arguments(body: str) -> tuple[list[Any], dict[str, Any]]:
     """Positional and named ones, as Celery makes a body; what shall follow the task stands there too: nothing."""
     try:
-        positional, named, following = _BODY.validate_python(decoded(body))
+        positional, keywords, following = _BODY.validate_python(decoded(body))
     except ValidationError as error:
         raise UnfitMessageError(reason_of(error, "body")) from None
     if any(following.values()):
         raise UnfitMessageError("body.2: callbacks, chains and chords are not carried out; send the next task yourself")
-    if "self" in named:  # as Celery calls the task itself
+    if "self" in keywords:  # as Celery calls the task itself
         raise UnfitMessageError("body.1: no argument may be called self")
-    return positional, named
+    return positional, keywords
 
 
 def decoded(body: str) -> object:
@@ -212,10 +212,10 @@ class CeleryQuestion(BaseModel):
     ]  # fmt: skip
 
 
-def checked_broadcast(given: object) -> dict[str, Any]:
+def checked_broadcast(message: object) -> dict[str, Any]:
     """A question to all workers, made anew from what was checked. Raises UnfitMessageError."""
     try:
-        broadcast = Broadcast.model_validate(given)
+        broadcast = Broadcast.model_validate(message)
         CeleryQuestion.model_validate(decoded(broadcast.body))
     except ValidationError as error:
         raise UnfitMessageError(reason_of(error)) from None

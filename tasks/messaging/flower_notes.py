@@ -19,7 +19,7 @@ _MOST_CHARACTERS = 100
 _MOST_IN_ALL = 1000
 
 
-def notes_for_flower(task: str, positional: Sequence[Any], named: Arguments) -> dict[str, str | None]:
+def notes_for_flower(task: str, positional: Sequence[Any], keywords: Arguments) -> dict[str, str | None]:
     """Headers of Celery's: the name that Flower shows, none for a tick, and what stands there as the arguments.
 
         deploying/provisioning
@@ -28,7 +28,7 @@ def notes_for_flower(task: str, positional: Sequence[Any], named: Arguments) -> 
 
     Names are few: Flower counts by them, and never forgets one. No value of an object or a list is shown.
     """
-    return {"shadow": _name(task, named), "argsrepr": "", "kwargsrepr": _about(positional, named)}
+    return {"shadow": _name(task, keywords), "argsrepr": "", "kwargsrepr": _about(positional, keywords)}
 
 
 def is_shown(headers: Mapping[str, Any]) -> bool:
@@ -36,29 +36,31 @@ def is_shown(headers: Mapping[str, Any]) -> bool:
     return headers.get("shadow") is not None
 
 
-def _name(task: str, named: Arguments) -> str | None:
-    if "interval" in named:
+def _name(task: str, keywords: Arguments) -> str | None:
+    if "interval" in keywords:
         return None
     try:
         match task:
             case _ if task == DO_ROUTE_TASK:
-                return _name_of_look(named)
+                return _name_of_look(keywords)
             case _ if task in (DO_TASK, DO_IF_NEEDED_TASK):
-                return str(DoDeploymentLifecycleEvent.parse(named["lifecycle_type"], named.get("sub_step")))
+                return str(DoDeploymentLifecycleEvent.parse(keywords["lifecycle_type"], keywords.get("sub_step")))
     except (KeyError, ValueError, TypeError, InvalidInputError):
         return task
     return task
 
 
-def _name_of_look(named: Arguments) -> str | None:
-    kind, host = RouteLifecycleType(named["route_lifecycle_type"]), named.get("host")
+def _name_of_look(keywords: Arguments) -> str | None:
+    kind, host = RouteLifecycleType(keywords["route_lifecycle_type"]), keywords.get("host")
     if kind in _PULSE:
         return None
     return f"{kind} on {_short(host)}" if host else f"{kind} on each host"
 
 
-def _about(positional: Sequence[Any], named: Arguments) -> str:
-    fields = plain_fields(named.get("payload", positional[0] if positional else None), signed="signature" in named)
+def _about(positional: Sequence[Any], keywords: Arguments) -> str:
+    fields = plain_fields(
+        keywords.get("payload", positional[0] if positional else None), signed="signature" in keywords
+    )
     return " ".join(f"{name}={value!r}" for name, value in fields.items())[:_MOST_IN_ALL]
 
 
@@ -67,16 +69,16 @@ def plain_fields(payload: object, *, signed: bool = False) -> dict[str, str | in
 
     A signed payload is the text of one.
     """
-    payload = _read(payload) if signed and isinstance(payload, str) else payload
+    payload = _literal(payload) if signed and isinstance(payload, str) else payload
     if not isinstance(payload, dict):
         return {}
     own = [name for name in payload if name not in Command.model_fields and name != "spec"]  # be it a text
     of_every_command = [name for name in ("actor", "reason", "request_id") if name in payload]
-    found = {_short(name): _short(payload[name]) for name in [*own, *of_every_command]}
-    return {name: value for name, value in found.items() if isinstance(value, str | int | float)}
+    fields = {_short(name): _short(payload[name]) for name in [*own, *of_every_command]}
+    return {name: value for name, value in fields.items() if isinstance(value, str | int | float)}
 
 
-def _read(text: str) -> object:
+def _literal(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

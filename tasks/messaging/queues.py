@@ -18,11 +18,11 @@ SHARED_QUEUES = (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE)
 """What is for any worker of the fleet."""
 
 
-def celery_settings(given: TaskSettings) -> dict[str, Any]:
+def celery_settings(environment: TaskSettings) -> dict[str, Any]:
     """Celery's configuration: no ETA, no retry, no prefetch. Postgres remembers, the next tick repeats."""
     return {
-        "broker_url": _as_celery_writes_it(given.redis_url),
-        "result_backend": _as_celery_writes_it(given.redis_url),
+        "broker_url": _as_celery_writes_it(environment.redis_url),
+        "result_backend": _as_celery_writes_it(environment.redis_url),
         "result_expires": 600,
         "task_ignore_result": True,
         "task_serializer": "json",
@@ -30,7 +30,7 @@ def celery_settings(given: TaskSettings) -> dict[str, Any]:
         "accept_content": ["json"],
         "task_default_queue": LIFECYCLE_QUEUE,
         "task_create_missing_queues": False,
-        "task_queues": [queue(name) for name in (*SHARED_QUEUES, host_queue(given.host))],
+        "task_queues": [queue(name) for name in (*SHARED_QUEUES, host_queue(environment.host))],
         "task_routes": (route,),
         "task_acks_late": False,
         "worker_prefetch_multiplier": 1,

@@ -69,8 +69,8 @@ class Courier:
                 under_way[asyncio.create_task(self._send(pending, ends_at))] = pending.subscription
             if not under_way:
                 return
-            done, _ = await asyncio.wait(under_way, timeout=1, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
+            finished, _ = await asyncio.wait(under_way, timeout=1, return_when=asyncio.FIRST_COMPLETED)
+            for task in finished:
                 del under_way[task]
                 if error := task.exception():
                     _log.warning("what became of an event is not written; it is sent again", error=str(error))
@@ -100,11 +100,13 @@ class Courier:
         if pending.webhook is not None:
             return await self._post(pending, pending.webhook, ends_at)
         task, queue = str(pending.task), str(pending.queue)
-        left = pending.give_up_after - (pending.tried_at - pending.at)
+        remaining = pending.give_up_after - (pending.tried_at - pending.at)
         try:
             if (waiting := await asyncio.to_thread(self.queued, queue)) >= MOST_QUEUED:
                 return failure(pending, f"{waiting} messages lie in the queue {queue}, and nobody takes them")
-            await asyncio.to_thread(self.send_task, task, cloud_event(pending), queue, max(1.0, left.total_seconds()))
+            await asyncio.to_thread(
+                self.send_task, task, cloud_event(pending), queue, max(1.0, remaining.total_seconds())
+            )
         except (OperationalError, OSError, RedisError) as error:
             return failure(pending, f"the task {task} cannot be sent: {type(error).__name__}")
         return None
@@ -132,7 +134,7 @@ class Courier:
 
 def _tell(pending: Pending, failed: Failure) -> None:
     """A failure is a warning; what is given up is an error."""
-    known = {
+    targets = {
         "subscription": pending.subscription,
         "type": pending.type,
         "deployment": pending.deployment,
@@ -141,8 +143,8 @@ def _tell(pending: Pending, failed: Failure) -> None:
         "why": failed.why,
     }
     if failed.ends:
-        _log.error("a subscription has ended: its receiver wants no more", **known)
+        _log.error("a subscription has ended: its receiver wants no more", **targets)
     elif failed.pause is None:
-        _log.error("an event is given up; 'rollway subscriptions' counts them", **known)
+        _log.error("an event is given up; 'rollway subscriptions' counts them", **targets)
     else:
-        _log.warning("an event is not delivered yet", seconds=failed.pause.total_seconds(), **known)
+        _log.warning("an event is not delivered yet", seconds=failed.pause.total_seconds(), **targets)

@@ -51,9 +51,9 @@ def how_many_aside(client: redis.Redis) -> int:
 def last_aside(client: redis.Redis) -> list[AsideMessage]:
     """The messages put aside last, the newest first, KEPT at most. Raises RedisError."""
     rows: list[bytes] = client.lrange(_LIST, 0, -1)  # type: ignore[assignment]
-    found = []
+    letters = []
     for row in rows:
         record = json.loads(row)
         at = datetime.fromisoformat(record["at"])
-        found.append(AsideMessage(at, record["queue"], record["why"], record["size"], record["begins"]))
-    return found
+        letters.append(AsideMessage(at, record["queue"], record["why"], record["size"], record["begins"]))
+    return letters

@@ -137,11 +137,11 @@ class Renewals:
         while True:
             sleep(self._pause)
             with self._lock:
-                held = [slot for slot in self._held if slot.is_held]
-                self._is_running = bool(held)
-            if not held:
+                slots = [slot for slot in self._held if slot.is_held]
+                self._is_running = bool(slots)
+            if not slots:
                 return
-            for slot in held:
+            for slot in slots:
                 slot.renew()
 
 

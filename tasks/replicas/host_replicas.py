@@ -84,8 +84,8 @@ class Turns(Generic[Answer]):
                     self._asked[route.id] = self._of(route.spec.runtime).submit(question, route)
             wait(self._asked.values(), timeout=_PATIENCE_SECONDS)
             self.is_behind = False
-            asked = list(self._asked.items())
-            return {route_id: future.result() for route_id, future in asked if self._is_answered(route_id)}
+            questions = list(self._asked.items())
+            return {route_id: future.result() for route_id, future in questions if self._is_answered(route_id)}
 
     def _is_answered(self, route_id: UUID) -> bool:
         """Whether there is an answer. A question that has not begun is taken back: a later look asks it anew."""
@@ -119,8 +119,8 @@ class Starts:
 
     def look(self) -> bool:
         """Start the replicas of new routes, some at a time. True while there may be more."""
-        read = partial(routes_to_start, host=self.host, limit=AT_ONCE, but=self._turns.unanswered)
-        routes = in_transaction(self.engine, read)
+        routes_due = partial(routes_to_start, host=self.host, limit=AT_ONCE, but=self._turns.unanswered)
+        routes = in_transaction(self.engine, routes_due)
         ends = self._turns.ask(routes, self._start)
         postponed = [end for end in ends.values() if isinstance(end, PostponedStart)]
         if postponed:
@@ -209,34 +209,34 @@ class Stops:
 
     def look(self) -> bool:
         """Take each leaving replica one step further. True while one is still leaving whose runtime answers."""
-        routes, told = in_transaction(self.engine, self._read)
-        known = {route.id: route for route in routes}
-        self._troubles = {route_id: trouble for route_id, trouble in self._troubles.items() if route_id in known}
+        routes, in_flight = in_transaction(self.engine, self._read_routes)
+        by_id = {route.id: route for route in routes}
+        self._troubles = {route_id: trouble for route_id, trouble in self._troubles.items() if route_id in by_id}
         due = self._due(routes)
-        taken = self._turns.ask(due, partial(self._take_step, told=told))
-        for route_id, outcome in taken.items():
+        outcomes = self._turns.ask(due, partial(self._take_step, in_flight=in_flight))
+        for route_id, outcome in outcomes.items():
             self._note_trouble(route_id, outcome.why_not)
-        asked = [route_id for route_id, outcome in taken.items() if outcome.step is StopStep.ASK]
-        first_asked = [route_id for route_id in asked if route_id in known and not known[route_id].stop_requested_at]
+        asked = [route_id for route_id, outcome in outcomes.items() if outcome.step is StopStep.ASK]
+        first_asked = [route_id for route_id in asked if route_id in by_id and not by_id[route_id].stop_requested_at]
         if first_asked:
             in_transaction(self.engine, partial(request_stop, route_ids=first_asked))
-        self._tell_cuts([(known[route_id], taken[route_id].cut) for route_id in first_asked])
+        self._tell_cuts([(by_id[route_id], outcomes[route_id].cut) for route_id in first_asked])
         self._tell_kills(
-            [known[route_id] for route_id, outcome in taken.items() if outcome.is_kill and route_id in known]
+            [by_id[route_id] for route_id, outcome in outcomes.items() if outcome.is_kill and route_id in by_id]
         )
-        gone = [route_id for route_id, outcome in taken.items() if outcome.step is StopStep.GONE]
+        gone = [route_id for route_id, outcome in outcomes.items() if outcome.step is StopStep.GONE]
         if gone:
             change_and_wake(self.engine, self.waker, partial(record_stopped, route_ids=gone))
-            log_gone((known[route_id] for route_id in gone if route_id in known), self.host)
+            log_gone((by_id[route_id] for route_id in gone if route_id in by_id), self.host)
         return len(gone) < len(due) or self._turns.is_behind
 
-    def _read(self, connection: Connection) -> tuple[list[RouteRow], Told]:
+    def _read_routes(self, connection: Connection) -> tuple[list[RouteRow], Told]:
         release_drained(connection)
         routes = routes_to_stop(connection, self.host)
         return routes, told_of_drains(connection, [route.id for route in routes])
 
-    def _tell_cuts(self, asked: Sequence[tuple[RouteRow, int]]) -> None:
-        cuts = [Cut(route.deployment_id, route.spec.drain_max_seconds, answers) for route, answers in asked if answers]
+    def _tell_cuts(self, routes: Sequence[tuple[RouteRow, int]]) -> None:
+        cuts = [Cut(route.deployment_id, route.spec.drain_max_seconds, answers) for route, answers in routes if answers]
         if cuts:
             in_transaction(self.engine, partial(record_cuts, host=self.host, cuts=cuts))
 
@@ -250,15 +250,15 @@ class Stops:
         now = time.monotonic()
         return [route for route in routes if route.id not in self._troubles or self._troubles[route.id].again_at <= now]
 
-    def _take_step(self, route: RouteRow, told: Told) -> _Taken:
+    def _take_step(self, route: RouteRow, in_flight: Told) -> _Taken:
         """Take the next step, as far as its runtime answers."""
-        step, cut = self._next_step(route, None, told), 0
+        step, cut = self._next_step(route, None, in_flight), 0
         try:
             runtime, request = self._runtime(route), request_of(route)
             replica = runtime.find(route.id)
-            step = self._next_step(route, replica is not None and replica.running, told)
+            step = self._next_step(route, replica is not None and replica.running, in_flight)
             if step is StopStep.ASK:
-                cut = cut_by_maximum(self._leaving(route, True, told), self._times(route))  # noqa: FBT003
+                cut = cut_by_maximum(self._leaving(route, True, in_flight), self._times(route))  # noqa: FBT003
                 runtime.terminate(route.id, request)
             elif step is StopStep.KILL:
                 runtime.kill(route.id, request)
@@ -274,10 +274,10 @@ class Stops:
             raise OSError(f"this release of Rollway has no runtime {route.spec.runtime!r}")
         return runtime
 
-    def _next_step(self, route: RouteRow, running: bool | None, told: Told) -> StopStep:  # noqa: FBT001
-        return next_stop_step(self._leaving(route, running, told), self._times(route), told.now)
+    def _next_step(self, route: RouteRow, running: bool | None, in_flight: Told) -> StopStep:  # noqa: FBT001
+        return next_stop_step(self._leaving(route, running, in_flight), self._times(route), in_flight.now)
 
-    def _leaving(self, route: RouteRow, running: bool | None, told: Told) -> LeavingRoute:  # noqa: FBT001
+    def _leaving(self, route: RouteRow, running: bool | None, in_flight: Told) -> LeavingRoute:  # noqa: FBT001
         trouble = self._troubles.get(route.id)
         return LeavingRoute(
             status=route.status,
@@ -288,9 +288,9 @@ class Stops:
             out_of_traffic_at=route.out_of_traffic_at,
             stop_requested_at=route.stop_requested_at,
             has_address=route.address is not None,
-            do_proxies_tell=told.do_proxies_tell,
-            have_proxies_told=told.have_proxies_told,
-            look=told.looks.get(route.id),
+            do_proxies_tell=in_flight.do_proxies_tell,
+            have_proxies_told=in_flight.have_proxies_told,
+            look=in_flight.looks.get(route.id),
         )
 
     def _times(self, route: RouteRow) -> DrainTimes:

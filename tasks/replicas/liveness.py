@@ -83,12 +83,12 @@ class Liveness:
                 waiting[route.spec.runtime].append(route)
         for name in waiting.keys() - self._asking.keys():
             self._asking[name] = self._threads.submit(self._ask, name, waiting[name])
-        done, _ = wait(self._asking.values(), timeout=2 * _MOST_SECONDS)
-        found: _Found = {}
+        finished, _ = wait(self._asking.values(), timeout=2 * _MOST_SECONDS)
+        replicas: _Found = {}
         for name, asking in list(self._asking.items()):
-            if asking in done:
-                found.update(self._asking.pop(name).result())
-        return found
+            if asking in finished:
+                replicas.update(self._asking.pop(name).result())
+        return replicas
 
     def ask_next(self, route_id: UUID) -> None:
         """Ask for this replica at the next look: a probe of it failed."""
@@ -100,7 +100,7 @@ class Liveness:
 
     def _ask(self, name: str, routes: Sequence[RouteRow]) -> _Found:
         """Ask one runtime for as many as there is time for, or until it gives no answer; a later look goes on."""
-        began, found = time.monotonic(), dict[UUID, Replica | None]()
+        began, replicas = time.monotonic(), dict[UUID, Replica | None]()
         self._behind.discard(name)
         for route in routes:
             if time.monotonic() - began > _MOST_SECONDS:
@@ -108,9 +108,9 @@ class Liveness:
                 break
             self._asked[route.id] = time.monotonic()
             try:
-                found[route.id] = self._runtimes[name].find(route.id)
+                replicas[route.id] = self._runtimes[name].find(route.id)
             except OSError as error:
                 self._silences.begin(name, error)
                 break
             self._silences.end(name)
-        return found
+        return replicas

@@ -31,7 +31,7 @@ def look_at_metrics(engine: Engine, waker: Waker) -> bool:
     samples = read_pages([page for own in pages.values() for page in own.values()])
     measured, fires = {}, []
     for deployment in deployments:
-        values = measured[deployment.id] = _measured(deployment, pages[deployment.id], samples, now)
+        values = measured[deployment.id] = _values_of(deployment, pages[deployment.id], samples, now)
         if deployment.fires(values, now):
             fires.append(deployment.id)
     change_and_wake(engine, waker, partial(store_and_mark, measured=measured, fires=fires))
@@ -54,7 +54,7 @@ def _pages(deployment: WatchedDeployment) -> _Pages:
     }
 
 
-def _measured(
+def _values_of(
     deployment: WatchedDeployment,
     pages: _Pages,
     samples: Mapping[MetricsPage, tuple[MetricSample, ...]],

@@ -139,10 +139,10 @@ class Timetable:
         shortest = min([MOST_PAUSE, *pauses.values()])
         self._asked = {route_id: self._asked.get(route_id, _NEVER) for route_id in pauses}
         due = [route_id for route_id, pause in pauses.items() if self._asked[route_id] + pause <= now + shortest / 2]
-        asked = sorted(due, key=self._asked.__getitem__)[:_STARTING_AT_ONCE]
-        self._asked.update(dict.fromkeys(asked, now))
-        self.pause = max(shortest, len(asked) * _A_STARTING)
-        return [self.routes[route_id] for route_id in asked]
+        first = sorted(due, key=self._asked.__getitem__)[:_STARTING_AT_ONCE]
+        self._asked.update(dict.fromkeys(first, now))
+        self.pause = max(shortest, len(first) * _A_STARTING)
+        return [self.routes[route_id] for route_id in first]
 
 
 def _target(route: RouteRow, now: datetime) -> ProbeTarget | None:
@@ -203,12 +203,12 @@ class ProbePass:
         now, since = self._times()
         self.prober.submit(self._timetable.due(since, now))
         answers = self.prober.answers(_PATIENCE_SECONDS)
-        found = self._liveness.ask(self._timetable.routes.values())
-        self._verify(answers, found)
+        replicas = self._liveness.ask(self._timetable.routes.values())
+        self._verify(answers, replicas)
         self._note(answers)
-        seen = found.keys() | answers.keys() | self._timetable.starting
-        routes = [route for route_id in seen if (route := self._timetable.routes.get(route_id))]
-        reports = [report for route in routes if (report := self._report(route, found, answers, now))]
+        route_ids = replicas.keys() | answers.keys() | self._timetable.starting
+        routes = [route for route_id in route_ids if (route := self._timetable.routes.get(route_id))]
+        reports = [report for route in routes if (report := self._report(route, replicas, answers, now))]
         self._write(reports)
         goes_on = (
             self._timetable.starting - {report.route_id for report in reports if report.status is not report.was}
@@ -224,10 +224,10 @@ class ProbePass:
         if self._looked_at and self._timetable.starting and until_read > timedelta(0):
             now = self._looked_at + MOST_PAUSE - until_read
             return now, now
-        now = self._read()
+        now = self._read_routes()
         return now, self._since(now)
 
-    def _read(self) -> datetime:
+    def _read_routes(self) -> datetime:
         everything = monotonic() >= self._next_full_read
         rows, self._back_at, now = in_transaction(
             self.engine,
@@ -257,18 +257,18 @@ class ProbePass:
         self._looked_at = now
         return min(last or now - _TICK, now)
 
-    def _verify(self, answers: dict[UUID, ProbeAnswer], found: dict[UUID, Replica | None]) -> None:
+    def _verify(self, answers: dict[UUID, ProbeAnswer], replicas: dict[UUID, Replica | None]) -> None:
         """Take first answers for what they are, once it is seen who listens: a replica is healthy by its own alone."""
         routes = [(self._timetable.routes.get(route_id), answer) for route_id, answer in answers.items()]
         for route, answer in routes:
             if route is None or not is_to_be_verified(route, answer):
                 continue
             try:
-                found[route.id] = self.runtimes[route.spec.runtime].find(route.id)
+                replicas[route.id] = self.runtimes[route.spec.runtime].find(route.id)
             except OSError:  # nobody knows whose the answer is
                 del answers[route.id]
             else:
-                answers[route.id] = verified(route, answer, found[route.id])
+                answers[route.id] = verified(route, answer, replicas[route.id])
 
     def _note(self, answers: Mapping[UUID, ProbeAnswer]) -> None:
         """Remember what was seen, as the reason for a start deadline that passes; ask soon for replicas that failed."""
@@ -278,16 +278,20 @@ class ProbePass:
                 self._liveness.ask_next(route_id)
 
     def _report(
-        self, route: RouteRow, found: Mapping[UUID, Replica | None], answers: Mapping[UUID, ProbeAnswer], now: datetime
+        self,
+        route: RouteRow,
+        replicas: Mapping[UUID, Replica | None],
+        answers: Mapping[UUID, ProbeAnswer],
+        now: datetime,
     ) -> RouteReport | None:
         """The change of status or streak that this look found; None when there is none."""
-        answer, held = answers.get(route.id), held_in_words(route, found.get(route.id))
+        answer, stranger = answers.get(route.id), held_in_words(route, replicas.get(route.id))
         check = check_of(route)
-        if held:
-            result = ProbeResult(running=False, answered=None, detail=held)
-        elif route.id in found and not runs(found[route.id]):
-            result = end_of(found[route.id])
-        elif not self._can_be_judged(route, answer, asked=route.id in found):
+        if stranger:
+            result = ProbeResult(running=False, answered=None, detail=stranger)
+        elif route.id in replicas and not runs(replicas[route.id]):
+            result = end_of(replicas[route.id])
+        elif not self._can_be_judged(route, answer, was_asked=route.id in replicas):
             return None
         else:
             detail = answer.detail if answer else self._last_details.get(route.id, "no probe was answered yet")
@@ -296,13 +300,13 @@ class ProbePass:
         if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
             return self._waits(route, answer, now)
         tail = self._log_tail(route) if verdict.status is RouteStatus.FAILED else None
-        lost = "" if result.running or held else self._ended_with(route, now)
+        lost = "" if result.running or stranger else self._ended_with(route, now)
         reason = f"{verdict.reason} while {lost}" if lost else verdict.reason
         return RouteReport(
             *(route.id, route.deployment_id, route.status, verdict.status, verdict.streak, reason),
             log_tail=tail,
             is_late=bool(answer and answer.is_late),
-            is_lost=bool(lost) or (bool(held) and self.strangers.forgives(route.deployment_id)),
+            is_lost=bool(lost) or (bool(stranger) and self.strangers.forgives(route.deployment_id)),
         )
 
     def _ended_with(self, route: RouteRow, now: datetime) -> str:
@@ -322,14 +326,14 @@ class ProbePass:
         self._said[route.id] = why
         return RouteReport(route.id, route.deployment_id, route.status, route.status, route.probe_streak, reason=why)
 
-    def _can_be_judged(self, route: RouteRow, answer: ProbeAnswer | None, *, asked: bool) -> bool:
+    def _can_be_judged(self, route: RouteRow, answer: ProbeAnswer | None, *, was_asked: bool) -> bool:
         """Whether this look says enough of a replica that has not ended.
 
         Without a check its runtime must have been asked, and it must have an address. With one, a start deadline
         must not fail it while its runtime gives no answer.
         """
         if check_of(route) is None:
-            return asked and route.address is not None and route.spec.external is None
+            return was_asked and route.address is not None and route.spec.external is None
         good = answer is not None and answer.ok
         return good or route.status is not RouteStatus.PROVISIONING or not self._liveness.is_unknown(route)
 

@@ -17,13 +17,13 @@ _WAITING = 128
 
 def main() -> None:
     """Run Celery's command, with the options of Flower."""
-    kept = handed_socket(os.environ)
-    if kept is not None:
-        kept.settimeout(0)
-        kept.listen(_WAITING)
+    listener = handed_socket(os.environ)
+    if listener is not None:
+        listener.settimeout(0)
+        listener.listen(_WAITING)
 
         def _bind_sockets(*_: object, **__: object) -> list[socket.socket]:
-            return [kept]
+            return [listener]
 
         flower.app.bind_sockets = _bind_sockets
     sys.argv[1:1] = ["-A", "tasks.app", "flower"]

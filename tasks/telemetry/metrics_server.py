@@ -32,10 +32,10 @@ class _MetricsPage(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with the text that Prometheus reads."""
-        found = self.path.partition("?")[0] == "/metrics"
-        body = generate_latest(REGISTRY) if found else b"There is /metrics here, and nothing else.\n"
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Type", CONTENT_TYPE_LATEST if found else "text/plain; charset=utf-8")
+        is_metrics = self.path.partition("?")[0] == "/metrics"
+        body = generate_latest(REGISTRY) if is_metrics else b"There is /metrics here, and nothing else.\n"
+        self.send_response(200 if is_metrics else 404)
+        self.send_header("Content-Type", CONTENT_TYPE_LATEST if is_metrics else "text/plain; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -68,17 +68,17 @@ def expose(where: TaskSettings) -> threading.Thread | None:
         return None
     HOME_FREE.set_function(lambda: shutil.disk_usage(where.home).free)
     HOME_SIZE.set_function(lambda: shutil.disk_usage(where.home).total)
-    address, kept = (where.metrics_host, where.metrics_port), handed_socket(os.environ)
-    thread = threading.Thread(target=_serve, args=(address, kept), name="metrics", daemon=True)
+    address, listener = (where.metrics_host, where.metrics_port), handed_socket(os.environ)
+    thread = threading.Thread(target=_serve, args=(address, listener), name="metrics", daemon=True)
     thread.start()
     return thread
 
 
-def _serve(address: Address, kept: socket.socket | None) -> None:
+def _serve(address: Address, listener: socket.socket | None) -> None:
     is_told = False
     while True:
         try:
-            server = _MetricsServer(address, _MetricsPage, bind_and_activate=kept is None)
+            server = _MetricsServer(address, _MetricsPage, bind_and_activate=listener is None)
         except OSError as error:  # perhaps the worker before this one has not gone yet
             if not is_told:
                 _log.error(
@@ -89,9 +89,9 @@ def _serve(address: Address, kept: socket.socket | None) -> None:
             is_told = True
             time.sleep(_TRY_AGAIN_SECONDS)
         else:
-            if kept is not None:
+            if listener is not None:
                 server.socket.close()
-                server.socket = kept
+                server.socket = listener
                 server.server_activate()
             server.serve_forever(poll_interval=_LOOK_SECONDS)
 

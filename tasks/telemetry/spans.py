@@ -35,8 +35,8 @@ class Spans:
     """The spans of one process."""
 
     def __init__(self, processor: SpanProcessor) -> None:
-        named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "rollway"}
-        self._provider = TracerProvider(resource=Resource.create(named))
+        attributes = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "rollway"}
+        self._provider = TracerProvider(resource=Resource.create(attributes))
         self._provider.add_span_processor(processor)
         self._tracer = self._provider.get_tracer("rollway")
         self._running: dict[str, tuple[Span, Token[Context]]] = {}
@@ -61,9 +61,11 @@ class Spans:
             span.set_status(Status(StatusCode.ERROR, answer["error"]["message"]))
         span.end()
 
-    def step(self, name: str, facts: Mapping[str, object], seconds: float, asked: str | None, *, bad: bool) -> None:
-        """A step that took so long and has just ended. `asked`: the traceparent of what began its rollout."""
-        began = trace.get_current_span(_context(asked)).get_span_context()
+    def step(
+        self, name: str, facts: Mapping[str, object], seconds: float, traceparent: str | None, *, bad: bool
+    ) -> None:
+        """A step that took so long and has just ended. `traceparent`: the traceparent of what began its rollout."""
+        began = trace.get_current_span(_context(traceparent)).get_span_context()
         ended_at = time.time_ns()
         span = self._tracer.start_span(
             name,

@@ -37,5 +37,5 @@ def traceparent_of(header: str | None) -> str | None:
     """Return where the running task's trace goes on: from its message, else from the task's own span."""
     if header is not None:
         return header
-    sent = spans()
-    return sent.traceparent() if sent else None
+    tracer = spans()
+    return tracer.traceparent() if tracer else None

@@ -65,7 +65,7 @@ class Rest:
     slots: Slots
     _is_resting: bool = False
 
-    def heed(self, error: psycopg.Error | None) -> None:
+    def note_postgres(self, error: psycopg.Error | None) -> None:
         """Rest, or take up work again, by what the last try to reach Postgres raised; None when it went through.
 
         To be called from any thread: the worker's own loop changes what it reads.
@@ -115,16 +115,16 @@ def _show_metrics(sender: Consumer, **_: object) -> None:
 
 @worker_ready.connect
 def _show_signs_of_life(sender: Consumer, **_: object) -> None:
-    known, rest, asked = settings(), Rest(sender, slots()), keep_answering(engine(), secrets(), stopping).ring
+    environment, rest, ring = settings(), Rest(sender, slots()), keep_answering(engine(), secrets(), stopping).ring
     giver = SignsGiver(
         engine(),
-        known.host,
-        known.host_address,
-        known.replica_user,
-        told=rest.heed,
+        environment.host,
+        environment.host_address,
+        environment.replica_user,
+        told=rest.note_postgres,
         webhooks=webhook_targets,
         secrets_for_all=secrets().for_all,
-        asked=asked,
+        asked=ring,
         is_deaf=hearing().is_deaf,
     )
     keep_showing_signs_of_life(giver, stopping)
@@ -215,8 +215,8 @@ def _strangers() -> Strangers:
 
 def probe_pass(host: str) -> ProbePass:
     """A new pass over the running replicas of a host, or of EXTERNAL."""
-    seen = _silences(), _strangers()
-    return ProbePass(engine(), runtimes(), waker(), redis_client(), host, _prober_of(host), *seen)
+    observers = _silences(), _strangers()
+    return ProbePass(engine(), runtimes(), waker(), redis_client(), host, _prober_of(host), *observers)
 
 
 @cache

@@ -40,8 +40,8 @@ def owner_of_home(home: Path | None) -> UUID | None:
 
 def owner_of_redis(client: Redis) -> UUID | None:
     """The installation whose messages this Redis carries; None before the first. Raises WrongInstallationError."""
-    found = client.get(_KEY)
-    return _uuid(found.decode(errors="replace"), f"the key {_KEY!r} of Redis") if isinstance(found, bytes) else None
+    value = client.get(_KEY)
+    return _uuid(value.decode(errors="replace"), f"the key {_KEY!r} of Redis") if isinstance(value, bytes) else None
 
 
 def take_over_home(home: Path, installation: UUID) -> None:
@@ -90,5 +90,5 @@ def doubt_about(client: redis.Redis) -> str | None:
 
 def address_of(client: redis.Redis) -> str:
     """host:port/database, for people."""
-    known = client.connection_pool.connection_kwargs
-    return f"{known.get('host')}:{known.get('port')}/{known.get('db') or 0}"
+    arguments = client.connection_pool.connection_kwargs
+    return f"{arguments.get('host')}:{arguments.get('port')}/{arguments.get('db') or 0}"

@@ -51,11 +51,11 @@ def take(task: celery.Task, app: celery.Celery, consumer: Any) -> Callable[..., 
     untold.send_events = False
     tell, keep_quiet = default(task, app, consumer), default(untold, app, consumer)
 
-    def taken(message: Any, *more: object) -> object:  # noqa: ANN401  (Kombu's)
+    def strategy(message: Any, *more: object) -> object:  # noqa: ANN401  (Kombu's)
         is_told = is_shown(message.headers) and _may_be_heard(consumer.event_dispatcher)
         return (tell if is_told else keep_quiet)(message, *more)
 
-    return taken
+    return strategy
 
 
 def _may_be_heard(dispatcher: EventDispatcher | None) -> bool:

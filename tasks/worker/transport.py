@@ -22,7 +22,7 @@ from kombu.transport import redis as kombu_redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-from tasks.messaging.envelope import UnfitMessageError, checked, checked_broadcast, refusal
+from tasks.messaging.envelope import UnfitMessageError, check_message, checked_broadcast, refusal
 from tasks.messaging.queues import takes_tasks
 from tasks.redis.dead_letters import put_aside
 
@@ -62,12 +62,12 @@ class _TransportClient(kombu_redis.PrefixedStrictRedis):
         queue = key.decode().partition(kombu_redis.Channel.sep)[0]  # behind it stands a priority
         if not takes_tasks(queue):
             return answer
-        message = self._checked(queue, raw)
+        message = self._check(queue, raw)
         return None if message is None else (key, json.dumps(message))
 
-    def _checked(self, queue: str, raw: bytes) -> dict[str, Any] | None:
+    def _check(self, queue: str, raw: bytes) -> dict[str, Any] | None:
         try:
-            return checked(raw, queue)
+            return check_message(raw, queue)
         except UnfitMessageError as unfit:
             self._put_aside(queue, raw, str(unfit))
             return refusal(raw, queue, str(unfit))
@@ -101,9 +101,9 @@ class Channel(kombu_redis.Channel):
 
     def _put_fanout(self, exchange: str, message: object, routing_key: str, **_: object) -> None:
         topics = self._get_publish_topics(exchange, routing_key)  # type: ignore[no-untyped-call]
-        heard = [self._create_client().publish(topic, json.dumps(message)) for topic in topics]
+        counts = [self._create_client().publish(topic, json.dumps(message)) for topic in topics]
         if exchange == _EVENTS:
-            self._unheard_until = 0.0 if any(heard) else monotonic() + _UNHEARD_SECONDS
+            self._unheard_until = 0.0 if any(counts) else monotonic() + _UNHEARD_SECONDS
 
     def _create_client(self, asynchronous: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002  (Kombu's signature)
         if asynchronous:  # it holds a connection of its own

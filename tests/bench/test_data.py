@@ -58,7 +58,7 @@ def test_each_deployment_of_a_mutating_fleet_creates_one_and_drains_one(
     fill(maker, MUTATING, COUNT)
     mark_all(maker)
     done = coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
-    assert (done.seen, done.applied.created, done.applied.drained) == (COUNT, COUNT, COUNT)
+    assert (done.looked_at, done.applied.created, done.applied.drained) == (COUNT, COUNT, COUNT)
     (row,) = read(engine, "SELECT count(DISTINCT deployment_id) AS c FROM routes WHERE status = 'provisioning'")
     assert row["c"] == COUNT
 

@@ -12,7 +12,7 @@ def test_an_alarm_finds_wishes_routes_without_a_host_and_events(engine: Engine) 
     def found() -> OpenWork:
         return in_transaction(engine, open_work)
 
-    nothing = OpenWork(is_wished=False, is_unplaced=False, has_events=False, has_rules=False)
+    nothing = OpenWork(has_pending_commands=False, is_unplaced=False, has_events=False, has_rules=False)
     made = make_deployment(engine, "◇", n=1, status=SCALING)
     assert found() == nothing
     write(engine, "UPDATE routes SET host = NULL")
@@ -20,7 +20,7 @@ def test_an_alarm_finds_wishes_routes_without_a_host_and_events(engine: Engine) 
     write(engine, "UPDATE routes SET stopped_at = now()")
     assert found() == nothing, "it needs no host any more"
     write(engine, "INSERT INTO wishes (deployment_id, request_id, task, payload) VALUES (%s, 'r', 't', '{}')", made.id)
-    assert found() == nothing._replace(is_wished=True)
+    assert found() == nothing._replace(has_pending_commands=True)
     write(engine, "DELETE FROM wishes")
     ask(engine, "set_subscription", subscription="ci", webhook="ci")
     make_deployment(engine, name="told")

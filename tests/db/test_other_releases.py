@@ -94,7 +94,7 @@ def test_a_trace_is_told_of_the_rollouts_that_have_one(engine: Engine) -> None:
     for name, traceparent in (("web", trace), ("api", None)):
         make_deployment(engine, name=name)
         asked = {"request_id": name, "deployment": name, "revision": "v2"}
-        execute(engine, parse_command("rollway.activate_revision", asked), sent=Origin(traceparent))
+        execute(engine, parse_command("rollway.activate_revision", asked), origin=Origin(traceparent))
     ids = {row["name"]: row["rollout_id"] for row in read(engine, "SELECT name, rollout_id FROM deployments")}
     found = in_transaction(engine, lambda connection: traceparents(connection, list(ids.values())))
     assert found == {ids["web"]: trace}

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from tasks.command_tasks import TASKS
-from tasks.messaging.envelope import UnfitMessageError, checked, decoded
+from tasks.messaging.envelope import UnfitMessageError, check_message, decoded
 from tests.fuzz.hostile import changed
 from tests.fuzz.payloads import hostile_payload
 from tests.fuzz.world import World, obeyed
@@ -47,6 +47,6 @@ def put_message(world: World, dice: Random) -> None:
 
 def _looked_at(raw: bytes) -> tuple[dict[str, Any] | None, str]:
     try:
-        return checked(raw, "commands"), ""
+        return check_message(raw, "commands"), ""
     except UnfitMessageError as error:
         return None, str(error)

@@ -14,7 +14,7 @@ from api.people.reads.read_table import Shape
 from api.people.requests import Asked, Parameters
 from db.commands.apply.difference import DocumentDifference, differences, settings_to_put_back
 from db.commands.apply.preview import AppliedAhead, applied_ahead
-from db.commands.dry_run import foretold
+from db.commands.dry_run import dry_run
 from db.views.rollout_records import past_of
 from domain.commands.apply.document import Apply, ToApply
 from domain.commands.base import Command, DeploymentCommand
@@ -62,7 +62,7 @@ def questions(connection: Connection, command: Command) -> Sequence[AskedPlan]:
             return [AskedPlan(ahead.planned, ahead.deployment, "", {"would": ahead.would})]
         case SteeringCommand(deployment=name):
             revision = getattr(command, "revision", None) or ""
-            return [AskedPlan(foretold(connection, command), name, revision, {"would": ()})]
+            return [AskedPlan(dry_run(connection, command), name, revision, {"would": ()})]
     raise TypeError(command)
 
 

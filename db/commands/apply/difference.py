@@ -55,7 +55,7 @@ def _difference(
     stored = stored_of(connection, document)
     would = tuple(part.sentence for part in parts(document, stored, apply))
     runs = _running(connection, document, stored) if document.activate and apply.activate else stored.revision
-    before, after = _stored(document, stored, runs), _wanted(document)
+    before, after = _stored_values(document, stored, runs), _wanted_values(document)
     _mask(before, after, with_values=with_values)
     return DocumentDifference(document.deployment, before, after, would, notes(document, stored, apply))
 
@@ -69,32 +69,32 @@ def _running(connection: Connection[Any], document: Document, stored: Stored) ->
     return stored_revision(connection, deployment.snapshot.id, name) if name else None
 
 
-def _wanted(document: Document) -> dict[str, Any]:
-    shown: dict[str, Any] = {"deployment": document.deployment, "replicas": document.replicas}
+def _wanted_values(document: Document) -> dict[str, Any]:
+    values: dict[str, Any] = {"deployment": document.deployment, "replicas": document.replicas}
     if document.revision is not None:
-        shown["revision"] = {"name": document.revision_name, **_content(document.revision.spec)}
+        values["revision"] = {"name": document.revision_name, **_content(document.revision.spec)}
     if document.mentions_policy:
-        shown["policy"] = _policy(document.parsed_policy)
-    if (wanted := document.wanted_traffic) is not None:
-        shown["traffic"] = _traffic(document.deployment, wanted.entrances_of(document.deployment), wanted.rules)
-    return {name: value for name, value in shown.items() if value is not None or name == "policy"}
+        values["policy"] = _policy(document.parsed_policy)
+    if (traffic := document.wanted_traffic) is not None:
+        values["traffic"] = _traffic(document.deployment, traffic.entrances_of(document.deployment), traffic.rules)
+    return {name: value for name, value in values.items() if value is not None or name == "policy"}
 
 
-def _stored(document: Document, stored: Stored, runs: StoredRevision | None) -> dict[str, Any]:
+def _stored_values(document: Document, stored: Stored, runs: StoredRevision | None) -> dict[str, Any]:
     deployment = stored.deployment
     if deployment is None:
         return {}
-    shown: dict[str, Any] = {"deployment": document.deployment}
+    values: dict[str, Any] = {"deployment": document.deployment}
     if document.replicas is not None:
-        shown["replicas"] = deployment.snapshot.desired_replicas
+        values["replicas"] = deployment.snapshot.desired_replicas
     if document.revision is not None and runs is not None:
         name = document.revision_name if stored.is_restarted else runs.name
-        shown["revision"] = {"name": name, **_content(stored_spec(json.dumps(runs.spec)).spec)}
+        values["revision"] = {"name": name, **_content(stored_spec(json.dumps(runs.spec)).spec)}
     if document.mentions_policy:
-        shown["policy"] = _policy(deployment.policy)
+        values["policy"] = _policy(deployment.policy)
     if document.wanted_traffic is not None:
-        shown["traffic"] = _traffic(document.deployment, *deployment.reachable)
-    return shown
+        values["traffic"] = _traffic(document.deployment, *deployment.reachable)
+    return values
 
 
 def _content(spec: RevisionSpec) -> dict[str, Any]:
@@ -125,14 +125,14 @@ def _mask(before: dict[str, Any], after: dict[str, Any], *, with_values: bool) -
     old, new = was.get("env", {}), becomes.get("env", {})
     for revision, env, other, mark in ((was, old, new, "before"), (becomes, new, old, "after")):
         revision.update(masked(revision))
-        for name in _changed(env, other):
+        for name in _changed_names(env, other):
             if with_values:
                 revision["env"][name] = env[name]
             elif name in other and revision["env"][name] == MASK:
                 revision["env"][name] = f"{MASK} ({mark})"
 
 
-def _changed(env: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+def _changed_names(env: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
     return (name for name, value in env.items() if other.get(name) != value)
 
 
@@ -149,8 +149,8 @@ def settings_to_put_back(connection: Connection[Any], undo: Undo) -> Apply | Non
 
 def stored_of(connection: Connection, document: Document) -> Stored:
     """What `domain.commands.apply.expansion` holds the document against."""
-    wanted = document.wanted_traffic
-    entrances = wanted.entrances_of(document.deployment) if wanted else ()
+    traffic = document.wanted_traffic
+    entrances = traffic.entrances_of(document.deployment) if traffic else ()
     owners = owners_of(connection, entrances, document.deployment) if entrances else {}
     view = next(iter(existing_deployments(connection, [document.deployment])), None)
     if view is None:
@@ -162,8 +162,12 @@ def stored_of(connection: Connection, document: Document) -> Stored:
 
 def stored_revision(connection: Connection, deployment_id: UUID, name: str) -> StoredRevision | None:
     """The revision of that name, with its values: to be compared, and shown to nobody."""
-    found = revision_named(connection, deployment_id, name)
-    return StoredRevision(found.id, found.name, found.spec, own_wire(connection, found.id)) if found else None
+    revision = revision_named(connection, deployment_id, name)
+    return (
+        StoredRevision(revision.id, revision.name, revision.spec, own_wire(connection, revision.id))
+        if revision
+        else None
+    )
 
 
 def _stored_of(connection: Connection, view: DeploymentView) -> StoredDeployment:
@@ -171,8 +175,8 @@ def _stored_of(connection: Connection, view: DeploymentView) -> StoredDeployment
     names = (view.current_revision, view.deploying_revision)
     row = connection.execute("SELECT traffic FROM rollouts WHERE id = %s", (view.rollout_id,)).fetchone()
     rules = rules_of_one(connection, view.id)
-    reached, release = reached_at(connection, view.id).reached, known_release(row[0]) if row else None
-    return StoredDeployment(view.snapshot, policy, *names, reached, view.failed_starts, release, rules)
+    reach, release = reached_at(connection, view.id).reached, known_release(row[0]) if row else None
+    return StoredDeployment(view.snapshot, policy, *names, reach, view.failed_starts, release, rules)
 
 
 def _is_restarted(connection: Connection, view: DeploymentView, revision: StoredRevision | None) -> bool:

@@ -48,16 +48,16 @@ def applied_ahead(connection: Connection[Any], apply: Apply) -> list[AppliedAhea
 def _applied_ahead(connection: Connection[Any], apply: Apply, document: Document) -> AppliedAhead:
     stored = stored_of(connection, document)
     view = next(iter(existing_deployments(connection, [document.deployment])), None)
-    found = foreseeable(connection, view) if view else None
-    now = found.now if found else database_now(connection)
-    after = found.deployment if found else _created(document, now)
+    foreseeable_now = foreseeable(connection, view) if view else None
+    now = foreseeable_now.now if foreseeable_now else database_now(connection)
+    after = foreseeable_now.deployment if foreseeable_now else _created(document, now)
     found_parts = parts(document, stored, apply)
     for part in found_parts:
         after = _after(after, part.command, document, stored, now)
     runs = (stored.deployment.current if stored.deployment else None) or ""
     revision = document.revision_name or runs
     is_checked = document.revision is None or says_when_healthy(document.revision.spec.model_dump())
-    planned = Planned(Subject(after, is_checked), found.learned if found else Timings(), now)
+    planned = Planned(Subject(after, is_checked), foreseeable_now.learned if foreseeable_now else Timings(), now)
     would = tuple(part.sentence for part in found_parts)
     return AppliedAhead(document.deployment, runs if runs != revision else "", revision, would, planned)
 
@@ -75,8 +75,8 @@ def _after(deployment: Deployment, command: Command, document: Document, stored:
         case ActivateRevision(revision=name, supersede=supersede, desired_replicas=desired):
             deploying = stored.deployment.deploying if stored.deployment else None
             revision_id = stored.revision.id if stored.revision else uuid4()
-            known = stored.deployment
-            policy = known.policy if known and not document.mentions_policy else document.parsed_policy
+            before = stored.deployment
+            policy = before.policy if before and not document.mentions_policy else document.parsed_policy
             request = ActivationRequest(revision_id, name, deploying, policy, supersede, desired)
             return after_activation(deployment, request, now)
         case Retry():

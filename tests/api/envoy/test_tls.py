@@ -165,7 +165,7 @@ def test_a_challenge_is_answered_by_the_proxy_itself(secure_edge: Edge) -> None:
         secure(secure_edge, web, "new.example.com")
         order = row(web, CertificateKind.ACME, "new.example.com")
         in_transaction(
-            secure_edge.routes.engine, partial(note_challenge, taken=order, token="t0ken", answer="t0ken.thumb")
+            secure_edge.routes.engine, partial(note_challenge, certificate=order, token="t0ken", answer="t0ken.thumb")
         )
         secure_edge.routes.tell()
         path = "/.well-known/acme-challenge/t0ken"

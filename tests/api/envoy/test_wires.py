@@ -35,7 +35,7 @@ def speak(edge: Edge, made: Made, wire: Wire, authority: Authority | None = None
     for revision, its in ((made.v1, Wire()), (made.v2, wire)):
         write(edge.routes.engine, query, Jsonb(stored_wire(its)), revision)
     wanted = wanted_certificates(None, (), wire.upstream_tls)
-    in_transaction(edge.routes.engine, partial(want, deployment_id=made.id, wanted=wanted))
+    in_transaction(edge.routes.engine, partial(want, deployment_id=made.id, certificates=wanted))
     if authority is not None:
         believe = "UPDATE certificates SET chain = %s, due_at = now() + interval '1 day' WHERE deployment_id = %s"
         write(edge.routes.engine, believe, authority.pem, made.id)

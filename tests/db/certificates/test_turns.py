@@ -69,7 +69,7 @@ def test_each_has_one_turn_at_a_time_and_the_next_when_its_lease_is_over(engine:
     assert (first.deployment, first.settings, take(engine)) == (web.name, TlsSettings(), None)
     write(engine, "UPDATE certificates SET leased_until = now() - interval '1 s' WHERE name = %s", first.name)
     assert taken(engine).name == first.name
-    in_transaction(engine, partial(hold, taken=second, lease=-MINUTE))
+    in_transaction(engine, partial(hold, certificate=second, lease=-MINUTE))
     assert taken(engine).name == second.name
 
 
@@ -82,12 +82,12 @@ def test_turns_go_from_deployment_to_deployment(engine: Engine, web: Made) -> No
 
 def test_what_is_not_wanted_any_more_is_shown_until_what_is_wanted_is_there(engine: Engine, web: Made) -> None:
     wants(engine, web, OWN)
-    in_transaction(engine, partial(note_certificate, taken=taken(engine), new=NEW, due_at=LATER))
+    in_transaction(engine, partial(note_certificate, certificate=taken(engine), new=NEW, due_at=LATER))
     wants(engine, web, TlsSettings(), "a.example.com")
     assert [(row["kind"], row["is_wanted"]) for row in rows(engine)] == [("acme", True), ("given", False)]
     (shown,) = secured(engine).certificates
     assert (shown.name, shown.names, shown.key) == (f"{web.name}/given/", ("a.example.com",), "sealed")
-    in_transaction(engine, partial(note_certificate, taken=taken(engine), new=NEW, due_at=LATER))
+    in_transaction(engine, partial(note_certificate, certificate=taken(engine), new=NEW, due_at=LATER))
     assert [row["kind"] for row in rows(engine)] == ["acme"]
     wants(engine, web, None)
     assert rows(engine) == []
@@ -106,7 +106,7 @@ def test_one_that_an_authority_has_given_waits_for_its_time_and_a_file_is_read_a
         new = (
             NEW if (found := taken(engine)).kind is CertificateKind.ACME else NewCertificate("ca", None, (), None, None)
         )
-        in_transaction(engine, partial(note_certificate, taken=found, new=new, due_at=LATER))
+        in_transaction(engine, partial(note_certificate, certificate=found, new=new, due_at=LATER))
     assert secured(engine).callers_ca == "ca"
     wants(engine, web, settings, "a.example.com")
     assert [(found.kind, found.chain) for found in iter(partial(take, engine), None)] == [
@@ -117,10 +117,10 @@ def test_one_that_an_authority_has_given_waits_for_its_time_and_a_file_is_read_a
 def test_a_fault_keeps_what_is_shown_and_an_order_that_may_still_come(engine: Engine, web: Made) -> None:
     wants(engine, web, TlsSettings(), "a.example.com")
     order = taken(engine)
-    in_transaction(engine, partial(note_order, taken=order, url="https://order", order_key="sealed"))
-    in_transaction(engine, partial(note_challenge, taken=order, token="t", answer="a"))
+    in_transaction(engine, partial(note_order, certificate=order, url="https://order", order_key="sealed"))
+    in_transaction(engine, partial(note_challenge, certificate=order, token="t", answer="a"))
     assert [(challenge.token, challenge.answer) for challenge in secured(engine).challenges] == [("t", "a")]
-    fault = partial(note_fault, taken=order, fault="away", pause=-MINUTE)
+    fault = partial(note_fault, certificate=order, fault="away", pause=-MINUTE)
     in_transaction(engine, partial(fault, keeps_order=True))
     again = taken(engine)
     assert (again.order_url, again.order_key, again.failures, again.fault) == ("https://order", "sealed", 1, "away")
@@ -128,21 +128,21 @@ def test_a_fault_keeps_what_is_shown_and_an_order_that_may_still_come(engine: En
     assert in_transaction(engine, certificate_troubles) == [f"{web.name}: certificate of a.example.com: away"]
     (view,) = in_transaction(engine, partial(certificates_of, deployment_id=web.id))
     assert (view.fault, view.is_ordered, secured(engine).challenges) == ("away", False, ())
-    in_transaction(engine, partial(note_same, taken=order, read_by="here", due_at=LATER))
+    in_transaction(engine, partial(note_same, certificate=order, read_by="here", due_at=LATER))
     assert (rows(engine)[0]["fault"], rows(engine)[0]["failures"]) == (None, 0)
-    in_transaction(engine, partial(leave, taken=order, pause=-MINUTE))
+    in_transaction(engine, partial(leave, certificate=order, pause=-MINUTE))
     assert taken(engine).is_read
 
 
 def test_a_challenge_is_answered_when_every_live_proxy_knows_it(engine: Engine, web: Made) -> None:
     wants(engine, web, TlsSettings(), "a.example.com")
     order = taken(engine)
-    in_transaction(engine, partial(note_challenge, taken=order, token="t", answer="a"))
-    proxies = partial(proxies_of_challenge, taken=order)
+    in_transaction(engine, partial(note_challenge, certificate=order, token="t", answer="a"))
+    proxies = partial(proxies_of_challenge, certificate=order)
     assert in_transaction(engine, proxies) == (0, 0)
     in_transaction(engine, partial(begin_publishing, publisher_id="p"))
     seen = [SeenProxy(name, "envoy", 10) for name in ("one", "two")]
-    in_transaction(engine, partial(note_proxies, seen=seen))
+    in_transaction(engine, partial(note_proxies, proxies=seen))
     write(engine, "UPDATE proxies SET acked_snapshot = pg_current_snapshot() WHERE node_id = 'one'")
     assert in_transaction(engine, proxies) == (2, 1)
     write(engine, "UPDATE proxies SET acked_snapshot = pg_current_snapshot()")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.commands.dry_run import foretold
+from db.commands.dry_run import dry_run
 from db.connection.transactions import in_transaction
 from domain.commands.registry import parse_command
 from domain.commands.steering_command import SteeringCommand
@@ -66,7 +66,7 @@ def test_a_deployment_is_left_as_was_foretold_and_foretelling_writes_nothing(
         ask(engine, verb, deployment="web")
     rows = "SELECT (SELECT count(*) FROM revisions), (SELECT sum(version) FROM deployments)"
     stood = read(engine, rows)
-    planned = in_transaction(engine, partial(foretold, command=asked(word, **fields)))
+    planned = in_transaction(engine, partial(dry_run, command=asked(word, **fields)))
     assert read(engine, rows) == stood
     ask(engine, word, deployment="web", **fields)
     assert left(planned.subject.deployment) == left(snapshot(engine, made.id))
@@ -74,20 +74,20 @@ def test_a_deployment_is_left_as_was_foretold_and_foretelling_writes_nothing(
 
 def test_a_plan_of_the_way_back_brings_back_what_ran(engine: Engine) -> None:
     make_deployment(engine, "■■|■", status=PROVISIONING)
-    found = in_transaction(engine, partial(foretold, command=asked("abort")))
+    found = in_transaction(engine, partial(dry_run, command=asked("abort")))
     planned = plan(found.subject, found.now, found.timings, lambda: 0.5)
     assert (planned.ends_ready, planned.waves[-1].picture) == (True, "■■■|")
 
 
 def test_what_the_command_would_be_refused_for_is_refused(engine: Engine) -> None:
     for word in ("abort", "resume", "retry", "undo"):
-        make = partial(foretold, command=asked(word))
+        make = partial(dry_run, command=asked(word))
         with pytest.raises(DeploymentNotFoundError):
             in_transaction(engine, make)
     make_deployment(engine, "■■■", status=READY)
     for word in ("abort", "pause", "resume", "promote", "retry", "undo"):
         with pytest.raises(RollwayError) as foreseen:
-            in_transaction(engine, partial(foretold, command=asked(word)))
+            in_transaction(engine, partial(dry_run, command=asked(word)))
         with pytest.raises(type(foreseen.value)) as refused:
             ask(engine, word, deployment="web")
         assert str(foreseen.value) == str(refused.value)

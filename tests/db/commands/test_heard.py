@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
-from db.commands.execute import heed
+from db.commands.execute import execute_pending
 from db.connection.database_settings import DatabaseSettings
 from db.connection.transactions import make_engine
 from domain.steering.command_effect import HeldError
@@ -45,12 +45,12 @@ def test_a_way_back_is_noted_beside_a_row_that_is_held_and_taken_when_it_is_free
         said = f"web has been held for [0-9] s by a person's psql, process {pid} of PostgreSQL"
         assert re.fullmatch(said, done.result["noted"])
         assert done.result["rollout_id"] == str(made.rollout_id)
-        assert heed(hasty) == frozenset()
+        assert execute_pending(hasty) == frozenset()
         assert snapshot_without_lock(engine) == "provisioning"
-    assert heed(hasty) == {ROLLING_BACK}
+    assert execute_pending(hasty) == {ROLLING_BACK}
     assert snapshot(engine, made.id).status == ROLLING_BACK
     assert told(engine) == [(verb, "ann", {"undo": "undone", "abort": "aborted"}[verb] + ", going back: it leaks")]
-    assert heed(hasty) == frozenset()
+    assert execute_pending(hasty) == frozenset()
 
 
 def snapshot_without_lock(engine: Engine) -> str:
@@ -65,7 +65,7 @@ def test_a_pause_is_heard_and_its_request_sent_again_has_the_answer_of_the_first
     with somebody_holds(database):
         for _ in "12":
             assert "noted" in ask(hasty, "pause", request_id="r-1", deployment="web").result
-    heed(engine)
+    execute_pending(engine)
     assert snapshot(engine, made.id).paused_at is not None
     again = ask(engine, "pause", request_id="r-1", deployment="web")
     assert (again.repeated, again.result["version"], again.result.get("noted")) == (True, 2, None)
@@ -100,7 +100,7 @@ def test_a_wish_that_is_refused_says_so_in_the_history_and_holds_up_no_other(
     with somebody_holds(database), somebody_holds(database, name="api"):
         ask(hasty, "pause", deployment="web", actor="ann")
         ask(hasty, "pause", deployment="api")
-    assert heed(engine) == {PROVISIONING}
+    assert execute_pending(engine) == {PROVISIONING}
     assert snapshot(engine, other.id).paused_at is not None
     ((phase, actor, message),) = [each for each in told(engine) if each[1] == "ann"]
     assert (phase, actor) == ("pause", "ann")
@@ -113,7 +113,7 @@ def test_a_wish_that_only_a_newer_release_understands_is_given_up(engine: Engine
     payload = '{"deployment": "web", "actor": "ann", "reason": "", "speed": "high"}'
     add = "INSERT INTO wishes (deployment_id, request_id, task, payload) VALUES (%s, 'r', 'rollway.undo', %s)"
     write(engine, add, made.id, payload)
-    assert heed(engine) == frozenset()
+    assert execute_pending(engine) == frozenset()
     assert [(phase, actor) for phase, actor, _ in told(engine)] == [("undo", "ann")]
 
 
@@ -122,7 +122,7 @@ def test_a_wish_does_not_outlive_its_deployment(engine: Engine, hasty: Engine, d
     with somebody_holds(database) as held:
         ask(hasty, "undo", deployment="web")
         held.execute("UPDATE deployments SET lifecycle = 'destroyed'")
-    assert heed(engine) == frozenset()
+    assert execute_pending(engine) == frozenset()
     assert everything(engine)["wishes"] == []
     assert snapshot(engine, made.id).status == DESTROYED
 

@@ -75,7 +75,7 @@ def test_where_no_rollout_came_before_a_second_undo_has_nothing_to_go_back_to(en
     ask(engine, "undo", deployment="web")
     with pytest.raises(AlreadyUndoneError, match=r"the last file brought to web are undone already$"):
         ask(engine, "undo", deployment="web")
-    rows = read(engine, "SELECT message FROM deployment_history WHERE phase = 'scale' ORDER BY id")
+    rows = read(engine, "SELECT message FROM deployment_history WHERE phase = 'scale' ORDER BY created_at")
     assert [row["message"] for row in rows] == ["from 3 to 5 replicas", "from 5 to 3 replicas: as before the last file"]
 
 

@@ -11,7 +11,7 @@ ASKED, LATER = (f"00-{digit * 32}-{digit * 16}-01" for digit in "12")
 
 def ask(engine: Engine, command: str, traceparent: str | None, **payload: str) -> None:
     asked = parse_command(f"rollway.{command}", {"request_id": command, "deployment": "web", **payload})
-    execute(engine, asked, sent=Origin(traceparent))
+    execute(engine, asked, origin=Origin(traceparent))
 
 
 def kept(engine: Engine) -> list[object]:

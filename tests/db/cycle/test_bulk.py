@@ -27,7 +27,7 @@ def test_a_chunk_of_fifty_takes_as_many_statements_as_a_chunk_of_one(engine: Eng
         write(engine, "UPDATE routes SET status = 'healthy', started_at = now() WHERE status = 'provisioning'")
         sent.clear()
         done = coordinator_without_redis(engine).process_chunk(handler)
-        assert len(done.decided.need_retry) == done.seen == already + more
+        assert len(done.result.need_retry) == done.looked_at == already + more
         counts.append(len(sent))
     # one more: the first deployment repeats its record of the timeline, the others begin theirs
     assert counts == [14, 15]
@@ -40,7 +40,7 @@ def test_a_chunk_that_only_waits_loads_no_route_and_moves_the_mark_and_nothing_e
     deployments = read(engine, "SELECT * FROM deployments ORDER BY id")
     sent.clear()
     done = coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
-    assert (done.seen, done.glanced) == (3, 3)
+    assert (done.looked_at, done.glanced) == (3, 3)
     assert len(sent) == 4
     assert not any("FROM routes\n" in statement for statement in sent)
     assert read(engine, "SELECT *, xmin::text FROM rollouts ORDER BY id") == rollouts
@@ -98,8 +98,8 @@ def test_what_another_worker_holds_is_left_to_it(engine: Engine) -> None:
     with transaction(engine) as connection:
         claim_these(connection, [ids[0]])
         done = coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
-    assert done.seen == 2
-    assert coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING)).seen == 1
+    assert done.looked_at == 2
+    assert coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING)).looked_at == 1
 
 
 def test_a_deployment_that_changed_its_status_while_its_half_waited_is_left_alone(engine: Engine) -> None:
@@ -107,5 +107,5 @@ def test_a_deployment_that_changed_its_status_while_its_half_waited_is_left_alon
     write(engine, "UPDATE deployments SET sub_step = 'rolling_back' WHERE id = %s", ids[0])
     coordinator = coordinator_without_redis(engine)
     done = coordinator._retry(handler_for(PROVISIONING), ids)
-    assert done.seen == 1
+    assert done.looked_at == 1
     assert snapshot(engine, ids[0]).version == 1

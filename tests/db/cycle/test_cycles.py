@@ -34,7 +34,7 @@ def test_the_seven_cycles_go_through_postgres(engine: Engine) -> None:
         assert drawn(engine, made.id) == f"{old}|{new}"
         mark(engine, made.id)
         done = coordinator.process_chunk(handler_for(PROVISIONING))
-        assert done.seen == 1
+        assert done.looked_at == 1
         if what == "wait":
             assert snapshot(engine, made.id).version == version
             start_all(engine)
@@ -58,7 +58,7 @@ def test_where_stopping_replicas_count_what_waits_for_them_goes_on_when_one_is_g
     assert coordinator.process_chunk(handler_for(status)).applied.created == 0
     (row,) = read(engine, "SELECT reason FROM deployments")
     assert "2 live + 2 stopping of at most 4" in row["reason"]
-    assert coordinator.process_chunk(handler_for(status)).seen == 0
+    assert coordinator.process_chunk(handler_for(status)).looked_at == 0
     with transaction(engine) as connection:
         record_stopped(connection, made.routes[-1:])
     assert coordinator.process_chunk(handler_for(status)).applied.created == 1

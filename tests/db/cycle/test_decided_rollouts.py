@@ -38,7 +38,7 @@ def test_a_canary_in_use_that_is_scaled_to_0_leaves_and_waits(engine: Engine) ->
     # as proxies leave it: they know the first weight, and the old revision has answered somebody
     write(engine, "UPDATE rollouts SET stage = 1, weight = 500, weight_known_at = clock_timestamp(), in_use = true")
     ask(engine, "scale", deployment="web", desired_replicas=0)
-    looks = [coordinator.process_chunk(handler_for(PROVISIONING)).seen for _ in range(20)]
+    looks = [coordinator.process_chunk(handler_for(PROVISIONING)).looked_at for _ in range(20)]
     assert sum(looks) < 5
     assert drawn(engine, made.id) == "|"
     (row,) = read(engine, "SELECT due_at, reason FROM deployments")

@@ -57,7 +57,7 @@ def test_a_write_that_postgres_refuses_is_an_error_of_that_deployment_alone(
     ids = fleet(engine, 8)
     bad = ids.pop(position)
     done = coordinator_without_redis(engine).process_chunk(DecidesWrongly(wrong, bad))
-    assert (done.seen, done.applied.created, done.applied.drained) == (8, 7, 7)
+    assert (done.looked_at, done.applied.created, done.applied.drained) == (8, 7, 7)
     assert {drawn(engine, deployment_id) for deployment_id in ids} == {"■■|◇"}
     assert drawn(engine, bad) == "■■■|"
     assert {snapshot(engine, deployment_id).phase_attempts for deployment_id in ids} == {0}
@@ -146,7 +146,7 @@ def test_a_replica_with_a_status_of_another_release_is_an_error_of_its_deploymen
     for _ in range(2):
         mark(engine, *ids)
         done = coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
-        assert done.seen == 4
+        assert done.looked_at == 4
     assert [drawn(engine, ids[place]) for place in (0, 2, 3)] == ["■■|◇"] * 3
     assert "this release of Rollway knows no status of a replica 'warming'" in reason_of(engine, ids[1])
     (bad,) = read(

@@ -70,7 +70,7 @@ def test_so_many_get_a_host_in_one_transaction_and_the_others_in_the_next(engine
     up(engine, "a")
     made = make_deployment(engine, "■|", status=PROVISIONING)
     wanted = [Wanted(made.id, made.v2)] * (MOST_AT_ONCE + 2)
-    assert hosts_by(in_transaction(engine, partial(Placing().grounds, wanted=wanted))) == ["a"] * MOST_AT_ONCE + [
+    assert hosts_by(in_transaction(engine, partial(Placing().grounds, replicas=wanted))) == ["a"] * MOST_AT_ONCE + [
         None,
         None,
     ]
@@ -81,7 +81,7 @@ def test_one_after_the_other_is_spread_and_the_fleet_is_counted_once(engine: Eng
     made = [make_deployment(engine, "", name=f"shop-{number}", n=0) for number in range(4)]
     placing, sent = Placing(), sent_by(engine)
     for each, expected in zip(made, "abab", strict=True):
-        chosen = hosts_by(in_transaction(engine, partial(placing.grounds, wanted=[Wanted(each.id, each.v2)])))
+        chosen = hosts_by(in_transaction(engine, partial(placing.grounds, replicas=[Wanted(each.id, each.v2)])))
         placing.add(chosen)
         assert chosen == [expected]
     assert sum("GROUP BY host" in statement for statement in sent) == 1

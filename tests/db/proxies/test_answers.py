@@ -29,7 +29,7 @@ def interval(made: Made, number: int, *, quiet: bool = False, reporting: int = 2
 def record(engine: Engine, made: Made, *intervals: Interval) -> list[bool]:
     assert made.rollout_id is not None
     counted = {"edge": Counters(9, {made.v1: SOME}, 4, Copies(70, 7))}
-    work = partial(record_interval, rollout_id=made.rollout_id, counted=counted)
+    work = partial(record_interval, rollout_id=made.rollout_id, counters=counted)
     return [in_transaction(engine, partial(work, interval=interval)) for interval in intervals]
 
 

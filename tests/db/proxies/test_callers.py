@@ -17,7 +17,7 @@ FAST = (4, *(0 for _ in WAITED_MS))
 
 
 def add(engine: Engine, came: Came, *named: str) -> None:
-    in_transaction(engine, partial(add_requests, came=came, named=named))
+    in_transaction(engine, partial(add_requests, came=came, names=named))
 
 
 def shown(engine: Engine, deployment: UUID) -> CallersView:

@@ -86,12 +86,12 @@ def test_a_proxy_that_may_still_send_requests_is_expected_to_tell_and_only_who_l
         SeenProxy("old", "envoy", 10, stats_address="10.0.0.4:9902"),
         doubled,
     ]
-    in_transaction(engine, partial(note_proxies, seen=proxies))
+    in_transaction(engine, partial(note_proxies, proxies=proxies))
     silent = "UPDATE proxies SET last_seen_at = clock_timestamp() - %s * interval '1 minute' WHERE node_id = %s"
     write(engine, silent, 2, "late")
     write(engine, silent, 11, "old")
     known = found(engine)
-    assert known.asked == [("edge", "10.0.0.1:9902", False), ("mute", None, False)]
+    assert known.proxies == [("edge", "10.0.0.1:9902", False), ("mute", None, False)]
     assert known.expected == {"edge", "mute", "late", "doubled"}
 
 

@@ -7,7 +7,7 @@ import pytest
 from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
-from db.commands.execute import heed
+from db.commands.execute import execute_pending
 from db.connection.transactions import in_transaction
 from db.proxies.measurements import due_rollouts, record_look
 from domain.model.answer_counts import Answers, Counters
@@ -54,7 +54,7 @@ def test_the_old_revision_is_in_use_once_it_has_answered_somebody(engine: Engine
     for number, (done, failed) in enumerate([(0, 0), (3, 3), (5, 4)]):
         (due,) = in_transaction(engine, lambda it: due_rollouts(it, 0))
         told = {"edge": Counters(10 + number, {made.v1: Answers(done, failed)})}
-        in_transaction(engine, partial(record_look, rollout=due, told=told, live=1))
+        in_transaction(engine, partial(record_look, rollout=due, counters=told, live=1))
         assert in_use() == [number == 2]
 
 
@@ -75,7 +75,7 @@ def test_the_first_answer_ends_what_is_parked_until_then(
     for number in range(2):
         (due,) = in_transaction(engine, lambda it: due_rollouts(it, 0))
         told = {"edge": Counters(10 + number, {made.v2: Answers(number)})}
-        in_transaction(engine, partial(record_look, rollout=due, told=told, live=1))
+        in_transaction(engine, partial(record_look, rollout=due, counters=told, live=1))
     left = "SELECT extract(epoch FROM parked_until - clock_timestamp())::float8 AS left FROM routes WHERE id = %s"
     (row,) = read(engine, left, made.routes[0])
     assert row["left"] == pytest.approx(seconds, abs=10)
@@ -91,9 +91,9 @@ def test_what_ended_and_answers_none_of_as_many_as_its_limit_says_is_undone_by_a
     for number, failed in enumerate([0, sent]):
         (due,) = in_transaction(engine, lambda it: due_rollouts(it, 0))
         told = {"edge": Counters(10 + number, {made.v1: Answers(50 * number), made.v2: Answers(failed, failed)})}
-        in_transaction(engine, partial(record_look, rollout=due, told=told, live=1))
+        in_transaction(engine, partial(record_look, rollout=due, counters=told, live=1))
     assert read(engine, "SELECT unanswered FROM rollouts") == [{"unanswered": sent}]
-    assert heed(engine) == ({DEPLOYING} if is_undone else frozenset())
+    assert execute_pending(engine) == ({DEPLOYING} if is_undone else frozenset())
     reasons = [row["reason"] for row in read(engine, "SELECT reason FROM rollouts WHERE outcome IS NULL")]
     assert reasons == (["the new revision answered none of 20 requests"] if is_undone else [])
 
@@ -103,7 +103,7 @@ def failed_by_20(engine: Engine, made: Made) -> None:
     for number, failed in enumerate([0, 20]):
         (due,) = in_transaction(engine, lambda it: due_rollouts(it, 0))
         told = {"edge": Counters(10 + number, {made.v1: Answers(50 * number), made.v2: Answers(failed, failed)})}
-        in_transaction(engine, partial(record_look, rollout=due, told=told, live=1))
+        in_transaction(engine, partial(record_look, rollout=due, counters=told, live=1))
 
 
 def test_what_moves_on_the_way_makes_no_wish_for_an_undo_void(engine: Engine) -> None:
@@ -112,7 +112,7 @@ def test_what_moves_on_the_way_makes_no_wish_for_an_undo_void(engine: Engine) ->
     complete(engine, made)
     failed_by_20(engine, made)
     write(engine, "UPDATE deployments SET version = version + 3")
-    assert heed(engine) == {DEPLOYING}
+    assert execute_pending(engine) == {DEPLOYING}
     assert read(engine, "SELECT is_undo FROM rollouts WHERE outcome IS NULL") == [{"is_undo": True}]
 
 
@@ -125,7 +125,7 @@ def test_what_a_person_has_begun_since_is_not_undone_and_nobody_is_told_to_look_
     ask(engine, "activate_revision", deployment="web", revision="v1", reason="by hand")
     query = "INSERT INTO wishes (deployment_id, request_id, task, payload, rollout_id) VALUES (%s, %s, %s, %s, %s)"
     write(engine, query, *(Jsonb(value) if isinstance(value, dict) else value for value in wish.values()))
-    assert heed(engine) == frozenset()
+    assert execute_pending(engine) == frozenset()
     assert read(engine, "SELECT 1 FROM wishes") == []
     assert [
         row["message"] for row in read(engine, "SELECT message FROM deployment_history WHERE actor = 'rollway'")

@@ -45,7 +45,7 @@ def test_a_wrong_decision_is_refused_by_postgres_and_is_an_error_of_that_deploym
     bad = fleet.pop(5)
     was = drawn(engine, bad.id)
     done = coordinator_without_redis(engine).process_chunk(DecidesWrongly(wrong, bad.id))
-    assert done.seen == 8
+    assert done.looked_at == 8
     assert drawn(engine, bad.id) == was
     deployment = snapshot(engine, bad.id)
     assert (deployment.status, deployment.phase_attempts) == (PROVISIONING, 1)

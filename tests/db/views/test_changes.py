@@ -9,7 +9,7 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction
-from db.locking.row_locks import ALWAYS, changed
+from db.locking.row_locks import ALWAYS, count_change
 from db.views.change_feed import Changes, caught_up, changes_since
 from tests.support.pictures.pictures import DESTROYING, PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment
@@ -64,7 +64,7 @@ def test_a_look_that_is_put_off_is_no_change_until_it_is_late(engine: Engine) ->
 def test_a_replica_that_changes_is_a_change_of_its_deployment(engine: Engine) -> None:
     made = make_deployment(engine, "■■■")
     first = look(engine)
-    in_transaction(engine, lambda connection: changed(connection, [made.id], mark=ALWAYS))
+    in_transaction(engine, lambda connection: count_change(connection, [made.id], mark=ALWAYS))
     assert names(look(engine, first)) == ["web"]
 
 

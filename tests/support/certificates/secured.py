@@ -46,7 +46,7 @@ def row(made: Made, kind: CertificateKind, name: str = "") -> TakenCertificate:
 
 def note(edge: Edge, taken: TakenCertificate, chain: str, key: str | None, *names: str) -> None:
     new = NewCertificate(chain, key, names, None, None)
-    in_transaction(edge.routes.engine, partial(note_certificate, taken=taken, new=new, due_at=datetime.now(UTC)))
+    in_transaction(edge.routes.engine, partial(note_certificate, certificate=taken, new=new, due_at=datetime.now(UTC)))
     edge.routes.tell()
 
 

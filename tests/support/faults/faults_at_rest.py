@@ -112,7 +112,7 @@ def requests_fail(watched: Watched) -> Iterator[Mapping[str, str]]:
     make_deployment(watched.fleet.engine, "■", name=name, n=1)
     for failed in (0, 1000):
         came = {(name, NOBODY): Requests(fine=1000, failed=failed)}
-        in_transaction(watched.fleet.engine, partial(add_requests, came=came, named=[name]))
+        in_transaction(watched.fleet.engine, partial(add_requests, came=came, names=[name]))
         watched.sees(f'rollway_requests_total{{deployment="{name}", class="failed"}} == {failed}')
     yield {"deployment": name}
 

@@ -65,7 +65,7 @@ class SeveralHosts:
         routes = self.fleet.routes("web")
         return Counter(route["host"] for route in routes if revision in ("", route["revision"]))
 
-    def is_heard(self, host: str) -> bool:
+    def has_subscribers(self, host: str) -> bool:
         """Whether it shows itself, and Redis answers it."""
         query = """
             SELECT FROM hosts WHERE name = %s AND last_seen_at > clock_timestamp() - interval '2 s'
@@ -133,7 +133,7 @@ class SeveralHosts:
     def wait_until_whole(self) -> None:
         """Every host is heard and works, every proxy is told, and of each route runs one process, and no other."""
         for host in HOSTS:
-            eventually(partial(self.is_heard, host), what=f"{host} to be heard")
+            eventually(partial(self.has_subscribers, host), what=f"{host} to be heard")
             eventually(partial(self.is_told, host), what=f"{host}'s proxy to be told")
             wanted = {*SHARED_QUEUES, host_queue(host)}
             eventually(lambda: self.queues(host) == wanted, what=f"{host} to read its queues")  # noqa: B023

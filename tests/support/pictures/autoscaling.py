@@ -33,7 +33,7 @@ def push(engine: Engine, value: float, metric: str = "queue", **more: Any) -> di
 
 
 def check(engine: Engine) -> int:
-    return coordinator_without_redis(engine).process_chunk(CheckReplicaHandler()).seen
+    return coordinator_without_redis(engine).process_chunk(CheckReplicaHandler()).looked_at
 
 
 def is_marked(engine: Engine) -> bool:

@@ -35,6 +35,6 @@ def timeout_of(engine: Engine) -> float | None:
 def set_tls(engine: Engine, deployment_id: UUID, settings: TlsSettings | None, hosts: tuple[str, ...]) -> None:
     """Have a deployment want certificates for these hosts, as `set_traffic` does it."""
     wanted = wanted_certificates(settings, hosts)
-    in_transaction(engine, partial(want, deployment_id=deployment_id, wanted=wanted))
+    in_transaction(engine, partial(want, deployment_id=deployment_id, certificates=wanted))
     rules = Jsonb(stored_together(RequestRules(tls=settings)))
     write(engine, "UPDATE deployments SET rules = %s WHERE id = %s", rules, deployment_id)

@@ -37,7 +37,7 @@ def handler_for(status: DeploymentLifecycleStatus) -> DeploymentHandler:
 def run_until_quiet(coordinator: DeploymentCoordinator, handlers: Iterable[DeploymentHandler] | None = None) -> int:
     """Every handler, again and again, until none finds anything marked; returns the deployments looked at."""
     seen = 0
-    while found := sum(coordinator.process_chunk(handler).seen for handler in handlers or HANDLERS.values()):
+    while found := sum(coordinator.process_chunk(handler).looked_at for handler in handlers or HANDLERS.values()):
         seen += found
         assert seen < 10_000, "it never comes to rest"
     return seen

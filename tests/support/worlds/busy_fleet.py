@@ -84,7 +84,7 @@ def world_goes_on(engine: Engine, cycles: int, weather: random.Random | None = N
     for _ in range(cycles):
         seen = 0
         for handler in HANDLERS.values():
-            while found := coordinator.process_chunk(handler).seen:
+            while found := coordinator.process_chunk(handler).looked_at:
                 seen += found
                 yield
         if not seen and weather is None:

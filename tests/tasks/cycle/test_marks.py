@@ -42,7 +42,7 @@ def test_a_quiet_fleet_is_not_written_to_by_the_long_tick(engine: Engine) -> Non
     assert run_until_quiet(coordinator) == 20
     before = versions(engine)
     assert marked(engine) == 0
-    assert coordinator.process_chunk(CheckReplicaHandler()).seen == 0
+    assert coordinator.process_chunk(CheckReplicaHandler()).looked_at == 0
     assert versions(engine) == before
 
 

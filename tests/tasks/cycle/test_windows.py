@@ -124,7 +124,7 @@ def test_without_freezes_and_groups_no_statement_asks_for_them_and_with_them_a_c
         read(engine, "UPDATE deployments SET due_at = NULL RETURNING id")
         read(engine, "UPDATE deployments SET due_at = now() WHERE name = ANY(%s) RETURNING id", names)
         sent.clear()
-        assert coordinator_without_redis(engine).process_chunk(handler).seen == more
+        assert coordinator_without_redis(engine).process_chunk(handler).looked_at == more
         counts.append(len(sent))
     assert [count - counts[0] for count in counts] == [0, 4, 4]
 

@@ -103,11 +103,11 @@ def test_live_proxies_stay_live_and_one_that_is_gone_is_silent_in_its_time(
 
     in_transaction(engine, partial(begin_publishing, publisher_id="gone"))
     in_transaction(
-        engine, partial(note_proxies, seen=[SeenProxy("edge", "envoy", 0.5), SeenProxy("gone", "envoy", 0.5)])
+        engine, partial(note_proxies, proxies=[SeenProxy("edge", "envoy", 0.5), SeenProxy("gone", "envoy", 0.5)])
     )
     clock.set(0)
     in_transaction(engine, partial(note_publisher, publisher_id="here"))
-    in_transaction(engine, partial(note_proxies, seen=[SeenProxy("edge", "envoy", 60)]))
+    in_transaction(engine, partial(note_proxies, proxies=[SeenProxy("edge", "envoy", 60)]))
     assert live() == {"edge": True, "gone": True}, "a server's sign that lies ahead makes nobody silent"
     set_back(clock, signs)
 

@@ -122,7 +122,7 @@ def ask_for_its_secrets(engine: Engine, command: str, **payload: object) -> None
     """As a worker does that finds secrets in a command which nobody was asked for."""
     given = {"request_id": uuid4().hex, "deployment": "web", **payload}
     with pytest.raises(UnaskedSecretsError) as unasked:
-        execute(engine, parse_command(f"rollway.{command}", given), sent=Origin(asked=()))
+        execute(engine, parse_command(f"rollway.{command}", given), origin=Origin(secrets=()))
     check_secrets(engine, unasked.value.deployment, unasked.value.references)
 
 

@@ -18,7 +18,7 @@ from kombu.transport.virtual import Message
 from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
 from tasks.app import TASK_MODULES, app
-from tasks.messaging.envelope import MOST_MESSAGE_BYTES, UnfitMessageError, checked, checked_broadcast, refusal
+from tasks.messaging.envelope import MOST_MESSAGE_BYTES, UnfitMessageError, check_message, checked_broadcast, refusal
 from tasks.messaging.queues import celery_settings, takes_tasks
 from tasks.messaging.task_names import TASKS
 from tasks.task_settings import TaskSettings
@@ -34,7 +34,7 @@ CHANNEL = Connection("memory://").channel()  # type: ignore[no-untyped-call]
 def test_what_does_not_fit_is_refused_with_its_reason(wrong: str) -> None:
     message, words = MALFORMED[wrong]
     with pytest.raises(UnfitMessageError) as unfit:
-        checked(message, "commands")
+        check_message(message, "commands")
     assert words in str(unfit.value)
     assert len(str(unfit.value)) < 600
 
@@ -61,7 +61,7 @@ def test_a_sender_is_told_when_only_the_body_of_its_command_does_not_fit(
 
 def test_what_fits_is_made_anew_from_what_was_checked() -> None:
     given = envelope(headers__shadow=5, headers__stamps=[1], headers__retries="x", properties__delivery_info=7)
-    made = checked(json.dumps(given).encode(), "commands")
+    made = check_message(json.dumps(given).encode(), "commands")
     assert made["body"] == given["body"]
     assert made["properties"]["delivery_info"] == {"exchange": "commands", "routing_key": "commands"}
     assert made["headers"]["id"] == given["headers"]["id"]
@@ -78,7 +78,7 @@ def test_what_fits_is_made_anew_from_what_was_checked() -> None:
     ],
 )
 def test_an_expiry_is_a_moment_in_utc(given: str | None, kept: str | None) -> None:
-    assert checked(raw(headers__expires=given), "commands")["headers"]["expires"] == kept
+    assert check_message(raw(headers__expires=given), "commands")["headers"]["expires"] == kept
 
 
 @pytest.mark.parametrize(
@@ -93,15 +93,15 @@ def test_an_expiry_is_a_moment_in_utc(given: str | None, kept: str | None) -> No
     ],
 )
 def test_the_trace_of_a_message_is_kept_when_it_is_one(given: object, kept: str | None) -> None:
-    assert checked(raw(headers__traceparent=given), "commands")["headers"]["traceparent"] == kept
+    assert check_message(raw(headers__traceparent=given), "commands")["headers"]["traceparent"] == kept
 
 
 def test_the_limit_is_met_to_the_byte() -> None:
     assert LIMIT == MOST_MESSAGE_BYTES
     padded = raw() + b" " * (LIMIT - len(raw()))
-    assert checked(padded, "commands")
+    assert check_message(padded, "commands")
     with pytest.raises(UnfitMessageError, match="1,048,577 bytes"):
-        checked(padded + b" ", "commands")
+        check_message(padded + b" ", "commands")
 
 
 def test_every_task_that_is_known_is_one_of_the_app_and_none_is_missing(
@@ -125,7 +125,7 @@ def test_what_celery_itself_sends_fits(redis_client: redis.Redis, redis_url: str
     producer.close()
     (key,) = redis_client.keys("rollway:commands*")
     sent: list[bytes] = redis_client.lrange(key, 0, -1)  # type: ignore[assignment]
-    made = [checked(message, "commands") for message in sent]
+    made = [check_message(message, "commands") for message in sent]
     assert {message["headers"]["task"] for message in made} == TASKS
     assert [json.loads(base64.b64decode(message["body"]))[1] for message in made] == [
         {"payload": {"a": "ä\ud83d"}} for _ in TASKS
@@ -151,8 +151,8 @@ def test_a_question_to_all_workers_is_passed_on(method: str) -> None:
 
 
 def test_a_body_in_its_least_form_is_a_body() -> None:
-    assert checked(raw(body=body_of(scale_nobody())), "commands")
-    assert checked(raw(body=body_of([[], {}, {"callbacks": None, "chain": None}])), "commands")
+    assert check_message(raw(body=body_of(scale_nobody())), "commands")
+    assert check_message(raw(body=body_of([[], {}, {"callbacks": None, "chain": None}])), "commands")
 
 
 ANYTHING = st.recursive(
@@ -174,7 +174,7 @@ PLACES = st.sampled_from(
 def test_whatever_stands_anywhere_has_a_reason_or_is_a_request_for_celery(changes: dict[str, Any], body: Any) -> None:
     message = raw(**dict(sorted(changes.items()))) if body is None else raw(body=body_of(body))
     try:
-        made = checked(message, "commands")
+        made = check_message(message, "commands")
     except UnfitMessageError as unfit:
         told = str(unfit)
         assert told
@@ -186,5 +186,5 @@ def test_whatever_stands_anywhere_has_a_reason_or_is_a_request_for_celery(change
 @given(st.binary(max_size=200))
 def test_no_bytes_are_a_message_by_chance(message: bytes) -> None:
     with pytest.raises(UnfitMessageError):
-        checked(message, "commands")
+        check_message(message, "commands")
     assert refusal(message, "commands", "why") is None

@@ -8,7 +8,7 @@ from celery import Celery
 from kombu.connection import Connection
 from kombu.transport.virtual import Message
 
-from tasks.messaging.envelope import checked, refusal
+from tasks.messaging.envelope import check_message, refusal
 from tasks.worker.task_events import ShownRequest
 from tests.support.workers.envelopes import body_of, raw
 from tests.support.workers.secrets import VALUE
@@ -31,7 +31,7 @@ REVISION = {"deployment": "web", "spec": {"env": {"DB": VALUE}}}
 )
 def test_a_command_is_told_of_without_values_whatever_its_sender_shows(body: Any) -> None:
     message = raw(body=body_of(body), headers__task="rollway.add_revision", headers__kwargsrepr=VALUE)
-    made = checked(message, "commands")
+    made = check_message(message, "commands")
     taken = Message(made, channel=CHANNEL)  # type: ignore[no-untyped-call]
     request = ShownRequest(
         taken, app=READER, task=READER.tasks["celery.map"], headers=taken.headers, body=taken.body, decoded=False

@@ -28,7 +28,7 @@ def draining(engine: Engine, host_replicas: HostReplicas, probe_once: Callable[[
     until_started(host_replicas)
     until(engine, route_id, "healthy", probe_once)
     in_transaction(engine, partial(note_publisher, publisher_id="server"))
-    in_transaction(engine, partial(note_proxies, seen=[EDGE]))
+    in_transaction(engine, partial(note_proxies, proxies=[EDGE]))
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
     ((seen,),) = [row.values() for row in read(engine, "SELECT pg_current_snapshot()::text AS seen")]
@@ -81,7 +81,7 @@ def test_what_is_cut_after_the_longest_time_is_counted_and_named(
 def test_where_one_proxy_does_not_tell_the_fixed_time_counts(
     engine: Engine, host_replicas: HostReplicas, draining: UUID
 ) -> None:
-    in_transaction(engine, partial(note_proxies, seen=[SeenProxy("mute", "traefik", 60)]))
+    in_transaction(engine, partial(note_proxies, proxies=[SeenProxy("mute", "traefik", 60)]))
     write(engine, "UPDATE proxies SET acked_snapshot = (SELECT acked_snapshot FROM proxies WHERE node_id = 'edge')")
     assert not in_transaction(engine, lambda connection: told_of_drains(connection, ())).do_proxies_tell
     assert is_asked(engine, host_replicas, draining)
@@ -96,7 +96,7 @@ def test_where_each_proxy_has_told_before_the_first_look_is_waited_for_though_th
     write(engine, "UPDATE routes SET out_of_traffic_at = clock_timestamp() - interval '6 seconds'")
     assert not is_asked(engine, host_replicas, draining), "answers may be under way"
     moved = replace(EDGE, stats_address="127.0.0.1:9903")
-    in_transaction(engine, partial(note_proxies, seen=[moved]))
+    in_transaction(engine, partial(note_proxies, proxies=[moved]))
     assert is_asked(engine, host_replicas, draining), "it is not known to tell there"
 
 

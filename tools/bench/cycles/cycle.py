@@ -53,7 +53,7 @@ class _Bench:
     def coordinator(self, chunk: int) -> int:
         """Cycles until nothing is due; returns how many deployments there were."""
         coordinator, seen = coordinator_without_redis(self.engine, chunk=chunk), 0
-        while found := coordinator.process_chunk(_HANDLER).seen:
+        while found := coordinator.process_chunk(_HANDLER).looked_at:
             seen += found
         return seen
 

@@ -76,7 +76,7 @@ def _run(server: EmbeddedServer, engine: Engine, replicas: int, whole: bool) -> 
         begin(world, replicas)
         while True:
             world_turns(world)
-            cost = cost_of(lambda: coordinator.process_chunk(_HANDLER).seen, postgres)
+            cost = cost_of(lambda: coordinator.process_chunk(_HANDLER).looked_at, postgres)
             if not cost.count:
                 break
             steps, client, backend = steps + 1, client + cost.client, backend + cost.server

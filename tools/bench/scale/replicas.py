@@ -70,6 +70,6 @@ def _cycles(replicas: int) -> list[Cost]:
                 costs = []
                 for _ in range(cycles):
                     world_turns(world)
-                    costs.append(cost_of(lambda: coordinator.process_chunk(_HANDLER).seen, postgres))
+                    costs.append(cost_of(lambda: coordinator.process_chunk(_HANDLER).looked_at, postgres))
         engine.dispose()
     return costs

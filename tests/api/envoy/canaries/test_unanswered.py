@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from db.commands.execute import heed
+from db.commands.execute import execute_pending
 from db.connection.transactions import in_transaction
 from db.proxies.recorded_answers import intervals_of
 from tests.support.pictures.pictures import PROVISIONING
@@ -123,7 +123,7 @@ def test_a_rollout_that_was_done_before_anybody_asked_is_undone(
 
             def is_undone() -> bool:
                 list(callers.map(ask, repeat(envoy_edge, 8), repeat(made)))
-                heed(engine)
+                execute_pending(engine)
                 return bool(undoes(envoy_edge, made))
 
             eventually(is_undone)
@@ -160,7 +160,7 @@ def test_a_blue_green_that_answers_nobody_is_back_with_the_blue_that_was_parked(
                 before = looks(envoy_edge, made)
                 lost += sum(found != 200 for found in callers.map(ask, repeat(envoy_edge, 8), repeat(made)))
                 eventually(lambda: looks(envoy_edge, made) > before or undoes(envoy_edge, made))
-                heed(engine)
+                execute_pending(engine)
                 envoy_edge.routes.tell()
                 return any(undo["outcome"] == "completed" for undo in undoes(envoy_edge, made))
 
@@ -182,7 +182,7 @@ def test_an_undo_in_an_outage_of_both_stays(envoy_edge: Edge) -> None:
 
             def is_asked_on() -> bool:
                 list(callers.map(ask, repeat(envoy_edge, 8), repeat(made)))
-                heed(engine)
+                execute_pending(engine)
                 return outcome(envoy_edge, made) == "completed" and new.served["GET"] >= 60
 
             eventually(is_asked_on)

@@ -22,7 +22,7 @@ def expect(edge: Edge, made: Made, upstream: UpstreamTls, hold_seconds: float | 
     stored = stored_together(RequestRules(upstream_tls=upstream, hold_seconds=hold_seconds))
     write(edge.routes.engine, "UPDATE deployments SET rules = %s WHERE id = %s", Jsonb(stored), made.id)
     wanted = wanted_certificates(None, (), upstream)
-    in_transaction(edge.routes.engine, partial(want, deployment_id=made.id, wanted=wanted))
+    in_transaction(edge.routes.engine, partial(want, deployment_id=made.id, certificates=wanted))
     edge.routes.tell()
 
 

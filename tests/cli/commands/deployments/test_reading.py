@@ -42,7 +42,7 @@ def test_who_loses_requests_stands_first_and_a_page_says_what_callers_get(rollwa
     made = make_deployment(engine, "■■", n=2)
     assert "requests" not in rollway("status").out + rollway("status", "web").out
     came = {("web", made.v1): Requests(9000, 0, 100, 900), ("web", NOBODY): Requests(failed=100)}
-    in_transaction(engine, partial(add_requests, came=came, named=["web"]))
+    in_transaction(engine, partial(add_requests, came=came, names=["web"]))
     first = next(line for line in rollway("status").out.splitlines() if "loses" in line)
     assert re.search(r"! web loses requests: [\d.]+ of \d+ requests/s failed in the last 2 minutes \(9.90%\): ", first)
     assert first.endswith("no replica was there, v1")

@@ -64,10 +64,10 @@ def test_within_another_deployments_or_named_after_it_none_is_had_by_who_does_no
     command = parse_command("rollway.set_traffic", {"request_id": str(uuid4()), "deployment": "web", **wanted})
     if owner is not None:
         with pytest.raises(EntranceTakenError, match=f"is {owner}'s, so web cannot have it"):
-            execute(engine, command, sent=Origin(sees=("web",)))
+            execute(engine, command, origin=Origin(sees=("web",)))
         assert entrances(engine) == DEFAULTS
     sees_it = ("web", owner) if owner else ("web",)
-    assert execute(engine, command, sent=Origin(sees=sees_it)).result["deployment"] == "web"
+    assert execute(engine, command, origin=Origin(sees=sees_it)).result["deployment"] == "web"
 
 
 def test_what_was_a_destroyed_deployments_is_free(engine: Engine) -> None:
