@@ -32,7 +32,7 @@ class InRedis:
     """The contents of Redis: messages in each queue, of subscribers too, and how many were ever put aside."""
 
     lengths: Mapping[str, int]
-    told: Mapping[str, int]
+    subscriber_lengths: Mapping[str, int]
     put_aside: int
 
 
@@ -52,11 +52,11 @@ class FleetReader:
         """All metrics in Prometheus' text form. Raises what Postgres raises; when Redis is away it says so."""
         async with self._one_at_a_time:
             if time.monotonic() - self._read_at > _FRESH_SECONDS:
-                self._text = await asyncio.to_thread(self._read)
+                self._text = await asyncio.to_thread(self._collect)
                 self._read_at = time.monotonic()
             return self._text
 
-    def _read(self) -> bytes:
+    def _collect(self) -> bytes:
         registry = CollectorRegistry()
         with transaction(self._engine) as connection:
             fleet = read_fleet(connection)
@@ -98,7 +98,7 @@ def _of_postgres(fleet: FleetView) -> Iterator[Metric]:
     yield from _of_callers(fleet.requests)
 
 
-def _of_callers(found: Mapping[tuple[str, str], Requests]) -> Iterator[Metric]:
+def _of_callers(by_revision: Mapping[tuple[str, str], Requests]) -> Iterator[Metric]:
     requests = CounterMetricFamily(
         "rollway_requests",
         f"Requests of callers, as proxies told, by what became of them; {MOST_NAMED} deployments are named,"
@@ -110,7 +110,7 @@ def _of_callers(found: Mapping[tuple[str, str], Requests]) -> Iterator[Metric]:
         "From a request to the first byte of its answer, of the deployments that are named",
         labels=("deployment", "revision"),
     )
-    for of, its in found.items():
+    for of, its in by_revision.items():
         for name, count in zip(CLASSES, its.classes, strict=True):
             requests.add_metric((*of, name), count)
         if any(its.waited):
@@ -139,28 +139,28 @@ def _read_redis(client: redis.Redis, fleet: FleetView) -> InRedis | None:
         pipeline = client.pipeline(transaction=False)
         for queue in (*queues, *fleet.told_queues):
             pipeline.llen(f"{KEY_PREFIX}{queue}")
-        found = pipeline.execute()
-        lengths, told = found[: len(queues)], found[len(queues) :]
-        both = dict(zip(queues, lengths, strict=True)), dict(zip(fleet.told_queues, told, strict=True))
+        answers = pipeline.execute()
+        lengths, subscriber_lengths = answers[: len(queues)], answers[len(queues) :]
+        both = dict(zip(queues, lengths, strict=True)), dict(zip(fleet.told_queues, subscriber_lengths, strict=True))
         return InRedis(*both, how_many_aside(client))
     except RedisError:
         return None
 
 
-def _of_redis(found: InRedis | None) -> Iterator[Metric]:
+def _of_redis(in_redis: InRedis | None) -> Iterator[Metric]:
     answers = GaugeMetricFamily("rollway_redis_up", "Whether Redis answers the server for proxies")
     length = GaugeMetricFamily("celery_queue_length", "The number of messages in a queue", labels=("queue_name",))
-    told = GaugeMetricFamily(
+    subscriber_length = GaugeMetricFamily(
         "rollway_subscription_queue_length",
         "The number of events in the queue of a subscription by task, that nobody has taken yet",
         labels=("queue_name",),
     )
     aside = CounterMetricFamily("rollway_messages_put_aside", "Messages that did not fit and were put aside")
-    answers.add_metric((), found is not None)
-    if found is not None:
-        for queue, count in found.lengths.items():
+    answers.add_metric((), in_redis is not None)
+    if in_redis is not None:
+        for queue, count in in_redis.lengths.items():
             length.add_metric((queue,), count)
-        for queue, count in found.told.items():
-            told.add_metric((queue,), count)
-        aside.add_metric((), found.put_aside)
-    yield from (answers, length, told, aside)
+        for queue, count in in_redis.subscriber_lengths.items():
+            subscriber_length.add_metric((queue,), count)
+        aside.add_metric((), in_redis.put_aside)
+    yield from (answers, length, subscriber_length, aside)

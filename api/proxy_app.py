@@ -94,7 +94,7 @@ async def health(request: Request) -> Response:
     parts = parts_of(request)
     current, age, recorder = parts.publisher.current, parts.publisher.age, parts.recorder
     is_stale = parts.publisher.fault is not None or age > _STALE_SECONDS
-    found = {
+    report = {
         "status": "starting" if not current else "stale" if is_stale else "unwritten" if recorder.fault else "ok",
         "table_version": current.resources.version if current else None,
         "table_age_seconds": round(age, 3),
@@ -103,7 +103,7 @@ async def health(request: Request) -> Response:
         "acknowledgements": recorder.fault or "ok",
         "failed_writes": recorder.failed_writes,
     }
-    return JSONResponse(found, 200 if current else 503)
+    return JSONResponse(report, 200 if current else 503)
 
 
 async def of_this_server(request: Request) -> Response:
@@ -120,7 +120,7 @@ async def of_the_fleet(request: Request) -> Response:
     503 when Postgres cannot be read: no number is shown that may be true no more.
     """
     parts = parts_of(request)
-    parts.access.check(*_shown(request.headers.get("authorization", "")))
+    parts.access.check(*_credentials(request.headers.get("authorization", "")))
     try:
         return Response(await parts.fleet.text(), media_type=CONTENT_TYPE_LATEST)
     except POSTGRES_ERRORS as error:
@@ -128,11 +128,11 @@ async def of_the_fleet(request: Request) -> Response:
         raise HTTPException(503, f"Postgres cannot be read: {why}") from error
 
 
-def _shown(authorization: str) -> tuple[str, str]:
+def _credentials(authorization: str) -> tuple[str, str]:
     """Name and password of HTTP Basic; empty where nothing is shown that is that."""
-    scheme, _, given = authorization.partition(" ")
+    scheme, _, secret = authorization.partition(" ")
     try:
-        name, _, password = base64.b64decode(given, validate=True).decode().partition(":")
+        name, _, password = base64.b64decode(secret, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         return "", ""
     return (name, password) if scheme.lower() == "basic" else ("", "")

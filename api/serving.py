@@ -44,7 +44,7 @@ class BoundedBodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = None if _announced(scope) > MOST_COMMAND_BYTES else await _read(receive)
+        body = None if _announced(scope) > MOST_COMMAND_BYTES else await _body(receive)
         if body is None:
             await self._refusal(scope, receive, send)
             return
@@ -61,7 +61,7 @@ def _announced(scope: Scope) -> int:
     return next((int(value) for name, value in scope["headers"] if name == b"content-length"), 0)
 
 
-async def _read(receive: Receive) -> bytes | None:
+async def _body(receive: Receive) -> bytes | None:
     """All of it; None when it is too large. What came before a client hung up is a body too, that nobody waits for."""
     body = bytearray()
     while len(body) <= MOST_COMMAND_BYTES:
@@ -88,7 +88,7 @@ class Connections:
         self._open: set[BoundedProtocol] = set()
         self._waiting: OrderedDict[BoundedProtocol, None] = OrderedDict()  # by when it began to wait
 
-    def opened(self, connection: "BoundedProtocol") -> None:
+    def add(self, connection: "BoundedProtocol") -> None:
         """One more, which waits for its first request."""
         self._open.add(connection)
         self.waits(connection)
@@ -103,14 +103,14 @@ class Connections:
         """The request of the connection is here."""
         self._waiting.pop(connection, None)
 
-    def closed(self, connection: "BoundedProtocol") -> None:
+    def remove(self, connection: "BoundedProtocol") -> None:
         """The connection is gone."""
         self._open.discard(connection)
         self._waiting.pop(connection, None)
 
     def _drop_oldest(self) -> None:
         oldest = next(iter(self._waiting))  # the new one at least
-        self.closed(oldest)
+        self.remove(oldest)
         oldest.transport.abort()
 
 
@@ -125,7 +125,7 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Asyncio's."""
         super().connection_made(transport)
-        self._connections.opened(self)
+        self._connections.add(self)
         self._look()
 
     def data_received(self, data: bytes) -> None:
@@ -144,7 +144,7 @@ class BoundedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Asyncio's."""
         super().connection_lost(exc)
-        self._connections.closed(self)
+        self._connections.remove(self)
         self._stop_waiting()
 
     def _look(self) -> None:
@@ -216,8 +216,8 @@ class QuietServer(uvicorn.Server):
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until it is asked to end."""
-        kept = handed_socket(os.environ)
-        super().run([kept] if kept else sockets)
+        handed = handed_socket(os.environ)
+        super().run([handed] if handed else sockets)
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

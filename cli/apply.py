@@ -29,8 +29,8 @@ from domain.text.storable import unstorable
 
 def read_file(name: str) -> list[Document]:
     """The documents of a YAML file, `-` for standard input. Raises InvalidInputError naming file and field."""
-    shown = "standard input" if name == "-" else name
-    return documents_in(_text(name, shown), shown, Path.cwd() if name == "-" else Path(name).resolve().parent)
+    source = "standard input" if name == "-" else name
+    return documents_in(_text(name, source), source, Path.cwd() if name == "-" else Path(name).resolve().parent)
 
 
 def to_apply(name: str, *, activate: bool = True, supersede: bool = False) -> Apply:
@@ -42,28 +42,28 @@ def to_apply(name: str, *, activate: bool = True, supersede: bool = False) -> Ap
         raise _fault(name, InvalidInputError.of(error, model=Apply).message) from None
 
 
-def documents_in(text: str, shown: str, folder: Path) -> list[Document]:
+def documents_in(text: str, source: str, folder: Path) -> list[Document]:
     """The documents of a text that is meant for the folder. Raises InvalidInputError naming the field."""
-    parts = _yaml(shown, text)
-    labels = [shown] if len(parts) == 1 else [f"{shown} (document {number})" for number in range(1, len(parts) + 1)]
+    parts = _yaml(source, text)
+    labels = [source] if len(parts) == 1 else [f"{source} (document {number})" for number in range(1, len(parts) + 1)]
     documents = [_document(part, label, folder) for part, label in zip(parts, labels, strict=True)]
     if fault := disagreement(documents):
-        raise _fault(shown, fault)
+        raise _fault(source, fault)
     return documents
 
 
-def _yaml(shown: str, text: str) -> list[object]:
+def _yaml(source: str, text: str) -> list[object]:
     try:
         parts = [part for part in documents_of(text) if part is not None]
     except ValueError as error:
-        raise _fault(shown, str(error)) from None
+        raise _fault(source, str(error)) from None
     if not parts:
-        raise _fault(shown, "holds no deployment; 'rollway apply --help' shows what belongs in it")
+        raise _fault(source, "holds no deployment; 'rollway apply --help' shows what belongs in it")
     if len(parts) > MOST_DOCUMENTS:
         why = (
             f"holds {len(parts):,} deployments, and {MOST_DOCUMENTS} are the most at once; divide it into several files"
         )
-        raise _fault(shown, why)
+        raise _fault(source, why)
     return parts
 
 
@@ -85,13 +85,13 @@ def text_of(name: str) -> str:
         raise ValueError("is no UTF-8 text") from None
 
 
-def _text(name: str, shown: str) -> str:
+def _text(name: str, source: str) -> str:
     try:
         return text_of(name)
     except OSError as error:
-        raise _fault(shown, f"cannot be read: {error.strerror}") from None
+        raise _fault(source, f"cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise _fault(shown, str(error)) from None
+        raise _fault(source, str(error)) from None
 
 
 def _document(raw: object, label: str, folder: Path) -> Document:
@@ -115,10 +115,10 @@ def _in_folder_of_file(parsed: Document, folder: Path) -> Document:
     revision = parsed.revision
     if revision is None or revision.runtime != "process":
         return parsed
-    given = revision.working_directory
-    if given is None and "working_directory" in revision.model_fields_set:
+    path = revision.working_directory
+    if path is None and "working_directory" in revision.model_fields_set:
         return parsed
-    absolute = str(folder / (given or ""))
+    absolute = str(folder / (path or ""))
     return parsed.model_copy(update={"revision": revision.model_copy(update={"working_directory": absolute})})
 
 
@@ -142,47 +142,52 @@ def diff(
     variables are masked, unless --values asks for those that differ; secrets are references, and are shown as such.
     Exit code 5 when there is a difference, 0 when there is none.
     """
-    asked = to_apply(file, activate=activate, supersede=supersede)
-    tell_differences(asked, as_json=as_json, in_words=False, values=values)
+    command = to_apply(file, activate=activate, supersede=supersede)
+    tell_differences(command, as_json=as_json, in_words=False, values=values)
 
 
-def tell_differences(asked: Apply, *, as_json: bool, in_words: bool, values: bool = False) -> None:
+def tell_differences(command: Apply, *, as_json: bool, in_words: bool, values: bool = False) -> None:
     """Print what would change, and end with code 5 if anything would. `in_words`: what applying would do, too."""
     with Reader() as reader:
-        found = reader.views(DocumentDifference, "/v1/apply/difference", **documents_asked(asked), values=values)
+        items = reader.views(DocumentDifference, "/v1/apply/difference", **documents_asked(command), values=values)
     if as_json:
-        print_json([_as_json(difference) for difference in found])
+        print_json([_as_json(difference) for difference in items])
     else:
-        for difference in found:
+        for difference in items:
             _print(difference, in_words=in_words)
-    if any(difference.would for difference in found):
+    if any(difference.would for difference in items):
         raise typer.Exit(ExitCode.DIFFERENT)
 
 
-def documents_asked(asked: Apply) -> dict[str, Any]:
+def documents_asked(command: Apply) -> dict[str, Any]:
     """The documents and what is to be done with them, as the reads of what is not applied yet take it."""
-    return asked.model_dump(mode="json", include={"documents", "activate", "supersede"})
+    return command.model_dump(mode="json", include={"documents", "activate", "supersede"})
 
 
-def _as_json(found: DocumentDifference) -> dict[str, Any]:
-    diff = "".join(f"{line}\n" for line in _lines(found))
-    return {"deployment": found.deployment, "differs": bool(found.would), "would": list(found.would), "diff": diff}
+def _as_json(difference: DocumentDifference) -> dict[str, Any]:
+    diff = "".join(f"{line}\n" for line in _lines(difference))
+    return {
+        "deployment": difference.deployment,
+        "differs": bool(difference.would),
+        "would": list(difference.would),
+        "diff": diff,
+    }
 
 
-def _print(found: DocumentDifference, *, in_words: bool) -> None:
-    print_diff(_lines(found))
+def _print(difference: DocumentDifference, *, in_words: bool) -> None:
+    print_diff(_lines(difference))
     if in_words:
-        for sentence in found.would or ["nothing to do"]:
-            printer().print(f"{found.deployment}: {'would be: ' if found.would else ''}{sentence}")
-    for note in found.notes:
-        printer(stderr=True).print(f"note: {found.deployment}: {note}", style="yellow")
+        for sentence in difference.would or ["nothing to do"]:
+            printer().print(f"{difference.deployment}: {'would be: ' if difference.would else ''}{sentence}")
+    for note in difference.notes:
+        printer(stderr=True).print(f"note: {difference.deployment}: {note}", style="yellow")
 
 
-def _lines(found: DocumentDifference) -> tuple[str, ...]:
+def _lines(difference: DocumentDifference) -> tuple[str, ...]:
     """The lines as `diff -u` has them; none where applying would do nothing."""
-    names = (f"stored/{found.deployment}", f"file/{found.deployment}")
-    lines = difflib.unified_diff(_as_yaml(found.stored), _as_yaml(found.wanted), *names, lineterm="")
-    return tuple(lines) if found.would else ()
+    names = (f"stored/{difference.deployment}", f"file/{difference.deployment}")
+    lines = difflib.unified_diff(_as_yaml(difference.stored), _as_yaml(difference.wanted), *names, lineterm="")
+    return tuple(lines) if difference.would else ()
 
 
 def _as_yaml(document: Mapping[str, Any]) -> list[str]:
@@ -245,8 +250,8 @@ def apply(
     """  # noqa: D301  (\b must be the character)
     console = printer(quiet=asker.as_json)
     settings = {"supersede": supersede, "activate": activate, "through_freeze": through_freeze}
-    given = read_file(file)
-    payload = {"documents": [document.model_dump(mode="json") for document in given], **settings}
+    documents = read_file(file)
+    payload = {"documents": [document.model_dump(mode="json") for document in documents], **settings}
     if dry_run:
         command = cast("Apply", asker.command(Apply, **payload))
         return tell_differences(command, as_json=asker.as_json, in_words=True)
@@ -260,7 +265,7 @@ def apply(
                     f"note: {document['deployment']}: {note}", style="yellow"
                 )
             warn_of_hosts_passed_over(document["results"], console)
-        _say_what_is_not_compared(given, applied, console)
+        _say_what_is_not_compared(documents, applied, console)
         warn_of_doubts(reader, [each["deployment"] for each in applied if each["rollout_id"]], console)
         warn_of_missing_worker(reader, console)
         views = [_wait(reader, document, timeout, console) for document in applied] if wait else []
@@ -269,9 +274,9 @@ def apply(
     return None
 
 
-def _say_what_is_not_compared(given: list[Document], applied: list[AppliedTo], console: Console) -> None:
+def _say_what_is_not_compared(documents: list[Document], applied: list[AppliedTo], console: Console) -> None:
     """A program may have changed while its file says the same: name the command that rolls it out."""
-    for document, became in zip(given, applied, strict=True):
+    for document, became in zip(documents, applied, strict=True):
         revision, is_unchanged = document.revision, not became["done"] and not became["rollout_id"]
         if is_unchanged and document.activate and revision is not None and revision.runtime == "process":
             note = f"note: a program that has changed is rolled out by 'rollway restart {document.deployment}'"
@@ -288,7 +293,7 @@ def _wait(reader: Reader, applied: AppliedTo, timeout: float, console: Console) 
 
 
 def _documents(applied: list[AppliedTo], views: list[DeploymentView]) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = [
+    items: list[dict[str, Any]] = [
         {
             "deployment": document["deployment"],
             "changed": bool(document["done"]),
@@ -298,6 +303,6 @@ def _documents(applied: list[AppliedTo], views: list[DeploymentView]) -> list[di
         }
         for document in applied
     ]
-    for document, view in zip(told, views, strict=False):
+    for document, view in zip(items, views, strict=False):
         document["state"] = str(view.lifecycle)
-    return told
+    return items

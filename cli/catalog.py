@@ -314,4 +314,4 @@ GROUPS: Mapping[str, Mapping[str, Listed]] = {
 }
 """By the heading in the list."""
 
-COMMANDS: Mapping[str, Listed] = {name: listed for group in GROUPS.values() for name, listed in group.items()}
+COMMANDS: Mapping[str, Listed] = {name: entry for group in GROUPS.values() for name, entry in group.items()}

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from api.people.paths import DEPLOYMENT, named_in
 from api.people.reads.read_table import BY_PATH
-from api.people.requests import Asked, PageParameters, parameters_of
+from api.people.requests import PageParameters, ReadRequest, parameters_of
 from cli.remote import needs_database, remote
 from cli.terminal.exits import UnreachableError
 from db.connection.server import refuse_unfit
@@ -93,8 +93,8 @@ def _unreached() -> str:
     advice = stack.advice or f"its log is {home.log('postgres')}"
     if postgres.state == "running":
         return f"does not answer, though it runs in the stack in {home.root}; {advice}"
-    said = f", {postgres.error}" if postgres.error else ""
-    return f"cannot be reached: in the stack in {home.root} it is {postgres.state}{said}; {advice}"
+    reason = f", {postgres.error}" if postgres.error else ""
+    return f"cannot be reached: in the stack in {home.root} it is {postgres.state}{reason}; {advice}"
 
 
 T = TypeVar("T")
@@ -127,40 +127,40 @@ class Reader:
     ) -> None:
         self._close()
 
-    def ask(self, path: str, *named: object, **said: object) -> Any:  # noqa: ANN401  (JSON)
+    def ask(self, path: str, *names: object, **fields: object) -> Any:  # noqa: ANN401  (JSON)
         """The document at this path of the HTTP API, be it over HTTP or read here. Raises the refusals of the read.
 
-        `named`: what the path names, in its order; `said`: the parameters, of which None is left out.
+        `names`: what the path names, in its order; `fields`: the parameters, of which None is left out.
         """
-        read, given = BY_PATH[path], {name: value for name, value in said.items() if value is not None}
-        path_of = dict(zip(named_in(path), map(str, named), strict=True))
+        entry, values = BY_PATH[path], {name: value for name, value in fields.items() if value is not None}
+        path_of = dict(zip(named_in(path), map(str, names), strict=True))
         if self._remote is not None:
-            asked = path.format(**{name: quote(value, "") for name, value in path_of.items()})
-            how = {"params": given} if read.method == "GET" else {"json": given}
-            return self._remote.ask(read.method, asked, **how)
-        wanted = Asked(_HERE, path_of, parameters_of(read.parameters, given))
-        return plain(read.finish(wanted, self.look(read.find, wanted)))
+            url = path.format(**{name: quote(value, "") for name, value in path_of.items()})
+            how = {"params": values} if entry.method == "GET" else {"json": values}
+            return self._remote.ask(entry.method, url, **how)
+        request = ReadRequest(_HERE, path_of, parameters_of(entry.parameters, values))
+        return plain(entry.finish(request, self.look(entry.find, request)))
 
-    def view(self, kind: type[T], path: str, *named: object, **said: object) -> T:
+    def view(self, kind: type[T], path: str, *names: object, **fields: object) -> T:
         """The view that is shown at this path. What a later release of the server adds is passed over."""
-        return made(kind, self.ask(path, *named, **said))
+        return build(kind, self.ask(path, *names, **fields))
 
-    def views(self, kind: type[T], path: str, *named: object, most: int | None = None, **said: object) -> list[T]:
+    def views(self, kind: type[T], path: str, *names: object, most: int | None = None, **fields: object) -> list[T]:
         """The views that are listed at this path, `most` at most, from as many pages as it takes."""
-        found: list[T] = []
+        items: list[T] = []
         while True:
             if issubclass(BY_PATH[path].parameters, PageParameters):
-                said["limit"] = _PAGE if most is None else min(_PAGE, most - len(found))
-            document = self.ask(path, *named, **said)
-            found += [made(kind, item) for item in document["items"]]
-            said["cursor"] = document.get("next")
-            if said["cursor"] is None or len(found) == most:
-                return found
+                fields["limit"] = _PAGE if most is None else min(_PAGE, most - len(items))
+            document = self.ask(path, *names, **fields)
+            items += [build(kind, item) for item in document["items"]]
+            fields["cursor"] = document.get("next")
+            if fields["cursor"] is None or len(items) == most:
+                return items
 
     def look(
-        self, read: Callable[Concatenate[psycopg.Connection[Any], P], T], *arguments: P.args, **more: P.kwargs
+        self, query: Callable[Concatenate[psycopg.Connection[Any], P], T], *arguments: P.args, **more: P.kwargs
     ) -> T:
-        """`read(connection, *arguments)`, here. Raises UnreachableError naming host and port."""
+        """`query(connection, *arguments)`, here. Raises UnreachableError naming host and port."""
         if self._remote is not None:
             raise needs_database()
         try:
@@ -168,7 +168,7 @@ class Reader:
                 connection = self._open()
                 with connection.transaction():
                     connection.execute(_SETTINGS)
-                    return read(connection, *arguments, **more)
+                    return query(connection, *arguments, **more)
         except UnreachableError:
             self._close()
             raise
@@ -194,7 +194,7 @@ class Reader:
             self._connection = None
 
 
-def made(kind: type[T], document: object) -> T:
+def build(kind: type[T], document: object) -> T:
     """The document as such a value."""
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
@@ -283,5 +283,5 @@ def failure_to_show(reader: Reader, view: DeploymentView) -> RouteView | None:
 
 def last_failed_route(reader: Reader, deployment: str) -> RouteView | None:
     """The replica that failed last."""
-    found = reader.ask(f"{DEPLOYMENT}/routes", deployment)["last_failed"]
-    return made(RouteView, found) if found else None
+    document = reader.ask(f"{DEPLOYMENT}/routes", deployment)["last_failed"]
+    return build(RouteView, document) if document else None

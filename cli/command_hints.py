@@ -100,41 +100,41 @@ def hint_for_words(given: Sequence[str]) -> str | None:
     for count in (2, 1):
         typed = " ".join(words[:count])
         if len(words) >= count and typed in OTHERWISE:
-            return f"there is no 'rollway {typed}'; {_named(OTHERWISE[typed], words[count:])}"
+            return f"there is no 'rollway {typed}'; {_fill_in(OTHERWISE[typed], words[count:])}"
         if len(words) >= count and typed in HABITS:
-            return f"'rollway {typed}' is '{_named(_here(typed, given, words[count:]), words[count:])}' here"
+            return f"'rollway {typed}' is '{_fill_in(_here(typed, given, words[count:]), words[count:])}' here"
     return f"'{given[0]} {words[0]}' is 'rollway {words[0]}' here" if words and words[0] in COMMANDS else None
 
 
-def _here(typed: str, given: Sequence[str], rest: Sequence[str]) -> str:
+def _here(typed: str, words: Sequence[str], rest: Sequence[str]) -> str:
     """An undo that names a revision says so here as well; kubectl's numbers are no names. A stack starts, or a name."""
     if typed == "start" and rest:
         return HABITS["job scale"]
-    is_named = any(word.startswith("--to-revision") for word in given)
+    is_named = any(word.startswith("--to-revision") for word in words)
     return HABITS[typed] + (" --to REVISION" if is_named and HABITS[typed].startswith("rollway undo") else "")
 
 
-def hint_for_missing(given: Sequence[str]) -> str | None:
+def hint_for_missing(words: Sequence[str]) -> str | None:
     """Return what is told to who left something out: a file may stand there without its option."""
-    files = [word for word in given[1:] if word.endswith(_FILES) or word == "-"]
-    return f"a file is named with -f: 'rollway {given[0]} -f {files[0]}'" if len(files) == 1 else None
+    files = [word for word in words[1:] if word.endswith(_FILES) or word == "-"]
+    return f"a file is named with -f: 'rollway {words[0]} -f {files[0]}'" if len(files) == 1 else None
 
 
-def hint_for_option(given: Sequence[str], option: str) -> str | None:
+def hint_for_option(words: Sequence[str], option: str) -> str | None:
     """Return what is told to who typed an option that does not exist, or None where it means nothing to us."""
-    if given[0] == "scale" and option[1:].isdigit():
+    if words[0] == "scale" and option[1:].isdigit():
         return f"there cannot be {option} replicas; 0 ends them all"
-    typed = next((key for key in (f"{given[0]} {option}", option) if key in OPTIONS), None)
+    typed = next((key for key in (f"{words[0]} {option}", option) if key in OPTIONS), None)
     if typed is None:
         return None
-    return f"{option} of 'rollway {given[0]}' is {_named(OPTIONS[typed], given[1:])} here"
+    return f"{option} of 'rollway {words[0]}' is {_fill_in(OPTIONS[typed], words[1:])} here"
 
 
-def hint_for_value(given: Sequence[str]) -> str | None:
+def hint_for_value(words: Sequence[str]) -> str | None:
     """Return what is told to who named a deployment or a revision where it is said first what to do with them."""
-    if given[0] != "revisions":
+    if words[0] != "revisions":
         return None
-    name = given[1]
+    name = words[1]
     lists = f"'rollway revisions list {name}' lists the revisions of the deployment {name}"
     return f"{lists}, 'rollway revisions show DEPLOYMENT REVISION' shows one"
 
@@ -145,7 +145,7 @@ def bare_name(name: str) -> str:
     return rest if slash and kind in _KINDS else name
 
 
-def _named(hint: str, rest: Sequence[str]) -> str:
+def _fill_in(hint: str, rest: Sequence[str]) -> str:
     names = [
         bare_name(word)
         for word in rest

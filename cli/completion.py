@@ -41,14 +41,14 @@ Offered = list[tuple[str, str]]
 
 def deployments_offered(incomplete: str) -> Offered:
     """The deployments whose names begin so."""
-    return _offered("/v1/deployments", _DEPLOYMENTS, {"begun": incomplete})
+    return _query("/v1/deployments", _DEPLOYMENTS, {"begun": incomplete})
 
 
 def revisions_offered(ctx: typer.Context, incomplete: str) -> Offered:
     """The revisions of the command's deployment whose names begin so, the newest first."""
     deployment = ctx.params.get("deployment") or _typed_behind_the_command()
     path = f"/v1/deployments/{quote(deployment, '')}/revisions"
-    return _offered(path, _REVISIONS, {"begun": incomplete, "deployment": deployment})
+    return _query(path, _REVISIONS, {"begun": incomplete, "deployment": deployment})
 
 
 def with_name_meant(error: RollwayError) -> RollwayError:
@@ -61,7 +61,7 @@ def with_name_meant(error: RollwayError) -> RollwayError:
             typed, names = deployment, [*deployments_offered(deployment[:1]), *deployments_offered("")]
         case RevisionNotFoundError():
             path = f"/v1/deployments/{quote(deployment, '')}/revisions"
-            typed, names = revision, _offered(path, _REVISIONS, {"begun": "", "deployment": deployment})
+            typed, names = revision, _query(path, _REVISIONS, {"begun": "", "deployment": deployment})
         case _:
             return error
     close = difflib.get_close_matches(typed, [name for name, _ in names if name != typed], 1)
@@ -74,20 +74,20 @@ def _typed_behind_the_command() -> str:
     return "".join(line.split()[2:3])
 
 
-def _offered(path: str, query: LiteralString, wanted: dict[str, Any]) -> Offered:
+def _query(path: str, query: LiteralString, arguments: dict[str, Any]) -> Offered:
     """Nothing when anything goes wrong: a message would stand in the middle of what somebody types."""
     try:
         if (server := remote(_PATIENCE_SECONDS)) is not None:
-            return _over_http(server, path, wanted["begun"])
+            return _over_http(server, path, arguments["begun"])
         with _connection() as connection:
-            return connection.execute(query, {**wanted, "most": _MOST}).fetchall()
+            return connection.execute(query, {**arguments, "most": _MOST}).fetchall()
     except Exception:  # noqa: BLE001  (whatever it is, the command itself will say it)
         return []
 
 
-def _over_http(server: Remote, path: str, begun: str) -> Offered:
-    found = server.get(path, prefix=begun, limit=_MOST)["items"]
-    return [(item["name"], item.get("lifecycle") or f"{item['created_at']:.16}".replace("T", " ")) for item in found]
+def _over_http(server: Remote, path: str, prefix: str) -> Offered:
+    items = server.get(path, prefix=prefix, limit=_MOST)["items"]
+    return [(item["name"], item.get("lifecycle") or f"{item['created_at']:.16}".replace("T", " ")) for item in items]
 
 
 @contextmanager

@@ -47,12 +47,12 @@ _TELLER = "cli"
 def listen(reader: Reader, names: Sequence[str] | None, last: str | None) -> Iterator[Heard]:
     """Events of these deployments, or of all that may be seen; see `lasting`."""
     server = remote()
-    for heard in _told(server, names, last) if server else _read(reader, names, last):
-        if heard.kind == BEGUN or names is None or heard.deployment in names:
-            yield heard
+    for event in _remote_events(server, names, last) if server else _local_events(reader, names, last):
+        if event.kind == BEGUN or names is None or event.deployment in names:
+            yield event
 
 
-def _told(server: Remote, names: Sequence[str] | None, last: str | None) -> Iterator[Heard]:
+def _remote_events(server: Remote, names: Sequence[str] | None, last: str | None) -> Iterator[Heard]:
     parameters = {"deployment": names[0]} if names and len(names) == 1 else {}
     headers = {"last-event-id": last} if last else {}
     fields: dict[str, str] = {}
@@ -65,25 +65,25 @@ def _told(server: Remote, names: Sequence[str] | None, last: str | None) -> Iter
         fields = {}
 
 
-def _read(reader: Reader, names: Sequence[str] | None, last: str | None) -> Iterator[Heard]:
+def _local_events(reader: Reader, names: Sequence[str] | None, last: str | None) -> Iterator[Heard]:
     telling = Telling()
-    seen = reader.look(changes_since, {}, None)
-    yield Heard(_cursor(seen), BEGUN, {})
+    changes = reader.look(changes_since, {}, None)
+    yield Heard(_cursor(changes), BEGUN, {})
     if last is not None:
-        yield from _heard(telling, reader.look(caught_up, names, instant_of(last)))
+        yield from _events_of(telling, reader.look(caught_up, names, instant_of(last)))
     while True:
         time.sleep(_READ_SECONDS)
-        seen = reader.look(changes_since, seen.states, seen.at)
-        yield from _heard(telling, seen)
+        changes = reader.look(changes_since, changes.states, changes.at)
+        yield from _events_of(telling, changes)
 
 
-def _heard(telling: Telling, found: Changes) -> Iterator[Heard]:
-    for kind, _, document in telling.new(found):
-        yield Heard(_cursor(found), kind, document)
+def _events_of(telling: Telling, changes: Changes) -> Iterator[Heard]:
+    for kind, _, document in telling.new(changes):
+        yield Heard(_cursor(changes), kind, document)
 
 
-def _cursor(found: Changes) -> str:
-    return cursor_of(_TELLER, 0, found.at)
+def _cursor(changes: Changes) -> str:
+    return cursor_of(_TELLER, 0, changes.at)
 
 
 _AGAIN_SECONDS = 1.0
@@ -99,9 +99,9 @@ def lasting(listen: Callable[[str | None], Iterator[Heard]], last: str | None) -
     has_begun = False
     while True:
         try:
-            for heard in listen(last):
-                last, lost_at, has_begun = heard.id or last, None, True
-                yield heard
+            for event in listen(last):
+                last, lost_at, has_begun = event.id or last, None, True
+                yield event
         except UnreachableError:
             lost_at = lost_at or time.monotonic()
             if not has_begun or time.monotonic() - lost_at > _PATIENCE_SECONDS:
@@ -133,35 +133,35 @@ def events(
     """
     if not follow:
         raise UsageError("add --follow; what happened to a deployment until now, 'rollway history DEPLOYMENT' shows")
-    seen: dict[str, str] = {}
+    states: dict[str, str] = {}
     try:
         with Reader() as reader:
             for name in names or ():
                 deployment_named(reader, name)
-            for heard in lasting(partial(listen, reader, names), last):
-                _tell(heard, seen, as_json=as_json)
+            for event in lasting(partial(listen, reader, names), last):
+                _tell(event, states, as_json=as_json)
     except KeyboardInterrupt:
         return
     except BrokenPipeError:
         close_quietly()
 
 
-def _tell(heard: Heard, seen: dict[str, str], *, as_json: bool) -> None:
-    """`seen`: by deployment how it was shown last; it is shown when it is otherwise."""
-    if heard.kind == BEGUN:
+def _tell(event: Heard, states: dict[str, str], *, as_json: bool) -> None:
+    """`states`: by deployment how it was shown last; it is shown when it is otherwise."""
+    if event.kind == BEGUN:
         return
     if as_json:
-        sys.stdout.write(json.dumps({"id": heard.id, "event": heard.kind, "data": heard.data}) + "\n")
+        sys.stdout.write(json.dumps({"id": event.id, "event": event.kind, "data": event.data}) + "\n")
         sys.stdout.flush()
         return
-    what = _record(heard.data) if heard.kind == "history" else _state(heard.data)
-    if heard.kind == "deployment" and seen.get(heard.deployment) == what:
+    what = _record(event.data) if event.kind == "history" else _state(event.data)
+    if event.kind == "deployment" and states.get(event.deployment) == what:
         return
-    if heard.kind == "deployment":
-        seen[heard.deployment] = what
-    at = heard.data["updated_at" if heard.kind == "history" else "now"]
+    if event.kind == "deployment":
+        states[event.deployment] = what
+    at = event.data["updated_at" if event.kind == "history" else "now"]
     console = printer()
-    console.print(Text.assemble((_clock(at), "dim"), "  ", (heard.deployment, "bold"), f"  {what}"), soft_wrap=True)
+    console.print(Text.assemble((_clock(at), "dim"), "  ", (event.deployment, "bold"), f"  {what}"), soft_wrap=True)
     console.file.flush()
 
 

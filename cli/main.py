@@ -47,7 +47,7 @@ class LoadedWhenAsked(TyperGroup):
         width = max(map(len, COMMANDS))
         for heading, group in GROUPS.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(width), f"{listed.line}.") for name, listed in group.items()])
+                formatter.write_dl([(name.ljust(width), f"{entry.line}.") for name, entry in group.items()])
 
     def shell_complete(self, ctx: "Context", incomplete: str) -> "list[CompletionItem]":
         """Names that begin so, with their lines of the table; and options."""
@@ -62,8 +62,8 @@ class LoadedWhenAsked(TyperGroup):
 class _Commands(Mapping[str, "Command"]):
     """Commands by name, each made when it is first read."""
 
-    def __init__(self, made: Mapping[str, "Command"]) -> None:
-        self._made = dict(made)
+    def __init__(self, commands: Mapping[str, "Command"]) -> None:
+        self._made = dict(commands)
 
     def __getitem__(self, name: str) -> "Command":
         if name not in self._made:
@@ -77,24 +77,24 @@ class _Commands(Mapping[str, "Command"]):
         return len({**COMMANDS, **self._made})
 
 
-def _load(name: str, listed: Listed) -> "Command":
-    group = getattr(import_module(listed.module), "GROUPS", {}).get(name)
+def _load(name: str, entry: Listed) -> "Command":
+    group = getattr(import_module(entry.module), "GROUPS", {}).get(name)
     if group is not None:
         return typer.main.get_command(group)
-    run, codes, example = _described(name, listed)
+    run, codes, example = _described(name, entry)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     kind = getattr(run, "command_class", TyperCommand)
     alone.command(name, cls=kind, epilog=exits(*codes, example=example))(run)
     return typer.main.get_command(alone)
 
 
-def _described(name: str, listed: Listed) -> tuple[Callable[..., object], Sequence[ExitCode], str]:
+def _described(name: str, entry: Listed) -> tuple[Callable[..., object], Sequence[ExitCode], str]:
     """Return what the command runs, its exit codes besides 0, and examples."""
-    module = import_module(listed.module)
+    module = import_module(entry.module)
     verb = getattr(module, "VERBS", {}).get(name)
     run = getattr(module, name.replace("-", "_"), None)
     if verb is None and run is not None:
-        return run, listed.codes, listed.example
+        return run, entry.codes, entry.example
     from cli import subcommands  # noqa: PLC0415 -- imports what a command that changes something needs
 
     verb = verb or subcommands.verb_of(name)
@@ -133,20 +133,20 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code; a refusal is one sentence, never a traceback."""
-    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    as_json = "--json" in given[: given.index("--") if "--" in given else None]
+    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    as_json = "--json" in words[: words.index("--") if "--" in words else None]
     write_ascii_where_needed()
     try:
-        _refuse_what_is_no_text(given)
-        returned = app(given, prog_name="rollway", standalone_mode=False)
+        _refuse_what_is_no_text(words)
+        returned = app(words, prog_name="rollway", standalone_mode=False)
     except TyperException as error:
-        usage = UsageError(f"{_sentence_of(error, given)}; {_help_of(given)}")
+        usage = UsageError(f"{_sentence_of(error, words)}; {_help_of(words)}")
         tell(usage, as_json=as_json)
         return exit_code(usage)
     except RollwayError as error:
         from cli.completion import with_name_meant  # noqa: PLC0415 -- needed for a refusal only
 
-        tell(with_name_meant(_as_typed(error, given)), as_json=as_json)
+        tell(with_name_meant(_as_typed(error, words)), as_json=as_json)
         return exit_code(error)
     except Exception as error:
         if os.environ.get(_SHOW_TRACEBACKS):
@@ -157,19 +157,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return returned if isinstance(returned, int) else 0
 
 
-def _sentence_of(error: TyperException, given: Sequence[str]) -> str:
+def _sentence_of(error: TyperException, words: Sequence[str]) -> str:
     """Return what Typer says, or the word that somebody brought along in the words of this house."""
     from typer._click.exceptions import MissingParameter  # noqa: PLC0415 -- needed for a refusal only
 
     hint = None
-    if given[0] not in COMMANDS:
-        hint = hint_for_words(given)
+    if words[0] not in COMMANDS:
+        hint = hint_for_words(words)
     elif option := getattr(error, "option_name", None):
-        hint = hint_for_option(given, option)
+        hint = hint_for_option(words, option)
     elif isinstance(error, MissingParameter):
-        hint = hint_for_missing(given)
+        hint = hint_for_missing(words)
     elif isinstance(error.__cause__, ValueError):  # as Pydantic's is
-        hint = hint_for_value(given)
+        hint = hint_for_value(words)
     return hint or _in_our_words(error).rstrip(".")
 
 
@@ -179,35 +179,35 @@ def _in_our_words(error: TyperException) -> str:
 
     from domain.text.validation_errors import sentence_of  # noqa: PLC0415 -- likewise
 
-    said = error.format_message()
+    message = error.format_message()
     if not isinstance(error.__cause__, ValidationError):
-        return said
+        return message
     fault = {**error.__cause__.errors()[0], "loc": ()}
-    return f"{said.partition(': ')[0]}: {sentence_of(fault)}"
+    return f"{message.partition(': ')[0]}: {sentence_of(fault)}"
 
 
-def _as_typed(error: RollwayError, given: Sequence[str]) -> RollwayError:
+def _as_typed(error: RollwayError, words: Sequence[str]) -> RollwayError:
     """The refusal of a command's fields, which are called here as they are typed: --for, and not duration_seconds."""
     field = error.detail.get("field")
-    if not isinstance(error, InvalidInputError) or field is None or given[0] not in COMMANDS:
+    if not isinstance(error, InvalidInputError) or field is None or words[0] not in COMMANDS:
         return error
-    typed = {option.name: option.opts[0] for option in _load(given[0], COMMANDS[given[0]]).params}
+    typed = {option.name: option.opts[0] for option in _load(words[0], COMMANDS[words[0]]).params}
     options = {name: option for name, option in typed.items() if option.startswith("--")}
-    named = f"^{field}(?=:)" if field else r"\w+"
-    return type(error)(re.sub(named, lambda word: options.get(word[0], word[0]), error.message), **error.detail)
+    pattern = f"^{field}(?=:)" if field else r"\w+"
+    return type(error)(re.sub(pattern, lambda word: options.get(word[0], word[0]), error.message), **error.detail)
 
 
-def _refuse_what_is_no_text(given: Sequence[str]) -> None:
+def _refuse_what_is_no_text(words: Sequence[str]) -> None:
     """Raises UsageError. The shell hands on any bytes; what is no UTF-8 could be neither stored nor shown."""
-    for number, argument in enumerate(given, 1):
+    for number, argument in enumerate(words, 1):
         if "\0" in argument:
-            raise UsageError(f"argument {number}, {argument!r}, has the character NUL; {_help_of(given)}")
+            raise UsageError(f"argument {number}, {argument!r}, has the character NUL; {_help_of(words)}")
         if argument.encode(errors="ignore").decode() != argument:
-            raise UsageError(f"argument {number}, {argument!r}, is no UTF-8 text; {_help_of(given)}")
+            raise UsageError(f"argument {number}, {argument!r}, is no UTF-8 text; {_help_of(words)}")
 
 
-def _help_of(given: Sequence[str]) -> str:
-    command = next((f" {word}" for word in given if word in COMMANDS), "")
+def _help_of(words: Sequence[str]) -> str:
+    command = next((f" {word}" for word in words if word in COMMANDS), "")
     return f"see 'rollway{command} --help'"
 
 

@@ -48,8 +48,8 @@ class Remote:
         from api.people.resources.command_resources import request_of  # noqa: PLC0415  (as above)
 
         method, path, body, headers = request_of(command)
-        done: dict[str, Any] = self.ask(method, path, json=body, headers=headers)
-        return done
+        answer: dict[str, Any] = self.ask(method, path, json=body, headers=headers)
+        return answer
 
     def get(self, path: str, **parameters: object) -> Any:  # noqa: ANN401  (JSON)
         """The document at this path. Raises the refusals of `domain`, and UnreachableError."""
@@ -67,7 +67,7 @@ class Remote:
             with self._client.stream("GET", path, params=parameters, headers=headers, timeout=patience) as answer:
                 if not answer.is_success:
                     answer.read()
-                    self._told(answer)
+                    self._content_of(answer)
                 yield ""
                 yield from answer.iter_lines()
         except httpx.HTTPError as error:
@@ -75,12 +75,12 @@ class Remote:
 
     def ask(self, method: str, path: str, **more: Any) -> Any:  # noqa: ANN401  (JSON, and what httpx takes)
         """Return what the server answers."""
-        for left in reversed(range(self._tries)):
-            answer = self._answer(method, path, is_last=not left, **more)
-            if answer is None or (answer.status_code == _TOO_MANY and left):
+        for remaining in reversed(range(self._tries)):
+            answer = self._answer(method, path, is_last=not remaining, **more)
+            if answer is None or (answer.status_code == _TOO_MANY and remaining):
                 time.sleep(float(answer.headers.get("retry-after", 1)) if answer is not None else 0.5)
                 continue
-            return self._told(answer)
+            return self._content_of(answer)
         raise AssertionError
 
     def _answer(self, method: str, path: str, *, is_last: bool, **more: Any) -> "httpx.Response | None":  # noqa: ANN401
@@ -100,7 +100,7 @@ class Remote:
         why = str(error) or type(error).__name__
         return UnreachableError(f"the server at {self.address}, which {URL} names, cannot be reached: {why}")
 
-    def _told(self, answer: "httpx.Response") -> Any:  # noqa: ANN401  (JSON)
+    def _content_of(self, answer: "httpx.Response") -> Any:  # noqa: ANN401  (JSON)
         try:
             document = answer.json()
         except ValueError:
@@ -108,8 +108,8 @@ class Remote:
         if answer.is_success and document is not None:
             return document
         if not isinstance(document, dict) or "code" not in document or answer.status_code in _UNAVAILABLE:
-            said = document.get("detail") if isinstance(document, dict) else f"status {answer.status_code}"
-            raise UnreachableError(f"the server at {self.address}, which {URL} names, answers: {said}")
+            detail = document.get("detail") if isinstance(document, dict) else f"status {answer.status_code}"
+            raise UnreachableError(f"the server at {self.address}, which {URL} names, answers: {detail}")
         raise refusal(document)
 
 
@@ -147,10 +147,10 @@ def remote(patience: float | None = None) -> Remote | None:
         raise UsageError(f"{URL} is set and {TOKEN} is not: 'rollway token create' makes one where the database is")
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"{URL} must be an address such as https://rollway.example.com, not {url!r}")
-    asked = (url, token, patience)
-    if asked not in _REMOTES:
-        _REMOTES[asked] = Remote(url.rstrip("/"), token, patience)
-    return _REMOTES[asked]
+    key = (url, token, patience)
+    if key not in _REMOTES:
+        _REMOTES[key] = Remote(url.rstrip("/"), token, patience)
+    return _REMOTES[key]
 
 
 def needs_database() -> UnreachableError:

@@ -98,8 +98,8 @@ def asking(run: Callable[..., None]) -> Callable[..., None]:
     """Give a command that changes something the options of whoever asks; it gets them as its argument `asker`."""
 
     @wraps(run)
-    def with_options(*, reason: str, actor: str, request_id: str, as_json: bool, **given: Any) -> None:  # noqa: ANN401
-        run(asker=Asker(reason, actor, request_id, as_json), **given)
+    def with_options(*, reason: str, actor: str, request_id: str, as_json: bool, **fields: Any) -> None:  # noqa: ANN401
+        run(asker=Asker(reason, actor, request_id, as_json), **fields)
 
     own = [parameter for parameter in signature(run).parameters.values() if parameter.name != "asker"]
     with_options.__signature__ = Signature([*own, *_OF_WHO_ASKS])  # type: ignore[attr-defined]  # functions have it
@@ -123,7 +123,7 @@ def carry_out(
         if verb.question and not yes:
             _ask(verb.question.format(deployment=deployment, replicas=len(view.routes)), deployment)
         result = asker.send(verb.command, deployment=deployment, **payload)
-        console.print(said(verb, result))
+        console.print(outcome(verb, result))
         warn_of_hosts_passed_over([result], console)
         if verb.command in _BEGIN:
             warn_of_doubts(reader, [deployment], console)
@@ -141,11 +141,11 @@ def carry_out(
         print_json(result)
 
 
-def said(verb: Verb, result: Result) -> str:
+def outcome(verb: Verb, result: Result) -> str:
     """Say what came of it, for people: done, or noted for when whoever holds the deployment lets go."""
-    if noted := result.get("noted"):
+    if number := result.get("noted"):
         word = DOORS[verb.command].verb
-        return f"{noted}; '{word}' is noted, and comes first when that ends (seen within a second)"
+        return f"{number}; '{word}' is noted, and comes first when that ends (seen within a second)"
     return verb.sentence(result)
 
 

@@ -13,7 +13,7 @@ from api.people.doors import DOORS
 from cli.client import Reader, existing_deployments
 from cli.completion import deployments_offered, revisions_offered
 from cli.options import WAIT_SECONDS, DeploymentName, Timeout, Wait, Yes
-from cli.sending import Asker, OfAll, Result, Verb, asking, carry_out, option, said
+from cli.sending import Asker, OfAll, Result, Verb, asking, carry_out, option, outcome
 from cli.terminal.exits import UnreachableError, UsageError, tell
 from cli.terminal.output import print_json
 from domain.commands.base import Command
@@ -43,9 +43,9 @@ def verb_of(name: str) -> Verb:
 
 def example_of(verb: Verb) -> str:
     """The command with what it needs, as its class gives an example; and for all, where it may be."""
-    door, given = DOORS[verb.command], verb.command.example
+    door, example = DOORS[verb.command], verb.command.example
     needed = [shlex.quote(str(field.example)) for field in fields_of(verb.command) if field.is_needed]
-    why = ["--reason", shlex.quote(given["reason"])] if "reason" in given else []
+    why = ["--reason", shlex.quote(example["reason"])] if "reason" in example else []
     words = ["rollway", door.verb, "web", *needed, *why, *(["--yes"] if verb.question else [])]
     for_all = [" ".join(["rollway", door.verb, "--all", *why])] if verb.of_all else []
     return "\n".join([" ".join([*words, *(["--wait"] if verb.goal else [])]), *for_all])
@@ -56,18 +56,18 @@ def _option_of(field: CommandField, called: Mapping[str, str]) -> Parameter:
     kind: Any = Literal[field.choices] if field.choices else _TYPES.get(field.kind, str)
     bounds = {"min": field.least, "max": field.most} if field.kind in ("integer", "number") else {}
     names = {"autocompletion": revisions_offered} if field.names == "revision" else {}
-    shown = field.default is not None and bool(bounds)
-    said: dict[str, Any] = {"help": field.meaning, "show_default": shown, **bounds, **names}
+    is_shown = field.default is not None and bool(bounds)
+    options: dict[str, Any] = {"help": field.meaning, "show_default": is_shown, **bounds, **names}
     metavar = (field.name.removesuffix("s") if field.kind == "words" else field.name).upper()
     if field.is_needed:
-        return option(field.name, Annotated[kind, typer.Argument(metavar=metavar, **said)])
+        return option(field.name, Annotated[kind, typer.Argument(metavar=metavar, **options)])
     typed = called.get(field.name, f"--{field.name.replace('_', '-')}")
     if field.kind == "boolean":
-        return option(field.name, Annotated[kind, typer.Option(typed, **said)], field.default)
-    said["metavar"] = None if field.choices else metavar
+        return option(field.name, Annotated[kind, typer.Option(typed, **options)], field.default)
+    options["metavar"] = None if field.choices else metavar
     if field.kind == "words":
-        said["help"] += " May be repeated."
-    return option(field.name, Annotated[kind | None, typer.Option(typed, **said)], field.default)
+        options["help"] += " May be repeated."
+    return option(field.name, Annotated[kind | None, typer.Option(typed, **options)], field.default)
 
 
 def sends(command: type[Command], **called: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -83,8 +83,8 @@ def sends(command: type[Command], **called: str) -> Callable[[Callable[..., None
         options = {**own, **{field.name: _option_of(field, called) for field in fields_of(command)}, **own}
 
         @wraps(run)
-        def with_fields(*, asker: Asker, **given: Any) -> None:  # noqa: ANN401
-            run(asker=asker, **{name: value for name, value in given.items() if value is not None})
+        def with_fields(*, asker: Asker, **fields: Any) -> None:  # noqa: ANN401
+            run(asker=asker, **{name: value for name, value in fields.items() if value is not None})
 
         with_fields.__signature__ = Signature([*options.values()])  # type: ignore[attr-defined]  # functions have it
         return asking(with_fields)
@@ -95,21 +95,21 @@ def sends(command: type[Command], **called: str) -> Callable[[Callable[..., None
 def subcommand(verb: Verb) -> Callable[..., None]:
     """The function that Typer registers: it reads the options from the signature and the help from the docstring."""
 
-    def run(asker: Asker, *, deployment: str | None = None, every: bool = False, **given: Any) -> None:  # noqa: ANN401
+    def run(asker: Asker, *, deployment: str | None = None, every: bool = False, **fields: Any) -> None:  # noqa: ANN401
         if (deployment is None) is not every:
             raise UsageError(f"name one deployment, or say --all for {verb.of_all.which if verb.of_all else 'none'}")
         if deployment is not None:
-            return carry_out(verb, asker, deployment=deployment, **given)
-        if given.pop("wait", False):
+            return carry_out(verb, asker, deployment=deployment, **fields)
+        if fields.pop("wait", False):
             raise UsageError("--wait waits for one deployment: name it, or leave --wait out")
-        own = {parameter.name: given[parameter.name] for parameter in own_options}
+        own = {parameter.name: fields[parameter.name] for parameter in own_options}
         return _carry_out_for_all(verb, asker, own)
 
     own_options = [_option_of(field, verb.called) for field in fields_of(verb.command)]
     everyone = f"For {verb.of_all.which}." if verb.of_all else ""
-    named = [option("deployment", _NameOrAll, None)] if verb.of_all else [option("deployment", DeploymentName)]
+    arguments = [option("deployment", _NameOrAll, None)] if verb.of_all else [option("deployment", DeploymentName)]
     options = [
-        *named,
+        *arguments,
         *([option("every", Annotated[bool, typer.Option("--all", help=everyone)], default=False)] if everyone else []),
         *own_options,
         *([option("yes", Yes, default=False)] if verb.question else []),
@@ -120,33 +120,33 @@ def subcommand(verb: Verb) -> Callable[..., None]:
     return asking(run)
 
 
-def _carry_out_for_all(verb: Verb, asker: Asker, given: Result) -> None:
+def _carry_out_for_all(verb: Verb, asker: Asker, fields: Result) -> None:
     """One command for each deployment that is meant; one that is refused holds up no other. The exit code says so."""
     assert verb.of_all is not None  # noqa: S101  (narrows the type: without it there is no --all)
     with Reader() as reader:
-        names = _meant(reader, verb.of_all)
-    done: list[Result] = []
+        names = _targets(reader, verb.of_all)
+    results: list[Result] = []
     for name in names:
         mine = replace(asker, request_id=f"{asker.request_id}/{name}")
         try:
-            result = mine.send(verb.command, deployment=name, **{**given, **verb.of_all.payload})
+            result = mine.send(verb.command, deployment=name, **{**fields, **verb.of_all.payload})
         except UnreachableError:
             raise
         except RollwayError as refusal:
-            done.append({"deployment": name, "error": refusal.as_json()})
+            results.append({"deployment": name, "error": refusal.as_json()})
             if not asker.as_json:
                 tell(refusal, as_json=False)
         else:
-            done.append(result)
+            results.append(result)
             if not asker.as_json:
-                mine.say(said(verb, result), result)
+                mine.say(outcome(verb, result), result)
     if asker.as_json:
-        print_json(done)
+        print_json(results)
     elif not names:
         asker.say(f"There is none: --all means {verb.of_all.which}", {})
-    if any("error" in each for each in done):
+    if any("error" in each for each in results):
         raise typer.Exit(1)
 
 
-def _meant(reader: Reader, of_all: OfAll) -> Sequence[str]:
+def _targets(reader: Reader, of_all: OfAll) -> Sequence[str]:
     return [view.name for view in existing_deployments(reader) if of_all.is_meant(view)]

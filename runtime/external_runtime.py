@@ -134,9 +134,9 @@ class ExternalRuntime:
             return
         if external.webhook and any(_is_below(external.webhook, allowed) for allowed in self._allow):
             return
-        asked = _without_secrets(external.webhook) if external.webhook else queue
+        target = _without_secrets(external.webhook) if external.webhook else queue
         raise RefusedError(
-            f"it was added with a token for some deployments, and ROLLWAY_EXTERNAL_ALLOW does not name {asked}"
+            f"it was added with a token for some deployments, and ROLLWAY_EXTERNAL_ALLOW does not name {target}"
         )
 
     def _post(self, url: str, payload: Payload) -> None:
@@ -160,10 +160,10 @@ class ExternalRuntime:
 
     def _signature(self, url: str, body: bytes, request_id: object) -> Mapping[str, str]:
         try:
-            known = [target for target in self._targets().values() if _is_below(url, target.url)]
+            targets = [target for target in self._targets().values() if _is_below(url, target.url)]
         except InvalidInputError as error:
             raise RuntimeUnavailableError(f"its call cannot be signed: {error.message}") from error
-        keys = max(known, key=lambda target: len(target.url)).keys if known else ()
+        keys = max(targets, key=lambda target: len(target.url)).keys if targets else ()
         return signed_headers(body, request_id, datetime.now(UTC), keys) if keys else {}
 
     def _send(self, task: str, payload: Payload, queue: str) -> None:
@@ -175,10 +175,10 @@ class ExternalRuntime:
 
 def _is_below(url: str, allowed: str) -> bool:
     """Whether the URL is on the same server, and its path begins so: /a for /a and /a/b, not for /ab."""
-    asked, known = urlsplit(url), urlsplit(allowed)
-    if (asked.scheme, asked.netloc) != (known.scheme, known.netloc) or ".." in asked.path or "%" in asked.path:
+    target, prefix = urlsplit(url), urlsplit(allowed)
+    if (target.scheme, target.netloc) != (prefix.scheme, prefix.netloc) or ".." in target.path or "%" in target.path:
         return False
-    return asked.path == known.path or asked.path.startswith(f"{known.path.rstrip('/')}/")
+    return target.path == prefix.path or target.path.startswith(f"{prefix.path.rstrip('/')}/")
 
 
 def _document(request: ReplicaRequest, action: Action) -> Payload:

@@ -41,7 +41,7 @@ def printed_by(words: Sequence[str], environment: Mapping[str, str], most_bytes:
         raise CommandFaultError(f"the program cannot be run: {why}") from None
     with process:
         try:
-            return _read(process, most_bytes, time.monotonic() + seconds)
+            return _output_of(process, most_bytes, time.monotonic() + seconds)
         except TimeoutError:
             raise CommandFaultError(f"the program was not through within {seconds:g} s") from None
         finally:
@@ -49,12 +49,12 @@ def printed_by(words: Sequence[str], environment: Mapping[str, str], most_bytes:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _read(process: subprocess.Popen[bytes], most_bytes: int, ends_at: float) -> bytes:
+def _output_of(process: subprocess.Popen[bytes], most_bytes: int, ends_at: float) -> bytes:
     """Raises TimeoutError and CommandFaultError."""
     assert process.stdout is not None  # noqa: S101  (narrows the type; it was asked for)
-    found = _read_until(process.stdout, most_bytes, ends_at)
-    if len(found) > most_bytes:
-        return found
+    output = _read_until(process.stdout, most_bytes, ends_at)
+    if len(output) > most_bytes:
+        return output
     try:
         code = process.wait(max(0.0, ends_at - time.monotonic()))
     except subprocess.TimeoutExpired:
@@ -62,21 +62,21 @@ def _read(process: subprocess.Popen[bytes], most_bytes: int, ends_at: float) -> 
     if code:
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         raise CommandFaultError(f"the program {how}; run it as the worker's user to see why")
-    return found
+    return output
 
 
 def _read_until(output: IO[bytes], most_bytes: int, ends_at: float) -> bytes:
-    found = b""
+    content = b""
     with selectors.DefaultSelector() as selector:
         selector.register(output, selectors.EVENT_READ)
-        while len(found) <= most_bytes:
+        while len(content) <= most_bytes:
             if not selector.select(max(0.0, ends_at - time.monotonic())):
                 raise TimeoutError
-            read = os.read(output.fileno(), most_bytes + 1 - len(found))
-            if not read:
+            chunk = os.read(output.fileno(), most_bytes + 1 - len(content))
+            if not chunk:
                 break
-            found += read
-    return found
+            content += chunk
+    return content
 
 
 MOST_BYTES = 65_536
@@ -122,7 +122,7 @@ class HostSecrets:
         wide = (entry for entry in (*self.allow, *variables) if DEPLOYMENT not in entry)
         return [words_of(entry)[0] if entry.startswith("command:") else entry for entry in wide]
 
-    def read(self, reference: SecretReference, deployment: str) -> str:
+    def value_of(self, reference: SecretReference, deployment: str) -> str:
         """The value of a secret for a deployment; of one newline in its end it is freed. Raises SecretFaultError."""
         match reference.kind:
             case "env":
@@ -134,7 +134,7 @@ class HostSecrets:
     def fault_of(self, reference: SecretReference, deployment: str) -> str | None:
         """Say why a deployment cannot have it; None when it can."""
         try:
-            self.read(reference, deployment)
+            self.value_of(reference, deployment)
         except SecretFaultError as error:
             return str(error)
         return None
@@ -142,15 +142,15 @@ class HostSecrets:
     def of(self, request: ReplicaRequest) -> dict[str, str]:
         """The values of those variables of its revision that are references. Raises UnreadSecretError."""
         values: dict[SecretReference, str] = {}
-        wanted = references_of(request.spec.env)
-        for variable, reference in wanted.items():
+        references = references_of(request.spec.env)
+        for variable, reference in references.items():
             if reference in values:
                 continue
             try:
-                values[reference] = self.read(reference, request.deployment)
+                values[reference] = self.value_of(reference, request.deployment)
             except SecretFaultError as error:
                 raise UnreadSecretError(self.host, variable, reference.secret, str(error)) from None
-        return {variable: values[reference] for variable, reference in wanted.items()}
+        return {variable: values[reference] for variable, reference in references.items()}
 
     def _allowed(self, kind: str, deployment: str) -> list[str]:
         entries = (entry.partition(":")[2] for entry in self.allow if entry.startswith(f"{kind}:"))
@@ -200,10 +200,10 @@ class HostSecrets:
             file = Path(os.path.realpath(path))
             if not any(file.is_relative_to(folder) for folder in folders):
                 raise SecretFaultError(f"it is a file, {_ALLOW} {deployment}")
-            with open(file, "rb", opener=_open) as opened:
-                if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            with open(file, "rb", opener=_open) as stream:
+                if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                     raise SecretFaultError("it is no file")
-                return opened.read(MOST_BYTES + 1)
+                return stream.read(MOST_BYTES + 1)
         except OSError as error:
             raise SecretFaultError(f"it cannot be read: {os.strerror(error.errno or 0)}") from None
 

@@ -13,8 +13,8 @@ _CHUNK = 65_536
 
 async def forward(path: str) -> None:
     """Serve until cancelled. Where nobody listens at PATH the caller's connection is closed."""
-    kept = handed_socket(os.environ)
-    if kept is None:
+    handed = handed_socket(os.environ)
+    if handed is None:
         sys.exit("ROLLWAY_SOCKET names no socket: 'rollway up' starts this, with a port such as --redis-port 6379")
     places = asyncio.Semaphore(_AT_ONCE)
 
@@ -24,7 +24,7 @@ async def forward(path: str) -> None:
                 await _pass_on(reader, writer, *await asyncio.open_unix_connection(path))
             writer.close()
 
-    server = await asyncio.start_server(lead, sock=kept)
+    server = await asyncio.start_server(lead, sock=handed)
     await server.serve_forever()
 
 

@@ -52,11 +52,11 @@ class UpRequest:
         Raises StackError where replicas that serve on would be left to nobody.
         """
         others = {name: value for name, value in self.environ.items() if not decides(name)}
-        decided = dict(state.environment)
+        environment = dict(state.environment)
         if state.phase == "serving":
-            decided = {name: value for name, value in {**decided, **self.environment}.items() if value}
-            _refuse_another_host(_host(state.environment), _host(decided))
-        return replace(self, environ={**others, **decided}, workers=self.workers or state.workers)
+            environment = {name: value for name, value in {**environment, **self.environment}.items() if value}
+            _refuse_another_host(_host(state.environment), _host(environment))
+        return replace(self, environ={**others, **environment}, workers=self.workers or state.workers)
 
     def unheard(self, environment: Mapping[str, str]) -> list[str]:
         """The variables that the shell sets to something else than a stack runs with."""
@@ -65,16 +65,16 @@ class UpRequest:
 
 def decides(name: str) -> bool:
     """Whether a variable of this name decides how the stack runs."""
-    asked = name.startswith("ROLLWAY_") and name not in {"ROLLWAY_HOME", "ROLLWAY_URL", "ROLLWAY_TOKEN"}
-    return asked or name in {"DATABASE_URL", "REDIS_URL"}
+    is_setting = name.startswith("ROLLWAY_") and name not in {"ROLLWAY_HOME", "ROLLWAY_URL", "ROLLWAY_TOKEN"}
+    return is_setting or name in {"DATABASE_URL", "REDIS_URL"}
 
 
 def _host(environment: Mapping[str, str]) -> str:
     return environment.get("ROLLWAY_HOST") or socket.gethostname()
 
 
-def _refuse_another_host(was: str, asked: str) -> None:
-    if asked != was:
+def _refuse_another_host(was: str, requested: str) -> None:
+    if requested != was:
         raise StackError(
             f"What serves on here belongs to the host {was!r}: leave ROLLWAY_HOST as it was, or 'rollway down' ends it."
         )
@@ -148,15 +148,17 @@ def _lost_password(home: Home, running: Collection[str]) -> bool:
 
 
 def _choose(request: UpRequest, workers: int, say: Say, running: Collection[str], claims: ExitStack) -> ServerSettings:
-    measured = measured_processes(workers)
+    processes = measured_processes(workers)
     named = request.environ.get("ROLLWAY_REPLICA_USER", "")
 
-    def begun(last: ServerSettings | None) -> ServerSettings:
-        known = last or ServerSettings(replica_user="")
-        user = named or choose_replica_user(request.home, known.replica_user, partial(_say_replicas, say))
-        return replace(known, replica_user=user, sockets=sockets_folder(request.home, known.sockets))
+    def initial_settings(last: ServerSettings | None) -> ServerSettings:
+        base = last or ServerSettings(replica_user="")
+        user = named or choose_replica_user(request.home, base.replica_user, partial(_say_replicas, say))
+        return replace(base, replica_user=user, sockets=sockets_folder(request.home, base.sockets))
 
-    settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running, measured, claims, begun)
+    settings = choose_settings(
+        request.home, request.ports, partial(_say_moved, say), running, processes, claims, initial_settings
+    )
     return replace(
         settings,
         proxy_key=request.environ.get("ROLLWAY_PROXY_KEY") or settings.proxy_key,
@@ -182,14 +184,14 @@ def _say_replicas(say: Say, text: str) -> None:
 
 
 def _external(request: UpRequest, say: Say) -> list[External]:
-    found = []
+    servers = []
     if url := request.environ.get("DATABASE_URL"):
-        found.append(External(name="postgres", address=check_database(url)))
+        servers.append(External(name="postgres", address=check_database(url)))
     if url := request.environ.get("REDIS_URL"):
-        found.append(
+        servers.append(
             External(name="redis", address=check_redis(url, lambda text: say(Notice(part="redis", text=text))))
         )
-    return found
+    return servers
 
 
 def _prepare_postgres(

@@ -109,35 +109,35 @@ def _bring_up(
     request: UpRequest, state: StackState | None, say: Say, processes: ProcessList, names: Collection[str]
 ) -> StackStatus:
     """Launch a supervisor for what is there and what is missing, and follow it."""
-    home, found = request.home, state.alive if state else ()
+    home, alive = request.home, state.alive if state else ()
     serving = state is not None and state.phase == "serving"  # then replicas may run, also without a part
-    if state is not None and (found or serving):
+    if state is not None and (alive or serving):
         (_say_kept if serving else _say_unheard)(request, state, say)
         request = request.remembering(state)
     try:
         with ExitStack() as claims:
-            plan = make_plan(request, processes, say, [part.name for part in found], claims)
-            takeover = take_over(plan.parts, _as_they_are(plan.parts, found, home), names)
-            if found:
+            plan = make_plan(request, processes, say, [part.name for part in alive], claims)
+            takeover = take_over(plan.parts, _as_they_are(plan.parts, alive, home), names)
+            if alive:
                 say(
                     Notice(
                         part="stack", text=takeover.sentence if names else f"without a supervisor; {takeover.sentence}"
                     )
                 )
-            for part in takeover.kept:
+            for part in takeover.staying:
                 if part.is_leaving and part.name in {leaving(restarted.name) for restarted in takeover.restarted}:
                     still = "still hands over from the last restart; this one waits for its end"
                     say(Notice(part=part.name, text=still))
             end_parts(home, takeover.ended)
             plan = replace(
                 plan,
-                parts=_needed(plan.parts, [part.name for part in takeover.kept]),
-                found=(*takeover.kept, *takeover.restarted),
+                parts=_needed(plan.parts, [part.name for part in takeover.staying]),
+                found=(*takeover.staying, *takeover.restarted),
                 restart=tuple(part.name for part in takeover.restarted),
             )
             follow(home, _launch(home, plan), say, plan)
     except BaseException:
-        if not found:
+        if not alive:
             stop_stack(home, lambda _: None, None if serving else stop_replicas)
             if serving and state is not None:
                 write_state(home, state)
@@ -153,12 +153,12 @@ def _opens_or_closes(home: Home, forwarded: Mapping[str, int]) -> bool:
     )
 
 
-def _needed(parts: Sequence[StackPart], kept: Collection[str]) -> tuple[StackPart, ...]:
+def _needed(parts: Sequence[StackPart], names: Collection[str]) -> tuple[StackPart, ...]:
     """Leave out what does its work and ends, as migrations do, where nothing is started that comes after it.
 
     It takes its time on a busy machine, and may fail; what runs needs it no more.
     """
-    after = {name for part in parts if part.name not in kept for name in part.after}
+    after = {name for part in parts if part.name not in names for name in part.after}
     return tuple(part for part in parts if part.ready.kind != "exit" or part.name in after)
 
 
@@ -173,19 +173,19 @@ def _say_kept(request: UpRequest, state: StackState, say: Say) -> None:
         say(Notice(part="settings", text=f"as before: {', '.join(names)}; set one to nothing to forget it"))
 
 
-def _as_they_are(parts: Sequence[StackPart], found: Sequence[PartState], home: Home) -> list[PartState]:
+def _as_they_are(parts: Sequence[StackPart], states: Sequence[PartState], home: Home) -> list[PartState]:
     """Return what was found; one that does not answer as it should does not count as running."""
-    wanted = {part.name: part for part in parts}
+    by_name = {part.name: part for part in parts}
     return [
-        replace(part, condition=part.condition if _answers(wanted.get(part.name), part, home) else "starting")
-        for part in found
+        replace(part, condition=part.condition if _answers(by_name.get(part.name), part, home) else "starting")
+        for part in states
     ]
 
 
-def _answers(wanted: StackPart | None, found: PartState, home: Home) -> bool:
-    if wanted is None or wanted.digest != found.digest or wanted.ready.kind in {"log", "exit"}:
+def _answers(part: StackPart | None, state: PartState, home: Home) -> bool:
+    if part is None or part.digest != state.digest or part.ready.kind in {"log", "exit"}:
         return True
-    return is_ready(wanted.ready, home.log(wanted.name), 0)
+    return is_ready(part.ready, home.log(part.name), 0)
 
 
 def _launch(home: Home, plan: StackPlan) -> Identity:
@@ -232,13 +232,13 @@ def follow(home: Home, supervisor: Identity, say: Say, plan: StackPlan | None = 
 
     `plan` tells which parts were found running, and which of them are restarted.
     """
-    seen: set[str] = set()
+    printed: set[str] = set()
     while True:
         alive = is_alive(supervisor)  # asked before the file is read: what a supervisor writes last is not missed
         state = read_state(home)
         for part in state.parts if state else ():
-            if part.name not in seen and (text := _news(part, plan)):
-                seen.add(part.name)
+            if part.name not in printed and (text := _news(part, plan)):
+                printed.add(part.name)
                 say(Notice(part=part.name, text=text, address=part.address))
         if state is not None and state.failure:
             raise StackError(state.failure)
@@ -258,7 +258,7 @@ def _news(part: PartState, plan: StackPlan | None) -> str:
     """Say what is new of a part; nothing while it is on its way."""
     if part.condition not in {"running", "done", "external"}:
         return ""
-    before = next((found.process for found in plan.found if found.name == part.name), None) if plan else None
+    before = next((state.process for state in plan.found if state.name == part.name), None) if plan else None
     if plan is None or before is None:
         return part.condition
     if part.name not in plan.restart:
@@ -268,24 +268,24 @@ def _news(part: PartState, plan: StackPlan | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Takeover:
-    """`kept` and `restarted` serve on; of `restarted` each ends when its turn comes. `ended` are ended at once."""
+    """`staying` and `restarted` serve on; of `restarted` each ends when its turn comes. `ended` are ended at once."""
 
-    kept: tuple[PartState, ...]
+    staying: tuple[PartState, ...]
     restarted: tuple[PartState, ...]
     ended: tuple[PartState, ...]
 
     @property
     def sentence(self) -> str:
         """The plan in words, for people, before it happens."""
-        told = (
-            ("kept", self.kept),
+        sentences = (
+            ("kept", self.staying),
             ("restarted one after the other", self.restarted),
             ("ended, since they did not run well or are not wanted", self.ended),
         )
-        return "; ".join(f"{words}: {', '.join(part.name for part in parts)}" for words, parts in told if parts)
+        return "; ".join(f"{words}: {', '.join(part.name for part in parts)}" for words, parts in sentences if parts)
 
 
-def take_over(wanted: Sequence[StackPart], found: Sequence[PartState], restart: Collection[str]) -> Takeover:
+def take_over(wanted: Sequence[StackPart], states: Sequence[PartState], restart: Collection[str]) -> Takeover:
     """Sort the parts that run by what becomes of them. `restart` are the names that somebody asked to restart.
 
     it is leaving its place to another -> kept, until it ends by itself
@@ -296,11 +296,11 @@ def take_over(wanted: Sequence[StackPart], found: Sequence[PartState], restart: 
     else                               -> kept
     """
     parts = {part.name: part for part in wanted}
-    leaving = [part for part in found if part.is_leaving]
-    running = [part for part in found if part.name in parts and part.condition == "running"]
+    leaving = [part for part in states if part.is_leaving]
+    running = [part for part in states if part.name in parts and part.condition == "running"]
     restarted = [part for part in running if part.name in restart or part.digest != parts[part.name].digest]
     return Takeover(
-        kept=tuple(part for part in found if part in leaving or (part in running and part not in restarted)),
+        staying=tuple(part for part in states if part in leaving or (part in running and part not in restarted)),
         restarted=tuple(restarted),
-        ended=tuple(part for part in found if part not in running and part not in leaving),
+        ended=tuple(part for part in states if part not in running and part not in leaving),
     )

@@ -21,7 +21,7 @@ class AskedFor:
     path: str
 
     @classmethod
-    def read(cls, url: str) -> "AskedFor":
+    def parse(cls, url: str) -> "AskedFor":
         """Read a URL; one without a scheme is meant in clear text. Raises InvalidInputError."""
         parts = _split(url if "://" in url else f"http://{url}")
         if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -32,18 +32,18 @@ class AskedFor:
 
 def _folded(path: str) -> str:
     """Fold a path as Envoy does before it decides by it: /a/../b is /b, and /a/%2E/b is /a/b."""
-    kept: list[str] = []
+    parts: list[str] = []
     segments = path.replace("\\", "/").split("/")[1:]
     for segment in segments:
         match segment.lower().replace("%2e", "."):
             case "..":
-                del kept[-1:]
+                del parts[-1:]
             case ".":
                 pass
             case _:
-                kept.append(segment)
+                parts.append(segment)
     ends = segments[-1].lower().replace("%2e", ".") in (".", "..")
-    return f"/{'/'.join(kept)}{'/' if ends and kept else ''}"
+    return f"/{'/'.join(parts)}{'/' if ends and parts else ''}"
 
 
 def _split(url: str) -> SplitResult | None:
@@ -70,36 +70,38 @@ class Explanation:
     replicas: tuple[Upstream, ...] = ()
 
 
-def explained(table: TrafficTable, asked: AskedFor) -> Explanation:
+def explain(table: TrafficTable, request: AskedFor) -> Explanation:
     """Follow a request without further headers through the table.
 
     host names first      web.example.com before *.example.com, the longest of those first
     then path prefixes    the longest first, only where the host name is nobody's
     """
-    if is_of_the_page(asked.host):
-        below = "" if asked.host == PAGE_HOST else f", and so is {asked.host}"
+    if is_of_the_page(request.host):
+        below = "" if request.host == PAGE_HOST else f", and so is {request.host}"
         return Explanation(None, (Said("host", f"{PAGE_HOST} is the page's alone{below}: a proxy answers 421"),))
-    by_host = _by_host(table, asked.host)
+    by_host = _by_host(table, request.host)
     if by_host is not None:
-        return _by_its_host(*by_host, asked)
-    by_path = _by_path(table, asked.path)
-    nobody = Said("host", f"{asked.host} is no deployment's host name, so the path says whose it is")
+        return _by_its_host(*by_host, request)
+    by_path = _by_path(table, request.path)
+    nobody = Said("host", f"{request.host} is no deployment's host name, so the path says whose it is")
     if by_path is None:
-        return Explanation(None, (nobody, Said("path", f"no deployment has {asked.path} either: a proxy answers 404")))
+        return Explanation(
+            None, (nobody, Said("path", f"no deployment has {request.path} either: a proxy answers 404"))
+        )
     prefix, service = by_path
     bare = prefix.value.rstrip("/")
-    inner = f"/{asked.path.removeprefix(bare).lstrip('/')}" if prefix.strip and bare else asked.path
-    said = Said("path", f"{prefix.value} is {service.name}'s, the longest that fits; its replicas see {inner}")
-    return _among(service, (nobody, said))
+    inner = f"/{request.path.removeprefix(bare).lstrip('/')}" if prefix.strip and bare else request.path
+    line = Said("path", f"{prefix.value} is {service.name}'s, the longest that fits; its replicas see {inner}")
+    return _among(service, (nobody, line))
 
 
-def _by_its_host(service: Service, name: str, asked: AskedFor) -> Explanation:
-    below = f"{asked.host} lies below {name}, which is" if name.startswith(ANY_HOST) else f"{name} is"
+def _by_its_host(service: Service, name: str, request: AskedFor) -> Explanation:
+    below = f"{request.host} lies below {name}, which is" if name.startswith(ANY_HOST) else f"{name} is"
     if name in service.preview_hosts:
-        said = Said("host", f"{below} where a new revision of {service.name} is looked at")
-        return _previewed(service, (said, *_by_callers(service, name, asked)))
-    said = Said("host", f"{below} {service.name}'s; its replicas see {asked.path}")
-    return _among(service, (said, *_by_tls(service, name, asked)))
+        line = Said("host", f"{below} where a new revision of {service.name} is looked at")
+        return _previewed(service, (line, *_by_callers(service, name, request)))
+    line = Said("host", f"{below} {service.name}'s; its replicas see {request.path}")
+    return _among(service, (line, *_by_tls(service, name, request)))
 
 
 def _by_host(table: TrafficTable, host: str) -> tuple[Service, str] | None:
@@ -107,8 +109,8 @@ def _by_host(table: TrafficTable, host: str) -> tuple[Service, str] | None:
     names = {name: service for service in table.services for name in (*service.hosts, *service.preview_hosts)}
     labels = host.split(".")
     above = (f"{ANY_HOST}{'.'.join(labels[begin:])}" for begin in range(1, len(labels)))
-    found = next((name for name in (host, *above) if name in names), None)
-    return None if found is None else (names[found], found)
+    best = next((name for name in (host, *above) if name in names), None)
+    return None if best is None else (names[best], best)
 
 
 def _by_path(table: TrafficTable, path: str) -> tuple[Prefix, Service] | None:
@@ -121,24 +123,24 @@ def _by_path(table: TrafficTable, path: str) -> tuple[Prefix, Service] | None:
     return max(fits, key=lambda pair: len(pair[0].value), default=None)
 
 
-def _by_tls(service: Service, host: str, asked: AskedFor) -> Iterator[Said]:
+def _by_tls(service: Service, host: str, request: AskedFor) -> Iterator[Said]:
     """What comes of https:// and of http:// by its host name `host`."""
     tls = service.rules.tls
     if tls is None:
-        if asked.scheme == "https":
+        if request.scheme == "https":
             yield Said("tls", f"{service.name} has no traffic.tls, so no proxy speaks TLS for it: ask by http://")
         return
     if not _has_certificate(service, host):
-        then = "the handshake fails" if asked.scheme == "https" else "nobody is sent on to https://"
+        then = "the handshake fails" if request.scheme == "https" else "nobody is sent on to https://"
         yield Said("tls", f"{host} has no certificate, so {then}: 'rollway status {service.name}' says why")
-    yield from _by_callers(service, host, asked)
+    yield from _by_callers(service, host, request)
 
 
-def _by_callers(service: Service, host: str, asked: AskedFor) -> Iterator[Said]:
+def _by_callers(service: Service, host: str, request: AskedFor) -> Iterator[Said]:
     """What callers must show, and what becomes of those in clear text."""
     if service.asks_callers:
         yield Said("tls", "callers must show a certificate of their own (callers_ca), and get in by https:// alone")
-    if asked.scheme == "https" or service.rules.tls is None:
+    if request.scheme == "https" or service.rules.tls is None:
         return
     if _has_certificate(service, host) and (service.rules.tls.redirect or service.asks_callers):
         yield Said("tls", "who asks by http:// is sent on to https:// (308)")
@@ -151,24 +153,24 @@ def _has_certificate(service: Service, host: str) -> bool:
     return is_for([name for certificate in certificates for name in certificate.names], host)
 
 
-def _previewed(service: Service, said: tuple[Said, ...]) -> Explanation:
+def _previewed(service: Service, lines: tuple[Said, ...]) -> Explanation:
     if not service.preview:
         none = Said("answer", "no revision is to be previewed at the moment: a proxy answers 503")
-        return Explanation(service.name, (*said, none))
-    return Explanation(service.name, (*said, _replicas("preview", service.preview)), service.preview)
+        return Explanation(service.name, (*lines, none))
+    return Explanation(service.name, (*lines, _replicas("preview", service.preview)), service.preview)
 
 
-def _among(service: Service, said: tuple[Said, ...]) -> Explanation:
+def _among(service: Service, lines: tuple[Said, ...]) -> Explanation:
     """Whose it is is known; the rest is who answers."""
     if service.maintenance is not None:
         through = " unless the request has the header that gets through" if service.maintenance.allow else ""
         down = f"{service.name} is in maintenance: a proxy answers 503{through}"
-        return Explanation(service.name, (*said, Said("answer", down)))
+        return Explanation(service.name, (*lines, Said("answer", down)))
     if not service.serving:
-        return Explanation(service.name, (*said, Said("answer", _without_replicas(service))))
+        return Explanation(service.name, (*lines, Said("answer", _without_replicas(service))))
     shares = tuple(_shares(service))
     replicas = tuple(dict.fromkeys(upstream for _, upstreams in shares for upstream in upstreams))
-    return Explanation(service.name, (*said, *(share for share, _ in shares)), replicas)
+    return Explanation(service.name, (*lines, *(share for share, _ in shares)), replicas)
 
 
 def _without_replicas(service: Service) -> str:
@@ -193,9 +195,9 @@ def _shares(service: Service) -> Iterator[tuple[Said, tuple[Upstream, ...]]]:
         yield _replicas(_percent("baseline", service.baseline_weight), baseline, how), baseline
     if canary is not None:
         has_cookie = service.sticky and service.rules.sticky is None
-        kept = "; the cookie of this canary keeps a caller on his side" if has_cookie else ""
-        found = _replicas(_percent("canary", service.weight), canary, how)
-        yield Said(found.about, f"{found.says}{kept}"), canary
+        note = "; the cookie of this canary keeps a caller on his side" if has_cookie else ""
+        replicas = _replicas(_percent("canary", service.weight), canary, how)
+        yield Said(replicas.about, f"{replicas.says}{note}"), canary
     if canary is not None and service.chosen is not None:
         yield Said("canary", f"{service.chosen.words} get to the canary whatever its weight is"), canary
 

@@ -24,13 +24,13 @@ class Resource:
 
     `content`: proto3 JSON.
 
-    `entries`: those of its field `listed`, in groups that are kept or made again as one; they are not in `content`.
+    `entries`: those of its field `list_field`, in groups that are kept or made again as one; they are not in `content`.
     `version`: a hash of all that. `is_left`: of a cluster, that no route of its table leads to it: who leaves is in it.
     """
 
     version: str
     content: Mapping[str, Any]
-    listed: str = ""
+    list_field: str = ""
     entries: Mapping[str, tuple["Resource", ...]] = field(default_factory=dict)
     is_left: bool = False
 
@@ -63,15 +63,17 @@ def resource(content: Mapping[str, Any]) -> Resource:
     return Resource(_short_hash(json.dumps(content, separators=(",", ":"), sort_keys=True).encode()), content)
 
 
-def listing(content: Mapping[str, Any], listed: str, entries: Mapping[str, tuple[Resource, ...]]) -> Resource:
-    """A resource of this content, and of these entries of its field `listed`."""
+def listing(content: Mapping[str, Any], list_field: str, entries: Mapping[str, tuple[Resource, ...]]) -> Resource:
+    """A resource of this content, and of these entries of its field `list_field`."""
     versions = [entry.version for group in entries.values() for entry in group]
-    return Resource(_short_hash("\n".join((resource(content).version, *versions)).encode()), content, listed, entries)
+    return Resource(
+        _short_hash("\n".join((resource(content).version, *versions)).encode()), content, list_field, entries
+    )
 
 
 def together(by_kind: Mapping[ResourceKind, Named]) -> Resources:
     """All resources, with the version of the table that they are."""
-    parts = sorted(f"{kind}/{name}={found.version}" for kind in by_kind for name, found in by_kind[kind].items())
+    parts = sorted(f"{kind}/{name}={resource.version}" for kind in by_kind for name, resource in by_kind[kind].items())
     return Resources(_short_hash("\n".join(parts).encode()), by_kind)
 
 

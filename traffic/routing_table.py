@@ -53,14 +53,14 @@ def ways_to(deployments: Sequence[DeploymentInTraffic], faults: list[str]) -> li
     """The ways to each. What must be left out, since it makes no sense or belongs to another, becomes a fault."""
     hosts = _Owners("host name", faults)
     prefixes = _Owners("path prefix", faults)
-    taken = [(tuple(_hosts(each, hosts, faults)), tuple(_prefixes(each, prefixes, faults))) for each in deployments]
-    found = []
-    for deployment, (its_hosts, its_prefixes) in zip(deployments, taken, strict=True):
+    claims = [(tuple(_hosts(each, hosts, faults)), tuple(_prefixes(each, prefixes, faults))) for each in deployments]
+    ways = []
+    for deployment, (its_hosts, its_prefixes) in zip(deployments, claims, strict=True):
         previews = [f"{PREVIEW_PREFIX}{host}" for host in its_hosts if not host.startswith(ANY_HOST)]
         # who has this very name goes first: all host names were taken before any of a preview
         free = tuple(host for host in previews if hosts.take_if_free(host, deployment.name))
-        found.append(Ways(its_hosts, free, its_prefixes))
-    return found
+        ways.append(Ways(its_hosts, free, its_prefixes))
+    return ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ def _hosts(deployment: DeploymentInTraffic, owners: _Owners, faults: list[str]) 
 
 
 def _prefixes(deployment: DeploymentInTraffic, owners: _Owners, faults: list[str]) -> Iterator[Prefix]:
-    given = {_slashed(entrance.value): entrance.strip_prefix for entrance in _of_kind(deployment, EntranceKind.PREFIX)}
-    for value, strip in given.items():
+    strips = {_slashed(entrance.value): entrance.strip_prefix for entrance in _of_kind(deployment, EntranceKind.PREFIX)}
+    for value, strip in strips.items():
         if not _PREFIX.fullmatch(value):
             faults.append(f"{deployment.name}: {value!r} is no path prefix, so it is left out")
         elif owners.take(value, deployment.name):
@@ -165,7 +165,7 @@ class Service:
     wires: Mapping[str, ReplicaWire] = field(default_factory=lambda: {"": ReplicaWire()})
 
     @property
-    def shown(self) -> "Service":
+    def public(self) -> "Service":
         """As people may see it, without what is secret."""
         return replace(self, secured=None, wires={}, maintenance=self.maintenance and self.maintenance.shown)
 
@@ -262,12 +262,12 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
     live, canary, baseline, weight, beside_weight = sides(deployment)
     preview = [route for route in deployment.routes if deployment.rules.preview and is_preview(route)]
     leaving = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
-    upstreams, share, beside, previewed, draining = (
+    upstreams, share, baseline_upstreams, previewed, draining = (
         tuple(_upstreams(deployment.name, routes, faults)) for routes in (live, canary, baseline, preview, leaving)
     )
-    share, beside = share if canary else upstreams, beside if baseline else upstreams
-    taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *beside, *previewed)}
-    given = deployment.canary or Canary()
+    share, baseline_upstreams = share if canary else upstreams, baseline_upstreams if baseline else upstreams
+    used = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *baseline_upstreams, *previewed)}
+    shares = deployment.canary or Canary()
     return Service(
         name=deployment.name,
         hosts=ways.hosts,
@@ -278,15 +278,15 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
         preview=previewed,
         canary=share if deployment.canary else None,
         weight=weight,
-        sticky=given.sticky,
-        mirrored=given.mirrored if canary else 0,
+        sticky=shares.sticky,
+        mirrored=shares.mirrored if canary else 0,
         # where a new replica has the address of one that is gone, that one is asked nothing any more
-        draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in taken),
-        baseline=beside if given.baseline is not None else None,
+        draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in used),
+        baseline=baseline_upstreams if shares.baseline is not None else None,
         baseline_weight=beside_weight,
         secured=deployment.secured,
         maintenance=deployment.maintenance,
-        chosen=given.chosen if canary and weight else None,
+        chosen=shares.chosen if canary and weight else None,
         wire=deployment.wire,
         wires=deployment.wires,
     )

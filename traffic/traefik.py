@@ -75,10 +75,10 @@ def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
     """The service as a weighted one, over the one that it was, that of its canary and that of the baseline."""
     sides = {f"{service.name}_live": live, f"{service.name}_canary": {}}
     sides[f"{service.name}_canary"] = _balanced(service.canary or (), service, stays=True)
-    beside = service.baseline_weight
-    if beside:
+    baseline = service.baseline_weight
+    if baseline:
         sides[f"{service.name}_baseline"] = _balanced(service.baseline or (), service, stays=True)
-    weights = zip(sides, (WHOLE - service.weight - beside, service.weight, beside), strict=False)
+    weights = zip(sides, (WHOLE - service.weight - baseline, service.weight, baseline), strict=False)
     weighted: dict[str, Any] = {"services": [{"name": name, "weight": weight} for name, weight in weights]}
     always = service.rules.sticky
     if service.sticky:
@@ -90,11 +90,11 @@ def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
 
 def _balanced(upstreams: tuple[Upstream, ...], service: Service, *, stays: bool) -> dict[str, Any]:
     """Some replicas as a service. Its own cookie names the replica of a caller who `stays`; by a header nobody does."""
-    found: dict[str, Any] = {"servers": _servers(upstreams, service)}
+    balancer: dict[str, Any] = {"servers": _servers(upstreams, service)}
     sticky = service.rules.sticky
     if stays and sticky and sticky.cookie:
-        found["sticky"] = _by_cookie(sticky.cookie)
-    return {"loadBalancer": found}
+        balancer["sticky"] = _by_cookie(sticky.cookie)
+    return {"loadBalancer": balancer}
 
 
 def _by_cookie(name: str) -> dict[str, Any]:
@@ -102,12 +102,12 @@ def _by_cookie(name: str) -> dict[str, Any]:
 
 
 def _servers(upstreams: tuple[Upstream, ...], service: Service) -> list[dict[str, Any]]:
-    chosen = [upstream for upstream in upstreams if upstream.status is RouteStatus.HEALTHY] or list(upstreams)
+    targets = [upstream for upstream in upstreams if upstream.status is RouteStatus.HEALTHY] or list(upstreams)
     schemes = {name: _SCHEMES[wire.protocol] for name, wire in service.wires.items()}
     servers = [
-        {"url": f"{schemes[upstream.wire]}://{address_of(upstream)}", "weight": upstream.weight} for upstream in chosen
+        {"url": f"{schemes[upstream.wire]}://{address_of(upstream)}", "weight": upstream.weight} for upstream in targets
     ]
-    if len({upstream.weight for upstream in chosen}) == 1:  # the first versions of Traefik 3 know no weight here
+    if len({upstream.weight for upstream in targets}) == 1:  # the first versions of Traefik 3 know no weight here
         return [{"url": server["url"]} for server in servers]
     return servers
 

@@ -70,23 +70,23 @@ class Rates:
     def refuse_spent(self, who: str, why: str) -> None:
         """Raises TooManyRequestsError for who has none left, and takes none."""
         if self.is_spent(who):
-            seconds = math.ceil((1 - self._left(who)) / self.rate)
+            seconds = math.ceil((1 - self._remaining(who)) / self.rate)
             raise TooManyRequestsError(f"{why}; ask again in {seconds} s", seconds=seconds)
 
     def is_spent(self, who: str) -> bool:
         """Whether there is no whole one left."""
-        return self._left(who) < 1
+        return self._remaining(who) < 1
 
     def spend(self, who: str, cost: float) -> None:
         """Charge `who` for what was asked for; who has spent more than was left waits the longer."""
-        self._keep(who, self._left(who) - cost)
+        self._keep(who, self._remaining(who) - cost)
 
-    def _left(self, who: str) -> float:
-        left, at = self._buckets.get(who, (self.burst, 0.0))
-        return min(self.burst, left + (time.monotonic() - at) * self.rate)
+    def _remaining(self, who: str) -> float:
+        remaining, at = self._buckets.get(who, (self.burst, 0.0))
+        return min(self.burst, remaining + (time.monotonic() - at) * self.rate)
 
-    def _keep(self, who: str, left: float) -> None:
-        self._buckets[who] = (left, time.monotonic())
+    def _keep(self, who: str, remaining: float) -> None:
+        self._buckets[who] = (remaining, time.monotonic())
         self._buckets.move_to_end(who)
         if len(self._buckets) > _MOST_BUCKETS:
             self._buckets.popitem(last=False)
@@ -175,7 +175,7 @@ class Access:
     async def token(self, request: Request) -> Token:
         """The token that is shown. Raises NoTokenError and TooManyRequestsError."""
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-        return await self.known(request, secret.strip() if scheme.lower() == "bearer" else "")
+        return await self.token_of_secret(request, secret.strip() if scheme.lower() == "bearer" else "")
 
     async def on_page(self, request: Request) -> Token:
         """The token that is shown, or that the page was logged in with. Raises NoTokenError and TooManyRequestsError.
@@ -190,26 +190,26 @@ class Access:
         """The hash of the session that the page was logged in with; None where a token is shown."""
         return None if _is_shown(request) else hash_of(secret_of_session(request))
 
-    async def known(self, request: Request, secret: str) -> Token:
+    async def token_of_secret(self, request: Request, secret: str) -> Token:
         """The token of this secret. Raises NoTokenError and TooManyRequestsError."""
-        return await self._known(request, secret, token_shown, _NO_TOKEN)
+        return await self._token_of(request, secret, token_shown, _NO_TOKEN)
 
     async def of_session(self, request: Request) -> Token:
         """The token that the page was logged in with. Raises NoTokenError and TooManyRequestsError."""
-        return await self._known(request, secret_of_session(request), session_shown, _NO_SESSION)
+        return await self._token_of(request, secret_of_session(request), session_shown, _NO_SESSION)
 
-    async def _known(self, request: Request, secret: str, shown: _Shown, wrong: str) -> Token:
+    async def _token_of(self, request: Request, secret: str, lookup: _Shown, wrong: str) -> Token:
         address = request.client.host if request.client else ""
         if (who := self._well_known.get(secret)) and self.rates.is_spent(who):
             await asyncio.sleep(_REFUSED_AFTER_SECONDS)
             self.rates.refuse_next(who)
-        found = await self._looked_up(address, secret, shown) if secret else None
-        if found is None:
+        token = await self._looked_up(address, secret, lookup) if secret else None
+        if token is None:
             raise self._refused(address, secret, wrong)
-        self.rates.take(self.keep(secret, found))
-        return found
+        self.rates.take(self.keep(secret, token))
+        return token
 
-    async def _looked_up(self, address: str, secret: str, shown: _Shown) -> Token | None:
+    async def _looked_up(self, address: str, secret: str, lookup: _Shown) -> Token | None:
         """A token is looked for before anybody is refused, so that a right one is let in whoever else guesses.
 
         who was let in before                -> at once
@@ -217,10 +217,10 @@ class Access:
         whoever else                         -> a few looks at a time
         """
         if secret in self._well_known:
-            return await run_in_threadpool(self._find, secret, shown)
+            return await run_in_threadpool(self._find, secret, lookup)
         lane = self._guessing if self._strangers.is_spent(address) else self._looking
         async with lane:
-            return await run_in_threadpool(self._find, secret, shown)
+            return await run_in_threadpool(self._find, secret, lookup)
 
     def keep(self, secret: str, token: Token) -> str:
         """Remember who was let in: who guesses from the same address, as behind a proxy, holds that one up no more."""
@@ -245,9 +245,9 @@ class Access:
         _log.warning("a wrong token was shown", address=address)
         return NoTokenError(wrong)
 
-    def _find(self, secret: str, shown: _Shown) -> Token | None:
+    def _find(self, secret: str, lookup: _Shown) -> Token | None:
         def find(connection: Connection) -> Token | None:
-            token = shown(connection, secret)
+            token = lookup(connection, secret)
             if token is not None and _is_to_note(connection, token):
                 note_use(connection, token)
             return token

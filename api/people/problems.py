@@ -76,8 +76,8 @@ def status_of(kind: type[RollwayError]) -> int:
 
 def problem(error: RollwayError) -> dict[str, Any]:
     """The document: what RFC 9457 names, and `code`, `field` and `values` as the command line and tasks have them."""
-    said = error.as_json()
-    field = {"field": said["detail"].pop("field")} if "field" in said["detail"] else {}
+    fields = error.as_json()
+    field = {"field": fields["detail"].pop("field")} if "field" in fields["detail"] else {}
     return {
         "type": f"urn:rollway:{error.code}",
         "title": (type(error).__doc__ or "").partition("\n")[0].rstrip("."),
@@ -85,7 +85,7 @@ def problem(error: RollwayError) -> dict[str, Any]:
         "detail": error.message,
         "code": error.code,
         **field,
-        "values": said["detail"],
+        "values": fields["detail"],
     }
 
 

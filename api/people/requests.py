@@ -121,7 +121,7 @@ class EventParameters(Parameters):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[P_co]):
+class ReadRequest(Generic[P_co]):
     """A read as it was asked for."""
 
     token: Token
@@ -134,11 +134,11 @@ class Asked(Generic[P_co]):
         return self.path["deployment"]
 
 
-def parameters_of(model: type[P], given: Mapping[str, object]) -> P:
+def parameters_of(model: type[P], values: Mapping[str, object]) -> P:
     """Return what stands after the `?`, or in the body. Raises InvalidInputError."""
-    if fault := unstorable(dict(given)):
+    if fault := unstorable(dict(values)):
         raise InvalidInputError(": ".join(fault), field=fault[0])
     try:
-        return model.model_validate(dict(given))
+        return model.model_validate(dict(values))
     except ValidationError as error:
         raise InvalidInputError.of(error, model=model) from None

@@ -81,11 +81,11 @@ class StrictLoader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002  (as above)
         """Raises ConstructorError naming the field."""
-        seen: set[object] = set()
+        keys: set[object] = set()
         for key in self._keys(node):
-            if key.value in seen:
+            if key.value in keys:
                 raise ConstructorError(None, None, f"{key.value} stands twice", key.start_mark)
-            seen.add(key.value)
+            keys.add(key.value)
         return super().construct_mapping(node, deep)
 
     @staticmethod

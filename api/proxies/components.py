@@ -67,10 +67,10 @@ class Parts:
     @property
     def work(self) -> list[Coroutine[Any, Any, None]]:
         """The work that goes on while the app serves."""
-        measured = self.measurer.run(), self.demand.run(), self.callers.run()
+        measurements = self.measurer.run(), self.demand.run(), self.callers.run()
         names = self.names.run(self.publisher.read_soon)
-        published = self.publisher.run(lambda: self.notices.fault is None)
-        return [published, self.recorder.run(), self.notices.run(), *measured, names]
+        publisher = self.publisher.run(lambda: self.notices.fault is None)
+        return [publisher, self.recorder.run(), self.notices.run(), *measurements, names]
 
 
 def parts_of(request: Request) -> Parts:

@@ -19,7 +19,7 @@ from db.proxies.proxy_reports import Demanded, add_requests, demanded
 from domain.autoscaling.request_load import DemandLook, Shown, value_of_demand, with_look
 from domain.autoscaling.rule import MetricValue
 from domain.traffic.request_counts import NO_LOOK, CallersCounted, CallersLook, came_since, most_asked, weighed
-from traffic.envoy.stats import REQUESTS_PAGE, callers_page, clusters_page, counted, under_way
+from traffic.envoy.stats import REQUESTS_PAGE, callers_page, clusters_page, read_counters, under_way
 
 CALLERS_EVERY_SECONDS = 5.0
 _log = structlog.get_logger(__name__)
@@ -49,14 +49,14 @@ class CallersCounter:
                 await asyncio.sleep(CALLERS_EVERY_SECONDS)
 
     async def _count(self, pages: ProxyPages) -> None:
-        asked = [
+        proxies = [
             LiveProxy(proxy.node_id, proxy.stats_address, has_told=True)
             for proxy in self._presence.live
             if proxy.stats_address and not proxy.is_doubled
         ]
-        named = most_asked(self._weights)
-        told = await pages.ask_all(asked, callers_page(named), _callers)
-        look = CallersLook(told, named)
+        names = most_asked(self._weights)
+        counts = await pages.ask_all(proxies, callers_page(names), _callers)
+        look = CallersLook(counts, names)
         came = came_since(self._last, look)
         weights = weighed(self._weights, came)
         await asyncio.to_thread(
@@ -66,7 +66,7 @@ class CallersCounter:
 
 
 def _callers(page: bytes) -> CallersCounted:
-    return counted(page).callers()
+    return read_counters(page).callers()
 
 
 _DEMAND_EVERY_SECONDS = 2.0
@@ -92,37 +92,37 @@ class DemandReader:
             while True:
                 is_read = True
                 try:
-                    is_read = await self._read(proxies)
+                    is_read = await self._update(proxies)
                 except POSTGRES_ERRORS as error:
                     _log.warning("demand not read or not written", error=str(error).partition("\n")[0])
                 await asyncio.sleep(_DEMAND_EVERY_SECONDS if is_read else _REST_SECONDS)
 
-    async def _read(self, proxies: ProxyPages) -> bool:
+    async def _update(self, proxies: ProxyPages) -> bool:
         """Read and write what rules want to know; whether any does."""
-        found = await asyncio.to_thread(in_transaction, self._engine, demanded)
-        self._looks = await self._looked(proxies, found) if found else {}
-        if found:
-            values = _values(found, self._looks)
+        demand = await asyncio.to_thread(in_transaction, self._engine, demanded)
+        self._looks = await self._looked(proxies, demand) if demand else {}
+        if demand:
+            values = _values(demand, self._looks)
             await asyncio.to_thread(in_transaction, self._engine, partial(store_values, values=values))
-        return bool(found)
+        return bool(demand)
 
-    async def _looked(self, proxies: ProxyPages, found: Demanded) -> _Looks:
+    async def _looked(self, proxies: ProxyPages, demand: Demanded) -> _Looks:
         """The looks of each deployment, this one among them."""
         seconds = time.monotonic()
-        names = {series.deployment_id: series.deployment for series in found.series}
-        told, busy = await asyncio.gather(
-            proxies.ask_all(found.proxies, REQUESTS_PAGE, counted),
-            proxies.ask_all(found.proxies, clusters_page(names.values()), under_way),
+        names = {series.deployment_id: series.deployment for series in demand.series}
+        counts, busy = await asyncio.gather(
+            proxies.ask_all(demand.proxies, REQUESTS_PAGE, read_counters),
+            proxies.ask_all(demand.proxies, clusters_page(names.values()), under_way),
         )
         stays = self._staying(set(names.values()))
-        both = {node: (told[node], busy[node]) for node in told.keys() & busy.keys()}
+        both = {node: (counts[node], busy[node]) for node in counts.keys() & busy.keys()}
         looks = {}
         for deployment_id, name in names.items():
-            shown = {
+            by_proxy = {
                 node: Shown(its.uptime, its.requests(name), sum(at.get(where, 0) for where in stays.get(name, ())))
                 for node, (its, at) in both.items()
             }
-            look = DemandLook(seconds, found.expected, shown)
+            look = DemandLook(seconds, demand.expected, by_proxy)
             looks[deployment_id] = with_look(self._looks.get(deployment_id, ()), look)
         return looks
 
@@ -136,6 +136,6 @@ class DemandReader:
         }
 
 
-def _values(found: Demanded, looks: _Looks) -> list[tuple[UUID, MetricValue]]:
-    values = ((series, value_of_demand(series, looks[series.deployment_id], found.now)) for series in found.series)
+def _values(demand: Demanded, looks: _Looks) -> list[tuple[UUID, MetricValue]]:
+    values = ((series, value_of_demand(series, looks[series.deployment_id], demand.now)) for series in demand.series)
     return [(series.deployment_id, value) for series, value in values if value is not None]

@@ -20,40 +20,40 @@ class Opener:
 
     key: str | None = field(repr=False)
     door: TlsDoor | None
-    _known: dict[str, tuple[DeploymentInTraffic, DeploymentInTraffic, tuple[str, ...]]] = field(default_factory=dict)
+    _cache: dict[str, tuple[DeploymentInTraffic, DeploymentInTraffic, tuple[str, ...]]] = field(default_factory=dict)
 
     def in_place(self, snapshot: TrafficSnapshot) -> TrafficSnapshot:
         """The snapshot with keys opened; a certificate that cannot be shown is left out, and named as a fault."""
         if not any(deployment.secured for deployment in snapshot.deployments):
             return snapshot
-        found = [self._in_place(deployment) for deployment in snapshot.deployments]
-        self._known = {known[0].name: known for known in found if known[0].secured}
-        faults = tuple(fault for *_, faults in found for fault in faults)
+        entries = [self._in_place(deployment) for deployment in snapshot.deployments]
+        self._cache = {entry[0].name: entry for entry in entries if entry[0].secured}
+        faults = tuple(fault for *_, faults in entries for fault in faults)
         return replace(
-            snapshot, deployments=tuple(opened for _, opened, _ in found), faults=(*snapshot.faults, *faults)
+            snapshot, deployments=tuple(with_keys for _, with_keys, _ in entries), faults=(*snapshot.faults, *faults)
         )
 
     def _in_place(
         self, deployment: DeploymentInTraffic
     ) -> tuple[DeploymentInTraffic, DeploymentInTraffic, tuple[str, ...]]:
-        known = self._known.get(deployment.name)
-        if known is not None and known[0] is deployment:
-            return known
+        entry = self._cache.get(deployment.name)
+        if entry is not None and entry[0] is deployment:
+            return entry
         if deployment.secured is None:
             return deployment, deployment, ()
-        secured, faults = self._opened(deployment.name, deployment.secured)
-        return deployment, replace(deployment, secured=secured), faults
+        material, faults = self._open(deployment.name, deployment.secured)
+        return deployment, replace(deployment, secured=material), faults
 
-    def _opened(self, deployment: str, secured: Secured) -> tuple[Secured, tuple[str, ...]]:
+    def _open(self, deployment: str, material: Secured) -> tuple[Secured, tuple[str, ...]]:
         if self.door is None:
             fault = f"{deployment}: ROLLWAY_TLS_PORT is not set, so no proxy listens for HTTPS"
-            return replace(secured, certificates=(), proofs=()), (fault,)
+            return replace(material, certificates=(), proofs=()), (fault,)
         faults: list[str] = []
-        shown, proofs = (
+        unsealed, proofs = (
             tuple(self._each(deployment, certificates, faults))
-            for certificates in (secured.certificates, secured.proofs)
+            for certificates in (material.certificates, material.proofs)
         )
-        return replace(secured, certificates=shown, proofs=proofs), tuple(faults)
+        return replace(material, certificates=unsealed, proofs=proofs), tuple(faults)
 
     def _each(
         self, deployment: str, certificates: tuple[ShownCertificate, ...], faults: list[str]
@@ -67,7 +67,7 @@ class Opener:
     def _key(self, certificate: ShownCertificate) -> str:
         if self._seal is None:
             raise RollwayError("ROLLWAY_CERTIFICATE_KEY is not set for the server for proxies")
-        return self._seal.opened(certificate.key)
+        return self._seal.unseal(certificate.key)
 
     @cached_property
     def _seal(self) -> "KeySeal | None":

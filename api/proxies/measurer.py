@@ -27,14 +27,14 @@ from traffic.envoy.stats import (
     COUNTERS_PAGE,
     Counted,
     Places,
-    answered,
     by_cluster,
     clusters_page,
     connections,
     connections_page,
-    counted,
     is_alone,
     known_connections,
+    read_answered,
+    read_counters,
     under_way,
 )
 
@@ -58,14 +58,14 @@ class ProxyPages:
         self._client = client
         self._silent: Mapping[str, str] = {}
 
-    async def ask_all(self, proxies: Sequence[LiveProxy], page: str, read: Callable[[bytes], Told]) -> dict[str, Told]:
-        """Return what `read`, in a thread, makes of this page of each proxy that tells, by node id."""
-        answers = await asyncio.gather(*(self._ask(proxy, page, read) for proxy in proxies))
-        found = {proxy.node_id: answer for proxy, answer in zip(proxies, answers, strict=True)}
-        self._name_silent({node: answer.why for node, answer in found.items() if isinstance(answer, _Silent)})
-        return {node: answer for node, answer in found.items() if not isinstance(answer, _Silent)}
+    async def ask_all(self, proxies: Sequence[LiveProxy], page: str, parse: Callable[[bytes], Told]) -> dict[str, Told]:
+        """Return what `parse`, in a thread, makes of this page of each proxy that tells, by node id."""
+        answers = await asyncio.gather(*(self._ask(proxy, page, parse) for proxy in proxies))
+        by_node = {proxy.node_id: answer for proxy, answer in zip(proxies, answers, strict=True)}
+        self._name_silent({node: answer.why for node, answer in by_node.items() if isinstance(answer, _Silent)})
+        return {node: answer for node, answer in by_node.items() if not isinstance(answer, _Silent)}
 
-    async def _ask(self, proxy: LiveProxy, page: str, read: Callable[[bytes], Told]) -> Told | _Silent:
+    async def _ask(self, proxy: LiveProxy, page: str, parse: Callable[[bytes], Told]) -> Told | _Silent:
         if proxy.stats_address is None:
             return _Silent("its bootstrap names no port for that; make a new one with 'rollway envoy-bootstrap'")
         try:
@@ -73,7 +73,7 @@ class ProxyPages:
                 answer = await self._client.get(f"http://{proxy.stats_address}{page}")
             if answer.status_code != _OK:
                 return _Silent(f"it answers {answer.status_code} at {proxy.stats_address}")
-            return await asyncio.to_thread(read, answer.content)
+            return await asyncio.to_thread(parse, answer.content)
         except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             return _Silent(f"{proxy.stats_address}: {type(error).__name__} {error}")
 
@@ -159,12 +159,12 @@ class Measurer:
     async def _look_at_late(self, proxies: ProxyPages, work: _Work) -> None:
         """Note which of them have answered since the last look, as one proxy told: what the first look found is old."""
         self._next_late_look = time.monotonic() + _LATE_SECONDS
-        late = self._published(work.late)
+        late = self._places(work.late)
         if not late or not work.proxies:
             self._answered = {}
             return
-        found = await self._ask(proxies, work, clusters_page({name for name, *_ in late.values()}), answered)
-        before = [(its, self._answered[node]) for node, its in found.items() if node in self._answered]
+        places = await self._ask(proxies, work, clusters_page({name for name, *_ in late.values()}), read_answered)
+        before = [(its, self._answered[node]) for node, its in places.items() if node in self._answered]
         grown = [
             route
             for route, at in late.items()
@@ -172,18 +172,18 @@ class Measurer:
         ]
         keep = partial(keep_answering, route_ids=grown)
         if not grown or await asyncio.to_thread(in_transaction, self._engine, keep):
-            self._answered = found
+            self._answered = places
 
     async def _look_at_drains(self, proxies: ProxyPages, work: _Work) -> None:
         """Only when all tell is it known what is under way."""
-        drains = self._published(work.draining)
+        drains = self._places(work.draining)
         if not drains or not work.proxies:
             return
         page = clusters_page({name for name, *_ in drains.values()})
-        found = await self._ask(proxies, work, page, under_way)
-        if len(found) < len(work.proxies):
+        in_flight = await self._ask(proxies, work, page, under_way)
+        if len(in_flight) < len(work.proxies):
             return
-        busy = {route: sum(its.get(where, 0) for its in found.values()) for route, where in drains.items()}
+        busy = {route: sum(its.get(where, 0) for its in in_flight.values()) for route, where in drains.items()}
         if 0 in busy.values() and not await self._is_all(proxies, work):
             busy = {route: answers for route, answers in busy.items() if answers}
         idle = {drains[route][0] for route, answers in busy.items() if not answers}
@@ -205,14 +205,14 @@ class Measurer:
             (connections_page(names), connections),
             (clusters_page(names), known_connections),
         )
-        before, of_all, after = [await self._ask(proxies, work, page, read) for page, read in pages]
-        told = before.keys() & of_all.keys() & after.keys()
-        if len(told) < len(work.proxies):
+        before, of_all, after = [await self._ask(proxies, work, page, parse) for page, parse in pages]
+        nodes = before.keys() & of_all.keys() & after.keys()
+        if len(nodes) < len(work.proxies):
             return dict.fromkeys(names, 1)
         return {
             name: sum(
                 max(0, of_all[node].get(name, 0) - max(before[node].get(name, 0), after[node].get(name, 0)))
-                for node in told
+                for node in nodes
             )
             for name in names
         }
@@ -222,7 +222,7 @@ class Measurer:
         alone = await self._ask(proxies, work, ALONE_PAGE, is_alone)
         return len(alone) == len(work.proxies) and all(alone.values())
 
-    def _published(self, routes: Collection[UUID]) -> dict[UUID, tuple[str, str, int]]:
+    def _places(self, routes: Collection[UUID]) -> dict[UUID, tuple[str, str, int]]:
         """Find where proxies have these replicas: cluster, IP address and port."""
         services = self._publisher.current.table.services if routes and self._publisher.current else ()
         return {
@@ -235,24 +235,24 @@ class Measurer:
     async def _count(self, proxies: ProxyPages, work: _Work) -> None:
         if not work.rollouts:
             return
-        told = await self._ask(proxies, work, COUNTERS_PAGE, counted)
-        self._observed.proxies_reporting.set(len(told))
+        counts = await self._ask(proxies, work, COUNTERS_PAGE, read_counters)
+        self._observed.proxies_reporting.set(len(counts))
         weighed = {rollout.deployment for rollout in work.rollouts if rollout.has_weight}
         busy = await self._ask(proxies, work, clusters_page(weighed), by_cluster) if weighed else {}
         for rollout in work.rollouts:
-            nodes = told.keys() & busy.keys() if rollout.has_weight else told.keys()
-            counters = {node: _counters_of(rollout, told[node], busy.get(node, {})) for node in nodes}
+            nodes = counts.keys() & busy.keys() if rollout.has_weight else counts.keys()
+            counters = {node: _counters_of(rollout, counts[node], busy.get(node, {})) for node in nodes}
             write = partial(record_look, rollout=rollout, counters=counters, live=len(work.proxies))
             await asyncio.to_thread(in_transaction, self._engine, write)
 
     async def _ask(
-        self, proxies: ProxyPages, work: _Work, page: str, read: Callable[[bytes], Answered]
+        self, proxies: ProxyPages, work: _Work, page: str, parse: Callable[[bytes], Answered]
     ) -> dict[str, Answered]:
         """Read this page of each proxy that tells, by node id; who tells for the first time is written down."""
-        told = await proxies.ask_all(work.proxies, page, read)
-        if new := {proxy.node_id for proxy in work.proxies if not proxy.has_told} & told.keys():
+        pages = await proxies.ask_all(work.proxies, page, parse)
+        if new := {proxy.node_id for proxy in work.proxies if not proxy.has_told} & pages.keys():
             await asyncio.to_thread(in_transaction, self._engine, partial(note_told, node_ids=new))
-        return told
+        return pages
 
 
 def _due(connection: Connection, *, looks_at_late: bool) -> _Work:
@@ -270,7 +270,7 @@ def _counters_of(rollout: DueRollout, page: Counted, busy: Mapping[str, int]) ->
         by_side[side_of(cluster)] += answers
     fresh = by_side[baseline_cluster(name)]
     under_way = {new: by_side[canary_cluster(name)], old: by_side[name] + fresh, rollout.id: fresh}
-    found = replace(page.counters(name, (old, new)), under_way=under_way)
+    counters = replace(page.counters(name, (old, new)), under_way=under_way)
     if not rollout.has_baseline:
-        return found
-    return replace(found, of={**found.of, rollout.id: page.of_baseline(name, old)})
+        return counters
+    return replace(counters, of={**counters.of, rollout.id: page.of_baseline(name, old)})

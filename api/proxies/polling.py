@@ -34,7 +34,7 @@ class WholeTables:
 
     publisher: Publisher
     recorder: Recorder
-    _told: dict[str, Sequence[_Told]] = field(default_factory=dict)
+    _history: dict[str, Sequence[_Told]] = field(default_factory=dict)
 
     async def poll(self, proxy: SeenProxy, throttle_seconds: float) -> Published | None:
         """Note that the proxy asks again; the table to give it, or None while there is none yet.
@@ -42,20 +42,22 @@ class WholeTables:
         `throttle_seconds`: the pause that it keeps between two tables.
         """
         asked_at = time.monotonic()
-        self._told = {node: told for node, told in self._told.items() if node in self.recorder.presence.nodes}
+        self._history = {
+            node: history for node, history in self._history.items() if node in self.recorder.presence.nodes
+        }
         await self.recorder.hear(proxy)
-        told = self._told.get(proxy.node_id, ())
-        known = [each for each in told if asked_at - each.at >= throttle_seconds + APPLY_SECONDS]
-        if known:
-            self.recorder.knows(proxy.node_id, known[-1].table, is_news=True)
+        history = self._history.get(proxy.node_id, ())
+        acknowledged = [each for each in history if asked_at - each.at >= throttle_seconds + APPLY_SECONDS]
+        if acknowledged:
+            self.recorder.knows(proxy.node_id, acknowledged[-1].table, is_news=True)
         current = self.publisher.current
         if current is not None:
-            self._told[proxy.node_id] = _with(told[max(0, len(known) - 1) :], current.watermark)
+            self._history[proxy.node_id] = _with(history[max(0, len(acknowledged) - 1) :], current.watermark)
         return current
 
 
-def _with(told: Sequence[_Told], table: Watermark) -> Sequence[_Told]:
+def _with(history: Sequence[_Told], table: Watermark) -> Sequence[_Told]:
     """Note that who holds a table knows whatever was found to be the same since."""
-    if told and told[-1].table.version == table.version:
-        return *told[:-1], _Told(told[-1].at, table)
-    return *told, _Told(time.monotonic(), table)
+    if history and history[-1].table.version == table.version:
+        return *history[:-1], _Told(history[-1].at, table)
+    return *history, _Told(time.monotonic(), table)

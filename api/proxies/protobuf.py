@@ -27,14 +27,14 @@ SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"
 METHOD = "DeltaAggregatedResources"
 
 
-def _read() -> DescriptorPool:
+def _load_pool() -> DescriptorPool:
     pool = DescriptorPool()
     for file in FileDescriptorSet.FromString(_FILE.read_bytes()).file:
         pool.AddSerializedFile(file.SerializeToString())
     return pool
 
 
-POOL = _read()
+POOL = _load_pool()
 """What stands in an Any is found here by its type's name."""
 
 
@@ -67,7 +67,9 @@ _TYPES: Mapping[ResourceKind, Any] = {
     ResourceKind.LISTENERS: Listener,
     ResourceKind.SECRETS: Secret,
 }
-TYPE_URLS = {kind: f"type.googleapis.com/{made.DESCRIPTOR.full_name}" for kind, made in _TYPES.items()}
+TYPE_URLS = {
+    kind: f"type.googleapis.com/{message_class.DESCRIPTOR.full_name}" for kind, message_class in _TYPES.items()
+}
 KINDS = {url: kind for kind, url in TYPE_URLS.items()}
 
 
@@ -88,32 +90,36 @@ def messages_of(resources: Resources, before: Messages = NO_MESSAGES) -> Message
     return {
         kind: {
             name: old
-            if (old := before[kind].get(name)) and old.message.version == found.version
-            else _made(kind, name, found, old.entries if old else {})
-            for name, found in named.items()
+            if (old := before[kind].get(name)) and old.message.version == resource.version
+            else _message_of(kind, name, resource, old.entries if old else {})
+            for name, resource in group.items()
         }
-        for kind, named in resources.by_kind.items()
+        for kind, group in resources.by_kind.items()
     }
 
 
-def _made(kind: ResourceKind, name: str, found: Resource, known: Mapping[str, bytes]) -> Made:
+def _message_of(kind: ResourceKind, name: str, resource: Resource, cached: Mapping[str, bytes]) -> Made:
     entries: dict[str, bytes] = {}
-    message = DiscoveryResource(name=name, version=found.version)
+    message = DiscoveryResource(name=name, version=resource.version)
     message.resource.type_url = TYPE_URLS[kind]
-    message.resource.value = _encoded(_TYPES[kind], found, known, entries)
+    message.resource.value = _encoded(_TYPES[kind], resource, cached, entries)
     return Made(message, entries)
 
 
-def _encoded(made: Any, found: Resource, known: Mapping[str, bytes], entries: dict[str, bytes]) -> bytes:  # noqa: ANN401  (a class that protobuf makes)
+def _encoded(message_class: Any, resource: Resource, cached: Mapping[str, bytes], entries: dict[str, bytes]) -> bytes:  # noqa: ANN401  (a class that protobuf makes)
     """The message's bytes. Entries of a list may follow the rest as they were encoded before, and are noted."""
-    own: bytes = made(**_fields(made.DESCRIPTOR, found.content)).SerializeToString(deterministic=True)
+    own: bytes = message_class(**_fields(message_class.DESCRIPTOR, resource.content)).SerializeToString(
+        deterministic=True
+    )
     parts = [own]
-    for entry in chain.from_iterable(found.entries.values()):
-        part = None if entry.entries else known.get(entry.version)
+    for entry in chain.from_iterable(resource.entries.values()):
+        part = None if entry.entries else cached.get(entry.version)
         if part is None:
-            kind = message_factory.GetMessageClass(made.DESCRIPTOR.fields_by_name[found.listed].message_type)
-            within = kind.FromString(_encoded(kind, entry, known, entries))
-            part = made(**{found.listed: [within]}).SerializeToString(deterministic=True)
+            kind = message_factory.GetMessageClass(
+                message_class.DESCRIPTOR.fields_by_name[resource.list_field].message_type
+            )
+            within = kind.FromString(_encoded(kind, entry, cached, entries))
+            part = message_class(**{resource.list_field: [within]}).SerializeToString(deterministic=True)
         if not entry.entries:
             entries[entry.version] = part
         parts.append(part)
@@ -137,8 +143,8 @@ def _maker(field: FieldDescriptor) -> Callable[[Any], Any] | None:
     if inner is None:
         return None
     if not inner.GetOptions().map_entry:
-        made = _made_as(inner)
-        return lambda value: [made(entry) for entry in value] if isinstance(value, list) else made(value)
+        convert = _made_as(inner)
+        return lambda value: [convert(entry) for entry in value] if isinstance(value, list) else convert(value)
     of = inner.fields_by_name["value"].message_type
     return None if of is None else lambda entries: {key: _parsed(of, json.dumps(entries[key])) for key in entries}
 

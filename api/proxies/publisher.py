@@ -105,10 +105,10 @@ class Publisher:
 
     async def read_after_now(self) -> None:
         """Wait until a read has succeeded that began after this call."""
-        begun = self._begun
+        number = self._begun
         while not self.stopping:
             self.read_soon()
-            if await asyncio.shield(self._next_read) > begun:
+            if await asyncio.shield(self._next_read) > number:
                 return
 
     @property
@@ -123,7 +123,7 @@ class Publisher:
             notified = self._asked.is_set()
             self._asked.clear()
             self._begun += 1
-            await self._read(self._begun, notified=notified)
+            await self._refresh(self._begun, notified=notified)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), _REST_SECONDS if self.rests else READ_SECONDS)
 
@@ -133,7 +133,7 @@ class Publisher:
         self.read_soon()
         self._wake()
 
-    async def _read(self, number: int, *, notified: bool) -> None:
+    async def _refresh(self, number: int, *, notified: bool) -> None:
         began = time.monotonic()
         try:
             loaded = self._loaded = await asyncio.to_thread(self._load)
@@ -144,8 +144,8 @@ class Publisher:
         self._note_fault(None)
         self._read_at = began
         self._publish(loaded, notified=notified)
-        done, self._next_read = self._next_read, asyncio.get_running_loop().create_future()
-        done.set_result(number)
+        waiter, self._next_read = self._next_read, asyncio.get_running_loop().create_future()
+        waiter.set_result(number)
 
     def _load(self) -> _Loaded:
         before = self._loaded

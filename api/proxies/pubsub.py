@@ -45,12 +45,12 @@ class Notices:
             await channel.subscribe(TRAFFIC_CHANNEL)
             owes_answer = True
             while True:
-                heard = await channel.get_message(timeout=_QUIET_SECONDS)
-                if heard is None and owes_answer:
+                message = await channel.get_message(timeout=_QUIET_SECONDS)
+                if message is None and owes_answer:
                     raise TimeoutError(f"Redis gave no answer for {_QUIET_SECONDS:g} s")
-                owes_answer = heard is None
-                if heard is None:
+                owes_answer = message is None
+                if message is None:
                     await channel.ping()
-                elif heard["type"] != "pong":
+                elif message["type"] != "pong":
                     self.fault = None
                     self._on_notice()  # also when it has just subscribed: nobody heard what was said before

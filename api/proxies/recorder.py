@@ -38,9 +38,9 @@ _REFUSALS = (psycopg.DataError, psycopg.IntegrityError, UnicodeError)
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """`released`: routes that every live proxy has let go of. `refused`: proxies that cannot be stored, and why."""
+    """`drained`: routes that every live proxy has let go of. `refused`: proxies that cannot be stored, and why."""
 
-    released: list[DrainedRoute]
+    drained: list[DrainedRoute]
     refused: dict[str, str]
 
 
@@ -52,7 +52,7 @@ class Writer:
         self._id = uuid4().hex
         self._has_begun = False
 
-    def write(self, seen: Sequence[SeenProxy], acks: Sequence[Ack], *, beats: bool) -> Written:
+    def write(self, proxies: Sequence[SeenProxy], acks: Sequence[Ack], *, beats: bool) -> Written:
         """Write what proxies know, and then, in transactions of their own, what follows from it, if anything does.
 
         Who waits for a deployment's lock must not keep others from writing what proxies know.
@@ -60,15 +60,15 @@ class Writer:
         `beats`: with a sign of life of this server. When Postgres refuses something, each proxy is written by itself.
         """
         try:
-            follows = in_transaction(self._engine, partial(self._note, seen=seen, acks=acks, beats=beats))
+            follows = in_transaction(self._engine, partial(self._note, proxies=proxies, acks=acks, beats=beats))
             refused = {}
         except _REFUSALS:
-            follows, refused = Follows(weights=True, drains=True), self._note_each(seen, acks, beats=beats)
+            follows, refused = Follows(weights=True, drains=True), self._note_each(proxies, acks, beats=beats)
         self._has_begun = True
         if follows.weights:
             in_transaction(self._engine, note_known_weights)
-        released = in_transaction(self._engine, release_drained) if follows.drains else []
-        return Written(released, refused)
+        drained = in_transaction(self._engine, release_drained) if follows.drains else []
+        return Written(drained, refused)
 
     def note_refused(self, names: Collection[str], no_more: Collection[str], why: str) -> None:
         """Note which certificates a proxy does not take over, in its words, and which it does now."""
@@ -79,27 +79,27 @@ class Writer:
 
         in_transaction(self._engine, note)
 
-    def _note_each(self, seen: Sequence[SeenProxy], acks: Sequence[Ack], *, beats: bool) -> dict[str, str]:
-        in_transaction(self._engine, partial(self._note, seen=(), acks=(), beats=beats))
+    def _note_each(self, proxies: Sequence[SeenProxy], acks: Sequence[Ack], *, beats: bool) -> dict[str, str]:
+        in_transaction(self._engine, partial(self._note, proxies=(), acks=(), beats=beats))
         self._has_begun = True
         refused: dict[str, str] = {}
-        for node in sorted({proxy.node_id for proxy in seen} | {ack.node_id for ack in acks}):
-            own = [proxy for proxy in seen if proxy.node_id == node]
+        for node in sorted({proxy.node_id for proxy in proxies} | {ack.node_id for ack in acks}):
+            own = [proxy for proxy in proxies if proxy.node_id == node]
             its_acks = [ack for ack in acks if ack.node_id == node]
             try:
-                in_transaction(self._engine, partial(self._note, seen=own, acks=its_acks, beats=False))
+                in_transaction(self._engine, partial(self._note, proxies=own, acks=its_acks, beats=False))
             except _REFUSALS as error:
                 refused[node] = str(error).partition("\n")[0]
         return refused
 
     def _note(
-        self, connection: psycopg.Connection, *, seen: Sequence[SeenProxy], acks: Sequence[Ack], beats: bool
+        self, connection: psycopg.Connection, *, proxies: Sequence[SeenProxy], acks: Sequence[Ack], beats: bool
     ) -> Follows:
         if not self._has_begun:
             begin_publishing(connection, self._id)
         elif beats:
             note_publisher(connection, self._id)
-        note_proxies(connection, seen)
+        note_proxies(connection, proxies)
         note_acks(connection, acks)
         return what_follows(connection)
 
@@ -140,9 +140,9 @@ class Recorder:
         self._unwritten.add(proxy.node_id)
         self._due.set()
         deadline = time.monotonic() + BEAT_SECONDS
-        while proxy.node_id in self._unwritten and (left := deadline - time.monotonic()) > 0:
+        while proxy.node_id in self._unwritten and (remaining := deadline - time.monotonic()) > 0:
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(self._registered), left)
+                await asyncio.wait_for(asyncio.shield(self._registered), remaining)
 
     def write_soon(self) -> None:
         """There may be something to write: a proxy may know more, or a table may show more drains."""
@@ -151,13 +151,13 @@ class Recorder:
     @contextmanager
     def hears_of(self, node: str, stream: object) -> Iterator[None]:
         """A proxy knows only what it says on each of these: restarted hot, an Envoy is two processes for a while."""
-        said = self._said.setdefault(node, {})
-        said[stream] = None
+        marks = self._said.setdefault(node, {})
+        marks[stream] = None
         try:
             yield
         finally:
-            del said[stream]
-            if said:
+            del marks[stream]
+            if marks:
                 self._note_known(node)
                 self._due.set()
             else:
@@ -177,9 +177,9 @@ class Recorder:
             self._due.set()
 
     def _note_known(self, node: str) -> None:
-        said = [mark for mark in self._said[node].values() if mark]
-        if len(said) == len(self._said[node]):
-            self._known[node] = min(said, key=lambda mark: mark.number)
+        marks = [mark for mark in self._said[node].values() if mark]
+        if len(marks) == len(self._said[node]):
+            self._known[node] = min(marks, key=lambda mark: mark.number)
 
     def watermark(self, node: str) -> Watermark | None:
         """The newest table that this proxy knows."""
@@ -215,17 +215,17 @@ class Recorder:
         # since signs of life were last written
         alive = self.presence.heard_since(min(self._beat_at, now - BEAT_SECONDS)) if beats else []
         acks = [Ack(node, mark.version, mark.seen) for node, mark in advanced.items()]
-        written = await asyncio.to_thread(self._writer.write, alive, acks, beats=beats)
+        result = await asyncio.to_thread(self._writer.write, alive, acks, beats=beats)
         self.fault = None
         self._written |= {node: mark.number for node, mark in advanced.items()}
         if beats:
             self._beat_at = now
             self._note_registered({proxy.node_id for proxy in alive})
-        for node, why in written.refused.items():
+        for node, why in result.refused.items():
             self._note_failure(f"{node}: {why}")
-        self._forget(written.refused)
-        if written.released:
-            await self._announce(written.released)
+        self._forget(result.refused)
+        if result.drained:
+            await self._announce(result.drained)
 
     def _advanced(self) -> dict[str, Watermark]:
         """The newest table of each proxy that knows a newer one than was written."""
@@ -235,16 +235,16 @@ class Recorder:
             if (mark := self.watermark(node)) and mark.number > self._written.get(node, 0)
         }
 
-    async def _announce(self, released: list[DrainedRoute]) -> None:
-        for route in released:
+    async def _announce(self, drained: list[DrainedRoute]) -> None:
+        for route in drained:
             self._observed.drain_ack.observe(route.seconds)
         await asyncio.to_thread(self._on_release)
 
     def _note_registered(self, nodes: set[str]) -> None:
         if self._unwritten & nodes:
             self._unwritten -= nodes
-            done, self._registered = self._registered, asyncio.get_running_loop().create_future()
-            done.set_result(None)
+            waiter, self._registered = self._registered, asyncio.get_running_loop().create_future()
+            waiter.set_result(None)
 
     def _note_failure(self, why: str) -> None:
         self.fault = why

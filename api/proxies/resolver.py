@@ -64,8 +64,8 @@ class Names:
     async def _look_up(self, name: str, on_change: Callable[[], None]) -> None:
         with suppress(OSError, UnicodeError):
             look_up = partial(socket.getaddrinfo, name, None, type=socket.SOCK_STREAM)
-            found = await self._loop.run_in_executor(self._threads, look_up)
-            ips = [ip for *_, address in found if not why_no_replica(ip_address(ip := str(address[0])))]
+            addresses = await self._loop.run_in_executor(self._threads, look_up)
+            ips = [ip for *_, address in addresses if not why_no_replica(ip_address(ip := str(address[0])))]
             if ips and self._known.get(name) not in ips:
                 # the lowest IPv4 address first: so that every server chooses the same
                 self._known[name] = min(ips, key=lambda ip: (":" in ip, ip))

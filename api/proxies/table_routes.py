@@ -36,41 +36,41 @@ class TraefikPoll(ShownToken):
 Q = TypeVar("Q", bound=ShownToken)
 
 
-def _asked(request: Request, kind: type[Q]) -> tuple[Parts, Q]:
+def _parse(request: Request, kind: type[Q]) -> tuple[Parts, Q]:
     """Return what is asked, by who shows its token. Raises ValidationError and HTTPException."""
-    asked, parts = kind.model_validate(dict(request.query_params)), parts_of(request)
-    parts.access.check(asked.node or "", asked.token)
-    return parts, asked
+    query, parts = kind.model_validate(dict(request.query_params)), parts_of(request)
+    parts.access.check(query.node or "", query.token)
+    return parts, query
 
 
 async def traefik(request: Request) -> Response:
     """For Traefik's HTTP provider. Replicas that leave wait for it: it must poll as often as it says."""
-    parts, poll = _asked(request, TraefikPoll)
+    parts, poll = _parse(request, TraefikPoll)
     if parts.recorder.presence.kind_of(poll.node) == "envoy":
         raise HTTPException(409, f"{poll.node} is the id of an Envoy; each proxy needs an id of its own.")
-    seen = SeenProxy(poll.node, "traefik", 3 * poll.poll_seconds)
-    current = await parts.whole_tables.poll(seen, poll.throttle_seconds)
+    proxy = SeenProxy(poll.node, "traefik", 3 * poll.poll_seconds)
+    current = await parts.whole_tables.poll(proxy, poll.throttle_seconds)
     return JSONResponse(traefik_document((current or _current(parts)).table))
 
 
 async def targets(request: Request) -> Response:
     """For Prometheus' `http_sd_configs`."""
-    parts, _ = _asked(request, ShownToken)
+    parts, _ = _parse(request, ShownToken)
     return JSONResponse(prometheus_targets(_current(parts).table))
 
 
 async def table(request: Request) -> Response:
     """The table for people, with the proxies that this server tells: whether each knows it, and what it knows."""
-    parts, _ = _asked(request, ShownToken)
+    parts, _ = _parse(request, ShownToken)
     current = _current(parts)
-    found = {
+    document = {
         "version": current.resources.version,
         "age_seconds": round(parts.publisher.age, 3),
-        "services": [asdict(service.shown) for service in current.table.services],
+        "services": [asdict(service.public) for service in current.table.services],
         "left_out": current.table.faults,
         "proxies": [_proxy(parts, proxy, current) for proxy in sorted(parts.recorder.presence.live, key=_node_id)],
     }
-    return Response(to_json(found), media_type="application/json")
+    return Response(to_json(document), media_type="application/json")
 
 
 FORMS = [Route("/traefik", traefik), Route("/prometheus/targets", targets), Route("/v1/traffic", table)]
@@ -81,8 +81,8 @@ def _node_id(proxy: SeenProxy) -> str:
 
 
 def _proxy(parts: Parts, proxy: SeenProxy, current: Published) -> dict[str, Any]:
-    known = parts.recorder.watermark(proxy.node_id)
-    version = known.version if known else None
+    mark = parts.recorder.watermark(proxy.node_id)
+    version = mark.version if mark else None
     return {"node": proxy.node_id, "version": version, "is_current": version == current.resources.version}
 
 

@@ -44,8 +44,10 @@ def _come_back(run: Demo) -> None:
     run.settle(settled)
     run.everyone_runs("v2", "after the way back")
     run.say(f"  under load so far: {run.load.tally}")
-    left = _wait_for_end_of(run, "v3")
-    run.promise("no replica of v3 is left", kept=not left, seen=f"{left} left" if left else "all stopped")
+    remaining = _wait_for_end_of(run, "v3")
+    run.promise(
+        "no replica of v3 is left", kept=not remaining, seen=f"{remaining} left" if remaining else "all stopped"
+    )
 
 
 def _judge(run: Demo) -> None:
@@ -78,8 +80,8 @@ def _check_load(run: Demo) -> None:
     run.load.stop()
     tally = run.load.tally
     good = tally.by_revision(200)
-    answered = ", ".join(f"{revision} {count}" for revision, count in sorted(good.items()))
-    run.promise("the broken v3 is never asked", kept="v3" not in good, seen=f"good answers: {answered}")
+    shares = ", ".join(f"{revision} {count}" for revision, count in sorted(good.items()))
+    run.promise("the broken v3 is never asked", kept="v3" not in good, seen=f"good answers: {shares}")
     run.promise(
         "the canary is asked until its judge has seen enough",
         kept=canary_met(run)["met"] > 0,
@@ -121,17 +123,19 @@ def _wait_for_end_of(run: Demo, revision: str) -> int:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         routes = run.reader.views(RouteView, f"{DEPLOYMENT}/routes", run.name, gone=True, limit=100)
-        left = sum(route.revision == revision and route.stopped_at is None for route in routes)
-        if not left or time.monotonic() > deadline:
-            return left
+        remaining = sum(route.revision == revision and route.stopped_at is None for route in routes)
+        if not remaining or time.monotonic() > deadline:
+            return remaining
         time.sleep(0.1)
 
 
 def _check_budget(run: Demo) -> None:
     """In every picture of all rollouts: at most 3 + 1 active, at least 3 - 1 serving."""
-    seen = [cycle for title in ("v2", "v3", _CANARY) for cycle in run.films[title]]
-    most, least = max(cycle.active for cycle in seen), min(cycle.serving for cycle in seen)
-    kept = most <= REPLICAS + _BUDGET["max_surge"] and least >= REPLICAS - _BUDGET["max_unavailable"]
+    cycles = [cycle for title in ("v2", "v3", _CANARY) for cycle in run.films[title]]
+    most, least = max(cycle.active for cycle in cycles), min(cycle.serving for cycle in cycles)
+    fits = most <= REPLICAS + _BUDGET["max_surge"] and least >= REPLICAS - _BUDGET["max_unavailable"]
     run.promise(
-        "never more than 4 live, never fewer than 2 serving", kept=kept, seen=f"at most {most} and at least {least}"
+        "never more than 4 live, never fewer than 2 serving",
+        kept=fits,
+        seen=f"at most {most} and at least {least}",
     )

@@ -38,13 +38,17 @@ def demo(*, as_json: AsJson = False) -> None:
     began = time.monotonic()
     with interruptible(), open_stage(console) as stage:
         run = _perform(stage, name, console)
-    run.promise("nothing is left running", kept=not stage.left, seen=", ".join(stage.left) or "every process has ended")
+    run.promise(
+        "nothing is left running",
+        kept=not stage.leftovers,
+        seen=", ".join(stage.leftovers) or "every process has ended",
+    )
     seconds = time.monotonic() - began
-    kept = all(promise.kept for promise in run.promises)
+    is_kept = all(promise.kept for promise in run.promises)
     if as_json:
-        print_json(_document(run, stage, seconds, kept=kept))
-    _summary(run, stage, seconds, kept=kept)
-    if not kept:
+        print_json(_document(run, stage, seconds, is_kept=is_kept))
+    _summary(run, stage, seconds, is_kept=is_kept)
+    if not is_kept:
         raise typer.Exit(1)
 
 
@@ -64,19 +68,19 @@ def _perform(stage: DemoStage, name: str, console: Console) -> Demo:
     return run
 
 
-def _summary(run: Demo, stage: DemoStage, seconds: float, *, kept: bool) -> None:
+def _summary(run: Demo, stage: DemoStage, seconds: float, *, is_kept: bool) -> None:
     run.say()
     for promise in run.promises:
         mark, colour = ("✓", "green") if promise.kept else ("✗", "red")
         run.console.print(f"{mark} {promise.promise}: {promise.seen}", style=colour)
     good = f"All as promised, in {seconds:.0f} s. {canary_in_words(run)}; no other failed."
-    end = good if kept else f"Not as promised; the logs are in {stage.logs}"
+    end = good if is_kept else f"Not as promised; the logs are in {stage.logs}"
     run.say(f"\n{end}")
 
 
-def _document(run: Demo, stage: DemoStage, seconds: float, *, kept: bool) -> dict[str, Any]:
+def _document(run: Demo, stage: DemoStage, seconds: float, *, is_kept: bool) -> dict[str, Any]:
     return {
-        "ok": kept,
+        "ok": is_kept,
         "seconds": round(seconds, 1),
         "promises": [asdict(promise) for promise in run.promises],
         "films": {
@@ -86,7 +90,7 @@ def _document(run: Demo, stage: DemoStage, seconds: float, *, kept: bool) -> dic
         "answers": run.answers,
         "canary": {"judge": run.verdict, **canary_met(run)},
         "load": load_document(run.load.tally),
-        "logs": None if kept else stage.logs,
+        "logs": None if is_kept else stage.logs,
     }
 
 

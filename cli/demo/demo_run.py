@@ -93,7 +93,7 @@ class Demo:
     def film(self, title: str, goal: Goal, *, numbered: bool = False) -> Progress:
         """Show what happens until the goal is reached."""
         film = Film(self.console, prefix="  ", numbered=numbered)
-        self.films[title] = film.shown
+        self.films[title] = film.cycles
         return wait_until(goal, self.reader, self.name, PATIENCE_SECONDS, film)
 
     def settle(self, goal: Goal, seconds: float = PATIENCE_SECONDS) -> None:
@@ -105,8 +105,8 @@ class Demo:
         addresses = [route.address for route in self.deployment.routes if route.is_active]
         answers = self.answers[when] = sorted(map(_revision_at, addresses))
         self.say(f"  asked over HTTP, the replicas answer: {', '.join(answers)}")
-        kept = answers == [revision] * REPLICAS
-        self.promise(f"{when}, all {REPLICAS} replicas run {revision}", kept=kept, seen=", ".join(answers))
+        is_everywhere = answers == [revision] * REPLICAS
+        self.promise(f"{when}, all {REPLICAS} replicas run {revision}", kept=is_everywhere, seen=", ".join(answers))
 
 
 def _ended(progress: Progress) -> bool:

@@ -29,13 +29,13 @@ _SETTINGS = {} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"}
 
 @dataclass(slots=True)
 class DemoStage:
-    """A stack that runs. `keep`: leave its folder. `left`: what still ran after it was torn down."""
+    """A stack that runs. `keep`: leave its folder. `leftovers`: what still ran after it was torn down."""
 
     home: Home
     console: Console
     keep: bool = False
-    seen: list[psutil.Process] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
+    processes: list[psutil.Process] = field(default_factory=list)
+    leftovers: list[str] = field(default_factory=list)
 
     @property
     def logs(self) -> Path:
@@ -59,7 +59,7 @@ class DemoStage:
         for pid in filter(None, pids):
             with suppress(psutil.Error):
                 process = psutil.Process(pid)
-                self.seen += [process, *process.children(recursive=True)]
+                self.processes += [process, *process.children(recursive=True)]
 
     def tear_down(self) -> None:
         """Stop everything, note what is left, and remove the folder unless something is left or `keep` is set."""
@@ -67,8 +67,8 @@ class DemoStage:
         try:
             down(self.home, lambda _: None)
         finally:
-            self.left = _alive(self.seen, self.home.root)
-            if not self.keep and not self.left:
+            self.leftovers = _alive(self.processes, self.home.root)
+            if not self.keep and not self.leftovers:
                 shutil.rmtree(self.home.root, ignore_errors=True)
 
 
@@ -95,10 +95,10 @@ def open_stage(console: Console, envoys: int = 1) -> Iterator[DemoStage]:
 
 
 def _bring_up(stage: DemoStage, envoys: int) -> None:
-    begun = time.monotonic()
+    began = time.monotonic()
 
     def say(notice: Notice) -> None:
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - began
         stage.console.print(f"  ✔ {notice.part:<9} {notice.address or notice.text:<30} {seconds:5.1f} s")
 
     try:
@@ -112,22 +112,24 @@ def _bring_up(stage: DemoStage, envoys: int) -> None:
     stage.remember()
 
 
-def _alive(seen: list[psutil.Process], folder: Path) -> list[str]:
-    """The processes of `seen` that still run, and every other process that works for or in `folder`."""
-    running = [process for process in {*seen, *psutil.process_iter()} if process.pid != os.getpid()]
+def _alive(processes: list[psutil.Process], folder: Path) -> list[str]:
+    """The processes of `processes` that still run, and every other process that works for or in `folder`."""
+    running = [process for process in {*processes, *psutil.process_iter()} if process.pid != os.getpid()]
     return sorted(
-        f"{process.name()} (pid {process.pid})" for process in running if _is_of(process, folder, known=process in seen)
+        f"{process.name()} (pid {process.pid})"
+        for process in running
+        if _is_of(process, folder, is_known=process in processes)
     )
 
 
-def _is_of(process: psutil.Process, folder: Path, *, known: bool) -> bool:
+def _is_of(process: psutil.Process, folder: Path, *, is_known: bool) -> bool:
     try:
         if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
             return False
-        told = process.environ()
-        texts = [*process.cmdline(), process.cwd(), told.get("ROLLWAY_HOME", "")]
+        variables = process.environ()
+        texts = [*process.cmdline(), process.cwd(), variables.get("ROLLWAY_HOME", "")]
     except psutil.AccessDenied:
-        return known
+        return is_known
     except psutil.Error:
         return False
-    return known or told.get(KEEPER) == keeper_of(folder) or any(str(folder) in text for text in texts)
+    return is_known or variables.get(KEEPER) == keeper_of(folder) or any(str(folder) in text for text in texts)

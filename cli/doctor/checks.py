@@ -192,8 +192,8 @@ def wrong_clocks(engine: Engine) -> Findings:
 def missing_walls(engine: Engine) -> Findings:
     """The hosts where replicas run as the workers' own user, and what stands in the way of another."""
     sentences = status.missing_walls(in_transaction(engine, signs_of_life))
-    found = [f"{sentence}. {_WITHOUT_A_WALL}" for sentence in sentences]
-    return Findings(found, document={"unwalled": found})
+    findings = [f"{sentence}. {_WITHOUT_A_WALL}" for sentence in sentences]
+    return Findings(findings, document={"unwalled": findings})
 
 
 def held_replicas(_: Engine) -> Findings:
@@ -205,7 +205,7 @@ def secrets_of_others(engine: Engine) -> Findings:
     """The hosts where an operator of one deployment may hand another one's secrets to a program of his own."""
     by_host = in_transaction(engine, secrets_for_all)
     return Findings(
-        [f"host {host} gives every deployment what is in {', '.join(given)}" for host, given in by_host.items()],
+        [f"host {host} gives every deployment what is in {', '.join(secrets)}" for host, secrets in by_host.items()],
         document={"secrets_for_all": by_host},
     )
 
@@ -247,21 +247,21 @@ def migrated(engine: Engine) -> Findings:
 
 def _stage(engine: Engine) -> str:
     """Say which migrations are missing, here or there; empty where the number alone is wrong, or nothing is."""
-    seen = number(engine)
-    if seen == newest():
+    version = number(engine)
+    if version == newest():
         return ""
-    wanted, found = expected(), in_transaction(engine, schema_parts)
-    if not is_known(seen):
-        newer = f"the database has seen migration {seen}, which this release does not know: it knows {newest()}"
-        return newer if any(schema_faults(wanted, found)) else ""
-    lacks = any(part.startswith(("table ", "column ")) for part in wanted.keys() - found.keys())
-    return f"the database has seen migration {seen}, and {newest()} is the newest" if lacks else ""
+    expected_parts, actual = expected(), in_transaction(engine, schema_parts)
+    if not is_known(version):
+        newer = f"the database has seen migration {version}, which this release does not know: it knows {newest()}"
+        return newer if any(schema_faults(expected_parts, actual)) else ""
+    lacks = any(part.startswith(("table ", "column ")) for part in expected_parts.keys() - actual.keys())
+    return f"the database has seen migration {version}, and {newest()} is the newest" if lacks else ""
 
 
 def _misnumbered(engine: Engine) -> Iterator[str]:
-    if (seen := number(engine)) != newest():
+    if (version := number(engine)) != newest():
         yield (
-            f"alembic_version says {seen}, but the schema is that of {newest()}, so no migration could run: "
+            f"alembic_version says {version}, but the schema is that of {newest()}, so no migration could run: "
             f"{_SET_NUMBER.format(newest())} in psql puts it right"
         )
     contract = in_transaction(engine, read_installation).contract
@@ -285,7 +285,7 @@ class Tables:
         return [{**asdict(size), "to_cut": self.past.get(size.name, 0)} for size in self.sizes]
 
     @property
-    def shown(self) -> Table:
+    def table(self) -> Table:
         """The tables for a terminal."""
         table = columns("TABLE", "ROWS", "BYTES", "TO CUT")
         for size in self.sizes:

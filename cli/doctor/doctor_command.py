@@ -36,16 +36,16 @@ def doctor(
     find_servers()
     with database_errors():
         answers, tables = _examine(with_sizes=with_sizes)
-    code = max((question.exit for question, found in answers if found.sentences), default=ExitCode.DONE)
+    code = max((question.exit for question, findings in answers if findings.sentences), default=ExitCode.DONE)
     console = printer(quiet=as_json)
     for line in _lines(answers):
         console.print(line)
-    console.print("; ".join(found.counts for _, found in answers if found.counts))
+    console.print("; ".join(findings.counts for _, findings in answers if findings.counts))
     if tables:
-        console.print(tables.shown, soft_wrap=False)
+        console.print(tables.table, soft_wrap=False)
     if as_json:
         sizes = {"tables": tables.document} if tables else {}
-        print_json({"ok": not code, **_documents(answers), **sizes, "asked": _asked(answers)})
+        print_json({"ok": not code, **_documents(answers), **sizes, "asked": _as_records(answers)})
     if code:
         raise typer.Exit(code)
 
@@ -80,30 +80,30 @@ def _looked(question: "DoctorQuestion", engine: "Engine") -> "Findings":
 
 
 def _lines(answers: "Iterable[tuple[DoctorQuestion, Findings]]") -> Iterator[str]:
-    for question, found in answers:
-        for sentence in found.sentences:
+    for question, findings in answers:
+        for sentence in findings.sentences:
             yield f"✗ {sentence}" if question.exit else sentence
-        if found.sentences:
+        if findings.sentences:
             yield f"  → {question.mends}"
 
 
 def _documents(answers: "Iterable[tuple[DoctorQuestion, Findings]]") -> dict[str, Any]:
     """All of them as one; lists of the same name are joined."""
     document: dict[str, Any] = {}
-    for _, found in answers:
-        for name, value in found.document.items():
+    for _, findings in answers:
+        for name, value in findings.document.items():
             document[name] = document[name] + value if name in document else value
     return document
 
 
-def _asked(answers: "Iterable[tuple[DoctorQuestion, Findings]]") -> list[Mapping[str, Any]]:
+def _as_records(answers: "Iterable[tuple[DoctorQuestion, Findings]]") -> list[Mapping[str, Any]]:
     return [
         {
             "question": question.asks,
-            "found": list(found.sentences),
+            "found": list(findings.sentences),
             "mends": question.mends,
             "exit": int(question.exit),
             "metric": question.metric or None,
         }
-        for question, found in answers
+        for question, findings in answers
     ]

@@ -55,20 +55,25 @@ def plan(
     second.
     """
     with Reader() as reader:
-        asked = asked_for(reader, deployment, revision, file, otherwise)
-        missing = signs_of_life(reader).missing_evidence
-    subjects = [(each, replace(each.subject, missing_evidence=missing)) for each in asked]
-    plans = [(each, foresee(subject, each.now, each.learned, each.chance())) for each, subject in subjects]
+        questions = asked_for(reader, deployment, revision, file, otherwise)
+        gaps = signs_of_life(reader).missing_evidence
+    subjects = [(each, replace(each.subject, missing_evidence=gaps)) for each in questions]
+    plans = [(each, foresee(subject, each.now, each.timings, each.chance())) for each, subject in subjects]
     if as_json:
-        documents = [_document(each, foreseen) for each, foreseen in plans]
+        documents = [_document(each, forecast) for each, forecast in plans]
         return print_json(documents[0] if file is None else documents)
-    for each, foreseen in plans:
-        printer().print(plan_page(each.title, foreseen), soft_wrap=False)
+    for each, forecast in plans:
+        printer().print(plan_page(each.title, forecast), soft_wrap=False)
     return None
 
 
-def _document(asked: AskedAhead, foreseen: Plan) -> dict[str, Any]:
-    return {"deployment": asked.name, "from": asked.from_revision, "to": asked.to_revision, **foreseen.as_json()}
+def _document(question: AskedAhead, forecast: Plan) -> dict[str, Any]:
+    return {
+        "deployment": question.name,
+        "from": question.from_revision,
+        "to": question.to_revision,
+        **forecast.as_json(),
+    }
 
 
 NOTHING = "  nothing is created or drained"
@@ -86,8 +91,8 @@ def plan_page(title: str, plan: Plan) -> RenderableType:
 
 def _summary(plan: Plan) -> Iterator[str]:
     yield plan.guarantee
-    beside = f", {plan.most_running} with those that stop or are parked" if plan.most_running > plan.most_live else ""
-    yield f"at most {plan.most_live} live{beside}; at least {plan.fewest_serving} serving"
+    surplus = f", {plan.most_running} with those that stop or are parked" if plan.most_running > plan.most_live else ""
+    yield f"at most {plan.most_live} live{surplus}; at least {plan.fewest_serving} serving"
     if plan.seconds is not None:
         yield f"takes {plan.seconds}: half of such rollouts are done after the first, nine of ten after the second"
     if not plan.is_certain:

@@ -10,7 +10,7 @@ import yaml
 
 from api.people.paths import DEPLOYMENT
 from cli.apply import documents_asked, to_apply
-from cli.client import Reader, deployment_named, made, revision_shown
+from cli.client import Reader, build, deployment_named, revision_shown
 from cli.terminal.exits import UsageError
 from db.views.planning_views import Foreseeable, LearnedView, planned_activation, planned_rest
 from domain.cycle.recording import inputs_from_json
@@ -28,7 +28,7 @@ class AskedAhead:
     from_revision: str
     to_revision: str
     subject: Subject
-    learned: Timings
+    timings: Timings
     now: datetime
 
     @property
@@ -65,14 +65,14 @@ def asked_for(
 ) -> list[AskedAhead]:
     """Find what a command's arguments name. Raises UsageError, and the refusals that the change itself would meet."""
     supposing = Supposing.of(_settings(otherwise)) if otherwise else None
-    found = _as_it_is(reader, deployment, revision, file)
-    return [asked.supposing(supposing) for asked in found] if supposing else found
+    questions = _as_it_is(reader, deployment, revision, file)
+    return [question.supposing(supposing) for question in questions] if supposing else questions
 
 
-def _settings(given: list[str]) -> dict[str, Any]:
+def _settings(words: list[str]) -> dict[str, Any]:
     """E.g. ["max_surge=2", "pacing=wave"]; values as YAML reads them."""
     settings = {}
-    for text in given:
+    for text in words:
         name, equals, value = text.partition("=")
         if not (name and equals):
             raise UsageError(f"--with must be NAME=VALUE, such as max_surge=2, not {text!r}")
@@ -87,8 +87,8 @@ def _as_it_is(reader: Reader, deployment: str | None, revision: str | None, file
     if file is not None:
         if deployment is not None:
             raise UsageError("give either --file, or the name of a deployment and of a revision: not both")
-        asked = to_apply(file)
-        return [_of_file(found) for found in reader.ask("/v1/apply/ahead", **documents_asked(asked))["items"]]
+        command = to_apply(file)
+        return [_of_file(document) for document in reader.ask("/v1/apply/ahead", **documents_asked(command))["items"]]
     if deployment is None:
         raise UsageError("name a deployment and a revision, or a file with --file")
     return [_of_name(reader, deployment, revision)]
@@ -96,16 +96,16 @@ def _as_it_is(reader: Reader, deployment: str | None, revision: str | None, file
 
 def _of_name(reader: Reader, name: str, revision: str | None) -> AskedAhead:
     view = deployment_named(reader, name)
-    known = Foreseeable.of(view, reader.view(LearnedView, f"{DEPLOYMENT}/learned", name))
+    base = Foreseeable.of(view, reader.view(LearnedView, f"{DEPLOYMENT}/learned", name))
     to = revision or view.deploying_revision or view.current_revision or ""
-    found = revision_shown(reader, name, to) if to else None
-    planned = planned_activation(view, known, found, revision) if revision else planned_rest(known, found)
+    row = revision_shown(reader, name, to) if to else None
+    planned = planned_activation(view, base, row, revision) if revision else planned_rest(base, row)
     before = view.current_revision or ""
     return AskedAhead(name, before if before != to else "", to, planned.subject, planned.timings, planned.now)
 
 
-def _of_file(found: dict[str, Any]) -> AskedAhead:
-    deployment, now = inputs_from_json(found["inputs"])
-    subject = Subject(deployment, found["has_health_check"])
-    moves = (found["from_revision"], found["to_revision"])
-    return AskedAhead(found["deployment"], *moves, subject, made(Timings, found["learned"]), now)
+def _of_file(document: dict[str, Any]) -> AskedAhead:
+    deployment, now = inputs_from_json(document["inputs"])
+    subject = Subject(deployment, document["has_health_check"])
+    moves = (document["from_revision"], document["to_revision"])
+    return AskedAhead(document["deployment"], *moves, subject, build(Timings, document["learned"]), now)

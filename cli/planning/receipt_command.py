@@ -47,22 +47,22 @@ def receipt(*, rollout: Rollout, as_json: AsJson = False) -> None:
     Exit code 1 when it, or the one before, was changed since.
     """
     with Reader() as reader:
-        found = reader.view(ReceiptView, *_of(rollout))
-        deviations = _deviations(reader, found.receipt["rollout"])
+        view = reader.view(ReceiptView, *_of(rollout))
+        deviations = _deviations(reader, view.receipt["rollout"])
     if as_json:
-        print_json({**asdict(found), "deviations": deviations})
+        print_json({**asdict(view), "deviations": deviations})
     else:
-        printer().print(receipt_page(found.receipt, found.seal, deviations))
-    if found.seal is not None and (not found.seal.is_intact or found.seal.is_joined is False):
+        printer().print(receipt_page(view.receipt, view.seal, deviations))
+    if view.seal is not None and (not view.seal.is_intact or view.seal.is_joined is False):
         raise typer.Exit(ExitCode.REFUSED)
 
 
-def _of(given: str) -> tuple[str, str]:
+def _of(name: str) -> tuple[str, str]:
     """The path of the receipt of an id, or of the last one of a deployment, and what it names."""
     try:
-        return "/v1/rollouts/{rollout}/receipt", str(UUID(given))
+        return "/v1/rollouts/{rollout}/receipt", str(UUID(name))
     except ValueError:
-        return f"{DEPLOYMENT}/receipt", given
+        return f"{DEPLOYMENT}/receipt", name
 
 
 def _deviations(reader: Reader, rollout: str) -> list[str]:
@@ -95,20 +95,20 @@ def _outcome(receipt: dict[str, Any]) -> str:
 
 
 def _promises(receipt: dict[str, Any]) -> Iterator[str]:
-    promised, measured, replayed = receipt["promised"], receipt["measured"], receipt["replayed"]
+    promised, actual, replayed = receipt["promised"], receipt["measured"], receipt["replayed"]
     yield from _table("promised", "measured", "")
-    if measured is not None:
+    if actual is not None:
         both = promised["counts_stopping"]
-        most = measured["most_live_and_stopping" if both else "most_live"]
-        which = "live or stopping" if both else f"live, {measured['most_stopping']} stopping beside them"
-        kept = _kept(ok=measured["is_ceiling_kept"])
-        yield _row(f"at most {promised['most_live']} live", f"at most {most} {which}", kept)
-        least, seen = promised["fewest_serving"], measured["fewest_serving"]
-        kept = _kept(ok=measured["is_floor_kept"])
-        yield _row(f"at least {least} serving by our own doing", f"at least {seen} serving", kept)
+        most = actual["most_live_and_stopping" if both else "most_live"]
+        which = "live or stopping" if both else f"live, {actual['most_stopping']} stopping beside them"
+        mark = _mark(ok=actual["is_ceiling_kept"])
+        yield _row(f"at most {promised['most_live']} live", f"at most {most} {which}", mark)
+        least, fewest = promised["fewest_serving"], actual["fewest_serving"]
+        mark = _mark(ok=actual["is_floor_kept"])
+        yield _row(f"at least {least} serving by our own doing", f"at least {fewest} serving", mark)
     refused = f", {replayed['refused']} refused by Postgres" if replayed["refused"] else ""
     again = f"{replayed['equal']} of {replayed['steps']} come out the same{refused}"
-    yield _row("each step can be decided again", again, _kept(ok=not replayed["differing"]))
+    yield _row("each step can be decided again", again, _mark(ok=not replayed["differing"]))
     yield _row("requests", receipt["requests"]["said"], "")
 
 
@@ -155,7 +155,7 @@ def _seal(seal: Seal | None) -> Iterator[str]:
             yield f"the one before, sha256 {seal.previous_sha256}: {'intact' if joined else 'CHANGED since then'}"
 
 
-def _kept(*, ok: bool) -> str:
+def _mark(*, ok: bool) -> str:
     return "kept" if ok else "**broken**"
 
 
@@ -210,25 +210,27 @@ def replay(
     with Reader() as reader:
         view = _rollout(reader, rollout)
         steps = [_replayed(step) for step in reader.views(StepView, "/v1/rollouts/{rollout}/steps", view.id)]
-    chosen = steps if at is None else [each for each in steps if each.step.step_no == at]
-    if not chosen:
-        kept = f"its steps are 1 to {steps[-1].step.step_no}" if steps else "its steps are not kept any more"
-        raise UsageError(f"--at must be a step of the rollout: {kept}" if at else f"nothing to replay: {kept}")
+    selected = steps if at is None else [each for each in steps if each.step.step_no == at]
+    if not selected:
+        remaining = f"its steps are 1 to {steps[-1].step.step_no}" if steps else "its steps are not kept any more"
+        raise UsageError(
+            f"--at must be a step of the rollout: {remaining}" if at else f"nothing to replay: {remaining}"
+        )
     if as_json:
-        print_json({"rollout": view.id, "deployment": view.deployment, "steps": [_document(each) for each in chosen]})
+        print_json({"rollout": view.id, "deployment": view.deployment, "steps": [_document(each) for each in selected]})
     else:
-        _print(view, chosen, in_full=at is not None)
-    if not all(each.is_same for each in chosen):
+        _print(view, selected, in_full=at is not None)
+    if not all(each.is_same for each in selected):
         raise typer.Exit(ExitCode.REFUSED)
 
 
-def _rollout(reader: Reader, asked: str) -> RolloutView:
+def _rollout(reader: Reader, name: str) -> RolloutView:
     try:
-        return reader.view(RolloutView, "/v1/rollouts/{rollout}", UUID(asked))
+        return reader.view(RolloutView, "/v1/rollouts/{rollout}", UUID(name))
     except ValueError:
-        newest = reader.views(RolloutView, f"{DEPLOYMENT}/rollouts", asked, most=1)
+        newest = reader.views(RolloutView, f"{DEPLOYMENT}/rollouts", name, most=1)
         if not newest:
-            raise RolloutNotFoundError.of_deployment(asked) from None
+            raise RolloutNotFoundError.of_deployment(name) from None
         return newest[0]
 
 
@@ -246,32 +248,32 @@ def _document(replayed: Replayed) -> dict[str, Any]:
     }
 
 
-def _print(view: RolloutView, chosen: list[Replayed], *, in_full: bool) -> None:
+def _print(view: RolloutView, selected: list[Replayed], *, in_full: bool) -> None:
     console = printer()
-    same = sum(each.is_same for each in chosen)
+    same = sum(each.is_same for each in selected)
     console.print(
         f"{view.deployment}: {view.from_revision} → {view.to_revision}, {view.outcome or 'under way'}; "
-        f"{same} of {len(chosen)} decisions come out as they are stored"
+        f"{same} of {len(selected)} decisions come out as they are stored"
     )
     table = columns("STEP", "REPLICAS", "", "WHY")
-    for each in chosen:
+    for each in selected:
         mark = "same" if each.is_same else "DIFFERS"
         table.add_row(str(each.step.step_no), each.picture, mark, each.step.decision["reason"])
         if not each.is_same:
             table.add_row("", "", "now", each.decision["reason"])
     console.print(table, soft_wrap=False)
     if in_full:
-        _print_routes(chosen[0])
+        _print_routes(selected[0])
 
 
 def _print_routes(replayed: Replayed) -> None:
     changes = replayed.decision["changes"]
-    done = {"drain_route_ids": "drain", "promote_route_ids": "promote", "park_route_ids": "park"}
+    labels = {"drain_route_ids": "drain", "promote_route_ids": "promote", "park_route_ids": "park"}
     table = columns("ROUTE", "REVISION", "STATUS", "TRAFFIC", "DECIDED")
     for route in replayed.saw.routes:
-        decided = [word for field, word in done.items() if str(route.id) in changes[field]]
+        words = [word for field, word in labels.items() if str(route.id) in changes[field]]
         revision = "new" if route.revision_id == replayed.saw.deploying_revision_id else "old"
-        table.add_row(route.id.hex[-8:], revision, route.status, route.traffic, ", ".join(decided))
+        table.add_row(route.id.hex[-8:], revision, route.status, route.traffic, ", ".join(words))
     printer().print(table, soft_wrap=False)
     created = sum(spec["count"] for spec in changes["rollout_specs"])
     if created:
@@ -287,17 +289,17 @@ def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
     missing or not renewed, why.
     """
     with Reader() as reader:
-        told = reader.view(WhyView, f"{DEPLOYMENT}/why", deployment)
+        view = reader.view(WhyView, f"{DEPLOYMENT}/why", deployment)
         if as_json:
-            return print_json(asdict(told))
+            return print_json(asdict(view))
         console = printer()
-        console.print(f"{told.sentence}.")
-        if told.waits_for in (WaitsFor.NOTHING, WaitsFor.PERSON):  # all others say it in their sentence
+        console.print(f"{view.sentence}.")
+        if view.waits_for in (WaitsFor.NOTHING, WaitsFor.PERSON):  # all others say it in their sentence
             warn_of_missing_worker(reader, console)
-    if told.brings:
-        console.print(f"its rollout brings settings: {told.brings}")
-    for deviation in told.deviations:
+    if view.brings:
+        console.print(f"its rollout brings settings: {view.brings}")
+    for deviation in view.deviations:
         console.print(f"otherwise than planned: {deviation}", style="yellow")
-    for fault in told.certificates:
+    for fault in view.certificates:
         console.print(fault, style="yellow")
     return None

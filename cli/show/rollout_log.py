@@ -42,15 +42,15 @@ class Film:
     prefix: str = ""
     numbered: bool = False
     started: float = field(default_factory=time.monotonic)
-    shown: list[Cycle] = field(default_factory=list)
+    cycles: list[Cycle] = field(default_factory=list)
     rollout_id: UUID | None = None
     last_step: int = 0
     _live: Live | None = None
-    _seen: Cycle | None = None
+    _last_cycle: Cycle | None = None
     _reason: str = ""
     _said_at: float = 0.0
     _failed: int = 0
-    _told: set[str] = field(default_factory=set)
+    _messages: set[str] = field(default_factory=set)
 
     @property
     def seconds(self) -> float:
@@ -84,9 +84,9 @@ class Film:
         self._print_failure(progress)
         self._print_slow_starts(deployment)
         now = _now(deployment)
-        if now == self._seen and not _before_first_step(progress):
+        if now == self._last_cycle and not _before_first_step(progress):
             self._print_if_new(now)
-        self._seen = now
+        self._last_cycle = now
         if self._live is not None:
             words = progress.signs.missing_worker or deployment.overdue or f"{deployment.state}: {now.why}"
             self._live.update(
@@ -104,8 +104,8 @@ class Film:
             return
         line = f"a start of {failing.revision} failed: {failing.cause}"
         is_of_it = rollout is None or failing.revision == progress.deployment.deploying_revision
-        if failing.in_a_row > self._failed and is_of_it and not (rollout and line in self._told):
-            self._told.add(line)
+        if failing.in_a_row > self._failed and is_of_it and not (rollout and line in self._messages):
+            self._messages.add(line)
             self.console.print(Text(f"{self.prefix}{self.seconds:6.1f} s  ! {line}", "yellow"))
         self._failed = failing.in_a_row
 
@@ -114,8 +114,8 @@ class Film:
         for route in deployment.routes:
             is_slow = deployment.now - route.created_at > _SLOW_START and route.status is RouteStatus.PROVISIONING
             line = f"a start of {route.revision} waits: {route.reason}"
-            if is_slow and route.reason and line not in self._told and not self.numbered:
-                self._told.add(line)
+            if is_slow and route.reason and line not in self._messages and not self.numbered:
+                self._messages.add(line)
                 self.console.print(Text(f"{self.prefix}{self.seconds:6.1f} s  ! {line}", "yellow"))
 
     def _print_if_new(self, now: Cycle) -> None:
@@ -135,13 +135,13 @@ class Film:
 
     @property
     def _last(self) -> Cycle | None:
-        return self.shown[-1] if self.shown else None
+        return self.cycles[-1] if self.cycles else None
 
     def _print(self, cycle: Cycle) -> None:
-        self.shown.append(cycle)
+        self.cycles.append(cycle)
         self._said_at = self.seconds
         width = max(8, len(cycle.picture)) if len(cycle.picture) < _WIDE else 0
-        number = f"cycle {len(self.shown) - 1}  " if self.numbered else ""
+        number = f"cycle {len(self.cycles) - 1}  " if self.numbered else ""
         words = (cycle.did or cycle.why) if self.numbered else cycle.why
         line = Text(f"{self.prefix}{self.seconds:6.1f} s  {number}{cycle.picture:<{width}}  {words}")
         self.console.print(line, no_wrap=True, overflow="ellipsis", crop=True, soft_wrap=False)
@@ -175,7 +175,7 @@ def wait_until(goal: Goal, reader: Reader, deployment: str, timeout: float, film
     try:
         with film.rolling():
             while True:
-                progress = _read(reader, deployment, film)
+                progress = _progress(reader, deployment, film)
                 film.show(progress)
                 if goal(progress):
                     film.end(progress.deployment)
@@ -191,8 +191,8 @@ def wait_until(goal: Goal, reader: Reader, deployment: str, timeout: float, film
 
 def _timed_out(progress: Progress, timeout: float) -> WaitTimedOutError | WaitsForPersonError:
     view = progress.deployment
-    if told := waits_for_person(view):
-        return WaitsForPersonError(f"{view.name} {told} (waited {timeout:g} s)", deployment=view.name)
+    if reason := waits_for_person(view):
+        return WaitsForPersonError(f"{view.name} {reason} (waited {timeout:g} s)", deployment=view.name)
     why = progress.signs.missing_worker or view.said
     message = f"waited {timeout:g} s; {view.name} is {view.state}: {why}"
     return WaitTimedOutError(message, deployment=view.name, state=view.state)
@@ -256,7 +256,7 @@ def followed(reader: Reader, deployment: str, film: Film) -> Progress:
     return reader.view(Progress, f"{DEPLOYMENT}/progress", deployment, rollout=film.rollout_id, after=after)
 
 
-def _read(reader: Reader, deployment: str, film: Film) -> Progress:
+def _progress(reader: Reader, deployment: str, film: Film) -> Progress:
     """Waits through a restart of Postgres."""
     lost_at = time.monotonic()
     while True:

@@ -30,7 +30,7 @@ from domain.text.numbers import duration, number_of
 from domain.traffic.descriptions import entrances_in_words, rules_in_words
 from domain.traffic.request_counts import rate
 from domain.traffic.snapshot import EntranceKind
-from runtime.machine.path_access import named, stuck_holder_of
+from runtime.machine.path_access import process_name, stuck_holder_of
 from stack.home.folder import find_home
 from stack.stack_errors import StackError
 
@@ -45,9 +45,9 @@ def callers_words(now: Sequence[AnsweringView]) -> Text | None:
     return Text("\n").join(lines) if lines else None
 
 
-def losing_words(found: Sequence[LosingView]) -> Iterator[Text]:
+def losing_words(rows: Sequence[LosingView]) -> Iterator[Text]:
     """A sentence for each deployment whose callers get failures now."""
-    for each in found:
+    for each in rows:
         yield Text(f"! {each.deployment} loses requests: {each.sentence}", "red")
 
 
@@ -69,37 +69,37 @@ def _of_revision(each: AnsweringView, *, is_alone: bool) -> str:
 _LOOPBACK = ".localhost"
 
 
-def urls_of(reached: ReachedView, envoy: str) -> list[str]:
+def urls_of(view: ReachedView, envoy: str) -> list[str]:
     """URLs that work without a name server: *.localhost, which is every machine itself, and path prefixes."""
     if not envoy:
         return []
-    prefixes = [entrance.value for entrance in reached.entrances if entrance.kind is EntranceKind.PREFIX]
-    local = [host for host in reached.hosts if host.endswith(_LOOPBACK) and not host.startswith("*.")]
-    named = [f"http://{host}:{urlsplit(envoy).port}/" for host in local]
-    return [*named, *(f"{envoy}{prefix}" for prefix in prefixes)]
+    prefixes = [entrance.value for entrance in view.entrances if entrance.kind is EntranceKind.PREFIX]
+    local = [host for host in view.hosts if host.endswith(_LOOPBACK) and not host.startswith("*.")]
+    process_name = [f"http://{host}:{urlsplit(envoy).port}/" for host in local]
+    return [*process_name, *(f"{envoy}{prefix}" for prefix in prefixes)]
 
 
-def certificates_in_words(reached: ReachedView) -> Iterator[str]:
+def certificates_in_words(view: ReachedView) -> Iterator[str]:
     """Say of each certificate how long it is good, or why there is none."""
-    for found in reached.certificates:
-        until = f"until {found.not_after:%Y-%m-%d %H:%M} UTC" if found.not_after else ""
-        coming = "is ordered" if found.is_ordered else ""
-        fault = f"not renewed: {found.fault}" if found.fault and until else found.fault or ""
-        refused = f"a proxy does not show it: {found.refused}" if found.refused else ""
-        known = "known" if found.is_of_authorities and not fault else ""
-        said = "; ".join(filter(None, (until, coming, fault, refused, found.doubt, known)))
-        yield f"{found.title}: {said or 'nobody has looked yet'}"
-    yield from hosts_without(reached.certificates, reached.hosts)
+    for certificate in view.certificates:
+        until = f"until {certificate.not_after:%Y-%m-%d %H:%M} UTC" if certificate.not_after else ""
+        coming = "is ordered" if certificate.is_ordered else ""
+        fault = f"not renewed: {certificate.fault}" if certificate.fault and until else certificate.fault or ""
+        refused = f"a proxy does not show it: {certificate.refused}" if certificate.refused else ""
+        trust = "known" if certificate.is_of_authorities and not fault else ""
+        text = "; ".join(filter(None, (until, coming, fault, refused, certificate.doubt, trust)))
+        yield f"{certificate.title}: {text or 'nobody has looked yet'}"
+    yield from hosts_without(view.certificates, view.hosts)
 
 
-def reached_in_words(reached: ReachedView, envoy: str) -> str:
+def reached_in_words(view: ReachedView, envoy: str) -> str:
     """http://web.localhost:8080/, http://127.0.0.1:8080/web/; hosts web, web.localhost."""
-    urls = urls_of(reached, envoy)
-    hosts = [entrance for entrance in reached.entrances if entrance.kind is EntranceKind.HOST]
+    urls = urls_of(view, envoy)
+    hosts = [entrance for entrance in view.entrances if entrance.kind is EntranceKind.HOST]
     if not urls:
-        return entrances_in_words(reached.entrances, reached.rules)
-    named = f" (or with the host {entrances_in_words(hosts)})" if hosts else ""
-    return f"{', '.join(urls)}{named}{rules_in_words(reached.rules)}"
+        return entrances_in_words(view.entrances, view.rules)
+    process_name = f" (or with the host {entrances_in_words(hosts)})" if hosts else ""
+    return f"{', '.join(urls)}{process_name}{rules_in_words(view.rules)}"
 
 
 def silent_parts(signs: SignsOfLife) -> Iterator[str]:
@@ -134,7 +134,8 @@ def held_up() -> Iterator[str]:
     with suppress(StackError):  # its files are somebody else's
         lock = find_home(os.environ).replicas_lock
         if pid := stuck_holder_of(lock):
-            yield f"{named(pid)} holds {lock}: no replica of this host is started or stopped until it lets go or ends"
+            holder = process_name(pid)
+            yield f"{holder} holds {lock}: no replica of this host is started or stopped until it lets go or ends"
 
 
 def waits_for_person(view: DeploymentView) -> str:
@@ -157,10 +158,10 @@ def warn_of_doubts(reader: Reader, names: Iterable[str], console: Console) -> No
         rollout = view.rollout
         if rollout is None or not rollout.spec.get("judge"):
             continue
-        missing = signs_of_life(reader).missing_evidence
+        gaps = signs_of_life(reader).missing_evidence
         policy = rollout.snapshot.policy
         sentences = EVALUATOR.strategy_of(policy).cautions(policy.spec, view.desired_replicas, is_plan=False)
-        for sentence in filter(None, (missing, *sentences)):
+        for sentence in filter(None, (gaps, *sentences)):
             printer(stderr=True, quiet=console.quiet).print(f"note: {name}: {sentence}", style="yellow")
 
 
@@ -198,13 +199,13 @@ def deployments_table(views: Iterable[DeploymentView]) -> Table:
     table = columns("NAME", "STATE", "HEALTHY", "REVISION", "REPLICAS", "WHY")
     for view in views:
         healthy = sum(route.is_serving for route in view.routes)
-        drawn = view.picture
+        picture = view.picture
         table.add_row(
             view.name,
             _state(view),
             f"{healthy}/{view.desired_replicas}",
             _revision(view),
-            drawn,
+            picture,
             Text(view.said, "dim"),
         )
     return table
@@ -214,17 +215,17 @@ def deployment_page(
     view: DeploymentView,
     revisions: Sequence[RevisionView],
     failed: RouteView | None,
-    reached: str,
+    addresses: str,
     more: Mapping[str, Text],
     callers: Text | None = None,
 ) -> RenderableType:
-    """Everything about one deployment. `reached`: where, in words; `more`: facts about its rollout, or the last one.
+    """Everything about one deployment. `addresses`: where, in words; `more`: facts about its rollout, or the last one.
 
     `callers`: what they get, where that is known.
     """
     facts = columns("", "")
     facts.show_header = False
-    for name, words in _facts(view, revisions, failed, reached, more):
+    for name, words in _facts(view, revisions, failed, addresses, more):
         facts.add_row(Text(name, "dim"), words)
         if name == "replicas" and callers is not None:
             facts.add_row(Text("callers", "dim"), callers)
@@ -238,11 +239,11 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
     for route in routes:
         idle = ", no traffic" if route.is_active and route.traffic is TrafficStatus.INACTIVE else ""
         answering = ", but answering" if is_answering(route) else ""
-        drawn = f"{symbol(route.status, route.traffic) or '·'} {route.status}{answering}{idle}"
+        state = f"{symbol(route.status, route.traffic) or '·'} {route.status}{answering}{idle}"
         table.add_row(
             short_id(route.id),
             route.revision,
-            Text(drawn, route_colour(route.status)),
+            Text(state, route_colour(route.status)),
             route.host or "-",
             route.address or "-",
             roughly(view.now - route.status_changed_at),
@@ -263,11 +264,11 @@ def _facts(
     view: DeploymentView,
     revisions: Sequence[RevisionView],
     failed: RouteView | None,
-    reached: str,
+    addresses: str,
     more: Mapping[str, Text],
 ) -> Iterable[tuple[str, str | Text]]:
-    drawn = view.picture
-    yield "replicas", f"{drawn}  {_counts(view)}".strip()
+    picture = view.picture
+    yield "replicas", f"{picture}  {_counts(view)}".strip()
     if late := view.overdue:
         yield "late", Text(late, "yellow")
     if view.maintenance:
@@ -286,7 +287,7 @@ def _facts(
     yield "revision", _revision(view)
     yield "revisions", _names(view, revisions)
     yield "policy", policy_words(view.policy)
-    yield "reached", reached
+    yield "reached", addresses
     if failed is not None:
         whose = f"{failed.revision} on {failed.host}" if failed.host else failed.revision
         when = ago(failed.status_changed_at, view.now)
@@ -336,9 +337,9 @@ def _revision(view: DeploymentView) -> str:
 
 
 def _counts(view: DeploymentView) -> str:
-    counted = Counter(route.status for route in view.routes)
-    seen = ", ".join(f"{count} {status}" for status in RouteStatus if (count := counted[status]))
-    return f"{view.desired_replicas} wanted, {seen or 'none running'}"
+    by_status = Counter(route.status for route in view.routes)
+    counts = ", ".join(f"{count} {status}" for status in RouteStatus if (count := by_status[status]))
+    return f"{view.desired_replicas} wanted, {counts or 'none running'}"
 
 
 def _rollout(view: DeploymentView) -> str:
@@ -347,16 +348,16 @@ def _rollout(view: DeploymentView) -> str:
         return "none"
     allowed = RolloutLimits.model_validate(rollout.limits).failures_allowed(view.desired_replicas)
     why = f' ("{rollout.reason}")' if rollout.reason else ""
-    begun = f"by {rollout.actor}{why}, begun {ago(rollout.started_at, view.now)}"
+    start = f"by {rollout.actor}{why}, begun {ago(rollout.started_at, view.now)}"
     failures = f"{rollout.failed_routes} of {allowed} failures"
     if rollout.back_reason:
-        return f"{begun}; {failures}; turned back, without a deadline: {rollout.back_reason}"
+        return f"{start}; {failures}; turned back, without a deadline: {rollout.back_reason}"
     clock = "its clock stands still" if rollout.clock_stopped_at else _time_left(rollout.deadline - view.now)
-    return f"{begun}; {clock}; {failures}"
+    return f"{start}; {clock}; {failures}"
 
 
-def _time_left(left: timedelta) -> str:
-    return f"{duration(left)} left" if left > timedelta() else f"deadline passed {duration(left)} ago"
+def _time_left(remaining: timedelta) -> str:
+    return f"{duration(remaining)} left" if remaining > timedelta() else f"deadline passed {duration(remaining)} ago"
 
 
 def _names(view: DeploymentView, revisions: Sequence[RevisionView]) -> str:

@@ -73,8 +73,8 @@ class FaultError(RollwayError):
     @classmethod
     def of(cls, error: Exception, variable: str) -> Self:
         """`variable`: of the environment, which shows where."""
-        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}".rstrip(": ")
-        return cls(f"this is a fault of Rollway's own, {said}; with {variable}=1 it shows where, for a report")
+        message = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}".rstrip(": ")
+        return cls(f"this is a fault of Rollway's own, {message}; with {variable}=1 it shows where, for a report")
 
 
 def exit_code(error: RollwayError) -> ExitCode:
@@ -105,9 +105,9 @@ def tell(error: RollwayError, *, as_json: bool) -> None:
 
 def exits(*codes: ExitCode, example: str) -> str:
     """The end of a command's help: examples, and the exit codes that it can give."""
-    shown = ["Examples:", *(f"  {line}" for line in example.splitlines())]
+    lines = ["Examples:", *(f"  {line}" for line in example.splitlines())]
     meanings = [f"  {code.value:<3}  {MEANING[code]}" for code in sorted({ExitCode.DONE, *codes})]
-    return "\b\n" + "\n".join(shown) + "\n\n\b\n" + "\n".join(["Exit codes:", *meanings])
+    return "\b\n" + "\n".join(lines) + "\n\n\b\n" + "\n".join(["Exit codes:", *meanings])
 
 
 MEANING = {
@@ -133,25 +133,25 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def interruptible(said: str = STOPPED) -> Iterator[None]:
+def interruptible(message: str = STOPPED) -> Iterator[None]:
     """The first signal raises KeyboardInterrupt; later ones are ignored, so that nothing cuts the clean-up short.
 
     A signal that is ignored already stays so: `nohup` and a script's background job want to outlive it. After an
-    interrupted block, `said` tells that its clean-up is done.
+    interrupted block, `message` tells that its clean-up is done.
     """
 
     def interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
         ignore_signals()
         raise KeyboardInterrupt
 
-    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heard}
+    numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     except KeyboardInterrupt:
         from cli.terminal.output import printer  # noqa: PLC0415 -- see `tell`
 
-        printer(stderr=True).print(said)
+        printer(stderr=True).print(message)
         raise
     finally:
         for number, handler in before.items():

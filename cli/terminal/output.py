@@ -32,11 +32,11 @@ class _Printer(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Return what is printed, in segments; colours are no part of their texts."""
-        shown = (
+        text = (
             segment if segment.control else segment._replace(text=storable(segment.text))
             for segment in super().render(renderable, options)
         )
-        return shown if self.is_terminal else _without_padding(shown)
+        return text if self.is_terminal else _without_padding(text)
 
 
 def _without_padding(segments: Iterable[Segment]) -> Iterable[Segment]:
@@ -76,8 +76,8 @@ def printer(*, stderr: bool = False, quiet: bool = False) -> Console:
 
 def program() -> str:
     """Return the command as it is typed here: `rollway`, or the path of the call where a shell does not find it."""
-    called, found = sys.argv[0], shutil.which("rollway")
-    if Path(called).name != "rollway" or (found and Path(found).samefile(called)):
+    called, path = sys.argv[0], shutil.which("rollway")
+    if Path(called).name != "rollway" or (path and Path(path).samefile(called)):
         return "rollway"
     return called
 
@@ -86,7 +86,7 @@ def print_json(document: object) -> None:
     """One document, indented; dataclasses become objects, times ISO 8601 in UTC."""
     unicode = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
     text = json.dumps(document, default=_plain, indent=2, ensure_ascii=not unicode)
-    typer.echo(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    typer.echo(_OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def print_diff(lines: Iterable[str]) -> None:

@@ -120,18 +120,18 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
         "rollway.revision": request.revision,
         OWNER_LABEL: owner,
     }
-    published = {} if shared_port else {f"{port}/tcp": [{"HostIp": _bound(address), "HostPort": ""}]}
-    told = request.variables(host, port)
+    bindings = {} if shared_port else {f"{port}/tcp": [{"HostIp": _bound(address), "HostPort": ""}]}
+    variables = request.variables(host, port)
     return {
         "Image": docker.image,
-        "Cmd": filled_in(spec.command, told) if spec.command else None,
-        "Env": [f"{name}={value}" for name, value in told.items()],
+        "Cmd": filled_in(spec.command, variables) if spec.command else None,
+        "Env": [f"{name}={value}" for name, value in variables.items()],
         "Labels": docker.labels | labels | ({PORT_LABEL: str(shared_port)} if shared_port else {}),
         "WorkingDir": spec.working_directory or "",
         "StopSignal": docker.stop_signal,
-        "ExposedPorts": {name: {} for name in published},
+        "ExposedPorts": {name: {} for name in bindings},
         "HostConfig": {
-            "PortBindings": published,
+            "PortBindings": bindings,
             "NetworkMode": docker.network or "default",
             "RestartPolicy": {"Name": "no"},
             "SecurityOpt": ["no-new-privileges"],
@@ -152,7 +152,7 @@ def replica_of(container: Json, address: str) -> Replica | None:
     port = labels.get(PORT_LABEL) or (bindings[0][0]["HostPort"] if bindings else None)
     running = bool(state["Running"])
     exit_code = None if running else state["ExitCode"]
-    return Replica(UUID(labels[ROUTE_LABEL]), _handle(container), _reached(address, port), running, exit_code)
+    return Replica(UUID(labels[ROUTE_LABEL]), _handle(container), _reachable_at(address, port), running, exit_code)
 
 
 def listed_replica(container: Json, address: str) -> Replica | None:
@@ -171,7 +171,7 @@ def listed_replica(container: Json, address: str) -> Replica | None:
     return Replica(
         route_id,
         _handle(container),
-        _reached(address, labels.get(PORT_LABEL) or public),
+        _reachable_at(address, labels.get(PORT_LABEL) or public),
         running,
         int(exited[1]) if exited else None,
     )
@@ -194,7 +194,7 @@ def _handle(container: Json) -> str:
     return f"docker:{container['Id'][:12]}"
 
 
-def _reached(address: str, port: str | None) -> str | None:
+def _reachable_at(address: str, port: str | None) -> str | None:
     if port is None:
         return None
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -46,22 +46,22 @@ class DockerEngine:
 
     def inspect(self, name: str) -> Json | None:
         """A container by its name or id; None when there is none."""
-        with self._asked() as api:
+        with self._api() as api:
             try:
-                found: Json = api.inspect_container(name)
+                container: Json = api.inspect_container(name)
             except NotFound:
                 return None
-        return found
+        return container
 
     def labelled(self, label: str) -> Sequence[Json]:
         """Every container with this `name=value` label, running or not, as `docker ps` knows it."""
-        with self._asked() as api:
-            found: Sequence[Json] = api.containers(all=True, filters={"label": [label]})
-        return found
+        with self._api() as api:
+            containers: Sequence[Json] = api.containers(all=True, filters={"label": [label]})
+        return containers
 
     def create(self, name: str, config: Json) -> bool:
         """Create a container; False when the name is taken. Raises EngineRefusalError."""
-        with self._asked() as api:
+        with self._api() as api:
             try:
                 api.create_container_from_config(dict(config), name)  # type: ignore[no-untyped-call]
             except APIError as error:
@@ -72,7 +72,7 @@ class DockerEngine:
 
     def start(self, name: str) -> bool:
         """Start a container; False when it is gone. No error when it runs already. Raises EngineRefusalError."""
-        with self._asked() as api:
+        with self._api() as api:
             try:
                 api.start(name)
             except APIError as error:
@@ -83,17 +83,17 @@ class DockerEngine:
 
     def signal(self, name: str, signal: str) -> None:
         """Signal its main process. No error when it does not run or is gone."""
-        with self._asked() as api, _gone_is_fine():
+        with self._api() as api, _gone_is_fine():
             api.kill(name, signal)
 
     def remove(self, name: str, *, running: bool = False) -> None:
         """Remove it with its anonymous volumes. No error when it is gone, or when it runs and `running` is False."""
-        with self._asked() as api, _gone_is_fine():
+        with self._api() as api, _gone_is_fine():
             api.remove_container(name, v=True, force=running)
 
     def log_tail(self, name: str, lines: int) -> str:
         """The last lines of its output; empty when it is gone, or its logs go where the engine cannot read them."""
-        with self._asked() as api:
+        with self._api() as api:
             try:
                 text = api.logs(name, tail=lines)
             except APIError as error:
@@ -104,7 +104,7 @@ class DockerEngine:
 
     def has_image(self, image: str) -> bool:
         """Whether the image is on the engine. Raises EngineRefusalError when this is no name of an image."""
-        with self._asked() as api:
+        with self._api() as api:
             try:
                 api.inspect_image(image)  # type: ignore[no-untyped-call]
             except NotFound:
@@ -115,7 +115,7 @@ class DockerEngine:
 
     def pull(self, image: str) -> None:
         """Fetch an image from its registry, however long that takes. Raises EngineRefusalError."""
-        with self._asked() as api:
+        with self._api() as api:
             try:
                 for step in api.pull(image, stream=True, decode=True):
                     if "error" in step:
@@ -126,7 +126,7 @@ class DockerEngine:
                 raise EngineRefusalError(_one_line(str(error))) from error
 
     @contextmanager
-    def _asked(self) -> Iterator[docker.APIClient]:
+    def _api(self) -> Iterator[docker.APIClient]:
         try:
             yield self._client()
         except RuntimeUnavailableError:

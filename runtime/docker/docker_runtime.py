@@ -73,19 +73,19 @@ class DockerRuntime:
         RuntimeUnavailableError while the engine is down, or the image is still being pulled.
         """
         for _ in range(_ROUNDS):
-            found = self._inspect(request.route_id)
-            if found is None:
+            container = self._inspect(request.route_id)
+            if container is None:
                 self._create(request)
-            elif replica := replica_of(found, self._address):
+            elif replica := replica_of(container, self._address):
                 return self._reachable(request, replica)
-            elif self._has_its_port_alone(found):
-                self._run(request, found["Id"])
+            elif self._has_its_port_alone(container):
+                self._run(request, container["Id"])
         raise RuntimeUnavailableError(f"the container of route {request.route_id} is changed by somebody else")
 
     def find(self, route_id: UUID) -> Replica | None:
         """The replica of this route id, running or ended; None when it was never started or its container is gone."""
-        found = self._inspect(route_id)
-        return replica_of(found, self._address) if found else None
+        container = self._inspect(route_id)
+        return replica_of(container, self._address) if container else None
 
     def everyone(self) -> Sequence[Replica]:
         """Every replica of this host; a container that was created and never started counts as ended."""
@@ -94,23 +94,23 @@ class DockerRuntime:
 
     def terminate(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
         """Send its main process the stop signal of its revision. No error when it is gone."""
-        if found := self._inspect(route_id):
-            self._engine().signal(found["Id"], found["Config"].get("StopSignal") or "SIGTERM")
+        if container := self._inspect(route_id):
+            self._engine().signal(container["Id"], container["Config"].get("StopSignal") or "SIGTERM")
 
     def kill(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
         """Send SIGKILL to its main process, with which everything in the container ends. No error when it is gone."""
-        if found := self._inspect(route_id):
-            self._engine().signal(found["Id"], "SIGKILL")
+        if container := self._inspect(route_id):
+            self._engine().signal(container["Id"], "SIGKILL")
 
     def forget(self, route_id: UUID) -> None:
         """Remove an ended container, its log with it. A running one is kept."""
-        if found := self._inspect(route_id):
-            self._engine().remove(found["Id"])
+        if container := self._inspect(route_id):
+            self._engine().remove(container["Id"])
 
     def log_tail(self, route_id: UUID, lines: int) -> str:
         """The last lines of its output; empty when there is none, or the engine's log driver keeps none."""
-        found = self._inspect(route_id) if lines > 0 else None
-        return "\n".join(self._engine().log_tail(found["Id"], lines).splitlines()[-lines:]) if found else ""
+        container = self._inspect(route_id) if lines > 0 else None
+        return "\n".join(self._engine().log_tail(container["Id"], lines).splitlines()[-lines:]) if container else ""
 
     def close(self) -> None:
         """Close the connections to the engine; replicas run on."""
@@ -122,11 +122,11 @@ class DockerRuntime:
     def _inspect(self, route_id: UUID) -> Json | None:
         """The container of a route, by its name, or by its label if somebody renamed it; None without one."""
         engine = self._engine()
-        found = engine.inspect(container_name(route_id))
-        if found is None:
-            listed = engine.labelled(f"{ROUTE_LABEL}={route_id}")
-            return engine.inspect(listed[0]["Id"]) if listed else None
-        return found if is_of(found, route_id) else None
+        container = engine.inspect(container_name(route_id))
+        if container is None:
+            containers = engine.labelled(f"{ROUTE_LABEL}={route_id}")
+            return engine.inspect(containers[0]["Id"]) if containers else None
+        return container if is_of(container, route_id) else None
 
     def _create(self, request: ReplicaRequest) -> None:
         """Create the container, not running yet. If another worker was first, its container is the one."""
@@ -175,8 +175,8 @@ class DockerRuntime:
 
     def _choose_port(self) -> int:
         """A port that no container of ours has, and no other program either where the engine's host is this one."""
-        taken = {container["Labels"][PORT_LABEL] for container in self._engine().labelled(PORT_LABEL)}
-        port = free_port(SHARED_PORTS, lambda port: str(port) in taken)
+        used = {container["Labels"][PORT_LABEL] for container in self._engine().labelled(PORT_LABEL)}
+        port = free_port(SHARED_PORTS, lambda port: str(port) in used)
         if port is None:
             raise ReplicaStartError(f"no port from {SHARED_PORTS.start} to {SHARED_PORTS.stop - 1} is free")
         return port

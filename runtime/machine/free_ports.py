@@ -43,16 +43,16 @@ def claim(port: int, host: str) -> socket.socket | None:
     Two such servers, of strangers too, would share the port, and its callers, without an error. Nobody connects to the
     socket, as it does not listen. While it is open, `is_free` is false for others, and their claim is refused.
     """
-    held = socket.socket()
+    listener = socket.socket()
     try:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind((host, port))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
     except OSError:
-        held.close()
+        listener.close()
         return None
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    return held
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    return listener
 
 
 def joined(address: Address) -> socket.socket:
@@ -62,18 +62,18 @@ def joined(address: Address) -> socket.socket:
     closed, would let others in if it stayed. :: is for IPv4 as well.
     """
     host, port = address
-    held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        if held.family == socket.AF_INET6:
-            held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        held.bind((host, port))
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        if listener.family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind((host, port))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except OSError:
-        held.close()
+        listener.close()
         raise
-    return held
+    return listener
 
 
 def handed_socket(environ: Mapping[str, str]) -> socket.socket | None:

@@ -33,8 +33,8 @@ class Identity:
 
 def identify(pid: int) -> Identity | None:
     """The identity of a process that runs or was not reaped yet; None when there is none of that pid."""
-    seen = _seen(pid)
-    return Identity(pid, seen[1], _boot()) if seen else None
+    sighting = _sighting(pid)
+    return Identity(pid, sighting[1], _boot()) if sighting else None
 
 
 def is_alive(identity: Identity | None) -> bool:
@@ -66,8 +66,8 @@ def wait_for_end(identity: Identity | None, seconds: float) -> None:
 
 def kill_if_stopped(pid: int) -> bool:
     """SIGKILL for a process that stands still, as after SIGSTOP or Ctrl-Z. Returns whether it did."""
-    seen = _seen(pid)
-    if seen is None or seen[0] != psutil.STATUS_STOPPED:
+    sighting = _sighting(pid)
+    if sighting is None or sighting[0] != psutil.STATUS_STOPPED:
         return False
     send(identify(pid), signal.SIGKILL)
     return True
@@ -85,13 +85,13 @@ def _send(identity: Identity | None, number: int, kill: Callable[[int, int], Non
 
 def _state(identity: Identity) -> str | None:
     """As psutil names it; None when this very process is gone."""
-    seen = _seen(identity.pid)
-    if seen is None or identity.boot != _boot() or abs(seen[1] - identity.started) >= _TOLERANCE_SECONDS:
+    sighting = _sighting(identity.pid)
+    if sighting is None or identity.boot != _boot() or abs(sighting[1] - identity.started) >= _TOLERANCE_SECONDS:
         return None
-    return seen[0]
+    return sighting[0]
 
 
-def _seen(pid: int) -> tuple[str, float] | None:
+def _sighting(pid: int) -> tuple[str, float] | None:
     """The state of a process, and when it was started; None when there is none. One read where there is /proc."""
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()

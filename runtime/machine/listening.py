@@ -47,11 +47,11 @@ class ListeningSocket:
 
     def answers(self, host: str) -> bool:
         """Whether it may get connections to that host; one that is a name may be any address."""
-        wanted = _named(host)
-        if wanted is None:
+        address = _ip_of(host)
+        if address is None:
             return True
-        is_any = self.host.is_unspecified and self.host.version >= wanted.version  # of IPv6: of both
-        return is_any or self.host == wanted
+        is_any = self.host.is_unspecified and self.host.version >= address.version  # of IPv6: of both
+        return is_any or self.host == address
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class ListenerTable:
 def listeners() -> Mapping[int, Sequence[ListeningSocket]] | None:
     """Return them by their ports; None where the system does not say."""
     by_port: dict[int, list[ListeningSocket]] = defaultdict(list)
-    for look in (_asked, _read):
+    for look in (_query, _scan):
         by_port.clear()
         try:
             for listener in look():
@@ -92,7 +92,7 @@ def listeners() -> Mapping[int, Sequence[ListeningSocket]] | None:
     return None
 
 
-def _asked() -> Iterator[ListeningSocket]:
+def _query() -> Iterator[ListeningSocket]:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _DIAGNOSES) as kernel:
         kernel.settimeout(_ANSWER_SECONDS)
         for family in _FAMILIES:
@@ -117,7 +117,7 @@ def _answers(kernel: socket.socket) -> Iterator[ListeningSocket]:
             data = data[(length + 3) & ~3 :]
 
 
-def _read() -> Iterator[ListeningSocket]:
+def _scan() -> Iterator[ListeningSocket]:
     for table in _TABLES:
         for row in _listening_rows(table):
             host, port = row[1].split(":")
@@ -149,7 +149,7 @@ def _address(text: str) -> _IpAddress:
 
 
 @cache
-def _named(host: str) -> _IpAddress | None:
+def _ip_of(host: str) -> _IpAddress | None:
     try:
         return _plain(ipaddress.ip_address(host))
     except ValueError:

@@ -54,7 +54,7 @@ def remove_ended(folder: Path, is_running: Callable[[str], bool], limits: LogLim
     `is_running`: asked with the name of each log, without what follows its first dot.
     """
     room, since = limits.most_ended_bytes, time.time() - limits.ended_days * _DAY_SECONDS
-    ended = [found for found in _found_in(folder) if not is_running(found[2].name.partition(".")[0])]
+    ended = [entry for entry in _found_in(folder) if not is_running(entry[2].name.partition(".")[0])]
     for written_at, size, path in sorted(ended, reverse=True):
         room -= size
         if written_at < since or room < 0:
@@ -114,9 +114,9 @@ def _end_of(path: Path, most_bytes: int) -> bytes:
 
 def _found_in(folder: Path) -> list[tuple[float, int, Path]]:
     """Return when each file was written last, how big it is, and its path."""
-    found = []
+    files = []
     for path in folder.iterdir() if folder.is_dir() else ():
         with suppress(FileNotFoundError):
             about = path.stat()
-            found.append((about.st_mtime, about.st_size, path))
-    return found
+            files.append((about.st_mtime, about.st_size, path))
+    return files

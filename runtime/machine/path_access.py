@@ -50,9 +50,9 @@ def closed_folders(path: Path, visitor: Visitor) -> Sequence[Path]:
 
 def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Each step to `path` and to what it leads to, as far as they are there."""
-    left, here, links = list(_parts(path.absolute())), Path("/"), 0
-    while left:
-        step = here / left.pop(0)
+    rest, here, links = list(_parts(path.absolute())), Path("/"), 0
+    while rest:
+        step = here / rest.pop(0)
         try:
             status = step.lstat()
             target = step.readlink() if stat.S_ISLNK(status.st_mode) else None
@@ -60,20 +60,20 @@ def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
             return
         if target is not None and links < _MOST_LINKS:
             links += 1
-            left, here = [*_parts(Path(os.path.normpath(here / target))), *left], Path("/")
+            rest, here = [*_parts(Path(os.path.normpath(here / target))), *rest], Path("/")
             continue
         yield step, status
         here = step
 
 
-def way_in(closed: Sequence[Path], home: Path) -> str:
+def way_in(folders: Sequence[Path], home: Path) -> str:
     """What lets another user reach what lies behind these folders. Root's own folder and `home` are never opened."""
-    owner = _owner_of(closed[0])
-    if any(path.is_relative_to(kept) for path in closed for kept in (Path(pwd.getpwuid(0).pw_dir), home)):
+    owner = _owner_of(folders[0])
+    if any(path.is_relative_to(place) for path in folders for place in (Path(pwd.getpwuid(0).pw_dir), home)):
         inside = "it must stay closed, so put what is run where every user may enter, as in /opt or /srv"
     else:
-        inside = f"'chmod o+x {' '.join(map(str, closed))}' lets it pass"
-    if closed[0].is_relative_to(home) or not owner or os.geteuid():  # only root lets them run as somebody else
+        inside = f"'chmod o+x {' '.join(map(str, folders))}' lets it pass"
+    if folders[0].is_relative_to(home) or not owner or os.geteuid():  # only root lets them run as somebody else
         return inside
     return f"{inside}; or 'rollway down' and 'ROLLWAY_REPLICA_USER={owner} rollway up' let replicas run as its owner"
 
@@ -114,10 +114,10 @@ def file_lock(path: Path, patience_seconds: float, on_wait: Callable[[], None] =
 def holder_of(path: Path) -> int | None:
     """The pid of the process that holds the lock on `path`; None when there is none, or the system does not say."""
     try:
-        held, table = path.stat(), _LOCKS.read_text()
+        status, table = path.stat(), _LOCKS.read_text()
     except OSError:
         return None
-    where = f"{os.major(held.st_dev):02x}:{os.minor(held.st_dev):02x}:{held.st_ino}"
+    where = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     rows = (row.split() for row in table.splitlines())
     return next((int(pid) for _, kind, _, _, pid, at, *_ in rows if (kind, at) == ("FLOCK", where)), None)
 
@@ -131,7 +131,7 @@ def stuck_holder_of(path: Path) -> int | None:
     return pid if holder_of(path) == pid else None
 
 
-def named(pid: int) -> str:
+def process_name(pid: int) -> str:
     """Say which process that is: process 4711 (python -m celery worker)."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
@@ -146,7 +146,7 @@ def _wait_for(descriptor: int, path: Path, patience_seconds: float) -> None:
     while not _is_taken_by_us(descriptor):
         if time.monotonic() > deadline:
             pid = holder_of(path)
-            who = named(pid) if pid else "another process"
+            who = process_name(pid) if pid else "another process"
             raise TimeoutError(f"{who} has held {path} for {patience_seconds:g} s")
         time.sleep(_RETRY_SECONDS)
 
@@ -162,11 +162,11 @@ def _is_taken_by_us(descriptor: int) -> bool:
 def why_not_trusted(folder: Path) -> str | None:
     """Say what is wrong with it and what to do, to follow its name; None when it is ours alone, or not there yet."""
     try:
-        found = folder.stat()
+        status = folder.stat()
     except OSError:
         return None  # there is none yet, or its use fails by itself
-    if found.st_uid != os.geteuid():
-        return f"belongs to user {found.st_uid} and you are user {os.geteuid()}: run this as its owner"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_uid != os.geteuid():
+        return f"belongs to user {status.st_uid} and you are user {os.geteuid()}: run this as its owner"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return "may be written by others than its owner: run 'chmod go-w' on it"
     return None

@@ -24,10 +24,10 @@ def tell(state: str) -> None:
 
 def pause() -> float | None:
     """How many seconds may lie between two signs; None where systemd asks this process for none."""
-    asked, of = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
-    if not asked.isdecimal() or of not in ("", str(os.getpid())):
+    usec, of = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
+    if not usec.isdecimal() or of not in ("", str(os.getpid())):
         return None
-    return min(_MOST_SECONDS, int(asked) / 1e6 * _SHARE)
+    return min(_MOST_SECONDS, int(usec) / 1e6 * _SHARE)
 
 
 async def stay_alive() -> None:

@@ -41,11 +41,11 @@ async def examine(  # noqa: PLR0913  (all that is known of a replica)
     `listening`: where its processes listen, as host:port, which tells more when nothing listens at `address`. `tls`:
     how it is asked; None: in clear text.
     """
-    probed, called = await asyncio.gather(_probed(address, check, tls), _asked(address, "/", callers_host, tls))
+    probed, called = await asyncio.gather(_probed(address, check, tls), _ask(address, "/", callers_host, tls))
     unknown = check.protocol == "http1" and probed.status in _UNKNOWN
     others = [path for path in USUAL_PATHS if unknown and path != check.path]
-    heard = await asyncio.gather(*(_asked(address, path, check.named(address), tls) for path in others))
-    paths: Mapping[str, HeardAnswer] = dict(zip(others, heard, strict=True))
+    answers = await asyncio.gather(*(_ask(address, path, check.named(address), tls) for path in others))
+    paths: Mapping[str, HeardAnswer] = dict(zip(others, answers, strict=True))
     elsewhere = tuple(place for place in listening if place != address)
     return Examination(address, check, probed, callers_host, called, paths, elsewhere, is_container)
 
@@ -53,13 +53,13 @@ async def examine(  # noqa: PLR0913  (all that is known of a replica)
 async def _probed(address: str, check: HealthCheck, tls: ReplicaTls | None) -> HeardAnswer:
     """Ask as a probe does, with more patience."""
     if check.protocol == "http1":
-        return await _asked(address, check.path, check.named(address), tls)
+        return await _ask(address, check.path, check.named(address), tls)
     began = monotonic()
     answer = await probe(address, check.model_copy(update={"timeout_seconds": PATIENCE_SECONDS}), tls)
     seconds = monotonic() - began
     if answer.ok:
         return HeardAnswer(200, seconds, words=answer.detail)
-    plain = await _asked(address, check.path, check.named(address), tls)
+    plain = await _ask(address, check.path, check.named(address), tls)
     match plain.no_answer:
         case None:
             return HeardAnswer(seconds=seconds, no_answer=NoAnswer.HTTP1_ALONE)
@@ -68,8 +68,8 @@ async def _probed(address: str, check: HealthCheck, tls: ReplicaTls | None) -> H
     return plain
 
 
-async def _asked(address: str, path: str, named: str, tls: ReplicaTls | None) -> HeardAnswer:
-    """GET `path` in HTTP/1.1 with `named` as Host, and read the answer to its end."""
+async def _ask(address: str, path: str, host_name: str, tls: ReplicaTls | None) -> HeardAnswer:
+    """GET `path` in HTTP/1.1 with `host_name` as Host, and read the answer to its end."""
     began = monotonic()
     try:
         secure, name = (context_of(tls, "http1"), tls.name) if tls else (None, None)
@@ -82,7 +82,7 @@ async def _asked(address: str, path: str, named: str, tls: ReplicaTls | None) ->
         why = why_no_tls(tls, error) if tls else ""
         no_answer = NoAnswer.NOT_BELIEVED if why else NoAnswer.UNREACHABLE
         return HeardAnswer(no_answer=no_answer, words=why and f"{address} {why}")
-    exchange = _Asking(path, named, began)
+    exchange = _Asking(path, host_name, began)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             await exchange.run(reader, writer)
@@ -90,11 +90,11 @@ async def _asked(address: str, path: str, named: str, tls: ReplicaTls | None) ->
         exchange.is_late = True
     finally:
         writer.transport.abort()
-    heard = exchange.heard()
-    may_be_tls = heard.no_answer in {NoAnswer.CLOSED, NoAnswer.NOT_HTTP} or heard.status == _PLAIN_TO_TLS
+    answer = exchange.result()
+    may_be_tls = answer.no_answer in {NoAnswer.CLOSED, NoAnswer.NOT_HTTP} or answer.status == _PLAIN_TO_TLS
     if tls is None and may_be_tls and await _speaks_tls(address):
         return HeardAnswer(no_answer=NoAnswer.TLS)
-    return heard
+    return answer
 
 
 async def _speaks_tls(address: str) -> bool:
@@ -113,12 +113,12 @@ async def _speaks_tls(address: str) -> bool:
 class _Asking:
     """One question on its connection, and what has been heard of its answer so far."""
 
-    def __init__(self, path: str, named: str, began: float) -> None:
+    def __init__(self, path: str, host_name: str, began: float) -> None:
         self.is_late = False
         self._request = h11.Request(
             method="GET",
             target=target_of(path),
-            headers=[("Host", named), ("User-Agent", AGENT), ("Accept", "*/*"), ("Connection", "close")],
+            headers=[("Host", host_name), ("User-Agent", AGENT), ("Accept", "*/*"), ("Connection", "close")],
         )
         self._began = began
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_OF_A_HEAD)
@@ -160,7 +160,7 @@ class _Asking:
                 case _:
                     return
 
-    def heard(self) -> HeardAnswer:
+    def result(self) -> HeardAnswer:
         """Return what it came to, now that nothing more is waited for."""
         refusal = refusal_of(_head(self._received)) if self._received.startswith(b"HTTP/1.") else ""
         if self._response is None:

@@ -105,8 +105,8 @@ class Http1Question:
 
     def to_send(self) -> bytes:
         """The request, once."""
-        said, self._outgoing = self._outgoing, b""
-        return said
+        data, self._outgoing = self._outgoing, b""
+        return data
 
     def hear(self, data: bytes) -> ProbeAnswer | None:
         """The status and the headers are all that is waited for."""
@@ -125,11 +125,11 @@ class Http1Question:
         """As for an answer that is not HTTP."""
         return self._failure("the connection broke, or the answer is not HTTP")
 
-    def _failure(self, seen: str) -> ProbeAnswer:
-        return ProbeAnswer(ok=False, detail=f"{self._check.asked}: {seen}")
+    def _failure(self, detail: str) -> ProbeAnswer:
+        return ProbeAnswer(ok=False, detail=f"{self._check.asked}: {detail}")
 
 
 @lru_cache(4096)
-def _request(named: str, path: str) -> h11.Request:
-    headers = [("Host", named), ("User-Agent", AGENT), ("Accept", "*/*"), ("Connection", "close")]
+def _request(host_name: str, path: str) -> h11.Request:
+    headers = [("Host", host_name), ("User-Agent", AGENT), ("Accept", "*/*"), ("Connection", "close")]
     return h11.Request(method="GET", target=target_of(path), headers=headers)

@@ -55,11 +55,11 @@ class Http2Question:
         self._what, self._check, self._address = check.asked, check, address
         self._begin(check.named(address), (":method", "GET"), (":path", target_of(check.path)), ("accept", "*/*"))
 
-    def _begin(self, named: str, *headers: tuple[str, str], body: bytes | None = None) -> None:
+    def _begin(self, host_name: str, *headers: tuple[str, str], body: bytes | None = None) -> None:
         self._has_heard = False
         self._http = H2Connection(_CONFIG)
         self._http.initiate_connection()
-        usual = ((":scheme", "http"), (":authority", named), ("user-agent", AGENT))
+        usual = ((":scheme", "http"), (":authority", host_name), ("user-agent", AGENT))
         # HTTP/2 has its own headers before all others
         in_order = sorted((*headers, *usual), key=lambda header: not header[0].startswith(":"))
         self._http.send_headers(_STREAM, in_order, end_stream=body is None)
@@ -79,16 +79,16 @@ class Http2Question:
             events = self._http.receive_data(data)
         except H2Error:
             return self.unanswered()
-        return next((answer for event in events if (answer := self._heard(event))), None)
+        return next((answer for event in events if (answer := self._answer_to(event))), None)
 
     def unanswered(self) -> ProbeAnswer:
         """As for an answer that is not HTTP/2."""
         return self._failure(": the connection broke, or the answer is not HTTP/2")
 
-    def _heard(self, event: Event) -> ProbeAnswer | None:
+    def _answer_to(self, event: Event) -> ProbeAnswer | None:
         match event:
             case ResponseReceived():
-                status = _read(event)[":status"]
+                status = _headers_of(event)[":status"]
                 return (
                     of_status(self._check, self._address, int(status))
                     if _STATUS.fullmatch(status)
@@ -98,8 +98,8 @@ class Http2Question:
                 return self.unanswered()
         return None
 
-    def _failure(self, seen: str) -> ProbeAnswer:
-        return ProbeAnswer(ok=False, detail=f"{self._what}{seen}")
+    def _failure(self, detail: str) -> ProbeAnswer:
+        return ProbeAnswer(ok=False, detail=f"{self._what}{detail}")
 
 
 class GrpcQuestion(Http2Question):
@@ -109,8 +109,10 @@ class GrpcQuestion(Http2Question):
         self._what, self._check, self._address = check.asked, check, address
         self._headers: dict[str, str] = {}
         self._body = b""
-        named = (check.service or "").encode()
-        message = bytes((_FIELD_1, len(named))) + named if named else b""  # 127 bytes at most: one says the length
+        service = (check.service or "").encode()
+        message = (
+            bytes((_FIELD_1, len(service))) + service if service else b""
+        )  # 127 bytes at most: one says the length
         self._begin(
             check.named(address),
             *((":method", "POST"), (":path", f"/{_SERVICE}/Check")),
@@ -118,17 +120,17 @@ class GrpcQuestion(Http2Question):
             body=_UNCOMPRESSED + len(message).to_bytes(4, "big") + message,
         )
 
-    def _heard(self, event: Event) -> ProbeAnswer | None:
+    def _answer_to(self, event: Event) -> ProbeAnswer | None:
         match event:
             case ResponseReceived() | TrailersReceived():
-                self._headers |= _read(event)
+                self._headers |= _headers_of(event)
             case DataReceived():
                 self._body += event.data
                 return None if len(self._body) <= _MOST_BYTES else self._no_health()
             case StreamEnded():
                 return self._ended()
             case _:
-                return super()._heard(event)
+                return super()._answer_to(event)
         return None
 
     def _ended(self) -> ProbeAnswer:
@@ -147,14 +149,14 @@ class GrpcQuestion(Http2Question):
             case "UNIMPLEMENTED":
                 return self._failure(f" answered UNIMPLEMENTED: the replica has no {_SERVICE}")
             case code:
-                told = storable(unquote(self._headers.get("grpc-message", "")))[:_LONGEST_MESSAGE]
-                return self._failure(f" answered {code}: {told}" if told else f" answered {code}")
+                message = storable(unquote(self._headers.get("grpc-message", "")))[:_LONGEST_MESSAGE]
+                return self._failure(f" answered {code}: {message}" if message else f" answered {code}")
 
     def _no_health(self) -> ProbeAnswer:
         return self._failure(f": the answer is none of {_SERVICE}")
 
 
-def _read(event: ResponseReceived | TrailersReceived) -> dict[str, str]:
+def _headers_of(event: ResponseReceived | TrailersReceived) -> dict[str, str]:
     """Headers or trailers as text; what is no ASCII becomes U+FFFD."""
     return {
         bytes(name).decode("ascii", "replace"): bytes(value).decode("ascii", "replace") for name, value in event.headers

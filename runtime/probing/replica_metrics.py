@@ -38,10 +38,10 @@ def read_pages(pages: Collection[MetricsPage]) -> dict[MetricsPage, tuple[Metric
 
 async def _read_all(pages: Collection[MetricsPage]) -> dict[MetricsPage, tuple[MetricSample, ...]]:
     by_tls = [[page for page in pages if page.tls == tls] for tls in {page.tls for page in pages}]
-    read: dict[MetricsPage, tuple[MetricSample, ...]] = {}
-    for found in await asyncio.gather(*map(_read_alike, by_tls)):
-        read |= found
-    return read
+    samples: dict[MetricsPage, tuple[MetricSample, ...]] = {}
+    for part in await asyncio.gather(*map(_read_alike, by_tls)):
+        samples |= part
+    return samples
 
 
 async def _read_alike(pages: Sequence[MetricsPage]) -> dict[MetricsPage, tuple[MetricSample, ...]]:
@@ -58,18 +58,18 @@ async def _read_alike(pages: Sequence[MetricsPage]) -> dict[MetricsPage, tuple[M
         verify=secure,
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
     ) as client:
-        answers = await asyncio.gather(*(_read(client, page) for page in pages))
+        answers = await asyncio.gather(*(_fetch(client, page) for page in pages))
     return {page: samples for page, samples in zip(pages, answers, strict=True) if samples is not None}
 
 
-async def _read(client: httpx.AsyncClient, page: MetricsPage) -> tuple[MetricSample, ...] | None:
+async def _fetch(client: httpx.AsyncClient, page: MetricsPage) -> tuple[MetricSample, ...] | None:
     """The samples of one page; None for whatever is no page of metrics. Never raises."""
-    named = {"sni_hostname": page.tls.name} if page.tls else {}
+    extensions = {"sni_hostname": page.tls.name} if page.tls else {}
     url = f"{'https' if page.tls else 'http'}://{page.address}{page.path}"
     try:
         async with (
             asyncio.timeout(TIMEOUT_SECONDS),
-            client.stream("GET", url, timeout=None, extensions=named) as response,
+            client.stream("GET", url, timeout=None, extensions=extensions) as response,
         ):
             body = await _body(response) if response.status_code == _OK else None
     except (TimeoutError, httpx.TransportError, httpx.InvalidURL, ValueError):

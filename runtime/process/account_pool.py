@@ -54,30 +54,30 @@ class AccountPool:
 
     home: Path
     registry: Path = REGISTRY
-    _known: Mapping[str, int] = field(default_factory=dict)
+    _accounts: Mapping[str, int] = field(default_factory=dict)
 
     def number_of(self, deployment: str) -> int:
         """The number of this deployment's account, the same each time. Raises NoAccountError."""
-        if deployment not in self._known:
+        if deployment not in self._accounts:
             try:
                 with file_lock(self.home / "accounts.lock", _PATIENCE_SECONDS):
-                    self._known = self._with(deployment)
+                    self._accounts = self._with(deployment)
             except (OSError, ValidationError) as error:
                 raise NoAccountError(f"{self._file} cannot be used ({error})") from error
-        return self._known[deployment]
+        return self._accounts[deployment]
 
-    def known(self) -> Mapping[str, int]:
+    def accounts(self) -> Mapping[str, int]:
         """The accounts of deployments that have been started here, by name."""
         try:
-            return self._read()
+            return self._load()
         except (OSError, ValidationError):
             return {}
 
     def has(self, number: int, deployment: str) -> bool:
         """Whether this is the number of this deployment's account."""
-        if deployment not in self._known:
-            self._known = self.known()
-        return self._known.get(deployment) == number
+        if deployment not in self._accounts:
+            self._accounts = self.accounts()
+        return self._accounts.get(deployment) == number
 
     def reserve(self) -> int:
         """A number of the home that runs nothing, for a trial: the home has a range from then on.
@@ -100,81 +100,81 @@ class AccountPool:
     def _with(self, deployment: str) -> Mapping[str, int]:
         """Under the lock: what is noted, with a number for this deployment."""
         pool = _pool_of_this_machine()
-        noted = self._read()
-        held = {first for first in {pool.first_of(number) for number in noted.values()} if self._take_range(first)}
-        known = {name: number for name, number in noted.items() if pool.first_of(number) in held}
-        if deployment in known:
-            return known
-        taken = set(known.values())
+        recorded = self._load()
+        held = {first for first in {pool.first_of(number) for number in recorded.values()} if self._take_range(first)}
+        accounts = {name: number for name, number in recorded.items() if pool.first_of(number) in held}
+        if deployment in accounts:
+            return accounts
+        used = set(accounts.values())
         ranges = [*self._own_ranges()]
-        free = (n for first in ranges for n in range(first, first + pool.size - 1) if n not in taken)
-        known[deployment] = next(free, None) or self._take_range()
-        self._write(known)
-        return known
+        free = (n for first in ranges for n in range(first, first + pool.size - 1) if n not in used)
+        accounts[deployment] = next(free, None) or self._take_range()
+        self._write(accounts)
+        return accounts
 
     def _own_ranges(self) -> Iterator[int]:
         pool = _pool_of_this_machine()
-        for first, home in sorted(_taken(self.registry).items()):
+        for first, home in sorted(_ranges_in(self.registry).items()):
             if home == self.home and first in pool.numbers:
                 yield first
 
-    def _take_range(self, wanted: int | None = None) -> int:
-        """Take a range for this home, the `wanted` one or any; 0 where another home has the wanted one."""
+    def _take_range(self, preferred: int | None = None) -> int:
+        """Take a range for this home, the `preferred` one or any; 0 where another home has the wanted one."""
         pool = _pool_of_this_machine()
         try:
             self.registry.mkdir(mode=0o700, parents=True, exist_ok=True)
             with file_lock(self.registry / ".lock", _PATIENCE_SECONDS):
-                taken = _taken(self.registry)
-                if wanted is not None and wanted in taken:
-                    return wanted if taken[wanted] == self.home else 0
-                first = wanted if wanted is not None else _free_range(pool, taken)
+                ranges = _ranges_in(self.registry)
+                if preferred is not None and preferred in ranges:
+                    return preferred if ranges[preferred] == self.home else 0
+                first = preferred if preferred is not None else _free_range(pool, ranges)
                 (self.registry / str(first)).unlink(missing_ok=True)
                 (self.registry / str(first)).symlink_to(self.home)
         except OSError as error:
             raise NoAccountError(f"{self.registry} cannot be written ({error})") from error
         return first
 
-    def _read(self) -> Mapping[str, int]:
+    def _load(self) -> Mapping[str, int]:
         try:
             return _NAMES.validate_json(self._file.read_bytes())
         except FileNotFoundError:
             return {}
 
-    def _write(self, known: Mapping[str, int]) -> None:
+    def _write(self, accounts: Mapping[str, int]) -> None:
         draft = self._file.with_suffix(".draft")
         with open(draft, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-            file.write(_NAMES.dump_json(dict(known)))
+            file.write(_NAMES.dump_json(dict(accounts)))
         draft.replace(self._file)
 
 
-def _taken(registry: Path) -> dict[int, Path]:
+def _ranges_in(registry: Path) -> dict[int, Path]:
     """Return which home has which range of this machine, by the first number of each."""
     try:
         names = os.listdir(registry)  # noqa: PTH208  # strings are what is needed
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    taken: dict[int, Path] = {}
+    ranges: dict[int, Path] = {}
     for name in names:
         with suppress(FileNotFoundError):  # another home has just taken it over
-            taken |= {int(name): (registry / name).readlink()} if name.isdigit() else {}
-    return taken
+            ranges |= {int(name): (registry / name).readlink()} if name.isdigit() else {}
+    return ranges
 
 
-def _free_range(pool: Ranges, taken: Mapping[int, Path]) -> int:
+def _free_range(pool: Ranges, ranges: Mapping[int, Path]) -> int:
     """Return the first number of a range that nobody has, and in which this machine knows no user and no group.
 
     Where all are taken, of one whose home is gone, if there is one. Raises NoAccountError.
     """
-    known = {number for user in pwd.getpwall() for number in (user.pw_uid, user.pw_gid)}
-    known |= {group.gr_gid for group in grp.getgrall()}
-    strange = {pool.first_of(number) for number in known if number in pool.numbers}
+    ids = {number for user in pwd.getpwall() for number in (user.pw_uid, user.pw_gid)}
+    ids |= {group.gr_gid for group in grp.getgrall()}
+    strange = {pool.first_of(number) for number in ids if number in pool.numbers}
     firsts = [first for first in pool.numbers[:: pool.size] if first not in strange]
-    free = (first for first in firsts if first not in taken)
-    left = (first for first in firsts if first in taken and _is_left(range(first, first + pool.size), taken[first]))
-    found = next(free, None) or next(left, None)
-    if found is None:
+    free = (first for first in firsts if first not in ranges)
+    unused = (first for first in firsts if first in ranges and _is_left(range(first, first + pool.size), ranges[first]))
+    choice = next(free, None) or next(unused, None)
+    if choice is None:
         raise NoAccountError(f"all {len(firsts)} ranges of accounts of this machine are taken")
-    return found
+    return choice
 
 
 def _is_left(numbers: range, home: Path) -> bool:

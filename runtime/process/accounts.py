@@ -57,10 +57,10 @@ def account_of(request: ReplicaRequest, accounts: Accounts, pool: AccountPool) -
     if user == EACH:
         return _own_account(request, pool)
     try:
-        known = pwd.getpwnam(user)
+        entry = pwd.getpwnam(user)
     except KeyError:
         raise ReplicaStartError(f"the user {user!r} of revision {revision!r} is not known on this host") from None
-    if known.pw_uid == os.geteuid():
+    if entry.pw_uid == os.geteuid():
         if request.is_walled and user != accounts.usual:
             raise ReplicaStartError(f"revision {revision!r} {_SCOPED}, whom it names: {user!r}")
         return None
@@ -69,8 +69,8 @@ def account_of(request: ReplicaRequest, accounts: Accounts, pool: AccountPool) -
     if why := why_no_wall(user, pool.home):
         field = "`user` of the revision" if request.spec.user else "ROLLWAY_REPLICA_USER"
         raise ReplicaStartError(f"revision {revision!r} runs as the user {user!r} ({field}), who {why}: {_RIGHT}")
-    named = {"HOME": known.pw_dir, "USER": user, "LOGNAME": user, "SHELL": known.pw_shell}
-    return Account(known.pw_uid, known.pw_gid, tuple(os.getgrouplist(user, known.pw_gid)), named)
+    variables = {"HOME": entry.pw_dir, "USER": user, "LOGNAME": user, "SHELL": entry.pw_shell}
+    return Account(entry.pw_uid, entry.pw_gid, tuple(os.getgrouplist(user, entry.pw_gid)), variables)
 
 
 _ROOT = "only a worker that runs as root"
@@ -84,8 +84,8 @@ def _own_account(request: ReplicaRequest, pool: AccountPool) -> Account:
     except NoAccountError as error:
         raise ReplicaStartError(f"there is no account for {request.deployment!r} on this host: {error}") from error
     name = f"rollway-{number}"
-    named = {"HOME": "/nonexistent", "USER": name, "LOGNAME": name, "SHELL": "/usr/sbin/nologin"}
-    return Account(number, number, (), named, is_own=True)
+    variables = {"HOME": "/nonexistent", "USER": name, "LOGNAME": name, "SHELL": "/usr/sbin/nologin"}
+    return Account(number, number, (), variables, is_own=True)
 
 
 def why_no_wall(user: str, home: Path, besides: Collection[str] = ()) -> str:
@@ -97,8 +97,8 @@ def why_no_wall(user: str, home: Path, besides: Collection[str] = ()) -> str:
     with suppress(KeyError):
         if uid == pwd.getpwnam(POSTGRES_USER).pw_uid:
             return "runs PostgreSQL"
-    owned = (path for path in _parts_of(home, besides) if _owner(path) == uid)
-    part = next(owned, None)
+    writable = (path for path in _parts_of(home, besides) if _owner(path) == uid)
+    part = next(writable, None)
     return f"owns {part}" if part else ""
 
 
@@ -140,7 +140,7 @@ class Owners:
 
     def end_account_of(self, deployment: str) -> None:
         """End everything that runs as the account of a deployment, if it has had one."""
-        if number := self.pool.known().get(deployment):
+        if number := self.pool.accounts().get(deployment):
             kill_account(number)
 
     def may_be(self, uid: int, deployment: str) -> bool:

@@ -54,15 +54,15 @@ def given_port(ports: range, is_reserved: Callable[[int], bool], accounts: Mappi
 
 
 def _end_hoards(ports: range, accounts: Mapping[str, int]) -> list[Hoard]:
-    found = list(_hoards(ports, {number: name for name, number in accounts.items()}))
+    hoards = list(_hoards(ports, {number: name for name, number in accounts.items()}))
     killed = []
-    for hoard in found:
+    for hoard in hoards:
         with suppress(psutil.Error):
             process = psutil.Process(hoard.pid)
             process.kill()
             killed.append(process)
     psutil.wait_procs(killed, timeout=_END_SECONDS)
-    return found
+    return hoards
 
 
 def _users(ports: range) -> Mapping[int, int]:
@@ -80,10 +80,10 @@ def _hoards(ports: range, deployments: Mapping[int, str]) -> Iterator[Hoard]:
         if deployment is None:
             continue
         sockets = [inode for inode in sockets_of(pid) if inode not in others]
-        listed = {port_of[inode] for inode in sockets if inode in port_of}
-        held = len(listed & {*ports}) + sum(inode not in port_of for inode in sockets)
-        if held > MOST_PORTS:
-            yield Hoard(deployment, pid, held)
+        listening = {port_of[inode] for inode in sockets if inode in port_of}
+        count = len(listening & {*ports}) + sum(inode not in port_of for inode in sockets)
+        if count > MOST_PORTS:
+            yield Hoard(deployment, pid, count)
 
 
 def _deployment_of(pid: int, deployments: Mapping[int, str]) -> str | None:
@@ -153,11 +153,11 @@ class PortHolders:
         if strange:
             family = frozenset(_sockets_of_family(record.process.pid))
             strange = [listener for listener in strange if listener.inode not in family]
-        return Holding(bool(listening), self._named(strange[0]) if strange else "")
+        return Holding(bool(listening), self._describe(strange[0]) if strange else "")
 
-    def _named(self, listener: ListeningSocket) -> str:
+    def _describe(self, listener: ListeningSocket) -> str:
         """Say which user it is: user 1879048193, of the deployment 'other'; user 33 (www-data)."""
-        accounts = {number: name for name, number in self.owners.pool.known().items()}
+        accounts = {number: name for name, number in self.owners.pool.accounts().items()}
         if deployment := accounts.get(listener.uid):
             return f"user {listener.uid}, of the deployment {deployment!r}"
         with suppress(KeyError):

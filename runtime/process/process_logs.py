@@ -63,18 +63,24 @@ class ProcessLogs:
             with path.open("rb") as file:
                 place = place if place <= os.fstat(file.fileno()).st_size else 0
                 file.seek(place)
-                read = file.read(_MOST_BYTES)
+                content = file.read(_MOST_BYTES)
         except OSError:
             return LogPiece("", place)
-        whole = read.rpartition(b"\n")[0] + b"\n" if b"\n" in read else read if len(read) == _MOST_BYTES else b""
+        whole = (
+            content.rpartition(b"\n")[0] + b"\n"
+            if b"\n" in content
+            else content
+            if len(content) == _MOST_BYTES
+            else b""
+        )
         return LogPiece(whole.decode(errors="replace"), place + len(whole))
 
     def keep_small(self, limits: LogLimits) -> None:
         """Begin logs anew that are too big, and remove those of replicas that ended long ago. Raises OSError."""
         for log in self.folder.glob("*.log"):
             rotate(log, limits)
-        known = {str(route_id) for route_id in self._records.route_ids()}
-        remove_ended(self.folder, known.__contains__, limits)
+        names = {str(route_id) for route_id in self._records.route_ids()}
+        remove_ended(self.folder, names.__contains__, limits)
 
 
 def _size_of(path: Path) -> int:
@@ -188,10 +194,10 @@ def _unbuffered() -> str:
     try:
         variables = _output("stdbuf", "-o0", "env").decode(errors="replace").splitlines()
         library = next((line.removeprefix(_PRELOAD) for line in variables if line.startswith(_PRELOAD)), "")
-        return library if _output("/bin/sh", "-c", script, "rollway-log", library, given=b"abc") == b"ac" else ""
+        return library if _output("/bin/sh", "-c", script, "rollway-log", library, stdin=b"abc") == b"ac" else ""
     except OSError:
         return ""
 
 
-def _output(*words: str, given: bytes = b"") -> bytes:
-    return subprocess.run(words, env=_environment(), input=given, capture_output=True, check=False).stdout  # noqa: S603
+def _output(*words: str, stdin: bytes = b"") -> bytes:
+    return subprocess.run(words, env=_environment(), input=stdin, capture_output=True, check=False).stdout  # noqa: S603

@@ -73,11 +73,11 @@ class ProcessRuntime:
         """
         deadline = time.monotonic() + _BEGIN_PATIENCE_SECONDS
         while True:
-            known = self._settled(self._records.read(request.route_id)) or self._hold(request)
-            if isinstance(known, _Held):
-                return self._let_begin(known).replica
-            if known.begun or time.monotonic() > deadline:  # nobody is held for so long
-                return known.replica
+            record = self._settled(self._records.load(request.route_id)) or self._hold(request)
+            if isinstance(record, _Held):
+                return self._let_begin(record).replica
+            if record.begun or time.monotonic() > deadline:  # nobody is held for so long
+                return record.replica
             time.sleep(_LOOK_AGAIN_SECONDS)
 
     def find(self, route_id: UUID) -> Replica | None:
@@ -101,10 +101,10 @@ class ProcessRuntime:
         """Every replica on this host, running or ended, also those whose record is missing."""
         records = self._records.all()
         drop_children_except({record.process for record in records.values()})
-        known = {route_id: self._settled(record) for route_id, record in records.items()}
+        settled = {route_id: self._settled(record) for route_id, record in records.items()}
         unrecorded = sightings(self._home, self._owners.may_be, pids_of(records)).keys() - records.keys()
-        found = [record or self._find(route_id) for route_id, record in (known | dict.fromkeys(unrecorded)).items()]
-        return [record.replica for record in found if record]
+        states = [record or self._find(route_id) for route_id, record in (settled | dict.fromkeys(unrecorded)).items()]
+        return [record.replica for record in states if record]
 
     def terminate(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
         """Send SIGTERM to its process group, the last of which it ends with then. No error when it is gone."""
@@ -141,13 +141,13 @@ class ProcessRuntime:
 
     def log_tail(self, route_id: UUID, lines: int) -> str:
         """The last lines of its output; empty when there is none."""
-        record = self._records.read(route_id)
+        record = self._records.load(route_id)
         if record and record.ended:
             wait_for_end(record.log_keeper, _LOG_PATIENCE_SECONDS)
         return self._logs.tail(route_id, lines)
 
     def _find(self, route_id: UUID) -> ReplicaRecord | None:
-        record = self._settled(self._records.read(route_id))
+        record = self._settled(self._records.load(route_id))
         if record:
             return record
         with self._records.locked():
@@ -157,39 +157,39 @@ class ProcessRuntime:
         """The record as it is now, noting an end; None where there is no replica, which `_resolve` clears up."""
         if record is None or record.is_nothing:
             return None
-        seen = record.as_seen()
-        if seen != record:
+        current = record.as_seen()
+        if current != record:
             # on a full disk the end is still returned, and noted by a later call
             with suppress(OSError), self._records.locked():
-                return self._note_end(seen)
-        return self._kept(seen)
+                return self._note_end(current)
+        return self._with_keeper(current)
 
-    def _kept(self, record: ReplicaRecord) -> ReplicaRecord:
+    def _with_keeper(self, record: ReplicaRecord) -> ReplicaRecord:
         """The record of one that runs: with another keeper of its log, where that was killed."""
         if record.ended or record.process is None or record.log_keeper is None or is_alive(record.log_keeper):
             return record
         with self._records.locked():
-            latest = self._records.read(record.route_id)
+            latest = self._records.load(record.route_id)
             if latest is None or latest.process != record.process or latest.log_keeper != record.log_keeper:
                 return latest or record
             kill_group(record.log_keeper)  # a part of it may be left, and read beside the next one
             log = self._logs.path(record.route_id)
             keeper = keep_again(log, self._limits.logs, record.process.pid, record.log_pipe)
-            kept = latest.model_copy(update={"log_keeper": keeper})
+            updated = latest.model_copy(update={"log_keeper": keeper})
             try:
-                self._records.write(kept)
+                self._records.write(updated)
             except OSError:
                 kill_group(keeper)  # a full disk: the next look tries again
                 return record
         _log.warning("who kept a replica's log was killed", route=str(record.route_id), another=keeper is not None)
-        return kept
+        return updated
 
     def _resolve(self, route_id: UUID, records: Mapping[UUID, ReplicaRecord]) -> ReplicaRecord | None:
         """Under the lock: the replica as it is. A process whose record is unfinished, broken or missing is adopted."""
         record = records.get(route_id)
         if record and not record.is_nothing:
-            seen = record.as_seen()
-            return record if seen == record else self._note_end(seen)
+            current = record.as_seen()
+            return record if current == record else self._note_end(current)
         sighting = sightings(self._home, self._owners.may_be, pids_of(records)).get(route_id)
         if sighting is None:
             return None
@@ -199,17 +199,17 @@ class ProcessRuntime:
 
     def _note_asked(self, record: ReplicaRecord) -> None:
         with suppress(OSError), self._records.locked():  # on a full disk it is asked all the same
-            latest = self._records.read(record.route_id)
+            latest = self._records.load(record.route_id)
             if latest and latest.process == record.process and not latest.ended:
                 self._records.write(latest.model_copy(update={"asked_to_end": True}))
 
-    def _note_end(self, seen: ReplicaRecord) -> ReplicaRecord:
+    def _note_end(self, record: ReplicaRecord) -> ReplicaRecord:
         """Write the end down, under the lock, unless another worker has done so, with or without the exit code."""
-        latest = self._records.read(seen.route_id)
-        if latest is None or latest.process != seen.process or latest.exit_code is not None:
-            return latest if latest and latest.process else seen
-        self._records.write(seen)
-        return seen
+        latest = self._records.load(record.route_id)
+        if latest is None or latest.process != record.process or latest.exit_code is not None:
+            return latest if latest and latest.process else record
+        self._records.write(record)
+        return record
 
     def _hold(self, request: ReplicaRequest) -> "ReplicaRecord | _Held":
         """Hold a process for it, whose record is written; or the replica that somebody else has started meanwhile."""
@@ -244,20 +244,20 @@ class ProcessRuntime:
                 raise
             return _Held(record, process)
 
-    def _let_begin(self, held: "_Held") -> ReplicaRecord:
+    def _let_begin(self, replica: "_Held") -> ReplicaRecord:
         """Outside of the lock: however long its command takes to be found, all others of this host are started."""
         try:
-            held.process.begin()
+            replica.process.begin()
         except (ReplicaStartError, OSError):
             with self._records.locked():
-                self._records.remove(held.record.route_id)
+                self._records.remove(replica.record.route_id)
             raise
         with self._records.locked():
-            latest = self._records.read(held.record.route_id) or held.record
-            begun = latest.model_copy(update={"begun": True, "starter": None})
+            latest = self._records.load(replica.record.route_id) or replica.record
+            started = latest.model_copy(update={"begun": True, "starter": None})
             with suppress(OSError):  # a full disk: others wait for a while before they take it for a replica
-                self._records.write(begun)
-        return begun
+                self._records.write(started)
+        return started
 
     def _free_port(self, records: Mapping[UUID, ReplicaRecord]) -> int:
         holders = {record.port: record for record in records.values() if not record.ended}
@@ -266,7 +266,7 @@ class ProcessRuntime:
             holder = holders.get(port)
             return holder is not None and (holder.process is None or is_alive(holder.process))
 
-        return given_port(self._ports, is_reserved, self._owners.pool.known())
+        return given_port(self._ports, is_reserved, self._owners.pool.accounts())
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +305,8 @@ def cause_of_end(record: ReplicaRecord, log_tail: str, home: Path, is_owner: IsO
     if record.process is None or record.exit_code is None or record.exit_code < 0 or record.asked_to_end:
         return ""
     if record.exit_code == 0:
-        left = left_of(record.route_id, record.process, is_owner)
-        return _in_the_background(left[0]) if left else ""
+        traces = left_of(record.route_id, record.process, is_owner)
+        return _in_the_background(traces[0]) if traces else ""
     if record.access is None:
         return ""
     if barrier := record.access.barrier_after(record.exit_code, log_tail, home):

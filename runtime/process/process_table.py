@@ -91,17 +91,17 @@ def sightings(home: Path, may_be: MayBe, known_pids: Container[int] = ()) -> dic
     Others' processes are never taken for replicas, whatever they carry: anybody can write an environment.
     Looks only into session leaders (a replica is one), which are few; of several with one route id the oldest wins.
     """
-    found: dict[UUID, Sighting] = {}
+    by_route: dict[UUID, Sighting] = {}
     for pid in psutil.pids():
         if pid in known_pids or session_of(pid) != pid or not _may_be_of(pid, home):
             continue
         sighting = _sighting(pid, home, may_be)
         if sighting is None:
             continue
-        earlier = found.get(sighting.route_id)
+        earlier = by_route.get(sighting.route_id)
         if earlier is None or sighting.identity.started < earlier.identity.started:
-            found[sighting.route_id] = sighting
-    return found
+            by_route[sighting.route_id] = sighting
+    return by_route
 
 
 def _may_be_of(pid: int, home: Path) -> bool:
@@ -184,13 +184,13 @@ def left_of(route_id: UUID, identity: Identity, is_owner: IsOwner) -> list[psuti
 
 def listening_of(handle: str) -> tuple[str, ...]:
     """Return where a replica of this handle (`pid:71`) and its children listen, as host:port, in order."""
-    found: set[str] = set()
+    places: set[str] = set()
     with suppress(psutil.Error, ValueError):
         process = psutil.Process(int(handle.removeprefix("pid:")))
         for member in (process, *process.children(recursive=True)):
             with suppress(psutil.Error):
-                found |= {_place(each.laddr) for each in member.net_connections("tcp") if each.status == _LISTENS}
-    return tuple(sorted(found))
+                places |= {_place(each.laddr) for each in member.net_connections("tcp") if each.status == _LISTENS}
+    return tuple(sorted(places))
 
 
 def _place(address: tuple[str, int]) -> str:

@@ -51,8 +51,8 @@ class ReplicaAccess(BaseModel):
     def barrier_after(self, exit_code: int | None, log_tail: str, home: Path) -> str:
         """Say it of a program that has ended: by its log, where that tells of something that was denied."""
         lines = [line for line in log_tail.splitlines() if _DENIED in line.lower()]
-        named = (file for file in self.named_in(lines) if closed_folders(file, self._visitor) or _is_program(file))
-        if barrier := self._first(named, home):
+        files = (file for file in self.named_in(lines) if closed_folders(file, self._visitor) or _is_program(file))
+        if barrier := self._first(files, home):
             return barrier
         is_likely = exit_code in _SHELL_CODES or any(sign in log_tail.lower() for sign in _OF_ANOTHER_PROGRAM)
         return self.barrier(home) if is_likely else ""
@@ -68,8 +68,8 @@ class ReplicaAccess(BaseModel):
         if program and _has_crlf(program, b""):
             return program
         scripts = (Path(self.folder) / word for word in self.scripts)
-        named = self.named_in(log_tail.splitlines()[-_LAST_LINES:])
-        return next((file for file in (*scripts, *named) if _has_crlf(file, b"sh")), None)
+        files = self.named_in(log_tail.splitlines()[-_LAST_LINES:])
+        return next((file for file in (*scripts, *files) if _has_crlf(file, b"sh")), None)
 
     @property
     def _visitor(self) -> Visitor:
@@ -87,9 +87,9 @@ class ReplicaAccess(BaseModel):
         return next(filter(None, (self._before(file, home) for file in files)), "")
 
     def _before(self, file: Path, home: Path) -> str:
-        if closed := closed_folders(file, self._visitor):
-            where = "" if file == closed[0] else f", where {file} leads"
-            return f"may not enter {closed[0]}{where}: {way_in(closed, home)}"
+        if folders := closed_folders(file, self._visitor):
+            where = "" if file == folders[0] else f", where {file} leads"
+            return f"may not enter {folders[0]}{where}: {way_in(folders, home)}"
         with suppress(OSError):
             status = file.stat()
             needs_both = bool(_interpreter_of(file))

@@ -111,21 +111,21 @@ class RecordFolder:
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self.lock_file
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                held.enter_context(file_lock(path, _STANDSTILL_SECONDS))
+                stack.enter_context(file_lock(path, _STANDSTILL_SECONDS))
             except TimeoutError:
                 _kill_stopped_holder(path)
-                held.enter_context(file_lock(path, LOCK_PATIENCE_SECONDS - _STANDSTILL_SECONDS))
+                stack.enter_context(file_lock(path, LOCK_PATIENCE_SECONDS - _STANDSTILL_SECONDS))
             yield
 
-    def read(self, route_id: UUID) -> ReplicaRecord | None:
+    def load(self, route_id: UUID) -> ReplicaRecord | None:
         """The record of this route id; None when there is none or its file cannot be understood."""
         return _parsed(self._path(route_id))
 
     def all(self) -> dict[UUID, ReplicaRecord]:
         """Every record that can be understood, by route id; files that cannot are skipped."""
-        return {route_id: record for route_id in self.route_ids() if (record := self.read(route_id))}
+        return {route_id: record for route_id in self.route_ids() if (record := self.load(route_id))}
 
     def route_ids(self) -> list[UUID]:
         """The route ids that have a file, whatever is in it."""
@@ -133,8 +133,8 @@ class RecordFolder:
             names = os.listdir(self._folder)  # noqa: PTH208  # thrice as fast as iterdir, and done in every sweep
         except FileNotFoundError:
             return []
-        found = (_route_id(name.removesuffix(".json")) for name in names if name.endswith(".json"))
-        return [route_id for route_id in found if route_id]
+        ids = (_route_id(name.removesuffix(".json")) for name in names if name.endswith(".json"))
+        return [route_id for route_id in ids if route_id]
 
     def longest_grace(self) -> float:
         """The longest time, in seconds, that a running replica may take to end."""

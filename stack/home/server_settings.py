@@ -41,7 +41,7 @@ class Ports:
     forwarded: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def chosen(self) -> dict[str, int]:
+    def by_name(self) -> dict[str, int]:
         """The ports that are always there, by the name of the server."""
         return {name: port for name, port in asdict(self).items() if name != "forwarded"}
 
@@ -115,31 +115,31 @@ def load_settings(home: Home) -> ServerSettings | None:
 
 def choose_settings(  # noqa: PLR0913 -- of these callers name what is not usual
     home: Home,
-    asked: Ports,
-    moved: Callable[[str], None],
+    requested: Ports,
+    on_move: Callable[[str], None],
     running: Collection[str] = (),
-    measured: Collection[str] = (),
+    with_metrics: Collection[str] = (),
     claims: ExitStack | None = None,
-    begun: Callable[[ServerSettings | None], ServerSettings] = lambda last: last or ServerSettings(),
+    initial: Callable[[ServerSettings | None], ServerSettings] = lambda last: last or ServerSettings(),
 ) -> ServerSettings:
-    """Settings for a start, remembered in `home`. Parts that are `running` hold their ports; `measured` show metrics.
+    """Settings for a start, remembered in `home`. `running` parts hold their ports; `with_metrics` parts show metrics.
 
-    `begun` makes of those of the last start, if there was one, what this start begins with.
+    `initial` makes of those of the last start, if there was one, what this start begins with.
 
-    `moved` gets a sentence for each remembered port that another program uses now. `claims`: keeps the ports for those
-    that will listen, until it is closed. Raises StackError when an asked port is taken.
+    `on_move` gets a sentence for each remembered port that another program uses now. `claims` keeps the ports until it
+    is closed. Raises StackError when a requested port is taken.
     """
-    last = begun(load_settings(home))
-    wanted = asked.chosen | {_METRICS + name: 0 for name in measured}
-    remembered = last.ports.chosen | {_METRICS + name: port for name, port in last.metrics.items()}
-    choice = _Choice(moved, remembered, claims)
-    forwarded = {name: port for name, port in {**last.ports.forwarded, **asked.forwarded}.items() if port}
+    last = initial(load_settings(home))
+    needed = requested.by_name | {_METRICS + name: 0 for name in with_metrics}
+    remembered = last.ports.by_name | {_METRICS + name: port for name, port in last.metrics.items()}
+    choice = _Choice(on_move, remembered, claims)
+    forwarded = {name: port for name, port in {**last.ports.forwarded, **requested.forwarded}.items() if port}
     for name, port in forwarded.items():
         choice.forward(name, port, is_held=f"{name}-port" in running and last.ports.forwarded.get(name) == port)
-    for name in sorted(wanted, key=lambda name: not wanted[name]):  # what is asked for first
-        choice.choose(name, wanted[name], is_held=_part_of(name) in running)
-    ports = Ports(**{name: choice.chosen[name] for name in asked.chosen}, forwarded=forwarded)
-    metrics = {name: choice.chosen[_METRICS + name] for name in measured}
+    for name in sorted(needed, key=lambda name: not needed[name]):  # what is asked for first
+        choice.choose(name, needed[name], is_held=_part_of(name) in running)
+    ports = Ports(**{name: choice.ports[name] for name in requested.by_name}, forwarded=forwarded)
+    metrics = {name: choice.ports[_METRICS + name] for name in with_metrics}
     settings = replace(last, ports=ports, metrics=metrics)
     save_settings(home, settings)
     return settings
@@ -160,41 +160,41 @@ def _part_of(port: str) -> str:
 class _Choice:
     """Ports for one start, by name: no two are the same, and none is one that another name remembers."""
 
-    moved: Callable[[str], None]
+    on_move: Callable[[str], None]
     remembered: Mapping[str, int]
     claims: ExitStack | None
-    chosen: dict[str, int] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
 
-    def choose(self, name: str, asked: int, *, is_held: bool) -> None:
+    def choose(self, name: str, requested: int, *, is_held: bool) -> None:
         """The asked one, or the last one, which a part that runs holds, or another."""
-        last, taken = self.remembered.get(name, 0), self.chosen.values()
-        if last and is_held and asked in (0, last):
-            self.chosen[name] = last
+        last, used = self.remembered.get(name, 0), self.ports.values()
+        if last and is_held and requested in (0, last):
+            self.ports[name] = last
             return
-        if asked:
-            port = asked_port(_option(name), asked, taken)
-        elif last and last not in taken and is_free(last):
+        if requested:
+            port = asked_port(_option(name), requested, used)
+        elif last and last not in used and is_free(last):
             port = last
         else:
-            port = free_port({*taken, *self.remembered.values()})
-        if last and not asked and port != last:
-            self.moved(f"port {last} of {name.replace('_', ' ')} is in use, so it moves to {port}")
+            port = free_port({*used, *self.remembered.values()})
+        if last and not requested and port != last:
+            self.on_move(f"port {last} of {name.replace('_', ' ')} is in use, so it moves to {port}")
         self._claim(name, port)
-        self.chosen[name] = port
+        self.ports[name] = port
 
     def forward(self, name: str, port: int, *, is_held: bool) -> None:
         """Take this very port, or fail: services know it by its number."""
         if not is_held:
-            self._claim(name, asked_port(_option(name), port, self.chosen.values()))
-        self.chosen[f"{name} forwarded"] = port
+            self._claim(name, asked_port(_option(name), port, self.ports.values()))
+        self.ports[f"{name} forwarded"] = port
 
     def _claim(self, name: str, port: int) -> None:
         """Take it now: another stack may choose the same in this moment, and a stranger may wait for it."""
         if self.claims is not None:
-            held = claim(port, HOST)
-            if held is None:
+            listener = claim(port, HOST)
+            if listener is None:
                 raise _in_use(_option(name), port)
-            self.claims.enter_context(held)
+            self.claims.enter_context(listener)
 
 
 def is_free(port: int) -> bool:

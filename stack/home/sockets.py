@@ -55,8 +55,8 @@ def sockets_folder(home: Home, last: str = "") -> str:
         return last
     for place in (*_PLACES, tempfile.gettempdir()):
         with suppress(OSError):
-            made = Path(tempfile.mkdtemp(prefix="rollway-", dir=place))
-            link = made / _LINK
+            folder = Path(tempfile.mkdtemp(prefix="rollway-", dir=place))
+            link = folder / _LINK
             link.symlink_to(home.root)
             if _is_short_enough(link):
                 return str(link)

@@ -44,23 +44,23 @@ def envoys_wanted(environ: Mapping[str, str]) -> int:
 
 def envoy_host(environ: Mapping[str, str]) -> str:
     """Read ROLLWAY_ENVOY_HOST: where Envoy listens for callers. Raises StackError when it is no address."""
-    said = environ.get("ROLLWAY_ENVOY_HOST") or HOST
+    text = environ.get("ROLLWAY_ENVOY_HOST") or HOST
     try:
-        return str(ip_address(said))
+        return str(ip_address(text))
     except ValueError:
         raise StackError(
             f"ROLLWAY_ENVOY_HOST must be an address of this machine, such as :: for all, or 0.0.0.0 for all by IPv4, "
-            f"not {said!r}."
+            f"not {text!r}."
         ) from None
 
 
 def envoy_handover(environ: Mapping[str, str]) -> int:
     """Read for how long an Envoy that is restarted goes on with what it has under way. Raises StackError."""
-    said = environ.get(_HANDOVER) or str(HANDOVER_SECONDS)
-    if not (said.isascii() and said.isdigit() and DRAIN_SECONDS < int(said) <= _LONGEST_HANDOVER):
+    text = environ.get(_HANDOVER) or str(HANDOVER_SECONDS)
+    if not (text.isascii() and text.isdigit() and DRAIN_SECONDS < int(text) <= _LONGEST_HANDOVER):
         least = DRAIN_SECONDS + 1
-        raise StackError(f"{_HANDOVER} must be a whole number from {least} to {_LONGEST_HANDOVER}, not {said!r}.")
-    return int(said)
+        raise StackError(f"{_HANDOVER} must be a whole number from {least} to {_LONGEST_HANDOVER}, not {text!r}.")
+    return int(text)
 
 
 def envoy_parts(home: Home, settings: ServerSettings, count: int) -> tuple[StackPart, ...]:

@@ -84,19 +84,19 @@ def _refuse_old(variable: str, refuse: Callable[[T, str], None], version: T, add
 
 def _parse(variable: str, url: str, schemes: tuple[str, ...], default_port: int) -> tuple[str, str, int]:
     """(address for people, host, port). The sentence never repeats the URL: there is no telling where a secret is."""
-    wanted = f"{schemes[0]}://user:password@host:port/database"
+    example = f"{schemes[0]}://user:password@host:port/database"
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or _socket_host(parts), parts.port or default_port
     except ValueError:
-        raise StackError(f"{variable} is not an address: it should look like {wanted}.") from None
+        raise StackError(f"{variable} is not an address: it should look like {example}.") from None
     if parts.scheme not in schemes:
-        found = f"starts with '{parts.scheme}://'" if "://" in url else "has no scheme"
-        raise StackError(f"{variable} {found}: it should look like {wanted}.")
+        problem = f"starts with '{parts.scheme}://'" if "://" in url else "has no scheme"
+        raise StackError(f"{variable} {problem}: it should look like {example}.")
     if "@" in parts.path + parts.query + parts.fragment:
-        raise StackError(f"{variable}: write /, ? and # in a password as %2F, %3F and %23, as in {wanted}.")
+        raise StackError(f"{variable}: write /, ? and # in a password as %2F, %3F and %23, as in {example}.")
     if host is None:
-        raise StackError(f"{variable} names no host: it should look like {wanted}.")
+        raise StackError(f"{variable} names no host: it should look like {example}.")
     if parts.scheme == "unix":
         return host, "", port
     return f"{host}:{port}{parts.path}", "" if host.startswith("/") else host, port

@@ -24,10 +24,10 @@ def has_newest(url: str) -> bool:
     """Whether the database has the newest schema; a migration that is under way has not ended."""
     try:
         with psycopg.connect(libpq_url(url), connect_timeout=_TIMEOUT) as connection:
-            seen = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+            rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
     except psycopg.Error:
         return False
-    return seen == [(newest(),)]
+    return rows == [(newest(),)]
 
 
 def newest() -> str:

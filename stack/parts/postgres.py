@@ -45,9 +45,9 @@ def prepare_data(
     """
     data = folder / "data"
     with folder_errors(folder):
-        for left in folder.glob("initdb-*"):
+        for leftover in folder.glob("initdb-*"):
             say("an earlier first start was interrupted, its half-made PostgreSQL data folder is removed")
-            shutil.rmtree(left)
+            shutil.rmtree(leftover)
         if data.exists() and not _holds_cluster(data):
             say("the PostgreSQL data folder holds no cluster, it is made anew")
             shutil.rmtree(data)
@@ -254,7 +254,7 @@ def run_program(
     folder: Path, account: ServerAccount, command: tuple[str, ...], words: str = "", pass_fds: tuple[int, ...] = ()
 ) -> None:
     """Run one of PostgreSQL's programs to its end in `folder`. Raises StackError with its own last words."""
-    done = subprocess.run(  # noqa: S603 -- the wheel's own programs
+    result = subprocess.run(  # noqa: S603 -- the wheel's own programs
         command,
         input=words,
         pass_fds=pass_fds,
@@ -268,12 +268,12 @@ def run_program(
         check=False,
         timeout=120,
     )
-    if done.returncode == 0 and "ERROR:" not in done.stderr and "FATAL:" not in done.stderr:
+    if result.returncode == 0 and "ERROR:" not in result.stderr and "FATAL:" not in result.stderr:
         return
-    if "No space left on device" in done.stderr:
+    if "No space left on device" in result.stderr:
         raise StackError(f"There is no space left for {folder}: free some, or set ROLLWAY_HOME to another disk.")
-    telling = [line for line in done.stderr.splitlines() if "error" in line.lower() or "FATAL" in line]
-    reason = (telling or done.stderr.splitlines() or [f"exit code {done.returncode}"])[0]
+    telling = [line for line in result.stderr.splitlines() if "error" in line.lower() or "FATAL" in line]
+    reason = (telling or result.stderr.splitlines() or [f"exit code {result.returncode}"])[0]
     raise StackError(f"PostgreSQL's data folder {folder} cannot be prepared: {reason.strip()}.")
 
 

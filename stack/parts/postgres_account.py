@@ -92,14 +92,14 @@ def _made_account() -> int:
 
     It has a line in /etc/passwd: initdb wants to know its own name.
     """
-    found = _known_account()
-    if found is None:
+    account = _known_account()
+    if account is None:
         path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # useradd stands there, and not on every PATH
         with suppress(OSError):
             command = (*_MAKE, "--uid", str(_free_number()), POSTGRES_USER)
             subprocess.run(command, capture_output=True, env={"PATH": path}, check=False)  # noqa: S603 -- ours
-        found = _known_account()  # another start may have made it at the same time
-    return NOBODY if found is None else found
+        account = _known_account()  # another start may have made it at the same time
+    return NOBODY if account is None else account
 
 
 _MAKE = (
@@ -118,13 +118,13 @@ def _known_account() -> int | None:
 
 def _free_number() -> int:
     """A number that is no user's and no group's: its user and its group shall have the same."""
-    known = {entry.pw_uid for entry in pwd.getpwall()} | {entry.gr_gid for entry in grp.getgrall()}
-    return next(number for number in range(999, 99, -1) if number not in known)
+    ids = {entry.pw_uid for entry in pwd.getpwall()} | {entry.gr_gid for entry in grp.getgrall()}
+    return next(number for number in range(999, 99, -1) if number not in ids)
 
 
 def _runs(command: tuple[str, ...], user: int | None) -> bool:
     try:
-        done = subprocess.run(  # noqa: S603 -- the wheel's own program, or a shell that does nothing
+        result = subprocess.run(  # noqa: S603 -- the wheel's own program, or a shell that does nothing
             command,
             user=user,
             group=user,
@@ -135,13 +135,13 @@ def _runs(command: tuple[str, ...], user: int | None) -> bool:
         )
     except (OSError, subprocess.SubprocessError):
         return False
-    return done.returncode == 0
+    return result.returncode == 0
 
 
 def _shared_copy(tree: Path, folder: Path) -> Path | None:
     """A copy of the programs that every user can reach, made once per installed version; None when it cannot be."""
-    made = int((tree / "bin" / "postgres").stat().st_mtime)
-    place = folder / f"rollway-postgresql-{MAJOR_VERSION}-{made}"
+    built_at = int((tree / "bin" / "postgres").stat().st_mtime)
+    place = folder / f"rollway-postgresql-{MAJOR_VERSION}-{built_at}"
     inside = place / tree.parent.name / tree.name
     if not place.exists():
         try:
@@ -168,5 +168,5 @@ def _copy(tree: Path, place: Path) -> None:
 
 def _only_root_writes(place: Path) -> bool:
     """The shared temporary folder is everybody's: a folder of that name could be somebody else's trap."""
-    found = place.lstat()
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and not found.st_mode & 0o022
+    status = place.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == 0 and not status.st_mode & 0o022

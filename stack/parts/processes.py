@@ -124,7 +124,7 @@ def _part(  # noqa: PLR0913 -- the list above shall read as a list
     listens: Address | None = None,
 ) -> StackPart:
     metrics = setting.servers.metrics.get(name)
-    shown = {"ROLLWAY_METRICS_HOST": HOST, "ROLLWAY_METRICS_PORT": str(metrics)} if metrics else {}
+    variables = {"ROLLWAY_METRICS_HOST": HOST, "ROLLWAY_METRICS_PORT": str(metrics)} if metrics else {}
     return StackPart(
         name=name,
         command=command,
@@ -139,7 +139,7 @@ def _part(  # noqa: PLR0913 -- the list above shall read as a list
             "REDIS_URL": setting.redis_url,
             "ROLLWAY_HOME": str(setting.home.root),
             "PYTHONUNBUFFERED": "1",
-            **shown,
+            **variables,
         },
     )
 

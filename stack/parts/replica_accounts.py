@@ -41,10 +41,10 @@ def choose_replica_user(home: Home, last: str | None, say: Callable[[str], None]
 def replica_user_here(home: Home, environ: Mapping[str, str]) -> str:
     """As whom replicas run of the stack of this home, or of the next one; empty: as the user who starts it."""
     settings = load_settings(home)
-    known = settings.replica_user if settings else ""
-    if named := environ.get(_USUAL):
-        return named
-    return known or "" if home.state_file.exists() else choose_replica_user(home, known, lambda _: None) or ""
+    saved = settings.replica_user if settings else ""
+    if user := environ.get(_USUAL):
+        return user
+    return saved or "" if home.state_file.exists() else choose_replica_user(home, saved, lambda _: None) or ""
 
 
 def what_stands_in_the_way(home: Home) -> str:
@@ -77,9 +77,9 @@ def _not_by_looking() -> str:
     if os.geteuid() != 0:
         return "only root gives replicas accounts of their own: 'sudo rollway up' does, or let them be containers"
     for path in (Path(_PYTHON), project_root()):
-        if closed := closed_folder(path):
+        if folder := closed_folder(path):
             return (
-                f"another user may not enter {closed}, and {path} leads there: 'chmod o+x {closed}' lets it pass, "
+                f"another user may not enter {folder}, and {path} leads there: 'chmod o+x {folder}' lets it pass, "
                 "or install Rollway in a folder that all may enter"
             )
     return ""
@@ -91,7 +91,7 @@ def refuse_replica_users(home: Home, environ: Mapping[str, str], postgres: int |
     Who runs the workers may be named: that says that there is no wall.
     """
     prepared = () if postgres is None else ("postgres",)  # whose it is until now, it need not stay
-    for variable, user in _named(environ):
+    for variable, user in _folders(environ):
         with suppress(KeyError):  # the start of a replica says it of a user that is not known
             uid = pwd.getpwnam(user).pw_uid
             if uid == os.geteuid():
@@ -104,7 +104,7 @@ def refuse_replica_users(home: Home, environ: Mapping[str, str], postgres: int |
                 )
 
 
-def _named(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _folders(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for variable in (_USUAL, _OTHERS):
         yield from ((variable, name.strip()) for name in environ.get(variable, "").split(",") if name.strip())
 

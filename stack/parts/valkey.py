@@ -125,10 +125,10 @@ def remove_user(home: Home, name: str) -> None:
     """End the user and its connections. Raises StackError as `add_user` does, and where there is no such user."""
     settings = _settings(home, name)
     if name not in settings.redis_users:
-        known = ", ".join(settings.redis_users) or "none"
-        raise StackError(f"Redis has no user {name!r} that was made here; there are: {known}.")
-    left = {user: word for user, word in settings.redis_users.items() if user != name}
-    _remember(home, settings, left, "DELUSER", name)
+        names = ", ".join(settings.redis_users) or "none"
+        raise StackError(f"Redis has no user {name!r} that was made here; there are: {names}.")
+    users = {user: word for user, word in settings.redis_users.items() if user != name}
+    _remember(home, settings, users, "DELUSER", name)
 
 
 def _settings(home: Home, name: str) -> ServerSettings:

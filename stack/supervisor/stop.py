@@ -158,12 +158,12 @@ def stop_replicas(home: Path, say: Callable[[str], None] = lambda _: None) -> No
         drain_proxies(Home(home), say)
         say(f"stopping {count} replicas")
 
-    def left(number: int) -> None:
+    def on_remaining(number: int) -> None:
         say(f"{number} replicas left" if number else "all replicas have ended")
 
-    stop_all(home, min(RecordFolder(home).longest_grace(), LONGEST_GRACE), left)
+    stop_all(home, min(RecordFolder(home).longest_grace(), LONGEST_GRACE), on_remaining)
     with suppress(OSError):
-        end_everyone(_containers(home), _CONTAINER_GRACE, left)
+        end_everyone(_containers(home), _CONTAINER_GRACE, on_remaining)
 
 
 def _containers(home: Path) -> "DockerRuntime":
@@ -176,5 +176,5 @@ def _containers(home: Path) -> "DockerRuntime":
 def host_of(home: Path) -> str:
     """The name that the workers of this stack go by."""
     state = read_state(Home(home))
-    told = state.environment.get("ROLLWAY_HOST") if state else None
-    return told or os.environ.get("ROLLWAY_HOST") or socket.gethostname()
+    host = state.environment.get("ROLLWAY_HOST") if state else None
+    return host or os.environ.get("ROLLWAY_HOST") or socket.gethostname()

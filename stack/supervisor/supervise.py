@@ -95,9 +95,9 @@ class Supervisor:
             self._failure = str(failure)
 
     def _adopt(self, child: Child) -> None:
-        for found in self._plan.found:
-            if found.name == child.part.name:
-                child.adopt(found)
+        for state in self._plan.found:
+            if state.name == child.part.name:
+                child.adopt(state)
 
     def _restart(self, child: Child) -> None:
         """Stop a part and start it again, while the others run; whoever needs it waits for it."""
@@ -171,8 +171,8 @@ class Supervisor:
             return _POLL_STARTING
         dues = [child.waiting_until for child in self._children if child.waiting_until is not None]
         unseen = any(child.is_adopted and child.end is None for child in self._children)
-        watched = any(child.is_watched for child in self._children)
-        longest = _POLL_ADOPTED if unseen else LOOK_SECONDS if watched else _POLL_RUNNING
+        is_watching = any(child.is_watched for child in self._children)
+        longest = _POLL_ADOPTED if unseen else LOOK_SECONDS if is_watching else _POLL_RUNNING
         return max(0.0, min([longest, *(due - now for due in dues)]))
 
     def _stop_all(self) -> None:
@@ -225,10 +225,10 @@ _PATIENCE_SECONDS = 120.0
 @contextmanager
 def one_at_a_time(home: Home, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock of `home`; Calls `waiting` once when another process has it. StackError after 120 s."""
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with folder_errors(home.lock_file):
             try:
-                held.enter_context(file_lock(home.lock_file, _PATIENCE_SECONDS, waiting))
+                stack.enter_context(file_lock(home.lock_file, _PATIENCE_SECONDS, waiting))
             except TimeoutError:
                 raise StackError(
                     f"Another 'rollway up' or 'rollway down' has been at work in {home.root} for two minutes."
@@ -261,7 +261,7 @@ class Logs:
 def part_states(plan: StackPlan, children: Sequence[Child], *, over: bool) -> tuple[PartState, ...]:
     """Servers of others, then our parts. `over`: all is being stopped, so what does not run has been stopped."""
     external = [PartState(name=server.name, condition="external", address=server.address) for server in plan.external]
-    return (*external, *(_seen(plan, child, over=over) for child in children))
+    return (*external, *(_state_of(plan, child, over=over) for child in children))
 
 
 def without_secrets(plan: StackPlan, words: str) -> str:
@@ -272,7 +272,7 @@ def without_secrets(plan: StackPlan, words: str) -> str:
     return words
 
 
-def _seen(plan: StackPlan, child: Child, *, over: bool) -> PartState:
+def _state_of(plan: StackPlan, child: Child, *, over: bool) -> PartState:
     state = child.state()
     stopped = over and state.process is None and not child.finished
     return replace(state, condition="stopped" if stopped else state.condition, error=without_secrets(plan, state.error))
@@ -309,9 +309,9 @@ class Leaving:
         if process is not None:
             self._processes[state.name] = replace(state, name=leaving(state.name), condition="draining"), process
 
-    def adopt(self, found: Iterable[PartState]) -> None:
+    def adopt(self, states: Iterable[PartState]) -> None:
         """Take over those that an earlier supervisor left."""
-        for state in found:
+        for state in states:
             if state.is_leaving and state.process is not None:
                 self._processes[state.name.removesuffix(_SUFFIX)] = state, AdoptedProcess(state.process)
 
@@ -326,5 +326,5 @@ class Leaving:
 
     def end(self, name: str) -> None:
         """End the one of this part, whose successor has ended: it holds what the next process needs to start."""
-        if found := self._processes.pop(name, None):
-            stop_together([found[0]], lambda _: None)
+        if process := self._processes.pop(name, None):
+            stop_together([process[0]], lambda _: None)

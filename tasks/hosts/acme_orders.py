@@ -100,7 +100,7 @@ class Ordering:
             raise RollwayError(f"{certificate.name} is proven by DNS: set ROLLWAY_ACME_DNS_HOOK for the workers")
         authority = self._authority()
         order = self._order(authority, certificate)
-        proof = authority.asked(order, certificate.name)
+        proof = authority.wanted_proof(order, certificate.name)
         if proof is None:
             return self._finish(authority, order, certificate)
         with self._showing(proof, certificate):
@@ -116,19 +116,19 @@ class Ordering:
         if stored is None:
             authority = Authority(directory, AcmeAccount(new_key()), trusted).register(self.settings.email)
             note = partial(
-                note_account, directory=directory, sealed_key=self.seal.closed(authority.key), url=authority.url
+                note_account, directory=directory, sealed_key=self.seal.seal(authority.key), url=authority.url
             )
             stored = in_transaction(self.engine, note)
-        account = AcmeAccount(self.seal.opened(stored[0]), stored[1])
+        account = AcmeAccount(self.seal.unseal(stored[0]), stored[1])
         return Authority(directory, account, trusted, self.settings.challenge)
 
     def _order(self, authority: "Authority", certificate: TakenCertificate) -> "Order":
         from traffic.certificates.acme import Order  # noqa: PLC0415 -- as above
 
         if certificate.order_url is not None and certificate.order_key is not None:
-            return Order(certificate.order_url, self.seal.opened(certificate.order_key))
+            return Order(certificate.order_url, self.seal.unseal(certificate.order_key))
         order = authority.order(certificate.name)
-        note = partial(note_order, certificate=certificate, url=order.url, order_key=self.seal.closed(order.key))
+        note = partial(note_order, certificate=certificate, url=order.url, order_key=self.seal.seal(order.key))
         in_transaction(self.engine, note)
         return order
 
@@ -175,7 +175,7 @@ class Ordering:
     def _finish(self, authority: "Authority", order: "Order", certificate: TakenCertificate) -> None:
         """Wait until the authority has looked, and note what it gives. Raises _NotYetError, and what it refuses."""
         ends_at = time.monotonic() + _LOOKED_SECONDS
-        while (chain := authority.given(order, certificate.name)) is None:
+        while (chain := authority.issued(order, certificate.name)) is None:
             if time.monotonic() > ends_at or self.until.is_set():
                 raise _NotYetError("the authority still looks")
             in_transaction(self.engine, partial(hold, certificate=certificate, lease=LEASE))
@@ -183,7 +183,7 @@ class Ordering:
         from traffic.certificates.x509 import read_certificate  # noqa: PLC0415 -- as above
 
         facts = read_certificate(chain, order.key, datetime.now(UTC))
-        key = self.seal.closed(order.key)
+        key = self.seal.seal(order.key)
         new = NewCertificate(chain, key, facts.names, facts.not_before, facts.not_after, facts.doubt)
         due_at = renewed_at(facts.not_before, facts.not_after)
         in_transaction(self.engine, partial(note_certificate, certificate=certificate, new=new, due_at=due_at))
@@ -269,7 +269,7 @@ class CertificateWork:
             raise UnfitCertificateError(why)
         if facts.doubt is not None and is_good and certificate.doubt is None and chain != certificate.chain:
             raise UnfitCertificateError(facts.doubt)
-        sealed_key = self._ordering.seal.closed(key)
+        sealed_key = self._ordering.seal.seal(key)
         new = NewCertificate(
             chain, sealed_key, facts.names, facts.not_before, facts.not_after, facts.doubt, read_by=host
         )

@@ -36,12 +36,12 @@ def test_no_two_servers_get_the_same_port(tmp_path: Path, monkeypatch: pytest.Mo
     """Whatever is drawn: one start in a hundred had a port twice, and the file kept it."""
     monkeypatch.setattr("random.randrange", lambda _: 0)
     home, moved = made_home(tmp_path), list[str]()
-    chosen = choose_settings(home, Ports(api=free_port()), moved.append, measured=["beat", "worker1"])
+    chosen = choose_settings(home, Ports(api=free_port()), moved.append, with_metrics=["beat", "worker1"])
     assert_all_differ(chosen)
 
     doubled = replace(chosen, ports=replace(chosen.ports, envoy=chosen.ports.flower))
     home.servers_file.write_bytes(TypeAdapter(ServerSettings).dump_json(doubled))
-    mended = choose_settings(home, Ports(), moved.append, measured=["beat", "worker1"])
+    mended = choose_settings(home, Ports(), moved.append, with_metrics=["beat", "worker1"])
     assert_all_differ(mended)
     assert mended.ports.flower == chosen.ports.flower
     assert moved == [f"port {chosen.ports.flower} of envoy is in use, so it moves to {mended.ports.envoy}"]
@@ -51,7 +51,7 @@ def test_no_two_servers_get_the_same_port(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def assert_all_differ(settings: ServerSettings) -> None:
-    ports = [*settings.ports.chosen.values(), *settings.metrics.values()]
+    ports = [*settings.ports.by_name.values(), *settings.metrics.values()]
     assert len({*ports, 0}) == len(ports) + 1, ports
 
 

@@ -42,13 +42,13 @@ class Talk:
     def told(self) -> list[tuple[ResourceKind, tuple[str, ...], tuple[str, ...]]]:
         said = []
         while response := self.stream.next(self.now, 0):
-            said.append((response.kind, response.changed, response.removed))
+            said.append((response.kind, response.updates, response.removed))
             self.stream.hear(DiscoveryRequest(response.kind, nonce=response.nonce), 0)
         return said
 
     @property
     def knows(self) -> int:
-        return self.stream.known.number if self.stream.known else 0
+        return self.stream.acknowledged.number if self.stream.acknowledged else 0
 
 
 def begun(*kinds: ResourceKind) -> Talk:

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from traffic.envoy.stats import (
-    answered,
     by_cluster,
     clusters_page,
     connections,
     connections_page,
     is_alone,
     known_connections,
+    read_answered,
     under_way,
 )
 from traffic.resources import NO_RESOURCES, Named, ResourceKind, made_anew, resource, together
@@ -44,7 +44,7 @@ def test_how_often_a_replica_has_answered_is_told_in_all_of_its_clusters() -> No
     clusters = [
         {"name": f"web{side}", "host_statuses": [{"address": where, "stats": counters}]} for side in ("", "/canary")
     ]
-    assert answered(json.dumps({"cluster_statuses": clusters}).encode()) == {("web", "10.0.0.1", 80): 4}
+    assert read_answered(json.dumps({"cluster_statuses": clusters}).encode()) == {("web", "10.0.0.1", 80): 4}
 
 
 def test_connections_of_all_clusters_are_compared_with_those_of_the_clusters_that_there_are() -> None:

@@ -80,7 +80,7 @@ class StreamMachine(RuleBasedStateMachine):
         """Nothing changes: in the end the proxy holds the newest table, and is known to."""
         self.publish()
         self.server.settle(self.proxy)
-        assert self.server.stream.known == self.server.marks[-1]
+        assert self.server.stream.acknowledged == self.server.marks[-1]
         held = {
             kind: {name: found.version for name, found in self.proxy.held[kind].items()} for kind in self.proxy.held
         }
@@ -90,7 +90,7 @@ class StreamMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_is_gone_by_the_watermark_is_held_nowhere(self) -> None:
-        mark = self.server.stream.known
+        mark = self.server.stream.acknowledged
         assert mark is None or not self.proxy.replicas & self.server.gone_by[mark.number]
 
     @invariant()

@@ -23,7 +23,7 @@ def test_a_proxy_may_name_so_many_and_what_it_lets_go_makes_room(world: World) -
     world.clusters["web"].add("b")
     server.publish()
     server.settle(proxy)
-    assert server.stream.known == server.marks[-1]
+    assert server.stream.acknowledged == server.marks[-1]
 
 
 NAMES = tuple(f"name{number}" for number in range(MOST_NAMES + 1))

@@ -13,7 +13,7 @@ from domain.traffic.request_counts import WAITED_MS, Requests
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
 from traffic.envoy.clusters import assignment_of, clusters_of
 from traffic.envoy.envoy_names import MIRROR_STATISTICS
-from traffic.envoy.stats import LONGEST_MS, callers_page, counted
+from traffic.envoy.stats import LONGEST_MS, callers_page, read_counters
 from traffic.routing_table import derive_table
 
 OLD, NEW = UUID(int=1), UUID(int=2)
@@ -45,7 +45,7 @@ def page(*stats: dict[str, Any], histograms: list[dict[str, Any]] | None = None)
 
 
 def test_counters_are_those_of_a_deployment_by_revision() -> None:
-    its = counted(
+    its = read_counters(
         page(
             stat("done", "a.b", OLD, 9),
             stat("begun", "a.b", OLD, 12),
@@ -91,7 +91,7 @@ def test_counters_are_those_of_a_deployment_by_revision() -> None:
 )
 def test_what_is_no_page_of_counters_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        counted(body)
+        read_counters(body)
 
 
 def test_a_draining_replica_stays_known_outside_of_what_routes_ask_for() -> None:
@@ -109,7 +109,7 @@ def test_a_draining_replica_stays_known_outside_of_what_routes_ask_for() -> None
 
 
 def test_what_callers_got_is_added_up_by_deployment_without_those_who_asked_for_a_preview() -> None:
-    its = counted(
+    its = read_counters(
         page(
             stat("done", "web", OLD, 9),
             stat("failed", "web", OLD, 2),

@@ -16,7 +16,7 @@ def steps(server: Server, proxy: Proxy) -> list[tuple[ResourceKind, tuple[str, .
     """What the proxy is told next, one thing after the other, each taken over before the next is said."""
     said = []
     while server.tell(proxy) or proxy.inbox:
-        said += [(told.response.kind, told.response.changed, told.response.removed) for told in proxy.inbox]
+        said += [(told.response.kind, told.response.updates, told.response.removed) for told in proxy.inbox]
         while proxy.inbox:
             proxy.take()
         while proxy.outbox:
@@ -61,7 +61,7 @@ def test_who_leaves_a_cluster_is_told_of_when_no_route_leads_there_any_more(worl
     before, after = steps_around_routes(server, proxy)
     assert "web" not in before
     assert "web" in after
-    assert server.stream.known == server.marks[-1]
+    assert server.stream.acknowledged == server.marks[-1]
     world.left = set()
     server.publish()
     before, after = steps_around_routes(server, proxy)
@@ -100,9 +100,9 @@ def test_a_proxy_that_comes_back_with_all_it_held_is_told_what_changed_meanwhile
     proxy.begin()
     while proxy.outbox:
         server.hear(proxy)
-    assert server.stream.known is None
+    assert server.stream.acknowledged is None
     assert steps(server, proxy) == [(ENDPOINTS, ("web",), ())]
-    assert server.stream.known == server.marks[-1]
+    assert server.stream.acknowledged == server.marks[-1]
 
 
 def test_without_any_deployment_a_proxy_is_told_so_once() -> None:
@@ -112,7 +112,7 @@ def test_without_any_deployment_a_proxy_is_told_so_once() -> None:
     while proxy.outbox:
         server.hear(proxy)
     assert steps(server, proxy) == [(CLUSTERS, (), ()), (ROUTES, ("rollway",), ())]
-    assert server.stream.known == server.marks[-1]
+    assert server.stream.acknowledged == server.marks[-1]
 
 
 def test_what_is_refused_among_many_is_found_in_halves_and_holds_up_nothing_else(world: World) -> None:
@@ -125,14 +125,14 @@ def test_what_is_refused_among_many_is_found_in_halves_and_holds_up_nothing_else
     told, taken = 0, set()
     while server.tell(proxy) or proxy.inbox:
         told += 1
-        changed = proxy.inbox[0].response.changed
+        changed = proxy.inbox[0].response.updates
         proxy.take(refuses="web5" in changed)
         taken |= set() if "web5" in changed else set(changed)
         while proxy.outbox:
             server.hear(proxy)
     assert taken == {*names} - {"web5"}
     assert told < 16
-    assert server.stream.known != server.marks[-1]
+    assert server.stream.acknowledged != server.marks[-1]
 
 
 def test_what_was_refused_comes_again_after_a_pause_that_grows_and_at_once_when_it_changes(world: World) -> None:
@@ -169,7 +169,7 @@ def test_one_busy_cluster_on_which_a_proxy_lags_does_not_hold_it_back(world: Wor
         proxy.take()
         server.hear(proxy)
         server.tell(proxy)
-        known = server.stream.known
+        known = server.stream.acknowledged
         assert known is not None
         assert known.number >= server.marks[-1].number - 2
 
@@ -184,7 +184,7 @@ def test_clusters_that_come_and_go_without_an_end_do_not_hold_it_back() -> None:
             proxy.take()
         while proxy.outbox:
             server.hear(proxy)
-    known = server.stream.known
+    known = server.stream.acknowledged
     assert known is not None
     assert known.number > 40
     assert len(proxy.held[CLUSTERS]) < 6
@@ -194,7 +194,7 @@ def test_a_proxy_that_holds_the_newest_of_everything_knows_each_newer_snapshot_a
     server, proxy = settled(world)
     server.publish()
     assert not server.tell(proxy)
-    assert server.stream.known == server.marks[-1]
+    assert server.stream.acknowledged == server.marks[-1]
 
 
 def test_a_slow_proxy_is_told_of_a_kind_once_at_a_time(world: World) -> None:

@@ -177,7 +177,7 @@ def test_a_replica_that_loads_is_not_replaced_by_who_listens_at_its_port(stack: 
         reason = eventually(lambda: reason_of(owner, "loads"))
         loaded.touch()
         try:
-            uid = AccountPool(stack.home.root).known()
+            uid = AccountPool(stack.home.root).accounts()
             assert reason == f"port {stolen} is held by user {uid['thief']}, of the deployment 'thief'"
             eventually(lambda: is_healthy(owner, "loads"))
             settings = load_settings(stack.home)

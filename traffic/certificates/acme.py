@@ -71,15 +71,15 @@ def told_apart() -> Iterator[None]:
 
 
 def _refusal(error: messages.Error) -> RollwayError:
-    said = str(error.detail or error.code)[:_MOST_SAID]
+    detail = str(error.detail or error.code)[:_MOST_SAID]
     match error.code:
         case "accountDoesNotExist":
             return UnknownAccountError("the authority does not know the account any more")
         case "serverInternal" | "badNonce":
-            return AuthorityAwayError(f"the authority is in trouble: {said}")
+            return AuthorityAwayError(f"the authority is in trouble: {detail}")
         case "rateLimited":
-            return AuthorityError(f"the authority was asked too often: {said}")
-    return AuthorityError(f"the authority refused: {said}")
+            return AuthorityError(f"the authority was asked too often: {detail}")
+    return AuthorityError(f"the authority refused: {detail}")
 
 
 def _unreached(error: OSError) -> str:
@@ -120,7 +120,7 @@ def proof_of(host: str, key: str, authorization: str) -> str:
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rollway")])
     digest = hashlib.sha256(authorization.encode()).digest()
     now = datetime.now(UTC)
-    made = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -132,7 +132,7 @@ def proof_of(host: str, key: str, authorization: str) -> str:
         .add_extension(x509.UnrecognizedExtension(_IDENTIFIER, _OCTETS_OF_A_HASH + digest), critical=True)
         .sign(private, SHA256())
     )
-    return made.public_bytes(Encoding.PEM).decode()
+    return builder.public_bytes(Encoding.PEM).decode()
 
 
 _USER_AGENT = "rollway"
@@ -190,10 +190,10 @@ class Authority:
 
     def register(self, email: str | None) -> AcmeAccount:
         """Make the account, or find the one that this key has; return it with its address."""
-        wanted = messages.NewRegistration.from_data(email=email, terms_of_service_agreed=True)
+        registration = messages.NewRegistration.from_data(email=email, terms_of_service_agreed=True)
         with told_apart():
             try:
-                return replace(self.account, url=self._client.new_account(wanted).uri)
+                return replace(self.account, url=self._client.new_account(registration).uri)
             except errors.ConflictError as known:
                 return replace(self.account, url=known.location)
 
@@ -203,48 +203,48 @@ class Authority:
         with told_apart():
             return Order(self._client.new_order(crypto_util.make_csr(key.encode(), [host])).uri, key)
 
-    def asked(self, order: Order, host: str) -> WantedProof | None:
+    def wanted_proof(self, order: Order, host: str) -> WantedProof | None:
         """Return what the authority wants to see before it gives the certificate; None when it has seen it.
 
         Raises AuthorityError where it wants what nobody can show.
         """
-        wanted = "dns-01" if host.startswith(ANY_HOST) else self.challenge
+        kind = "dns-01" if host.startswith(ANY_HOST) else self.challenge
         for authorization in self._order(order, host).authorizations:
             if authorization.body.status == messages.STATUS_VALID:
                 continue
             _refuse_invalid(authorization)
             for each in authorization.body.challenges:
-                if each.chall.to_json()["type"] == wanted:
-                    return self._asked(each, order, host)
-            raise AuthorityError(f"the authority offers no {wanted} for {host}")
+                if each.chall.to_json()["type"] == kind:
+                    return self._proof(each, order, host)
+            raise AuthorityError(f"the authority offers no {kind} for {host}")
         return None
 
-    def answer(self, asked: WantedProof) -> None:
+    def answer(self, proof: WantedProof) -> None:
         """Say that what it wants to see is there."""
         with told_apart():
-            self._client.answer_challenge(asked.challenge, asked.response)
+            self._client.answer_challenge(proof.challenge, proof.response)
 
-    def given(self, order: Order, host: str) -> str | None:
+    def issued(self, order: Order, host: str) -> str | None:
         """Return the certificate with its chain in PEM; None while the authority still looks.
 
         Raises AuthorityError with what it found when it gives none.
         """
-        found = self._order(order, host)
-        for authorization in found.authorizations:
+        resource = self._order(order, host)
+        for authorization in resource.authorizations:
             _refuse_invalid(authorization)
-        if found.body.status == messages.STATUS_PENDING:
+        if resource.body.status == messages.STATUS_PENDING:
             return None
         with told_apart():
             try:
                 deadline = datetime.now() + _FINALIZING  # noqa: DTZ005 -- the library's own clock
-                return str(self._client.finalize_order(found, deadline).fullchain_pem)
+                return str(self._client.finalize_order(resource, deadline).fullchain_pem)
             except errors.TimeoutError:
                 return None
 
     def _order(self, order: Order, host: str) -> messages.OrderResource:
         with told_apart():
-            body = messages.Order.from_json(self._read(order.url).json())
-            asked_for = [(url, self._read(url).json()) for url in body.authorizations or ()]
+            body = messages.Order.from_json(self._fetch(order.url).json())
+            asked_for = [(url, self._fetch(url).json()) for url in body.authorizations or ()]
             return messages.OrderResource(
                 body=body,
                 uri=order.url,
@@ -255,21 +255,23 @@ class Authority:
                 ],
             )
 
-    def _read(self, url: str) -> requests.Response:
+    def _fetch(self, url: str) -> requests.Response:
         """POST-as-GET (RFC 8555, 6.3)."""
         return self._client.net.post(url, None, new_nonce_url=self._client.directory["newNonce"])
 
-    def _asked(self, found: messages.ChallengeBody, order: Order, host: str) -> WantedProof:
-        said = found.chall.to_json()
-        if isinstance(found.chall, challenges.DNS01):
-            return WantedProof("dns-01", "", found.chall.validation(self._key), found, found.chall.response(self._key))
+    def _proof(self, challenge: messages.ChallengeBody, order: Order, host: str) -> WantedProof:
+        fields = challenge.chall.to_json()
+        if isinstance(challenge.chall, challenges.DNS01):
+            return WantedProof(
+                "dns-01", "", challenge.chall.validation(self._key), challenge, challenge.chall.response(self._key)
+            )
         # the library has no tls-alpn-01; what is signed for it is that of http-01
-        seen = challenges.HTTP01.from_json({**said, "type": "http-01"})
-        response = seen.response(self._key)
-        if said["type"] == TLS_ALPN:
-            proof = proof_of(host, order.key, seen.key_authorization(self._key))
-            return WantedProof(TLS_ALPN, TLS_ALPN, proof, found, response)
-        return WantedProof("http-01", seen.encode("token"), seen.validation(self._key), found, response)
+        http01 = challenges.HTTP01.from_json({**fields, "type": "http-01"})
+        response = http01.response(self._key)
+        if fields["type"] == TLS_ALPN:
+            proof = proof_of(host, order.key, http01.key_authorization(self._key))
+            return WantedProof(TLS_ALPN, TLS_ALPN, proof, challenge, response)
+        return WantedProof("http-01", http01.encode("token"), http01.validation(self._key), challenge, response)
 
     @cached_property
     def _key(self) -> JWKEC:
@@ -288,12 +290,12 @@ class Authority:
 
 def new_key() -> str:
     """A private key for a certificate or an account, P-256 in PEM."""
-    made = ec.generate_private_key(ec.SECP256R1())
-    return made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
 def _refuse_invalid(authorization: messages.AuthorizationResource) -> None:
     if authorization.body.status == messages.STATUS_INVALID:
-        failed = [found.error for found in authorization.body.challenges if found.error is not None]
+        failed = [challenge.error for challenge in authorization.body.challenges if challenge.error is not None]
         why = failed[0].detail if failed else "it says no more"
         raise AuthorityError(f"the authority did not find what it asked for: {why}")

@@ -21,14 +21,14 @@ class KeySeal:
 
     key: str = field(repr=False)
 
-    def closed(self, text: str) -> str:
+    def seal(self, text: str) -> str:
         """The text sealed, as text."""
         return self._fernet.encrypt(text.encode()).decode()
 
-    def opened(self, sealed: str) -> str:
+    def unseal(self, text: str) -> str:
         """What was sealed. Raises SealError when it was sealed with another key, or is damaged."""
         try:
-            return self._fernet.decrypt(sealed.encode()).decode()
+            return self._fernet.decrypt(text.encode()).decode()
         except InvalidToken:
             raise SealError(
                 "it was sealed with another ROLLWAY_CERTIFICATE_KEY, which must be the same for the workers and the "
@@ -37,5 +37,5 @@ class KeySeal:
 
     @cached_property
     def _fernet(self) -> Fernet:
-        derived = HKDF(SHA256(), 32, salt=None, info=b"rollway certificates").derive(self.key.encode())
-        return Fernet(urlsafe_b64encode(derived))
+        key = HKDF(SHA256(), 32, salt=None, info=b"rollway certificates").derive(self.key.encode())
+        return Fernet(urlsafe_b64encode(key))

@@ -103,7 +103,7 @@ def _certificates(text: str, what: str) -> Sequence[x509.Certificate]:
 
 def _names(certificate: x509.Certificate) -> tuple[str, ...]:
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return ()
-    return tuple(dict.fromkeys(name.lower() for name in found.get_values_for_type(x509.DNSName)))
+    return tuple(dict.fromkeys(name.lower() for name in names.get_values_for_type(x509.DNSName)))

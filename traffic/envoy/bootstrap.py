@@ -102,9 +102,9 @@ def filter_of_requests(trusted_hops: int = 0) -> Mapping[str, Any]:
     text = envoy_bootstrap(node_id="", key=None, listen=at, admin=at, xds=at, stats=at, in_front=front)
     listeners = yaml.safe_load(text)["static_resources"]["listeners"]
     (chain,) = next(listener for listener in listeners if listener["name"] == ROUTE_CONFIGURATION)["filter_chains"]
-    (found,) = chain["filters"]
-    assert isinstance(found, dict)  # noqa: S101  (narrows the type)
-    return found
+    (manager,) = chain["filters"]
+    assert isinstance(manager, dict)  # noqa: S101  (narrows the type)
+    return manager
 
 
 def _page_for(status: int) -> dict[str, Any]:

@@ -48,17 +48,17 @@ def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
     """The clusters of a deployment with their endpoints; those but the first only while there are such."""
     canary = [canary_cluster(service.name)] if service.canary is not None else []
     baseline = [baseline_cluster(service.name)] if service.baseline is not None else []
-    made = {}
+    clusters = {}
     for name in (service.name, *canary, *baseline):
         upstreams = side(service, name)
         for wire in {*wires_of(service, upstreams), *(upstream.wire for upstream in service.draining)}:
-            made[on_wire(name, wire)] = _on(wire, (*upstreams, *service.draining))
+            clusters[on_wire(name, wire)] = _on(wire, (*upstreams, *service.draining))
     preview = [preview_cluster(service.name)] if service.preview else []
     mirror = [mirror_cluster(service.name)] if service.mirrored else []
     for name in (*preview, *mirror):
         upstreams = side(service, name)
-        made |= {on_wire(name, wire): _on(wire, upstreams) for wire in wires_of(service, upstreams)}
-    return made
+        clusters |= {on_wire(name, wire): _on(wire, upstreams) for wire in wires_of(service, upstreams)}
+    return clusters
 
 
 def is_left(name: str, service: Service) -> bool:
@@ -97,11 +97,11 @@ def _bounded(sticky: Sticky) -> dict[str, Any]:
 
 def _tls(tls: ReplicaTls, protocol: Protocol) -> dict[str, Any]:
     """Return how replicas are asked by TLS: under one name, which their certificates must be for."""
-    known = {"trusted_ca": {"filename": _SYSTEM_AUTHORITIES}} if tls.ca is None else believed(tls.ca)
+    validation = {"trusted_ca": {"filename": _SYSTEM_AUTHORITIES}} if tls.ca is None else believed(tls.ca)
     names = [{"san_type": "DNS", "matcher": {"exact": tls.name}}]
     context = {
         "alpn_protocols": ["h2"] if protocol is Protocol.HTTP2 else ["http/1.1"],
-        "validation_context": {**known, "match_typed_subject_alt_names": names},
+        "validation_context": {**validation, "match_typed_subject_alt_names": names},
     }
     return {"@type": _UPSTREAM_TLS, "sni": tls.name, "common_tls_context": context}
 

@@ -25,8 +25,8 @@ def answer(match: dict[str, Any], status: int, sentence: str) -> dict[str, Any]:
     return {"match": match, "direct_response": {"status": status, "body": {"inline_string": sentence}}}
 
 
-def before_all(service: Service, door: TlsDoor | None, *, secured: bool) -> Iterator[dict[str, Any]]:
-    """Routes that come before all others by the same host names; `secured`: these have a certificate.
+def before_all(service: Service, door: TlsDoor | None, *, is_secure: bool) -> Iterator[dict[str, Any]]:
+    """Routes that come before all others by the same host names; `is_secure`: these have a certificate.
 
     Then who comes in clear text is sent on. Where callers must show one there is no way around that: who comes in clear
     text gets nothing, whether there is a certificate or not.
@@ -37,7 +37,7 @@ def before_all(service: Service, door: TlsDoor | None, *, secured: bool) -> Iter
     for challenge in service.secured.challenges if service.secured else ():
         yield answer({"path": f"{CHALLENGES}{challenge.token}"}, 200, challenge.answer)
     in_clear = {"prefix": "/", "headers": _IN_CLEAR}
-    if door is not None and (tls.redirect or service.asks_callers) and secured:
+    if door is not None and (tls.redirect or service.asks_callers) and is_secure:
         yield {"match": in_clear, "redirect": _to_tls(door)}
     elif service.asks_callers:
         sentence = f"Rollway: {service.name} is reached by TLS alone, with a certificate of the caller's own.\n"
@@ -49,19 +49,19 @@ def told_browsers(service: Service, door: TlsDoor | None) -> dict[str, Any]:
     tls = service.rules.tls
     if door is None or tls is None:
         return {}
-    said = {}
+    headers = {}
     if tls.hsts_seconds is not None:
-        said["strict-transport-security"] = f"max-age={tls.hsts_seconds}"
+        headers["strict-transport-security"] = f"max-age={tls.hsts_seconds}"
     if tls.http3:
-        said["alt-svc"] = f'h3=":{door.public_port}"; ma={_HTTP3_KNOWN_SECONDS}'
-    return {"response_headers_to_add": _set(said)} if said else {}
+        headers["alt-svc"] = f'h3=":{door.public_port}"; ma={_HTTP3_KNOWN_SECONDS}'
+    return {"response_headers_to_add": _set(headers)} if headers else {}
 
 
-def _set(said: Mapping[str, str]) -> list[dict[str, Any]]:
+def _set(headers: Mapping[str, str]) -> list[dict[str, Any]]:
     """Set these headers of an answer, whatever a replica said."""
     return [
         {"header": {"key": key, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
-        for key, value in said.items()
+        for key, value in headers.items()
     ]
 
 
@@ -81,20 +81,20 @@ def who_gets_through(maintenance: Maintenance, match: dict[str, Any]) -> dict[st
 def in_maintenance(name: str, maintenance: Maintenance, match: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """All that matches gets 503 of the proxy itself, which counts for no revision: no cluster is asked."""
     sentence = f"Rollway: {name} is in maintenance; try again later.\n"
-    said = {"retry-after": str(maintenance.retry_after_seconds), "cache-control": "no-store"}
+    headers = {"retry-after": str(maintenance.retry_after_seconds), "cache-control": "no-store"}
     if maintenance.page:
-        said["content-type"] = "text/html; charset=utf-8"
+        headers["content-type"] = "text/html; charset=utf-8"
     yield {
         **answer(match, 503, maintenance.page or sentence),
-        "response_headers_to_add": _set(said),
+        "response_headers_to_add": _set(headers),
     }
 
 
 def too_large(name: str, most: int, match: dict[str, Any]) -> dict[str, Any]:
     """413 for what matches and says itself that its body is larger than that."""
-    said = {"name": _LENGTH, "range_match": {"start": most + 1, "end": _LARGEST_NUMBER}}
+    header = {"name": _LENGTH, "range_match": {"start": most + 1, "end": _LARGEST_NUMBER}}
     sentence = f"Rollway: a request to {name} may have a body of {most} bytes.\n"
-    return answer({**match, "headers": [*match.get("headers", []), said]}, 413, sentence)
+    return answer({**match, "headers": [*match.get("headers", []), header]}, 413, sentence)
 
 
 def of_unsaid_size(match: dict[str, Any]) -> dict[str, Any]:

@@ -37,34 +37,38 @@ end
 """
 
 
-def listeners_of(services: Iterable[Service], door: TlsDoor, before: Named, changed: Collection[str] = ()) -> Named:
+def listeners_of(services: Iterable[Service], door: TlsDoor, before: Named, changes: Collection[str] = ()) -> Named:
     """The listeners for TLS and for HTTP/3, with a chain for each certificate; each only while it has one to show.
 
-    `before`: older ones, of which everything is kept but the chains of deployments that have `changed`.
+    `before`: older ones, of which everything is kept but the chains of deployments that have `changes`.
     """
-    known = list(services)
-    made = {
+    all_services = list(services)
+    listeners = {
         LISTENER: listing(
-            _by_tcp(door), "filter_chains", _kept(known, partial(_chains, door), before.get(LISTENER), changed)
+            _by_tcp(door),
+            "filter_chains",
+            _entries(all_services, partial(_chains, door), before.get(LISTENER), changes),
         ),
         HTTP3: listing(
-            _by_udp(door), "filter_chains", _kept(known, partial(_http3_chains, door), before.get(HTTP3), changed)
+            _by_udp(door),
+            "filter_chains",
+            _entries(all_services, partial(_http3_chains, door), before.get(HTTP3), changes),
         ),
     }
-    return {name: found for name, found in made.items() if found.entries}
+    return {name: listener for name, listener in listeners.items() if listener.entries}
 
 
-def _kept(services: Iterable[Service], chains: Chains, before: Resource | None, changed: Collection[str]) -> Entries:
+def _entries(services: Iterable[Service], chains: Chains, before: Resource | None, changes: Collection[str]) -> Entries:
     """By deployment its chains, made again where it has changed; nothing of one without."""
-    shown = {}
+    by_name = {}
     for service in services:
-        if before is not None and service.name not in changed:
-            found = before.entries.get(service.name, ())
+        if before is not None and service.name not in changes:
+            entries = before.entries.get(service.name, ())
         else:
-            found = tuple(map(resource, chains(service)))
-        if found:
-            shown[service.name] = found
-    return shown
+            entries = tuple(map(resource, chains(service)))
+        if entries:
+            by_name[service.name] = entries
+    return by_name
 
 
 def _by_tcp(door: TlsDoor) -> dict[str, Any]:
@@ -89,7 +93,9 @@ def _by_udp(door: TlsDoor) -> dict[str, Any]:
 
 def secrets_of(service: Service) -> dict[str, Resource]:
     """The certificates of a deployment, by their names."""
-    return {certificate.name: _secret(certificate) for certificate in (*dict(_shown(service)), *_proofs(service))}
+    return {
+        certificate.name: _secret(certificate) for certificate in (*dict(_certificates(service)), *_proofs(service))
+    }
 
 
 def _secret(certificate: ShownCertificate) -> Resource:
@@ -108,25 +114,25 @@ def is_secured(service: Service) -> bool:
 
 def secured_hosts(service: Service) -> tuple[str, ...]:
     """The host names that have a certificate."""
-    names = [name for certificate, _ in _shown(service) for name in certificate.names]
+    names = [name for certificate, _ in _certificates(service) for name in certificate.names]
     return tuple(host for host in service.hosts if is_for(names, host))
 
 
-def _shown(service: Service) -> Iterator[tuple[ShownCertificate, tuple[str, ...]]]:
+def _certificates(service: Service) -> Iterator[tuple[ShownCertificate, tuple[str, ...]]]:
     """Yield each certificate with the host names that it is shown for; a name has one certificate, the first."""
-    taken: set[str] = set()
+    names: set[str] = set()
     for certificate in service.secured.certificates if service.secured else ():
         hosts = [host for host in (*service.hosts, *service.preview_hosts) if is_for(certificate.names, host)]
-        if free := tuple(host for host in hosts if host not in taken):
-            taken.update(free)
+        if free := tuple(host for host in hosts if host not in names):
+            names.update(free)
             yield certificate, free
 
 
 def _chains(door: TlsDoor, service: Service) -> Iterator[Mapping[str, Any]]:
     """The chains of handshakes by which names are proven, and of those that requests come by."""
     for proof in _proofs(service):
-        found = [{"name": proof.name, "sds_config": _FROM_HERE}]
-        both = {"alpn_protocols": [_PROVES], "tls_certificate_sds_secret_configs": found}
+        secrets = [{"name": proof.name, "sds_config": _FROM_HERE}]
+        both = {"alpn_protocols": [_PROVES], "tls_certificate_sds_secret_configs": secrets}
         yield {
             "name": proof.name,
             "filter_chain_match": {**_by_name(proof.names), "application_protocols": [_PROVES]},
@@ -137,7 +143,7 @@ def _chains(door: TlsDoor, service: Service) -> Iterator[Mapping[str, Any]]:
             },
             "filters": [_requests(door.in_front.trusted_hops, asks_callers=False)],
         }
-    for certificate, hosts in _shown(service):
+    for certificate, hosts in _certificates(service):
         yield {
             "name": certificate.name,
             "filter_chain_match": _by_name(hosts),
@@ -151,9 +157,9 @@ def _http3_chains(door: TlsDoor, service: Service) -> Iterator[Mapping[str, Any]
     """Show the same certificates to who comes by HTTP/3."""
     if service.rules.tls is None or not service.rules.tls.http3:
         return
-    for certificate, hosts in _shown(service):
-        found = [{"name": certificate.name, "sds_config": _FROM_HERE}]
-        transport = {"downstream_tls_context": {"common_tls_context": {"tls_certificate_sds_secret_configs": found}}}
+    for certificate, hosts in _certificates(service):
+        secrets = [{"name": certificate.name, "sds_config": _FROM_HERE}]
+        transport = {"downstream_tls_context": {"common_tls_context": {"tls_certificate_sds_secret_configs": secrets}}}
         yield {
             "name": certificate.name,
             "filter_chain_match": {"server_names": list(hosts), "transport_protocol": "quic"},
@@ -167,18 +173,18 @@ def _by_name(hosts: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _tls(certificate: ShownCertificate, service: Service) -> dict[str, Any]:
-    shown = [{"name": certificate.name, "sds_config": _FROM_HERE}]
+    secrets = [{"name": certificate.name, "sds_config": _FROM_HERE}]
     both: dict[str, Any] = {
         "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
         "alpn_protocols": ["h2", "http/1.1"],
-        "tls_certificate_sds_secret_configs": shown,
+        "tls_certificate_sds_secret_configs": secrets,
     }
     if not service.asks_callers:
         return {"@type": _TLS, "common_tls_context": both}
-    known = believed(service.secured.callers_ca if service.secured else "")
+    validation = believed(service.secured.callers_ca if service.secured else "")
     return {
         "@type": _TLS,
-        "common_tls_context": {**both, "validation_context": known},
+        "common_tls_context": {**both, "validation_context": validation},
         "require_client_certificate": True,
     }
 
@@ -200,14 +206,14 @@ def _requests(trusted_hops: int, *, asks_callers: bool, is_http3: bool = False) 
 
     Where callers show a certificate, replicas are told whose it was, and nobody else can say so.
     """
-    made = deepcopy(dict(filter_of_requests(trusted_hops)))
-    config = made["typed_config"]
+    manager = deepcopy(dict(filter_of_requests(trusted_hops)))
+    config = manager["typed_config"]
     kind = config.pop("@type")
     lua = {"@type": _LUA, "default_source_code": {"inline_string": _MISDIRECTED}}
     config["http_filters"].insert(0, {"name": "rollway.misdirected", "typed_config": lua})
     if is_http3:  # Envoy looks for this very kind here, and takes none that is as in a file
-        return {**made, "typed_config": {"@type": kind, **_parts_as_in_files(config), "codec_type": "HTTP3"}}
+        return {**manager, "typed_config": {"@type": kind, **_parts_as_in_files(config), "codec_type": "HTTP3"}}
     if asks_callers:
         config["forward_client_cert_details"] = "SANITIZE_SET"
         config["set_current_client_cert_details"] = {"subject": True, "uri": True, "dns": True}
-    return {**made, "typed_config": as_in_a_file(kind, config)}
+    return {**manager, "typed_config": as_in_a_file(kind, config)}

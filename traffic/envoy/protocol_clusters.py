@@ -48,10 +48,10 @@ def shares_of(service: Service, name: str, of: int = WHOLE) -> Shares:
     counts = Counter[str]()
     for upstream in _first(service, upstreams):
         counts[upstream.wire] += upstream.weight
-    known = [wire for wire in wires if counts[wire]]
-    parts = [of * counts[wire] // counts.total() for wire in known]
+    usable = [wire for wire in wires if counts[wire]]
+    parts = [of * counts[wire] // counts.total() for wire in usable]
     parts[0] += of - sum(parts)
-    return [(on_wire(name, wire), part) for wire, part in zip(known, parts, strict=True)]
+    return [(on_wire(name, wire), part) for wire, part in zip(usable, parts, strict=True)]
 
 
 def _first(service: Service, upstreams: Sequence[Upstream]) -> Sequence[Upstream]:

@@ -32,8 +32,8 @@ def to_replicas(service: Service, match: dict[str, Any], rewrite: dict[str, Any]
     where = leading_to(service)
     if service.mirrored and not service.is_held:
         return _mirrored(where, service, match, rewrite)
-    chosen = service.chosen if _is_shared(service) else None
-    first = _to_canary(chosen, service, match, rewrite) if chosen else ()
+    caller = service.chosen if _is_shared(service) else None
+    first = _to_canary(caller, service, match, rewrite) if caller else ()
     return chain(first, _staying(where, service, match, rewrite))
 
 
@@ -41,10 +41,10 @@ def leading_to(service: Service) -> dict[str, Any]:
     """Where its routes lead: to the clusters of all sides that have a share."""
     if not _is_shared(service):
         return led_to(shares_of(service, service.name), by_hash=service.rules.sticky is not None)
-    canary, beside = service.weight, service.baseline_weight
-    shares = shares_of(service, service.name, WHOLE - canary - beside)
-    if beside:
-        shares += shares_of(service, baseline_cluster(service.name), beside)
+    canary, baseline = service.weight, service.baseline_weight
+    shares = shares_of(service, service.name, WHOLE - canary - baseline)
+    if baseline:
+        shares += shares_of(service, baseline_cluster(service.name), baseline)
     shares += shares_of(service, canary_cluster(service.name), canary)
     return led_to(shares, by_hash=bool(service.sticky or service.rules.sticky))
 
@@ -55,17 +55,17 @@ def _is_shared(service: Service) -> bool:
 
 
 def _to_canary(
-    chosen: Chosen, service: Service, match: dict[str, Any], rewrite: dict[str, Any]
+    caller: Chosen, service: Service, match: dict[str, Any], rewrite: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """To the canary, as `cookie: a=1; beta=yes` is for the cookie beta of the value yes."""
-    if chosen.header is not None:
-        wanted = {"present_match": True} if chosen.value is None else {"string_match": {"exact": chosen.value}}
-        said = {"name": chosen.header, **wanted}
+    if caller.header is not None:
+        matcher = {"present_match": True} if caller.value is None else {"string_match": {"exact": caller.value}}
+        header = {"name": caller.header, **matcher}
     else:
-        value = "[^;]*" if chosen.value is None else re.escape(chosen.value)
-        pair = f"(.*;)?\\s*{re.escape(chosen.cookie or '')}={value}\\s*(;.*)?"
-        said = {"name": "cookie", "string_match": {"safe_regex": {"regex": pair}}}
-    its = {**match, "headers": [*match.get("headers", []), said]}
+        value = "[^;]*" if caller.value is None else re.escape(caller.value)
+        pair = f"(.*;)?\\s*{re.escape(caller.cookie or '')}={value}\\s*(;.*)?"
+        header = {"name": "cookie", "string_match": {"safe_regex": {"regex": pair}}}
+    its = {**match, "headers": [*match.get("headers", []), header]}
     where = led_to(shares_of(service, canary_cluster(service.name)))
     return _staying(where, service, its, rewrite)
 
@@ -110,12 +110,12 @@ def _by_cookie(
     cookie: str, where: dict[str, Any], service: Service, match: dict[str, Any], rewrite: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     has_one = {"name": "cookie", "string_match": {"safe_regex": {"regex": f"(.*; *)?{re.escape(cookie)}=[^; ].*"}}}
-    known = {**match, "headers": [*match.get("headers", []), has_one]}
-    yield from routed({**where, "hash_policy": [{"cookie": {"name": cookie}}]}, service, known, rewrite)
+    with_cookie = {**match, "headers": [*match.get("headers", []), has_one]}
+    yield from routed({**where, "hash_policy": [{"cookie": {"name": cookie}}]}, service, with_cookie, rewrite)
     secure = "; Secure" if _is_only_secured(service) else ""
-    given = f"{cookie}=%REQ({_REQUEST_ID})%; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}"
+    cookie_line = f"{cookie}=%REQ({_REQUEST_ID})%; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}"
     for route in routed({**where, "hash_policy": [_by_header(_REQUEST_ID)]}, service, match, rewrite):
-        yield {**route, "response_headers_to_add": [{"header": {"key": "set-cookie", "value": given}}]}
+        yield {**route, "response_headers_to_add": [{"header": {"key": "set-cookie", "value": cookie_line}}]}
 
 
 def _by_header(name: str) -> dict[str, Any]:

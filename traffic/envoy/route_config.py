@@ -34,16 +34,16 @@ _WANTS_PREVIEW = [
 ]
 
 
-def route_configuration(table: TrafficTable, before: Resource | None = None, changed: Collection[str] = ()) -> Resource:
+def route_configuration(table: TrafficTable, before: Resource | None = None, changes: Collection[str] = ()) -> Resource:
     """A virtual host for the host names of each deployment, and another for all path prefixes, the longest first.
 
-    `before`: an older one, of which everything is kept but the routes to deployments that have `changed`.
+    `before`: an older one, of which everything is kept but the routes to deployments that have `changes`.
     """
     old = before.entries if before else {}
     old_prefixes = old[_BY_PREFIX][0].entries if before else {}
     hosts = {
         service.name: tuple(resource(host) for host in _virtual_hosts(service, table.door))
-        if before is None or service.name in changed
+        if before is None or service.name in changes
         else old[service.name]
         for service in table.services
     }
@@ -51,7 +51,7 @@ def route_configuration(table: TrafficTable, before: Resource | None = None, cha
     prefixes.sort(key=lambda pair: (-len(pair[0].value), pair[0].value))
     by_prefix = {
         prefix.value: tuple(resource(route) for route in _by_prefix(prefix, service))
-        if before is None or service.name in changed
+        if before is None or service.name in changes
         else old_prefixes[prefix.value]
         for prefix, service in prefixes
     }
@@ -76,16 +76,16 @@ _PAGE = "/page"
 
 def _virtual_hosts(service: Service, door: TlsDoor | None) -> Iterator[dict[str, Any]]:
     everything: dict[str, Any] = {"prefix": "/"}
-    secured = secured_hosts(service)
-    in_clear = tuple(host for host in service.hosts if host not in secured)
-    for name, hosts in ((service.name, secured), (_in_clear(service.name) if secured else service.name, in_clear)):
+    tls_hosts = secured_hosts(service)
+    in_clear = tuple(host for host in service.hosts if host not in tls_hosts)
+    for name, hosts in ((service.name, tls_hosts), (_in_clear(service.name) if tls_hosts else service.name, in_clear)):
         if hosts:
-            first = before_all(service, door, secured=hosts == secured)
+            first = before_all(service, door, is_secure=hosts == tls_hosts)
             yield {
                 "name": name,
                 "domains": list(hosts),
                 **_COUNTS_TRIES,
-                **(told_browsers(service, door) if hosts == secured else {}),
+                **(told_browsers(service, door) if hosts == tls_hosts else {}),
                 **limited(service.rules.max_requests_per_second),
                 **_TOLD_NOTHING,
                 "routes": [
@@ -95,7 +95,7 @@ def _virtual_hosts(service: Service, door: TlsDoor | None) -> Iterator[dict[str,
                 ],
             }
     if service.preview_hosts:
-        first = before_all(service, door, secured=secured == service.hosts)
+        first = before_all(service, door, is_secure=tls_hosts == service.hosts)
         yield {
             "name": preview_cluster(service.name),
             "domains": list(service.preview_hosts),
@@ -116,9 +116,9 @@ def _by_prefix(prefix: Prefix, service: Service) -> Iterator[dict[str, Any]]:
     rewrite: dict[str, Any] = {}
     if bare and prefix.strip:
         rewrite = {"regex_rewrite": {"pattern": {"regex": f"^{re.escape(bare)}/?"}, "substitution": "/"}}
-    told = _told_prefix(bare) if rewrite else _TOLD_NOTHING
+    prefix_header = _told_prefix(bare) if rewrite else _TOLD_NOTHING
     for route in chain(_preview(service, _wanting_preview(match), rewrite), _live(service, match, rewrite)):
-        yield {**route, **told} if "route" in route else route
+        yield {**route, **prefix_header} if "route" in route else route
 
 
 _FORWARDED_PREFIX = "x-forwarded-prefix"

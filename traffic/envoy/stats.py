@@ -96,13 +96,13 @@ class Counted:
 
     def callers(self) -> CallersCounted:
         """What all callers got, without those who asked for a preview."""
-        found: dict[Answering, Requests] = {}
+        totals: dict[Answering, Requests] = {}
         for cluster, its in self.of.items():
             for revision, answers in its.items():
-                _add(found, cluster, revision, Requests.of(answers))
+                _add(totals, cluster, revision, Requests.of(answers))
         for cluster, refused in self.refused.items():
-            _add(found, cluster, NOBODY, Requests(failed=refused))
-        return CallersCounted(self.uptime, found)
+            _add(totals, cluster, NOBODY, Requests(failed=refused))
+        return CallersCounted(self.uptime, totals)
 
     def of_baseline(self, deployment: str, revision: UUID) -> Answers:
         """The counters of the replicas of this revision that a canary is compared with: a part of the revision's."""
@@ -113,18 +113,18 @@ class Counted:
         """To a deployment, whichever revision answered or none, without those of who asked for a preview."""
         none: Mapping[UUID, Answers] = {}
         clusters = self._clusters(deployment)
-        answered = sum(answers.done for name in clusters for answers in self.of.get(name, none).values())
-        return answered + sum(self.refused.get(name, 0) for name in clusters)
+        done = sum(answers.done for name in clusters for answers in self.of.get(name, none).values())
+        return done + sum(self.refused.get(name, 0) for name in clusters)
 
     def _clusters(self, deployment: str) -> list[str]:
         return [name for name in {*self.of, *self.refused} if _is_of(name, deployment)]
 
 
-def _add(found: dict[Answering, Requests], cluster: str, revision: UUID, requests: Requests) -> None:
+def _add(totals: dict[Answering, Requests], cluster: str, revision: UUID, requests: Requests) -> None:
     deployment = cluster.partition("/")[0]
     if _is_of(cluster, deployment):
-        known = found.get((deployment, revision))
-        found[deployment, revision] = known + requests if known else requests
+        before = totals.get((deployment, revision))
+        totals[deployment, revision] = before + requests if before else requests
 
 
 @dataclass(slots=True)
@@ -137,27 +137,27 @@ class _Counted:
     def answers(self, *, stood_in: bool) -> Answers:
         """Sum up the answers; who was stood in for was asked first, or could not be."""
         kinds = ("cut", "begun", "refused", "again", "again_failed", "redirected")
-        done, failed = self.counts.get("done", 0), self.counts.get("failed", 0)
-        answers = Answers(done, failed, self.first_byte, *(self.counts.get(kind, 0) for kind in kinds))
-        return replace(answers, again=done, again_failed=failed) if stood_in else answers
+        total, failed = self.counts.get("done", 0), self.counts.get("failed", 0)
+        answers = Answers(total, failed, self.first_byte, *(self.counts.get(kind, 0) for kind in kinds))
+        return replace(answers, again=total, again_failed=failed) if stood_in else answers
 
 
-def counted(page: bytes) -> Counted:
+def read_counters(page: bytes) -> Counted:
     """Read the page `COUNTERS_PAGE` of a proxy. Raises ValueError for what is no such page."""
     stats = _StatsPage.model_validate_json(page).stats
-    found: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
+    counters: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
     uptime = next((int(stat.value) for stat in stats if stat.name == "server.uptime"), None)
     if uptime is None:
         raise ValueError("the page has no server.uptime")
     for stat in stats:
         if match := _NAME.fullmatch(stat.name):
             kind, cluster, revision = match.groups()
-            found[cluster, revision].counts[kind] = int(stat.value)
+            counters[cluster, revision].counts[kind] = int(stat.value)
         for histogram in stat.histograms:
             if match := _NAME.fullmatch(histogram.name):
-                found[match[2], match[3]].first_byte = _buckets(histogram.buckets)
+                counters[match[2], match[3]].first_byte = _buckets(histogram.buckets)
     of: defaultdict[str, dict[UUID, Answers]] = defaultdict(dict)
-    for (cluster, revision), values in found.items():
+    for (cluster, revision), values in counters.items():
         if revision:
             its, answers = UUID(revision.removesuffix(STOOD_IN)), values.answers(stood_in=revision.endswith(STOOD_IN))
             of[cluster][its] = answers + of[cluster].get(its, Answers())
@@ -165,25 +165,27 @@ def counted(page: bytes) -> Counted:
         for its, answers in found_in.items():
             # a caller that left while a connection was made was sent nowhere
             found_in[its] = replace(answers, begun=max(answers.begun, answers.done))
-    refused = {cluster: values.counts.get("done", 0) for (cluster, revision), values in found.items() if not revision}
+    refused = {
+        cluster: values.counts.get("done", 0) for (cluster, revision), values in counters.items() if not revision
+    }
     return Counted(uptime, of, refused, _copies(stats))
 
 
 def _copies(stats: Iterable[_Stat]) -> dict[str, Copies]:
-    found: defaultdict[str, Copies] = defaultdict(Copies)
+    copies: defaultdict[str, Copies] = defaultdict(Copies)
     for stat in stats:
         if match := _COPIES.fullmatch(stat.name):
             value = int(stat.value)
-            found[match[1]] += Copies(value) if match[2] == "completed" else Copies(failed=value)
-    return found
+            copies[match[1]] += Copies(value) if match[2] == "completed" else Copies(failed=value)
+    return copies
 
 
 def _buckets(cumulative: Iterable[_Bucket]) -> tuple[int, ...]:
     """Envoy adds its buckets up: 1 1 3 becomes 1 0 2. Raises ValueError when they are not those of the bootstrap."""
-    found = list(cumulative)
-    if [bucket.upper_bound for bucket in found] != [*FIRST_BYTE_MS, LONGEST_MS]:
+    values = list(cumulative)
+    if [bucket.upper_bound for bucket in values] != [*FIRST_BYTE_MS, LONGEST_MS]:
         raise ValueError("the buckets of times to the first byte are not those of this release's bootstrap")
-    sums = [0, *(bucket.cumulative for bucket in found)]
+    sums = [0, *(bucket.cumulative for bucket in values)]
     return tuple(more - fewer for fewer, more in pairwise(sums))
 
 
@@ -256,58 +258,58 @@ def under_way(page: bytes) -> Places:
     return _by_place(page, _UNDER_WAY)
 
 
-def answered(page: bytes) -> Places:
+def read_answered(page: bytes) -> Places:
     """How often each has answered, but for 5xx, since it has been in its cluster. Raises ValueError as above."""
     return _by_place(page, _ANSWERED)
 
 
 def by_cluster(page: bytes) -> dict[str, int]:
     """The answers under way by cluster. Raises ValueError for what is no page of clusters."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for name, _, busy in _each(page, _UNDER_WAY):
-        found[name] += busy
-    return found
+        counts[name] += busy
+    return counts
 
 
-def _by_place(page: bytes, counted: Collection[str]) -> Places:
-    found: Counter[tuple[str, str, int]] = Counter()
-    for name, where, count in _each(page, counted):
-        found[name.partition("/")[0], where.address, where.port_value] += count
-    return found
+def _by_place(page: bytes, statistics: Collection[str]) -> Places:
+    counts: Counter[tuple[str, str, int]] = Counter()
+    for name, where, count in _each(page, statistics):
+        counts[name.partition("/")[0], where.address, where.port_value] += count
+    return counts
 
 
-def _each(page: bytes, counted: Collection[str]) -> Iterator[tuple[str, _Socket, int]]:
+def _each(page: bytes, statistics: Collection[str]) -> Iterator[tuple[str, _Socket, int]]:
     for cluster in _Clusters.model_validate_json(page).cluster_statuses:
         for host in cluster.host_statuses:
             if (where := host.address.socket_address) is not None:
-                yield cluster.name, where, sum(stat.value for stat in host.stats if stat.name in counted)
+                yield cluster.name, where, sum(stat.value for stat in host.stats if stat.name in statistics)
 
 
 def connections_page(deployments: Iterable[str]) -> str:
     """The page that says how many connections there are to replicas of these deployments, in dropped clusters too."""
     names = "|".join(map(re.escape, sorted(deployments)[:_MOST_NAMED]))
-    named = rf"^cluster\.({names})(/.*)?\.{_CONNECTIONS}$"
-    return f"/stats?usedonly&{urlencode({'type': 'Gauges', 'format': 'json', 'filter': named})}"
+    pattern = rf"^cluster\.({names})(/.*)?\.{_CONNECTIONS}$"
+    return f"/stats?usedonly&{urlencode({'type': 'Gauges', 'format': 'json', 'filter': pattern})}"
 
 
 def connections(page: bytes) -> dict[str, int]:
     """The connections to replicas by deployment. Raises ValueError for what is no page of gauges."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for stat in _GaugesPage.model_validate_json(page).stats:
-        found[stat.name.removeprefix("cluster.").removesuffix(f".{_CONNECTIONS}").partition("/")[0]] += stat.value
-    return found
+        counts[stat.name.removeprefix("cluster.").removesuffix(f".{_CONNECTIONS}").partition("/")[0]] += stat.value
+    return counts
 
 
 def known_connections(page: bytes) -> dict[str, int]:
     """The connections in clusters that there are, by deployment. Raises ValueError for what is no page of clusters."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for cluster in _Clusters.model_validate_json(page).cluster_statuses:
         name = cluster.name.partition("/")[0]
         if side_of(cluster.name) != mirror_cluster(name):  # its statistics have another name
-            found[name] += sum(
+            counts[name] += sum(
                 stat.value for host in cluster.host_statuses for stat in host.stats if stat.name == "cx_active"
             )
-    return found
+    return counts
 
 
 def is_alone(page: bytes) -> bool:

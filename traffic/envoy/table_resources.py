@@ -15,60 +15,64 @@ from traffic.routing_table import Service, TrafficTable
 
 def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] | None = None) -> Resources:
     """Everything that Envoy is told. `before`: an older table, whose unchanged parts are kept."""
-    old, kept = before or (TrafficTable("", ()), NO_RESOURCES)
-    if before is not None and old.services is table.services:
-        return kept
-    was = {service.name: service for service in old.services}
+    old_table, old = before or (TrafficTable("", ()), NO_RESOURCES)
+    if before is not None and old_table.services is table.services:
+        return old
+    was = {service.name: service for service in old_table.services}
     gone = was.keys() - {service.name for service in table.services}
-    changed = [service for service in table.services if not _is_same(service, was.get(service.name))]
-    if before is not None and not gone and not changed:
-        return kept
-    left = [*(was[name] for name in gone), *(was[service.name] for service in changed if service.name in was)]
-    made = {name: (service, upstreams) for service in changed for name, upstreams in clusters_of(service).items()}
+    updated = [service for service in table.services if not _is_same(service, was.get(service.name))]
+    if before is not None and not gone and not updated:
+        return old
+    obsolete = [*(was[name] for name in gone), *(was[service.name] for service in updated if service.name in was)]
+    made = {name: (service, upstreams) for service in updated for name, upstreams in clusters_of(service).items()}
     clusters = {
         name: replace(resource(cluster_of(name, service)), is_left=is_left(name, service))
         for name, (service, _) in made.items()
     }
     endpoints = {name: assignment_of(name, upstreams, service) for name, (service, upstreams) in made.items()}
-    without = {name for service in left for name in clusters_of(service)}
+    without = {name for service in obsolete for name in clusters_of(service)}
     return together(
         {
-            ResourceKind.CLUSTERS: _patched(kept.by_kind[ResourceKind.CLUSTERS], without, clusters),
-            ResourceKind.ENDPOINTS: _patched(kept.by_kind[ResourceKind.ENDPOINTS], without, endpoints),
-            ResourceKind.ROUTES: _routes(table, kept.by_kind[ResourceKind.ROUTES], was, changed, gone),
-            **_secured(table, kept, was, changed, gone),
+            ResourceKind.CLUSTERS: _patched(old.by_kind[ResourceKind.CLUSTERS], without, clusters),
+            ResourceKind.ENDPOINTS: _patched(old.by_kind[ResourceKind.ENDPOINTS], without, endpoints),
+            ResourceKind.ROUTES: _routes(table, old.by_kind[ResourceKind.ROUTES], was, updated, gone),
+            **_tls_resources(table, old, was, updated, gone),
         }
     )
 
 
-def _secured(
-    table: TrafficTable, kept: Resources, was: Mapping[str, Service], changed: Iterable[Service], gone: Collection[str]
+def _tls_resources(
+    table: TrafficTable,
+    old: Resources,
+    was: Mapping[str, Service],
+    updated: Iterable[Service],
+    gone: Collection[str],
 ) -> dict[ResourceKind, Named]:
     """The listener for TLS and its certificates: made again where a deployment is secured otherwise."""
-    listeners, secrets = (kept.by_kind[kind] for kind in (ResourceKind.LISTENERS, ResourceKind.SECRETS))
-    touched = [service for service in changed if _door(service) != _door(was.get(service.name))]
-    left = [was[name] for name in (*gone, *(service.name for service in touched)) if name in was]
-    if table.door is not None and any(service.secured for service in (*left, *touched)):
+    listeners, secrets = (old.by_kind[kind] for kind in (ResourceKind.LISTENERS, ResourceKind.SECRETS))
+    touched = [service for service in updated if _door(service) != _door(was.get(service.name))]
+    obsolete = [was[name] for name in (*gone, *(service.name for service in touched)) if name in was]
+    if table.door is not None and any(service.secured for service in (*obsolete, *touched)):
         names = {service.name for service in touched}
-        secured = [service for service in table.services if service.secured]
-        listeners = listeners_of(secured, table.door, listeners, names)
-        without = {name for service in left for name in secrets_of(service)}
+        services = [service for service in table.services if service.secured]
+        listeners = listeners_of(services, table.door, listeners, names)
+        without = {name for service in obsolete for name in secrets_of(service)}
         secrets = _patched(
-            secrets, without, {name: made for each in touched for name, made in secrets_of(each).items()}
+            secrets, without, {name: secret for each in touched for name, secret in secrets_of(each).items()}
         )
     return {ResourceKind.LISTENERS: listeners, ResourceKind.SECRETS: secrets}
 
 
 def _routes(
-    table: TrafficTable, kept: Named, was: Mapping[str, Service], changed: Iterable[Service], gone: Collection[str]
+    table: TrafficTable, old: Named, was: Mapping[str, Service], updated: Iterable[Service], gone: Collection[str]
 ) -> Named:
     """The route configuration: only routes to deployments that are reached in another way are made again."""
     others = {
-        service.name for service in changed if service.name not in was or _way(service) != _way(was[service.name])
+        service.name for service in updated if service.name not in was or _way(service) != _way(was[service.name])
     }
-    before = kept.get(ROUTE_CONFIGURATION)
+    before = old.get(ROUTE_CONFIGURATION)
     if before is not None and not gone and not others:
-        return kept
+        return old
     return {ROUTE_CONFIGURATION: route_configuration(table, before, others)}
 
 
@@ -76,11 +80,11 @@ def _is_same(service: Service, before: Service | None) -> bool:
     return service is before or service == before
 
 
-def _patched(kept: Named, without: Collection[str], made: dict[str, Resource]) -> Named:
+def _patched(old: Named, without: Collection[str], added: dict[str, Resource]) -> Named:
     """What is kept and what was made; the same object where that is no change."""
-    if all(name in made for name in without) and all(kept.get(name) == found for name, found in made.items()):
-        return kept
-    return {name: found for name, found in kept.items() if name not in without} | made
+    if all(name in added for name in without) and all(old.get(name) == resource for name, resource in added.items()):
+        return old
+    return {name: resource for name, resource in old.items() if name not in without} | added
 
 
 def _door(service: Service | None) -> tuple[object, ...]:

@@ -34,11 +34,11 @@ Table = TypeVar("Table", bound=Numbered)
 
 @dataclass(frozen=True, slots=True)
 class Response(Generic[Table]):
-    """A message to a proxy: names of resources that `changed`, with what `table` has, and of `removed` ones."""
+    """A message to a proxy: names of resources that `updates`, with what `table` has, and of `removed` ones."""
 
     kind: ResourceKind
     nonce: str
-    changed: tuple[str, ...]
+    updates: tuple[str, ...]
     removed: tuple[str, ...]
     table: Table
 
@@ -63,10 +63,10 @@ class Stream(Generic[Table]):
         self._coming: Table | None = None  # the table whose routes wait for their clusters, though newer ones come
 
     @property
-    def known(self) -> Watermark | None:
+    def acknowledged(self) -> Watermark | None:
         """The newest table that the proxy knows; None while that is not known."""
         parts = (part for kind, part in self._parts.items() if part.is_asked or kind not in _BY_CHOICE)
-        oldest = min((part.known for part in parts), key=number_of)
+        oldest = min((part.acknowledged for part in parts), key=number_of)
         return oldest if oldest.number else None
 
     def refused(self, kind: ResourceKind) -> Mapping[str, str]:
@@ -81,16 +81,16 @@ class Stream(Generic[Table]):
     def hear(self, request: DiscoveryRequest, now: float) -> tuple[str, ...]:
         """Take in what the proxy says. The names of what it refused, if it refuses a response."""
         part = self._parts[request.kind]
-        sent = part.sent
+        pending = part.pending
         refused = part.hear(request, now)
-        if request.kind is _ROUTES and sent is not None and part.sent is None and not refused:
-            self._routed = sent.clusters
+        if request.kind is _ROUTES and pending is not None and part.pending is None and not refused:
+            self._routed = pending.clusters
         return refused
 
     def next(self, newest: Table, now: float) -> Response[Table] | None:
         """Return what to send now; None when there is nothing to say, or an answer comes first."""
         for kind, part in self._parts.items():
-            if part.is_asked and part.sent is None:
+            if part.is_asked and part.pending is None:
                 response = self._next_of(kind, part, newest, now)
                 if response is not None:
                     return response
@@ -99,23 +99,23 @@ class Stream(Generic[Table]):
     def _next_of(self, kind: ResourceKind, part: StreamPart, newest: Table, now: float) -> Response[Table] | None:
         resources = newest.resources.by_kind[kind]
         if part.complete is resources:
-            part.known = newest.watermark
+            part.acknowledged = newest.watermark
             return None
-        changed = {name: found.version for name, found in resources.items() if part.held.get(name) != found.version}
+        updates = {name: item.version for name, item in resources.items() if part.versions.get(name) != item.version}
         if kind in _BY_NAME:  # of a cluster that it has not asked for it has no endpoints
-            changed = {name: version for name, version in changed.items() if name in part.subscribed}
-        gone = {name: GONE for name in part.held if name not in resources} if kind in _WHOLE else {}
+            updates = {name: version for name, version in updates.items() if name in part.subscribed}
+        gone = {name: GONE for name in part.versions if name not in resources} if kind in _WHOLE else {}
         # without any of them Envoy waits to be told so
         says_none = kind in _WHOLE and not part.is_answered
-        if not changed and not gone and not says_none:
-            part.complete, part.known = resources, newest.watermark
+        if not updates and not gone and not says_none:
+            part.complete, part.acknowledged = resources, newest.watermark
             return None
         if kind is _ROUTES:
             return self._next_routes(part, newest, now)
-        due = self._due(kind, changed | gone, newest, now)
+        due = self._due(kind, updates | gone, newest, now)
         if not due and not says_none:
             return None
-        return self._send(kind, due, self._as_of(newest.watermark, due, changed, gone), newest)
+        return self._send(kind, due, self._as_of(newest.watermark, due, updates, gone), newest)
 
     def _next_routes(self, part: StreamPart, newest: Table, now: float) -> Response[Table] | None:
         """The routes of one table, once its clusters are there: tables that come faster than that hold up no routes."""
@@ -133,19 +133,19 @@ class Stream(Generic[Table]):
     def _send(self, kind: ResourceKind, due: dict[str, str], as_of: Watermark, table: Table) -> Response[Table]:
         self._nonce += 1
         nonce, part = str(self._nonce), self._parts[kind]
-        part.is_answered, part.sent = True, SentPart(nonce, due, as_of, table.resources.by_kind[_CLUSTERS])
-        changed = tuple(name for name, version in due.items() if version != GONE)
+        part.is_answered, part.pending = True, SentPart(nonce, due, as_of, table.resources.by_kind[_CLUSTERS])
+        updates = tuple(name for name, version in due.items() if version != GONE)
         if kind is _CLUSTERS:
-            for name in changed:  # a cluster that changed waits for its endpoints, as a new one does
+            for name in updates:  # a cluster that changed waits for its endpoints, as a new one does
                 self._parts[_ENDPOINTS].forget(name)
-        return Response(kind, nonce, changed, tuple(name for name, version in due.items() if version == GONE), table)
+        return Response(kind, nonce, updates, tuple(name for name, version in due.items() if version == GONE), table)
 
-    def _as_of(self, mark: Watermark, due: Mapping[str, str], changed: Iterable[str], gone: Iterable[str]) -> Watermark:
+    def _as_of(self, mark: Watermark, due: Mapping[str, str], updates: Iterable[str], gone: Iterable[str]) -> Watermark:
         """Return what the proxy knows with this response. Clusters that stay are as old as the routes to them."""
-        if any(name not in due for name in changed):
+        if any(name not in due for name in updates):
             return NOTHING_YET
         if any(name not in due for name in gone):
-            return min(mark, self._parts[_ROUTES].known, key=number_of)
+            return min(mark, self._parts[_ROUTES].acknowledged, key=number_of)
         return mark
 
     def _due(self, kind: ResourceKind, different: Mapping[str, str], newest: Table, now: float) -> dict[str, str]:
@@ -153,29 +153,29 @@ class Stream(Generic[Table]):
         part = self._parts[kind]
         due = {name: version for name, version in different.items() if part.is_due(name, version, now)}
         if kind is _CLUSTERS:
-            kept = {name for name, version in due.items() if version == GONE and self._is_routed(name, newest)}
-            due = {name: version for name, version in due.items() if name not in kept}
+            waiting = {name for name, version in due.items() if version == GONE and self._is_routed(name, newest)}
+            due = {name: version for name, version in due.items() if name not in waiting}
         if kind in (_CLUSTERS, _ENDPOINTS):
             due = {name: version for name, version in due.items() if not self._is_still_asked(name, newest)}
         return dict(list(due.items())[: part.most])
 
     def _is_there(self, cluster: str, newest: Table) -> bool:
         """Whether routes need not wait for it: it has some endpoints, or the proxy refuses it, or it is gone by now."""
-        made, endpoints = self._parts[_CLUSTERS], self._parts[_ENDPOINTS]
-        if cluster in made.refused or cluster not in newest.resources.by_kind[_CLUSTERS]:
+        clusters, endpoints = self._parts[_CLUSTERS], self._parts[_ENDPOINTS]
+        if cluster in clusters.refused or cluster not in newest.resources.by_kind[_CLUSTERS]:
             return True
-        return cluster in made.held and (cluster in endpoints.held or cluster in endpoints.refused)
+        return cluster in clusters.versions and (cluster in endpoints.versions or cluster in endpoints.refused)
 
     def _is_still_asked(self, cluster: str, newest: Table) -> bool:
         """Whether the proxy may have a route to a cluster that the newest table leaves to who ends: none would answer.
 
         A proxy that refuses the routes is not waited for.
         """
-        made, routes = newest.resources.by_kind[_CLUSTERS].get(cluster), self._parts[_ROUTES]
-        if made is None or not made.is_left or cluster not in self._parts[_ENDPOINTS].held:
+        item, routes = newest.resources.by_kind[_CLUSTERS].get(cluster), self._parts[_ROUTES]
+        if item is None or not item.is_left or cluster not in self._parts[_ENDPOINTS].versions:
             return False
         version = newest.resources.by_kind[_ROUTES][ROUTE_CONFIGURATION].version
-        if ROUTE_CONFIGURATION in routes.refused or routes.held.get(ROUTE_CONFIGURATION) == version:
+        if ROUTE_CONFIGURATION in routes.refused or routes.versions.get(ROUTE_CONFIGURATION) == version:
             return False
         before = None if self._routed is None else self._routed.get(cluster)
         return before is None or not before.is_left
@@ -183,11 +183,11 @@ class Stream(Generic[Table]):
     def _is_routed(self, cluster: str, newest: Table) -> bool:
         """Whether the proxy may have a route to this cluster, or gets one, though the newest table has it no more."""
         routes = self._parts[_ROUTES]
-        if routes.sent is not None and cluster in routes.sent.clusters:
+        if routes.pending is not None and cluster in routes.pending.clusters:
             return True
         if self._coming is not None and cluster in self._coming.resources.by_kind[_CLUSTERS]:
             return True
         version = newest.resources.by_kind[_ROUTES][ROUTE_CONFIGURATION].version
-        if routes.held.get(ROUTE_CONFIGURATION) == version:
+        if routes.versions.get(ROUTE_CONFIGURATION) == version:
             return False
         return self._routed is None or cluster in self._routed

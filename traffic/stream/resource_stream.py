@@ -60,18 +60,18 @@ class _Refusal:
 class StreamPart:
     """One kind of resource. `most`: how many may be sent at once, while it is looked for which one is refused.
 
-    `complete`: what the proxy was last seen to hold all of. `known`: the newest table that it holds this kind of.
+    `complete`: what the proxy was last seen to hold all of. `acknowledged`: the newest table whose part it holds.
     """
 
     is_asked: bool = False
     is_answered: bool = False
     subscribed: set[str] = field(default_factory=set)
-    held: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
     refused: dict[str, _Refusal] = field(default_factory=dict)
-    sent: SentPart | None = None
+    pending: SentPart | None = None
     most: int | None = None
     complete: Named | None = None
-    known: Watermark = NOTHING_YET
+    acknowledged: Watermark = NOTHING_YET
 
     def hear(self, request: DiscoveryRequest, now: float) -> tuple[str, ...]:
         """Take in what the proxy says. The names of what it refused, if it refuses a response.
@@ -82,7 +82,7 @@ class StreamPart:
         self.complete = None
         self.is_asked = True
         self.is_answered |= bool(request.holds)
-        self.held |= request.holds
+        self.versions |= request.holds
         refused = self._hear_answer(request, now)
         for name in request.unsubscribe:
             self.subscribed.discard(name)
@@ -96,21 +96,21 @@ class StreamPart:
 
     def _bound(self, request: DiscoveryRequest) -> None:
         """Bound what it says: that is kept as long as its stream lasts, so it must have an end."""
-        said = (*request.subscribe, *request.holds, *request.holds.values())
-        if any(len(name) > LONGEST_NAME for name in said):
+        words = (*request.subscribe, *request.holds, *request.holds.values())
+        if any(len(name) > LONGEST_NAME for name in words):
             raise TooManyNamesError(f"A name or version on a stream has {LONGEST_NAME} characters at most.")
-        asked = len(self.subscribed) + sum(name not in self.subscribed for name in request.subscribe)
-        held = len(self.held) + sum(name not in self.held for name in request.holds)
-        if max(asked, held) > MOST_NAMES:
+        subscriptions = len(self.subscribed) + sum(name not in self.subscribed for name in request.subscribe)
+        count = len(self.versions) + sum(name not in self.versions for name in request.holds)
+        if max(subscriptions, count) > MOST_NAMES:
             sentence = f"A stream may name {MOST_NAMES:,} {request.kind} at most, and this one names more."
             raise TooManyNamesError(sentence)
 
     def forget(self, name: str) -> None:
         """The proxy may hold this no more, whatever it answers to what is under way."""
         self.complete = None
-        self.held.pop(name, None)
-        if self.sent is not None:
-            self.sent.versions.pop(name, None)
+        self.versions.pop(name, None)
+        if self.pending is not None:
+            self.pending.versions.pop(name, None)
 
     def is_due(self, name: str, version: str, now: float) -> bool:
         """Whether this may be sent: not when it was refused a moment ago."""
@@ -118,20 +118,20 @@ class StreamPart:
         return refusal is None or refusal.version != version or refusal.not_before <= now
 
     def _hear_answer(self, request: DiscoveryRequest, now: float) -> tuple[str, ...]:
-        sent = self.sent
-        if sent is None or sent.nonce != request.nonce:
+        pending = self.pending
+        if pending is None or pending.nonce != request.nonce:
             return ()
-        self.sent = None
+        self.pending = None
         if request.error:
-            return self._hear_refusal(sent.versions, now)
-        for name, version in sent.versions.items():
+            return self._hear_refusal(pending.versions, now)
+        for name, version in pending.versions.items():
             self.refused.pop(name, None)
             if version == GONE:
-                self.held.pop(name, None)
+                self.versions.pop(name, None)
             else:
-                self.held[name] = version
+                self.versions[name] = version
         self.most = None if self.most is None else 2 * self.most
-        self.known = max(self.known, sent.as_of, key=number_of)
+        self.acknowledged = max(self.acknowledged, pending.as_of, key=number_of)
         return ()
 
     def _hear_refusal(self, versions: Mapping[str, str], now: float) -> tuple[str, ...]:

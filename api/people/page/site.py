@@ -20,7 +20,7 @@ from api.people.problems import NoSuchResourceError, TooManyRequestsError
 from api.people.reads.read_table import BY_PATH
 from api.people.resources.command_resources import PLANS, WRITES, carry_out
 from api.people.resources.plan_requests import Foresight
-from api.people.resources.routing import Methods, answered
+from api.people.resources.routing import Methods, answer_read
 from db.access_tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of
 from db.connection.transactions import in_transaction
 from domain.commands.base import Command
@@ -106,7 +106,7 @@ class Site:
         form = await form_fields(request, secret_of_session(request))
         place = {"route": form.get("route", ""), "place": form.get("place")}
         body = json.dumps({"lines": _LINES, "places": [place]}).encode()
-        return await answered(self._access.engine, _LOGS, token, request, body)
+        return await answer_read(self._access.engine, _LOGS, token, request, body)
 
     async def _form(self, request: Request) -> tuple[Token, Mapping[str, str], type[Command]]:
         """Return who presses which button, and what its dialog says."""
@@ -128,7 +128,7 @@ class Site:
         fields = await fields_of_stranger(request)
         secret, then = fields.get("token", "").strip(), _path(fields.get("then", "/"))
         try:
-            token = await self._access.known(request, secret)
+            token = await self._access.token_of_secret(request, secret)
         except (NoTokenError, TooManyRequestsError) as error:
             wrong = error.message if secret else "paste a token; 'rollway token create me --role operator' makes one"
             return page("login", 401, then=then, wrong=wrong)

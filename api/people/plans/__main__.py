@@ -23,20 +23,20 @@ def main() -> None:
     """Answer each question in turn."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICE)
-    asked, told = sys.stdin.buffer, sys.stdout.buffer
-    while head := asked.read(QUESTION.size):
-        questions: list[AskedPlan] = pickle.loads(asked.read(*QUESTION.unpack(head)))  # noqa: S301  (of our own server)
+    source, output = sys.stdin.buffer, sys.stdout.buffer
+    while head := source.read(QUESTION.size):
+        questions: list[AskedPlan] = pickle.loads(source.read(*QUESTION.unpack(head)))  # noqa: S301  (of our own server)
         began = time.process_time()
-        answer = json.dumps([_answered(question) for question in questions], ensure_ascii=False).encode()
-        told.write(ANSWER.pack(time.process_time() - began, len(answer)) + answer)
-        told.flush()
+        answer = json.dumps([_answer(question) for question in questions], ensure_ascii=False).encode()
+        output.write(ANSWER.pack(time.process_time() - began, len(answer)) + answer)
+        output.flush()
 
 
-def _answered(question: AskedPlan) -> dict[str, Any]:
+def _answer(question: AskedPlan) -> dict[str, Any]:
     """Return the plan. The same question gets the same answer."""
     planned = question.planned
     chance = Random(f"{question.deployment} {question.revision} 0").random  # noqa: S311  (not for secrets)
-    return {**question.beside, **plan(planned.subject, planned.now, planned.timings, chance).as_json()}
+    return {**question.extras, **plan(planned.subject, planned.now, planned.timings, chance).as_json()}
 
 
 if __name__ == "__main__":

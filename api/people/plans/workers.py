@@ -21,12 +21,12 @@ ANSWER = Struct(">dQ")
 
 @dataclass(frozen=True, slots=True)
 class AskedPlan:
-    """The plan of one deployment, on its way to `revision`. `beside`: what is answered beside it."""
+    """The plan of one deployment, on its way to `revision`. `extras`: what is answered beside it."""
 
     planned: Planned
     deployment: str
     revision: str
-    beside: Mapping[str, Any]
+    extras: Mapping[str, Any]
 
 
 _AT_ONCE = 2
@@ -54,7 +54,7 @@ class Thinkers:
             began = time.monotonic()
             process = await self._free()
             try:
-                seconds, answer = await _asked(process, questions)
+                seconds, answer = await _exchange(process, questions)
             except BaseException:
                 pay(time.monotonic() - began)
                 with suppress(ProcessLookupError):
@@ -82,11 +82,11 @@ async def _started() -> Process:
     return await asyncio.create_subprocess_exec(*_COMMAND, stdin=PIPE, stdout=PIPE)
 
 
-async def _asked(process: Process, questions: Sequence[AskedPlan]) -> tuple[float, bytes]:
+async def _exchange(process: Process, questions: Sequence[AskedPlan]) -> tuple[float, bytes]:
     if process.stdin is None or process.stdout is None:
         raise TypeError(process)
-    said = pickle.dumps(list(questions))
-    process.stdin.write(QUESTION.pack(len(said)) + said)
+    message = pickle.dumps(list(questions))
+    process.stdin.write(QUESTION.pack(len(message)) + message)
     await process.stdin.drain()
     seconds, length = ANSWER.unpack(await process.stdout.readexactly(ANSWER.size))
     return seconds, await process.stdout.readexactly(length)

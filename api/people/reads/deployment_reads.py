@@ -9,13 +9,13 @@ from psycopg import Connection
 from api.people.reads.read_table import Shape
 from api.people.requests import (
     AbbreviatedParameters,
-    Asked,
     DifferenceParameters,
     LatelyParameters,
     NamedPageParameters,
     PageParameters,
     Parameters,
     ProgressParameters,
+    ReadRequest,
     RouteParameters,
 )
 from db.views.caller_views import CallersView, LosingView, callers_of
@@ -47,67 +47,71 @@ Detailed = Annotated[Document, Shape((DeploymentView, ReachedView), more={**_SUM
 
 Rollouts = Annotated[Document, Shape((RolloutView,), "page")]
 
-Replicas = Annotated[Document, Shape((RouteView,), "whole", beside={"last_failed": RouteView | None})]
+Replicas = Annotated[Document, Shape((RouteView,), "whole", extras={"last_failed": RouteView | None})]
 
 
 Abbreviated = Annotated[Document, Shape((RouteView,), "whole", {"deployment": str})]
 
 
-def deployments(connection: Connection, asked: Asked[NamedPageParameters]) -> Listed:
+def deployments(connection: Connection, request: ReadRequest[NamedPageParameters]) -> Listed:
     """The deployments that the token is for."""
-    names = None if asked.token.is_for_all else asked.token.deployments
-    wanted = asked.parameters
-    page = deployments_page(connection, names, wanted.cursor, wanted.limit, wanted.prefix)
+    names = None if request.token.is_for_all else request.token.deployments
+    parameters = request.parameters
+    page = deployments_page(connection, names, parameters.cursor, parameters.limit, parameters.prefix)
     return {"items": [deployment_summary(view) for view in page.items], "next": page.next}
 
 
-def deployment(connection: Connection, asked: Asked[Parameters]) -> Detailed:
+def deployment(connection: Connection, request: ReadRequest[Parameters]) -> Detailed:
     """One, with where it is reached and its newest revisions."""
-    return deployment_document(connection, asked.deployment)
+    return deployment_document(connection, request.deployment)
 
 
 def rollouts(
-    connection: Connection, asked: Asked[PageParameters]
+    connection: Connection, request: ReadRequest[PageParameters]
 ) -> Annotated[Document, Shape((RolloutView,), "page")]:
     """The rollouts of a deployment."""
-    view = named(connection, asked)
-    return page_of(rollouts_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
+    view = view_of(connection, request)
+    return page_of(rollouts_page(connection, view.id, request.parameters.cursor, request.parameters.limit))
 
 
 def receipts(
-    connection: Connection, asked: Asked[PageParameters]
+    connection: Connection, request: ReadRequest[PageParameters]
 ) -> Annotated[Document, Shape((KeptRollout,), "page")]:
     """Show rollouts of a deployment that are forgotten but for their receipts, the newest first."""
-    view = named(connection, asked)
-    return page_of(kept_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
+    view = view_of(connection, request)
+    return page_of(kept_page(connection, view.id, request.parameters.cursor, request.parameters.limit))
 
 
-def history(connection: Connection, asked: Asked[PageParameters]) -> Annotated[Document, Shape((HistoryView,), "page")]:
+def history(
+    connection: Connection, request: ReadRequest[PageParameters]
+) -> Annotated[Document, Shape((HistoryView,), "page")]:
     """Show what happened to a deployment, the newest first."""
-    view = named(connection, asked)
-    return page_of(history_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
+    view = view_of(connection, request)
+    return page_of(history_page(connection, view.id, request.parameters.cursor, request.parameters.limit))
 
 
-def routes(connection: Connection, asked: Asked[RouteParameters]) -> Replicas:
+def routes(connection: Connection, request: ReadRequest[RouteParameters]) -> Replicas:
     """The replicas of a deployment, and the one that failed last."""
-    view = named(connection, asked)
-    found = all_routes(connection, view.id, asked.parameters.limit) if asked.parameters.gone else view.routes
-    return {"items": found, "last_failed": last_failed_route(connection, view.id)}
+    view = view_of(connection, request)
+    rows = all_routes(connection, view.id, request.parameters.limit) if request.parameters.gone else view.routes
+    return {"items": rows, "last_failed": last_failed_route(connection, view.id)}
 
 
-def progress(connection: Connection, asked: Asked[ProgressParameters]) -> Annotated[Document, Shape((Progress,))]:
+def progress(
+    connection: Connection, request: ReadRequest[ProgressParameters]
+) -> Annotated[Document, Shape((Progress,))]:
     """Show what who waits for a rollout looks at again and again."""
-    view = named(connection, asked)
-    wanted = asked.parameters.rollout
-    if wanted is not None and rollout_document(connection, wanted)["deployment"] != view.name:
-        raise RolloutNotFoundError(f"{view.name} has no rollout {wanted}", rollout_id=wanted)
-    found = progress_of(connection, view.id, wanted, asked.parameters.after)
-    return {**asdict(found), "deployment": deployment_summary(found.deployment)}
+    view = view_of(connection, request)
+    rollout_id = request.parameters.rollout
+    if rollout_id is not None and rollout_document(connection, rollout_id)["deployment"] != view.name:
+        raise RolloutNotFoundError(f"{view.name} has no rollout {rollout_id}", rollout_id=rollout_id)
+    state = progress_of(connection, view.id, rollout_id, request.parameters.after)
+    return {**asdict(state), "deployment": deployment_summary(state.deployment)}
 
 
-def named(connection: Connection, asked: Asked[Any]) -> DeploymentView:
+def view_of(connection: Connection, request: ReadRequest[Any]) -> DeploymentView:
     """The deployment in the path. Raises DeploymentNotFoundError."""
-    return deployment_named(connection, asked.deployment)
+    return deployment_named(connection, request.deployment)
 
 
 def page_of(page: Page[Any]) -> Document:
@@ -115,12 +119,12 @@ def page_of(page: Page[Any]) -> Document:
     return {"items": page.items, "next": page.next}
 
 
-def find_routes(connection: Connection, asked: Asked[AbbreviatedParameters]) -> Abbreviated:
+def find_routes(connection: Connection, request: ReadRequest[AbbreviatedParameters]) -> Abbreviated:
     """Replicas, of deployments that the token is for, whose id begins or ends so; 10 at most."""
-    names = None if asked.token.is_for_all else list(asked.token.deployments)
-    found = routes_abbreviated(connection, asked.parameters.id, names)
-    whose = {route.deployment_id: deployment_by_id(connection, route.deployment_id).name for route in found}
-    return {"items": [{**asdict(route), "deployment": whose[route.deployment_id]} for route in found]}
+    names = None if request.token.is_for_all else list(request.token.deployments)
+    rows = routes_abbreviated(connection, request.parameters.id, names)
+    whose = {route.deployment_id: deployment_by_id(connection, route.deployment_id).name for route in rows}
+    return {"items": [{**asdict(route), "deployment": whose[route.deployment_id]} for route in rows]}
 
 
 Revisions = Annotated[Document, Shape((RevisionView,), "page")]
@@ -129,22 +133,22 @@ Compared = Annotated[Document, Shape((), more={"before": RevisionView, "after": 
 
 
 def revisions(
-    connection: Connection, asked: Asked[NamedPageParameters]
+    connection: Connection, request: ReadRequest[NamedPageParameters]
 ) -> Annotated[Document, Shape((RevisionView,), "page")]:
     """The revisions of a deployment."""
-    view, wanted = named(connection, asked), asked.parameters
-    return page_of(revisions_page(connection, view.id, wanted.cursor, wanted.limit, wanted.prefix))
+    view, page = view_of(connection, request), request.parameters
+    return page_of(revisions_page(connection, view.id, page.cursor, page.limit, page.prefix))
 
 
-def revision(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((RevisionView,))]:
+def revision(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((RevisionView,))]:
     """One, the values of its variables masked."""
-    view, name = named(connection, asked), asked.path["revision"]
+    view, name = view_of(connection, request), request.path["revision"]
     return asdict(revision_found(revision_shown(connection, view.id, name), view.name, name))
 
 
-def revision_difference(connection: Connection, asked: Asked[DifferenceParameters]) -> Compared:
+def revision_difference(connection: Connection, request: ReadRequest[DifferenceParameters]) -> Compared:
     """Two revisions, their values masked; `hidden` names the variables whose values differ nevertheless."""
-    view, names = named(connection, asked), (asked.path["revision"], asked.parameters.other)
+    view, names = view_of(connection, request), (request.path["revision"], request.parameters.other)
     before, after = (revision_found(revision_shown(connection, view.id, name), view.name, name) for name in names)
     hidden = hidden_differences(connection, view.id, *names)
     return {"before": asdict(before), "after": asdict(after), "hidden": hidden}
@@ -158,22 +162,24 @@ def revision_found(revision: RevisionView | None, deployment: str, name: str) ->
     return revision
 
 
-def requests(connection: Connection, asked: Asked[Parameters]) -> CallersView:
+def requests(connection: Connection, request: ReadRequest[Parameters]) -> CallersView:
     """Show what callers got in the last hour by the minute, and now by revision."""
-    return callers_of(connection, named(connection, asked).id)
+    return callers_of(connection, view_of(connection, request).id)
 
 
-def losing(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((LosingView,), "whole")]:
+def losing(
+    connection: Connection, request: ReadRequest[Parameters]
+) -> Annotated[Document, Shape((LosingView,), "whole")]:
     """The deployments, of those that the token is for, whose callers get failures now."""
-    return {"items": losing_ones(connection, _names(asked))}
+    return {"items": losing_ones(connection, _names(request))}
 
 
 def lately(
-    connection: Connection, asked: Asked[LatelyParameters]
+    connection: Connection, request: ReadRequest[LatelyParameters]
 ) -> Annotated[Document, Shape((HappenedView,), "whole")]:
     """Show what happened within the last hour to all deployments that the token is for, the newest first."""
-    return {"items": happened(connection, _names(asked), asked.parameters.limit)}
+    return {"items": happened(connection, _names(request), request.parameters.limit)}
 
 
-def _names(asked: Asked[Any]) -> Sequence[str] | None:
-    return None if asked.token.is_for_all else asked.token.deployments
+def _names(request: ReadRequest[Any]) -> Sequence[str] | None:
+    return None if request.token.is_for_all else request.token.deployments

@@ -9,9 +9,9 @@ from psycopg import Connection
 
 from api.people.doors import BUTTONS, Button, button_of
 from api.people.plans.workers import AskedPlan
-from api.people.reads.deployment_reads import Document, named
+from api.people.reads.deployment_reads import Document, view_of
 from api.people.reads.read_table import Shape
-from api.people.requests import Asked, Parameters
+from api.people.requests import Parameters, ReadRequest
 from db.commands.apply.difference import DocumentDifference, differences, settings_to_put_back
 from db.commands.apply.preview import AppliedAhead, applied_ahead
 from db.commands.dry_run import dry_run
@@ -28,21 +28,21 @@ from domain.planning.rollout_plan import Plan
 from domain.steering.command_effect import Asking
 
 
-def offered(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
+def offered(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
     """The commands that would be taken now of who asks, in the order of buttons."""
-    view = named(connection, asked)
-    taken = offered_now(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id))
-    return _buttons(asked, [verb for verb, command in BUTTONS.items() if command in taken])
+    view = view_of(connection, request)
+    commands = offered_now(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id))
+    return _buttons(request, [verb for verb, command in BUTTONS.items() if command in commands])
 
 
-def fleet_offered(_: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
+def fleet_offered(_: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
     """The commands about no deployment or several that who asks may give."""
     fleet = [verb for verb, command in BUTTONS.items() if not issubclass(command, DeploymentCommand)]
-    return _buttons(asked, fleet)
+    return _buttons(request, fleet)
 
 
-def _buttons(asked: Asked[Parameters], verbs: Iterable[str]) -> Document:
-    return {"items": [asdict(button_of(verb)) for verb in verbs if _may(asked.token, BUTTONS[verb])]}
+def _buttons(request: ReadRequest[Parameters], verbs: Iterable[str]) -> Document:
+    return {"items": [asdict(button_of(verb)) for verb in verbs if _may(request.token, BUTTONS[verb])]}
 
 
 def _may(token: Token, command: type[Command]) -> bool:
@@ -58,16 +58,16 @@ def questions(connection: Connection, command: Command) -> Sequence[AskedPlan]:
                 for each in applied_ahead(connection, command)
             ]
         case Undo() if again := settings_to_put_back(connection, command):
-            (ahead,) = applied_ahead(connection, again)
-            return [AskedPlan(ahead.planned, ahead.deployment, "", {"would": ahead.would})]
+            (outcome,) = applied_ahead(connection, again)
+            return [AskedPlan(outcome.planned, outcome.deployment, "", {"would": outcome.would})]
         case SteeringCommand(deployment=name):
             revision = getattr(command, "revision", None) or ""
             return [AskedPlan(dry_run(connection, command), name, revision, {"would": ()})]
     raise TypeError(command)
 
 
-def _about(found: AppliedAhead) -> Document:
-    return {"deployment": found.deployment, "would": found.would}
+def _about(outcome: AppliedAhead) -> Document:
+    return {"deployment": outcome.deployment, "would": outcome.would}
 
 
 def plan_shape(command: type[Command]) -> Shape:
@@ -104,33 +104,33 @@ Ahead = Annotated[Document, Shape((), "whole", _AHEAD)]
 Differences = Annotated[Document, Shape((DocumentDifference,), "whole")]
 
 
-def apply_difference(connection: Connection, asked: Asked[ApplyDifferenceParameters]) -> Differences:
+def apply_difference(connection: Connection, request: ReadRequest[ApplyDifferenceParameters]) -> Differences:
     """Show what applying documents would change, values of variables masked unless they are asked for."""
-    found = differences(connection, _apply(asked), with_values=asked.parameters.values)
-    return {"items": [asdict(each) for each in found]}
+    items = differences(connection, _apply(request), with_values=request.parameters.values)
+    return {"items": [asdict(each) for each in items]}
 
 
-def apply_ahead(connection: Connection, asked: Asked[ApplyParameters]) -> Ahead:
+def apply_ahead(connection: Connection, request: ReadRequest[ApplyParameters]) -> Ahead:
     """Each deployment as applying its document would leave it: a client makes its plans from that."""
-    return {"items": [_document(found) for found in applied_ahead(connection, _apply(asked))]}
+    return {"items": [_document(outcome) for outcome in applied_ahead(connection, _apply(request))]}
 
 
-def _apply(asked: Asked[Any]) -> Apply:
+def _apply(request: ReadRequest[Any]) -> Apply:
     """Raises NotAllowedError and InvalidInputError."""
-    for document in asked.parameters.documents:
-        asked.token.refuse_others(document.deployment)
+    for document in request.parameters.documents:
+        request.token.refuse_others(document.deployment)
     return Apply(
-        request_id="ahead", actor=asked.token.name, **asked.parameters.model_dump(include=set(ToApply.model_fields))
+        request_id="ahead", actor=request.token.name, **request.parameters.model_dump(include=set(ToApply.model_fields))
     )
 
 
-def _document(found: AppliedAhead) -> Document:
-    planned = found.planned
+def _document(outcome: AppliedAhead) -> Document:
+    planned = outcome.planned
     return {
-        "deployment": found.deployment,
-        "from_revision": found.from_revision,
-        "to_revision": found.to_revision,
-        "would": found.would,
+        "deployment": outcome.deployment,
+        "from_revision": outcome.from_revision,
+        "to_revision": outcome.to_revision,
+        "would": outcome.would,
         "has_health_check": planned.subject.has_health_check,
         "inputs": json.loads(inputs_json(planned.subject.deployment, planned.now)),
         "learned": asdict(planned.timings),

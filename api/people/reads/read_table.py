@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from psycopg import Connection
 
 from api.people.paths import DEPLOYMENT
-from api.people.requests import Asked, Parameters
+from api.people.requests import Parameters, ReadRequest
 from domain.installation.tokens import Role
 
 
@@ -25,11 +25,11 @@ class HttpResource:
 
 @dataclass(frozen=True, slots=True)
 class Read(HttpResource):
-    """A read. `shows`: the function, by its module: a view that gets what the path names, or one that gets `Asked`.
+    """A read. `shows`: the function, by its module: a view of what the path names, or one of a `ReadRequest`.
 
-    Its docstring is the summary, its annotation the shape of the answer, and that of `Asked` what may be said after the
-    `?`, or in the body of a POST. `afterwards`: makes the answer of what was found, when no transaction is open any
-    more, and may wait for hosts. `has_etag`: the answer has a `version`.
+    Its docstring is the summary, its annotation the shape of the answer. The annotation of `ReadRequest` has the
+    parameters after the `?`, or of the body of a POST. `afterwards` completes the answer once no transaction is open,
+    and may wait for hosts. `has_etag`: the answer has a `version`.
     """
 
     shows: str
@@ -52,29 +52,29 @@ class Read(HttpResource):
         word = self.path.rpartition("/")[2].replace("-", "_")
         return self.source.__name__ if _parameters(self.source) else word
 
-    def find(self, connection: Connection, asked: Asked[Any]) -> Any:  # noqa: ANN401  (whatever it shows)
+    def find(self, connection: Connection, request: ReadRequest[Any]) -> Any:  # noqa: ANN401  (whatever it shows)
         """What there is now."""
         if _parameters(self.source):
-            return self.source(connection, asked)
-        found = self.source(connection, *asked.path.values())
-        return {"items": found} if isinstance(found, list) else found
+            return self.source(connection, request)
+        answer = self.source(connection, *request.path.values())
+        return {"items": answer} if isinstance(answer, list) else answer
 
-    def finish(self, asked: Asked[Any], found: Any) -> Any:  # noqa: ANN401  (as above)
+    def finish(self, request: ReadRequest[Any], answer: Any) -> Any:  # noqa: ANN401  (as above)
         """What is answered."""
-        return _function(self.afterwards)(asked, found) if self.afterwards else found
+        return _function(self.afterwards)(request, answer) if self.afterwards else answer
 
 
 @cache
 def _function(path: str) -> Callable[..., Any]:
     module, _, name = path.rpartition(".")
-    found: Callable[..., Any] = getattr(import_module(module), name)
-    return found
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
 @cache
 def _parameters(source: Callable[..., Any]) -> type[Parameters] | None:
-    """The parameters that `Asked` is annotated with; None of a view, which gets what the path names."""
-    parameters: tuple[type[Parameters], ...] = get_args(get_type_hints(source).get("asked"))
+    """The parameters that `ReadRequest` is annotated with; None of a view, which gets what the path names."""
+    parameters: tuple[type[Parameters], ...] = get_args(get_type_hints(source).get("request"))
     return parameters[0] if parameters else None
 
 
@@ -165,22 +165,22 @@ READS: Sequence[Read] = (
     Read("GET", "/v1/groups", _VIEWER, f"{_VIEWS}.fleet_settings.groups_shown", is_of_fleet=True),
     Read("GET", "/v1/signs-of-life", _VIEWER, f"{_VIEWS}.fleet_views.signs_of_life"),
 )
-BY_PATH: Mapping[str, Read] = {read.path: read for read in READS}
+BY_PATH: Mapping[str, Read] = {entry.path: entry for entry in READS}
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`listed`: whether it is a whole list of views, or a page of one; `more`: further fields and what they are."""
+    """`list_kind`: whether it is a whole list of views, or a page of one; `more`: further fields and what they are."""
 
     views: tuple[type, ...]
-    listed: Literal["", "whole", "page"] = ""
+    list_kind: Literal["", "whole", "page"] = ""
     more: Mapping[str, object] = field(default_factory=dict)
-    beside: Mapping[str, object] = field(default_factory=dict)
+    extras: Mapping[str, object] = field(default_factory=dict)
 
 
-def shape_of(read: Callable[..., Any]) -> Shape:
+def shape_of(function: Callable[..., Any]) -> Shape:
     """The shape that the annotation of a read says: a view, a list of views, or a document with its shape."""
-    kind = get_type_hints(read, include_extras=True)["return"]
+    kind = get_type_hints(function, include_extras=True)["return"]
     match get_origin(kind), get_args(kind):
         case found, (_, Shape() as shape) if found is Annotated:
             return shape

@@ -8,9 +8,9 @@ import structlog
 from psycopg import Connection
 from redis.exceptions import RedisError
 
-from api.people.reads.deployment_reads import Document, named, revision_found
+from api.people.reads.deployment_reads import Document, revision_found, view_of
 from api.people.reads.read_table import Shape
-from api.people.requests import Asked, LogParameters, RevisionParameters
+from api.people.requests import LogParameters, ReadRequest, RevisionParameters
 from db.locking.upstream import tls_of_revisions
 from db.views.fleet_views import reached_at
 from db.views.route_views import RouteView, routes_of
@@ -39,15 +39,15 @@ class ExaminedView:
     advice: str | None
 
 
-Answered = Annotated[Document, Shape((ExaminedView,), "whole", beside={"silent": list[str]})]
+Answered = Annotated[Document, Shape((ExaminedView,), "whole", extras={"silent": list[str]})]
 
 
-def probe(connection: Connection, asked: Asked[RevisionParameters]) -> Answered:
+def probe(connection: Connection, request: ReadRequest[RevisionParameters]) -> Answered:
     """Show how replicas of a deployment answer, as their hosts find; `silent` names the hosts that do not say it.
 
     20 replicas are examined at most, the newest first.
     """
-    view, only = named(connection, asked), asked.parameters.revision
+    view, only = view_of(connection, request), request.parameters.revision
     if only is not None:
         revision_found(revision_named(connection, view.id, only), view.name, only)
     routes = [route for route in view.routes if only in (None, route.revision) and route.host not in (None, EXTERNAL)]
@@ -64,9 +64,9 @@ def probe(connection: Connection, asked: Asked[RevisionParameters]) -> Answered:
     return {"hosts": hosts}
 
 
-def as_hosts_find(_asked: Asked[RevisionParameters], found: Document) -> Document:
+def as_hosts_find(_request: ReadRequest[RevisionParameters], document: Document) -> Document:
     """Ask the hosts, for 40 s at most. While Redis is away all of them are silent."""
-    hosts = found["hosts"]
+    hosts = document["hosts"]
     try:
         answers = examine_replicas(
             redis_client(), {host: tuple(each for _, each in some) for host, some in hosts.items()}
@@ -74,18 +74,18 @@ def as_hosts_find(_asked: Asked[RevisionParameters], found: Document) -> Documen
     except RedisError as error:
         _log.warning("hosts cannot be asked for examinations", error=str(error).partition("\n")[0])
         answers = {}
-    examined = {each.route: each for some in answers.values() for each in some}
+    by_route = {each.route: each for some in answers.values() for each in some}
     items = [
         asdict(
             ExaminedView(
                 *(route.id, route.revision, route.status, host, route.address),
-                saw=examined[route.id].saw,
-                advice=examined[route.id].advice,
+                saw=by_route[route.id].saw,
+                advice=by_route[route.id].advice,
             )
         )
         for host, some in hosts.items()
         for route, _ in some
-        if route.id in examined
+        if route.id in by_route
     ]
     return {"items": items, "silent": sorted(set(hosts) - set(answers))}
 
@@ -99,8 +99,8 @@ def _callers_host(connection: Connection, deployment_id: UUID) -> str:
 
 def _runs(connection: Connection, deployment_id: UUID, revision: str) -> tuple[str, HealthCheck]:
     """The runtime of a revision, and its check."""
-    found = revision_named(connection, deployment_id, revision)
-    spec = found.spec if found else {}
+    row = revision_named(connection, deployment_id, revision)
+    spec = row.spec if row else {}
     check = spec.get("health_check")
     return spec.get("runtime", "process"), HealthCheck.model_validate(check) if check else _WITHOUT_CHECK
 
@@ -115,14 +115,14 @@ class LogView:
     place: int
 
 
-Printed = Annotated[Document, Shape((LogView,), "whole", beside={"silent": list[str]})]
+Printed = Annotated[Document, Shape((LogView,), "whole", extras={"silent": list[str]})]
 
 
-def logs(connection: Connection, asked: Asked[LogParameters]) -> Printed:
+def logs(connection: Connection, request: ReadRequest[LogParameters]) -> Printed:
     """Show what replicas of a deployment have printed, as their hosts say; `silent` names the hosts that do not."""
-    view, wanted = named(connection, asked), asked.parameters.places
-    places = {each.route: each.place for each in wanted or ()}
-    routes = view.routes if wanted is None else routes_of(connection, view.name, list(places))
+    view, requested = view_of(connection, request), request.parameters.places
+    places = {each.route: each.place for each in requested or ()}
+    routes = view.routes if requested is None else routes_of(connection, view.name, list(places))
     hosts: dict[str, dict[UUID, int | None]] = {}
     for route in routes:
         if route.host not in (None, EXTERNAL):
@@ -130,11 +130,11 @@ def logs(connection: Connection, asked: Asked[LogParameters]) -> Printed:
     return {"hosts": hosts}
 
 
-def as_hosts_say(asked: Asked[LogParameters], found: Document) -> Document:
+def as_hosts_say(request: ReadRequest[LogParameters], document: Document) -> Document:
     """Ask the hosts, for 3 s at most. While Redis is away all of them are silent."""
-    hosts = found["hosts"]
+    hosts = document["hosts"]
     try:
-        answers = read_logs(redis_client(), hosts, asked.parameters.lines)
+        answers = read_logs(redis_client(), hosts, request.parameters.lines)
     except RedisError as error:
         _log.warning("hosts cannot be asked for logs", error=str(error).partition("\n")[0])
         answers = {}

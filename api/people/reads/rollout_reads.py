@@ -9,9 +9,9 @@ import structlog
 from psycopg import Connection
 from redis.exceptions import RedisError
 
-from api.people.reads.deployment_reads import Document, named
+from api.people.reads.deployment_reads import Document, view_of
 from api.people.reads.read_table import Shape
-from api.people.requests import Asked, Parameters, StepParameters
+from api.people.requests import Parameters, ReadRequest, StepParameters
 from db.audit.explanations import ReceiptView, receipt_shown
 from db.audit.receipts import AgainstPlan, against_plan
 from db.cycle.autoscaling_rules import rules_of_one
@@ -32,66 +32,72 @@ from traffic.routing_table import TrafficTable, derive_table
 Drawn = Annotated[Document, Shape((Cycle,), "whole", {"step_no": int, "at": datetime, "verdict": str})]
 
 
-def rollout(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((RolloutView,))]:
+def rollout(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((RolloutView,))]:
     """One, of a deployment that the token is for."""
-    return asdict(_seen(connection, asked))
+    return asdict(_visible_rollout(connection, request))
 
 
-def steps(connection: Connection, asked: Asked[StepParameters]) -> Annotated[Document, Shape((StepView,), "whole")]:
+def steps(
+    connection: Connection, request: ReadRequest[StepParameters]
+) -> Annotated[Document, Shape((StepView,), "whole")]:
     """The steps of a rollout, in order."""
-    return {"items": steps_of(connection, _seen(connection, asked).id, asked.parameters.after)}
+    return {"items": steps_of(connection, _visible_rollout(connection, request).id, request.parameters.after)}
 
 
-def cycles(connection: Connection, asked: Asked[StepParameters]) -> Drawn:
+def cycles(connection: Connection, request: ReadRequest[StepParameters]) -> Drawn:
     """The steps drawn as pictures, with what each did and why."""
-    found = _seen(connection, asked)
-    drawn = [
+    view = _visible_rollout(connection, request)
+    items = [
         {"step_no": step.step_no, "at": step.at, "verdict": step.verdict, **asdict(cycle)}
-        for step in steps_of(connection, found.id, asked.parameters.after)
+        for step in steps_of(connection, view.id, request.parameters.after)
         for cycle in cycles_of_step(step)
     ]
-    return {"items": drawn}
+    return {"items": items}
 
 
-def rollout_plan(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((AgainstPlan,))]:
+def rollout_plan(
+    connection: Connection, request: ReadRequest[Parameters]
+) -> Annotated[Document, Shape((AgainstPlan,))]:
     """A rollout held against the plan of its beginning."""
-    return asdict(against_plan(connection, _seen(connection, asked).id))
+    return asdict(against_plan(connection, _visible_rollout(connection, request).id))
 
 
-def evidence(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((EvidenceView,))]:
+def evidence(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((EvidenceView,))]:
     """How the evidence of a rollout's judge came to be, a point now and then."""
-    return asdict(evidence_shown(connection, _seen(connection, asked)))
+    return asdict(evidence_shown(connection, _visible_rollout(connection, request)))
 
 
-def learned(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((LearnedView,))]:
+def learned(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((LearnedView,))]:
     """Show what past replicas teach, in seconds: with it a client makes plans of its own."""
-    return asdict(learned_shown(connection, named(connection, asked)))
+    return asdict(learned_shown(connection, view_of(connection, request)))
 
 
-def receipt(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((ReceiptView,))]:
+def receipt(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((ReceiptView,))]:
     """The receipt of a rollout, of a deployment that the token is for; it outlives the rollout."""
-    found = receipt_shown(connection, rollout_id(asked))
-    if not asked.token.sees(found.receipt["deployment"]):
-        raise RolloutNotFoundError(f"the token {asked.token.name} sees no rollout {asked.path['rollout']}")
-    return asdict(found)
+    view = receipt_shown(connection, rollout_id(request))
+    if not request.token.sees(view.receipt["deployment"]):
+        raise RolloutNotFoundError(f"the token {request.token.name} sees no rollout {request.path['rollout']}")
+    return asdict(view)
 
 
-def last_receipt(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((ReceiptView,))]:
+def last_receipt(
+    connection: Connection, request: ReadRequest[Parameters]
+) -> Annotated[Document, Shape((ReceiptView,))]:
     """The receipt of the last rollout of a deployment."""
-    return asdict(receipt_shown(connection, asked.deployment))
+    return asdict(receipt_shown(connection, request.deployment))
 
 
-def _seen(connection: Connection, asked: Asked[Parameters]) -> RolloutView:
-    found = rollout_of_id(connection, rollout_id(asked))
-    if not asked.token.sees(found.deployment):
-        raise RolloutNotFoundError(f"the token {asked.token.name} sees no rollout {found.id}")
-    return found
+def _visible_rollout(connection: Connection, request: ReadRequest[Parameters]) -> RolloutView:
+    view = rollout_of_id(connection, rollout_id(request))
+    if not request.token.sees(view.deployment):
+        raise RolloutNotFoundError(f"the token {request.token.name} sees no rollout {view.id}")
+    return view
 
 
-def rollout_id(asked: Asked[Parameters]) -> UUID:
+def rollout_id(request: ReadRequest[Parameters]) -> UUID:
     """The one in the path. Raises InvalidInputError."""
     try:
-        return UUID(asked.path["rollout"])
+        return UUID(request.path["rollout"])
     except ValueError:
         raise InvalidInputError("rollout: must be the id of a rollout", field="rollout") from None
 
@@ -99,65 +105,69 @@ def rollout_id(asked: Asked[Parameters]) -> UUID:
 _log = structlog.get_logger(__name__)
 
 
-def with_queues(_asked: Asked[Any], found: dict[str, list[SubscriptionView]]) -> dict[str, list[SubscriptionView]]:
+def with_queues(
+    _request: ReadRequest[Any], document: dict[str, list[SubscriptionView]]
+) -> dict[str, list[SubscriptionView]]:
     """Each subscription with its queue's length; without it while Redis is away."""
-    views = found["items"]
+    views = document["items"]
     if not any(view.queue for view in views):
-        return found
+        return document
     try:
         client = redis_client()
         return {"items": [_with_queue(view, client.llen(f"{KEY_PREFIX}{view.queue}")) for view in views]}
     except RedisError as error:
         _log.warning("Redis does not say what lies in queues", error=str(error).partition("\n")[0])
-        return found
+        return document
 
 
 def _with_queue(view: SubscriptionView, queued: int) -> SubscriptionView:
     return replace(view, queued=queued) if view.queue else view
 
 
-def policy(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((PolicySet,))]:
+def policy(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((PolicySet,))]:
     """Show how a deployment is rolled out; null: its replicas are just replaced."""
-    view = named(connection, asked)
+    view = view_of(connection, request)
     return {"deployment": view.name, "version": view.version, "policy": view.policy}
 
 
-def autoscaling(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((RulesSet,))]:
+def autoscaling(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((RulesSet,))]:
     """The autoscaling rules of a deployment, the first of which that fires wins."""
-    view = named(connection, asked)
+    view = view_of(connection, request)
     rules = [rule.model_dump(mode="json") for rule in rules_of_one(connection, view.id)]
     return {"deployment": view.name, "version": view.version, "rules": rules}
 
 
-def traffic(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((TrafficSet,))]:
+def traffic(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((TrafficSet,))]:
     """Shows where a deployment is reached, and what proxies do with its requests."""
-    view = named(connection, asked)
-    reached = reached_at(connection, view.id)
+    view = view_of(connection, request)
+    settings = reached_at(connection, view.id)
     return {
         "deployment": view.name,
         "version": view.version,
-        "entrances": reached.entrances,
-        "request_timeout_seconds": reached.rules.timeout_seconds,
-        "idle_timeout_seconds": reached.rules.idle_timeout_seconds,
-        "hedge_after_seconds": reached.rules.hedge_after_seconds,
-        "preview": reached.rules.preview,
-        "protocol": reached.rules.protocol,
-        "tls": reached.rules.tls,
-        "hold_seconds": reached.rules.hold_seconds,
-        "hold_callers": reached.rules.hold_callers,
-        "max_body_bytes": reached.rules.max_body_bytes,
-        "max_requests_per_second": reached.rules.max_requests_per_second,
-        "upstream_tls": reached.rules.upstream_tls,
-        "sticky": reached.rules.sticky,
-        "pages": dict(reached.rules.pages) or None,
+        "entrances": settings.entrances,
+        "request_timeout_seconds": settings.rules.timeout_seconds,
+        "idle_timeout_seconds": settings.rules.idle_timeout_seconds,
+        "hedge_after_seconds": settings.rules.hedge_after_seconds,
+        "preview": settings.rules.preview,
+        "protocol": settings.rules.protocol,
+        "tls": settings.rules.tls,
+        "hold_seconds": settings.rules.hold_seconds,
+        "hold_callers": settings.rules.hold_callers,
+        "max_body_bytes": settings.rules.max_body_bytes,
+        "max_requests_per_second": settings.rules.max_requests_per_second,
+        "upstream_tls": settings.rules.upstream_tls,
+        "sticky": settings.rules.sticky,
+        "pages": dict(settings.rules.pages) or None,
     }
 
 
-def traffic_table(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((TrafficTable,))]:
+def traffic_table(
+    connection: Connection, request: ReadRequest[Parameters]
+) -> Annotated[Document, Shape((TrafficTable,))]:
     """The deployments that the token is for, as proxies are told of them; to who sees all, with what is left out.
 
     What is secret is not shown: what they have for TLS, and what a header must say to get through a maintenance.
     """
-    found = derive_table(read_traffic(connection))
-    seen = [service.shown for service in found.services if asked.token.sees(service.name)]
-    return {**asdict(found), "services": seen, "faults": found.faults if asked.token.is_for_all else ()}
+    table = derive_table(read_traffic(connection))
+    services = [service.public for service in table.services if request.token.sees(service.name)]
+    return {**asdict(table), "services": services, "faults": table.faults if request.token.is_for_all else ()}

@@ -63,12 +63,12 @@ def request_of(command: Command) -> tuple[str, str, dict[str, Any], dict[str, st
     """Method, path, body and headers. The actor is the name of the token that is shown with it."""
     (write,) = (write for write in WRITES if write.command is type(command))
     values = command.model_dump(mode="json")
-    named = {name: values[name] for name in values if f"{{{name}}}" in write.path}
-    body = {name: value for name, value in values.items() if name not in named and name not in IN_HEADERS}
+    in_path = {name: values[name] for name in values if f"{{{name}}}" in write.path}
+    body = {name: value for name, value in values.items() if name not in in_path and name not in IN_HEADERS}
     headers = {"idempotency-key": command.request_id}
     if values.get("expected_version") is not None:
         headers["if-match"] = f'"{values["expected_version"]}"'
-    path = write.path.format(**{name: quote(str(value), "") for name, value in named.items()})
+    path = write.path.format(**{name: quote(str(value), "") for name, value in in_path.items()})
     return write.method, path, body, headers
 
 
@@ -83,21 +83,21 @@ def carry_out(
     write: Write, token: Token, path: Mapping[str, str], headers: Mapping[str, str], body: bytes
 ) -> dict[str, Any]:
     """Return {"result", "repeated"} of it. Raises the refusals of `domain`, and NotAllowedError."""
-    payload = {**said(write, token, path, body), "request_id": _request_id(headers, token, path)}
+    payload = {**payload_of(write, token, path, body), "request_id": _request_id(headers, token, path)}
     if "expected_version" in write.command.model_fields and headers.get("if-match", "*") != "*":
         payload["expected_version"] = _version(headers["if-match"])
     with names_withheld(token):
-        sent = Origin(headers.get("traceparent"), role=token.role, sees=token.deployments)
-        return run_command(write.command.task, payload, PATIENCE_SECONDS, sent)
+        origin = Origin(headers.get("traceparent"), role=token.role, sees=token.deployments)
+        return run_command(write.command.task, payload, PATIENCE_SECONDS, origin)
 
 
 def planned(forecast: Forecast, token: Token, path: Mapping[str, str], body: bytes) -> Command:
     """The command as it is asked about. Raises what the command would be refused for before it is looked at."""
-    payload = {**said(forecast, token, path, body), "request_id": "in a plan"}
+    payload = {**payload_of(forecast, token, path, body), "request_id": "in a plan"}
     return parse_command(forecast.command.task, payload)
 
 
-def said(resource: Write | Forecast, token: Token, path: Mapping[str, str], body: bytes) -> dict[str, Any]:
+def payload_of(resource: Write | Forecast, token: Token, path: Mapping[str, str], body: bytes) -> dict[str, Any]:
     """The payload that path, body and token say. Raises NotAllowedError and InvalidInputError."""
     token.refuse_below(resource.role)
     payload = {**fields_of(body, path), **path, "actor": token.name}
@@ -150,7 +150,7 @@ def _request_id(headers: Mapping[str, str], token: Token, path: Mapping[str, str
 
 
 def _version(etag: str) -> int:
-    found = _ETAG.fullmatch(etag.strip())
-    if found is None:
+    match = _ETAG.fullmatch(etag.strip())
+    if match is None:
         raise InvalidInputError('If-Match: must be the ETag of the deployment, such as "7", or *', field="If-Match")
-    return int(found[1])
+    return int(match[1])

@@ -56,19 +56,19 @@ class Components:
         parts = [self.of_type(view) for view in shape.views] + ([self._object(shape.more)] if shape.more else [])
         item = parts[0] if len(parts) == 1 else {"allOf": parts}
         if shape.more or len(parts) > 1:
-            item = self.put(f"{name}Item" if shape.listed else f"{name}Answer", item)
-        if not shape.listed:
+            item = self.put(f"{name}Item" if shape.list_kind else f"{name}Answer", item)
+        if not shape.list_kind:
             return item
-        around = self._object({**shape.beside, **({"next": str | None} if shape.listed == "page" else {})})
-        around["properties"]["items"] = {"type": "array", "items": item}
-        around["required"].append("items")
-        return self.put(f"{name}Page" if shape.listed == "page" else f"{name}List", around)
+        envelope = self._object({**shape.extras, **({"next": str | None} if shape.list_kind == "page" else {})})
+        envelope["properties"]["items"] = {"type": "array", "items": item}
+        envelope["required"].append("items")
+        return self.put(f"{name}Page" if shape.list_kind == "page" else f"{name}List", envelope)
 
     def _object(self, fields: Mapping[str, object]) -> Schema:
         properties = {name: self.of_type(kind) for name, kind in fields.items()}
         return {"type": "object", "properties": properties, "required": list(fields)}
 
-    def told(self) -> dict[str, Schema]:
+    def documented(self) -> dict[str, Schema]:
         """All of them by name, each field with what it means."""
         kinds = {kind.__name__: kind for kind in _models(BaseModel) if kind.__module__.startswith(("domain.", "api."))}
         return {
@@ -82,9 +82,9 @@ def _models(kind: type[BaseModel]) -> set[type[BaseModel]]:
 
 
 def _with_meanings(schema: Schema, kind: type[BaseModel]) -> Schema:
-    said = {kind.model_fields[name].alias or name: text for name, text in meanings(kind).items()}
+    descriptions = {kind.model_fields[name].alias or name: text for name, text in meanings(kind).items()}
     properties = {
-        name: {**field, "description": said[name]} if name in said else field
+        name: {**field, "description": descriptions[name]} if name in descriptions else field
         for name, field in schema.get("properties", {}).items()
     }
     return {**schema, **({"properties": properties} if properties else {})}
@@ -181,7 +181,7 @@ def openapi() -> Mapping[str, Any]:
         "security": [{"token": []}],
         "paths": dict(sorted(paths.items())),
         "components": {
-            "schemas": components.told(),
+            "schemas": components.documented(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -195,25 +195,25 @@ def _operation(resource: HttpResource, components: Components) -> dict[str, Any]
             headers = ["Idempotency-Key", *(["If-Match"] if "expected_version" in command.model_fields else [])]
             name, documented = command.task.rpartition(".")[2], command
             answer = components.of_type(command.answer)
-            asked = _body(_trimmed(command, components), command.example)
+            body = _body(_trimmed(command, components), command.example)
         case Forecast(command=command):
             name, documented, headers = f"plan_{command.task.rpartition('.')[2]}", command, []
             answer = components.of_shape(plan_shape(command), name)
-            asked = _body(_trimmed(command, components), command.example)
+            body = _body(_trimmed(command, components), command.example)
         case Read():
             name, documented, headers = resource.name, resource.source, []
             answer = components.of_shape(shape_of(resource.source), name)
-            asked = _asked(resource.parameters, components) if resource.method == "POST" else {}
+            body = _body_of(resource.parameters, components) if resource.method == "POST" else {}
     queried = _query(resource.parameters) if isinstance(resource, Read) and resource.method == "GET" else []
-    named = [_in("path", field, _PATH[field], required=True) for field in named_in(resource.path)]
-    said = {"operationId": name, **_says(documented, resource)}
+    path_parameters = [_in("path", field, _PATH[field], required=True) for field in named_in(resource.path)]
+    operation = {"operationId": name, **_says(documented, resource)}
     if isinstance(resource, Forecast):
-        said["summary"] = f"Plan: {said['summary']}"
+        operation["summary"] = f"Plan: {operation['summary']}"
     status = str(DOORS[resource.command].status if isinstance(resource, Write) else 200)
     return {
-        **said,
-        "parameters": [*named, *queried, *(_in("header", field, _HEADERS[field]) for field in headers)],
-        **asked,
+        **operation,
+        "parameters": [*path_parameters, *queried, *(_in("header", field, _HEADERS[field]) for field in headers)],
+        **body,
         "responses": {status: _json("Done.", answer), **_refused()},
     }
 
@@ -246,7 +246,7 @@ def _trimmed(command: type[Command], components: Components) -> Schema:
     return {**components.put(command.__name__, schema), "required": schema["required"]}
 
 
-def _asked(model: type[Parameters], components: Components) -> dict[str, Any]:
+def _body_of(model: type[Parameters], components: Components) -> dict[str, Any]:
     schema = model.model_json_schema(ref_template=REF)
     return _body({**components.put(model.__name__, schema), "required": schema.get("required", [])}, {})
 

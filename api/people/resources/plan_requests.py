@@ -37,7 +37,7 @@ class Foresight:
         """The plan that is asked for. Raises what the command would be refused for, and TooManyRequestsError."""
         with self.access.work.let_in(token) as bill:
             command = planned(forecast, token, path, body)
-            questions = await run_in_threadpool(self._found, token, command)
+            questions = await run_in_threadpool(self._questions, token, command)
 
             def pay(seconds: float) -> None:
                 bill.seconds = seconds
@@ -48,7 +48,7 @@ class Foresight:
         whole = b'{"items": %b}' % thought if isinstance(command, Apply) else thought[1:-1]
         return Response(whole, media_type="application/json", headers={"cache-control": "no-store"})
 
-    def _found(self, token: Token, command: Command) -> Sequence[AskedPlan]:
+    def _questions(self, token: Token, command: Command) -> Sequence[AskedPlan]:
         def find(connection: Connection) -> Sequence[AskedPlan]:
             begin_reading(connection)
             with names_withheld(token):
@@ -59,7 +59,7 @@ class Foresight:
 
 async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
     """Return what comes of the work; None, and no more work, once the client has hung up. The body has been read."""
-    working, leaving = asyncio.create_task(work), asyncio.create_task(_left(request))
+    working, leaving = asyncio.create_task(work), asyncio.create_task(_hung_up(request))
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         return working.result() if working.done() else None
@@ -69,6 +69,6 @@ async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T | No
         await asyncio.wait((working, leaving))
 
 
-async def _left(request: Request) -> None:
+async def _hung_up(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

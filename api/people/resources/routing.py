@@ -21,7 +21,7 @@ from api.people.auth import Access, AtOnce, names_withheld
 from api.people.doors import DOORS
 from api.people.problems import InternalError, MethodNotAllowedError, refusal
 from api.people.reads.read_table import ON_THE_PAGE, READS, HttpResource, Read
-from api.people.requests import Asked, Parameters, parameters_of
+from api.people.requests import Parameters, ReadRequest, parameters_of
 from api.people.resources.command_resources import PLANS, WRITES, Forecast, Write, carry_out, fields_of
 from api.people.resources.plan_requests import Foresight
 from db.connection.transactions import in_transaction
@@ -88,44 +88,44 @@ def routes(engine: Engine, access: Access, foresight: Foresight) -> list[Route]:
 
     resources: Sequence[HttpResource] = sorted((*READS, *PLANS, *WRITES), key=attrgetter("path"))
     return [
-        Route(path, Methods({resource.method: answer(resource) for resource in found}))
-        for path, found in groupby(resources, key=attrgetter("path"))
+        Route(path, Methods({resource.method: answer(resource) for resource in group}))
+        for path, group in groupby(resources, key=attrgetter("path"))
     ]
 
 
 def _writing(write: Write, access: Access) -> Answer:
     async def answer(request: Request) -> Response:
         token, body = await access.token(request), await request.body()
-        done = await run_in_threadpool(carry_out, write, token, request.path_params, request.headers, body)
-        replayed = {REPLAYED: "true"} if done["repeated"] else {}
+        result = await run_in_threadpool(carry_out, write, token, request.path_params, request.headers, body)
+        replayed = {REPLAYED: "true"} if result["repeated"] else {}
         return JSONResponse(
-            done["result"], DOORS[write.command].status, {**_PRIVATE, **_etag(done["result"]), **replayed}
+            result["result"], DOORS[write.command].status, {**_PRIVATE, **_etag(result["result"]), **replayed}
         )
 
     return answer
 
 
-def _reading(read: Read, engine: Engine, access: Access) -> Answer:
-    who_asks = access.on_page if read.path in ON_THE_PAGE else access.token
+def _reading(entry: Read, engine: Engine, access: Access) -> Answer:
+    who_asks = access.on_page if entry.path in ON_THE_PAGE else access.token
 
     async def answer(request: Request) -> Response:
         token, body = await who_asks(request), await request.body()
-        return await answered(engine, read, token, request, body if read.method == "POST" else None)
+        return await answer_read(engine, entry, token, request, body if entry.method == "POST" else None)
 
     return answer
 
 
-async def answered(engine: Engine, read: Read, token: Token, request: Request, body: bytes | None) -> Response:
+async def answer_read(engine: Engine, entry: Read, token: Token, request: Request, body: bytes | None) -> Response:
     """What is read for who shows the token; `body`: of a POST. Raises its refusals, and TooManyRequestsError."""
-    asked = allowed(read, token, request, body)
-    if not read.afterwards:
-        found = await run_in_threadpool(look, engine, read, asked)
+    read_request = allowed(entry, token, request, body)
+    if not entry.afterwards:
+        answer = await run_in_threadpool(look, engine, entry, read_request)
     else:
         who = f"the token {token.name}"
         with _OF_A_TOKEN.place(who, f"{who} waits for hosts {_OF_A_TOKEN.most} times already"):
-            found = await run_in_threadpool(look, engine, read, asked)
-            found = plain(await get_running_loop().run_in_executor(_WAITING, read.finish, asked, found))
-    return JSONResponse(found, headers={**_PRIVATE, **(_etag(found) if read.has_etag else {})})
+            answer = await run_in_threadpool(look, engine, entry, read_request)
+            answer = plain(await get_running_loop().run_in_executor(_WAITING, entry.finish, read_request, answer))
+    return JSONResponse(answer, headers={**_PRIVATE, **(_etag(answer) if entry.has_etag else {})})
 
 
 def _thinking(forecast: Forecast, access: Access, foresight: Foresight) -> Answer:
@@ -136,28 +136,28 @@ def _thinking(forecast: Forecast, access: Access, foresight: Foresight) -> Answe
     return answer
 
 
-def allowed(read: Read, token: Token, request: Request, body: bytes | None) -> Asked[Parameters]:
+def allowed(entry: Read, token: Token, request: Request, body: bytes | None) -> ReadRequest[Parameters]:
     """Return what is asked for; `body`: of a POST. Raises NotAllowedError and InvalidInputError."""
-    token.refuse_below(read.role)
+    token.refuse_below(entry.role)
     path = dict(request.path_params)
-    if read.is_of_fleet or "deployment" in path:
+    if entry.is_of_fleet or "deployment" in path:
         token.refuse_others(path.get("deployment"))
     if fault := unstorable(path):
         raise InvalidInputError(": ".join(fault), field=fault[0])
-    given = fields_of(body, path) if body is not None else request.query_params
-    return Asked(token, path, parameters_of(read.parameters, given))
+    values = fields_of(body, path) if body is not None else request.query_params
+    return ReadRequest(token, path, parameters_of(entry.parameters, values))
 
 
-def look(engine: Engine, read: Read, asked: Asked[Parameters]) -> Any:  # noqa: ANN401  # JSON is any of these
+def look(engine: Engine, entry: Read, read_request: ReadRequest[Parameters]) -> Any:  # noqa: ANN401  # JSON is any of these
     """Return what there is, as JSON has it."""
 
     def find(connection: Connection) -> Any:  # noqa: ANN401  (as above)
         begin_reading(connection)
-        return read.find(connection, asked)
+        return entry.find(connection, read_request)
 
-    with names_withheld(asked.token):
-        found = in_transaction(engine, find)
-    return found if read.afterwards else plain(found)
+    with names_withheld(read_request.token):
+        answer = in_transaction(engine, find)
+    return answer if entry.afterwards else plain(answer)
 
 
 def _etag(document: Mapping[str, Any]) -> dict[str, str]:

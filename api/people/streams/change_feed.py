@@ -109,17 +109,17 @@ def give(listeners: Iterable[Listener], events: Sequence[Event]) -> list[Listene
 class Telling:
     """Knows what was told: a record is read again and again for a while, and told each time that it has changed."""
 
-    _told: dict[tuple[object, object], datetime] = field(default_factory=dict)
+    _sent_at: dict[tuple[object, object], datetime] = field(default_factory=dict)
 
-    def new(self, found: Changes) -> Iterator[Document]:
+    def new(self, changes: Changes) -> Iterator[Document]:
         """Yield what was not told yet; from now on it was."""
-        self._told = {key: at for key, at in self._told.items() if found.at - at <= _TOLD_AGAIN_AFTER}
-        for kind, deployment, document in documents_of(found):
+        self._sent_at = {key: at for key, at in self._sent_at.items() if changes.at - at <= _TOLD_AGAIN_AFTER}
+        for kind, deployment, document in documents_of(changes):
             if kind == "history":
                 key = (document["id"], document["attempts"])
-                if key in self._told:
+                if key in self._sent_at:
                     continue
-                self._told[key] = found.at
+                self._sent_at[key] = changes.at
             yield kind, deployment, document
 
 
@@ -136,11 +136,11 @@ def instant_of(cursor: str) -> datetime:
         return datetime(2000, 1, 1, tzinfo=UTC)
 
 
-def documents_of(found: Changes) -> Iterator[Document]:
+def documents_of(changes: Changes) -> Iterator[Document]:
     """Yield what was noted first, then what it has come to."""
-    for noted in found.noted:
-        yield "history", noted.deployment, plain(noted)
-    for view in found.deployments:
+    for record in changes.noted:
+        yield "history", record.deployment, plain(record)
+    for view in changes.deployments:
         yield "deployment", view.name, deployment_summary(view)
 
 
@@ -164,7 +164,7 @@ class Reading(NamedTuple):
 
     number: int
     at: float
-    told: bytes
+    text: bytes
 
     @property
     def is_old(self) -> bool:
@@ -177,7 +177,7 @@ class Readings:
     """The readings of late, by the deployments that are told of, all or some by name, and since when."""
 
     engine: Engine
-    _made: dict[_Wanted, Reading] = field(default_factory=dict)
+    _cache: dict[_Wanted, Reading] = field(default_factory=dict)
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def of(self, names: tuple[str, ...] | None, since: datetime, number: int, cursor: str) -> Reading:
@@ -186,22 +186,22 @@ class Readings:
         `number`, `cursor`: of the event that was told last, as of now.
         """
         async with self._one_at_a_time:
-            found = self._made.get((names, since))
-            if found is None or found.is_old:
-                told = await run_in_threadpool(self._read, names, since, cursor)
-                found = self._made[names, since] = Reading(number, monotonic(), told)
-        return found
+            reading = self._cache.get((names, since))
+            if reading is None or reading.is_old:
+                text = await run_in_threadpool(self._load, names, since, cursor)
+                reading = self._cache[names, since] = Reading(number, monotonic(), text)
+        return reading
 
     def forget_old(self) -> None:
         """Give back their memory."""
-        for wanted in [wanted for wanted, found in self._made.items() if found.is_old]:
-            del self._made[wanted]
+        for key in [key for key, reading in self._cache.items() if reading.is_old]:
+            del self._cache[key]
 
-    def _read(self, names: tuple[str, ...] | None, since: datetime, cursor: str) -> bytes:
+    def _load(self, names: tuple[str, ...] | None, since: datetime, cursor: str) -> bytes:
         def look(connection: Connection) -> bytes:
             begin_reading(connection)
-            found = caught_up(connection, names, since)
-            return joined(text_of(cursor, kind, document) for kind, _, document in documents_of(found))
+            changes = caught_up(connection, names, since)
+            return joined(text_of(cursor, kind, document) for kind, _, document in documents_of(changes))
 
         return in_transaction(self.engine, look)
 
@@ -240,13 +240,13 @@ class ChangeReader:
 
     async def run(self) -> None:
         """Until cancelled."""
-        checked = monotonic()
+        checked_at = monotonic()
         while True:
             await self._rest()
-            await self._try(self._read)
+            await self._try(self._poll)
             self._readings.forget_old()
-            if monotonic() - checked > _VALID_SECONDS:
-                checked = monotonic()
+            if monotonic() - checked_at > _VALID_SECONDS:
+                checked_at = monotonic()
                 await self._try(self._end_invalid)
             await asyncio.sleep(_PAUSE_SECONDS)
             with suppress(TimeoutError):
@@ -286,12 +286,12 @@ class ChangeReader:
         boot, _, rest = last_event_id.partition("-")
         number = rest.partition("-")[0]
         if boot == self._boot and number.isdigit() and self._first <= int(number) + 1:
-            return self._told(listener, int(number))
+            return self._kept_since(listener, int(number))
         names = None if listener.names is None else tuple(listener.names)
-        found = await self._readings.of(names, instant_of(last_event_id), self._number, self.cursor)
-        return found.told + self._told(listener, found.number)
+        reading = await self._readings.of(names, instant_of(last_event_id), self._number, self.cursor)
+        return reading.text + self._kept_since(listener, reading.number)
 
-    def _told(self, listener: Listener, after: int) -> bytes:
+    def _kept_since(self, listener: Listener, after: int) -> bytes:
         """Return what was told after that event, and before the listener came."""
         return joined(
             event.text
@@ -318,25 +318,25 @@ class ChangeReader:
         try:
             await work()
         except Exception as error:  # noqa: BLE001  (one that is let through would end every stream's news for good)
-            said = str(error).partition("\n")[0]
+            message = str(error).partition("\n")[0]
             if self.fault is None:
-                _log.warning("changes cannot be read", error=said)
-            self.fault = f"{type(error).__name__}: {said}"
+                _log.warning("changes cannot be read", error=message)
+            self.fault = f"{type(error).__name__}: {message}"
 
-    async def _read(self) -> None:
-        found, documents = await run_in_threadpool(self._look)
-        self.fault, self._last = None, found
+    async def _poll(self) -> None:
+        changes, documents = await run_in_threadpool(self._look)
+        self.fault, self._last = None, changes
         self._tell(documents)
         self._is_current.set()
 
     def _look(self) -> tuple[Changes, list[Document]]:
-        found = in_transaction(self._engine, self._changes)
-        return found, list(self._telling.new(found))
+        changes = in_transaction(self._engine, self._changes)
+        return changes, list(self._telling.new(changes))
 
     def _changes(self, connection: Connection) -> Changes:
         begin_reading(connection)
-        known = self._last.states if self._last else {}
-        return changes_since(connection, known, self._last.at if self._last else None)
+        states = self._last.states if self._last else {}
+        return changes_since(connection, states, self._last.at if self._last else None)
 
     def _tell(self, documents: Sequence[Document]) -> None:
         events = []

@@ -31,11 +31,11 @@ class Streams:
     async def answer(self, request: Request) -> Response:
         """Raises NoTokenError, NotAllowedError, InvalidInputError and TooManyRequestsError."""
         token = await self.access.on_page(request)
-        asked = parameters_of(EventParameters, request.query_params)
-        if asked.deployment is not None:
-            token.refuse_others(asked.deployment)
+        parameters = parameters_of(EventParameters, request.query_params)
+        if parameters.deployment is not None:
+            token.refuse_others(parameters.deployment)
         self._refuse_too_many(token)
-        listener = self.reader.listen(token, asked.deployment, self.access.session_of(request))
+        listener = self.reader.listen(token, parameters.deployment, self.access.session_of(request))
         events = self._events(listener, request.headers.get("last-event-id"))
         return StreamingResponse(events, 200, _HEADERS, "text/event-stream")
 

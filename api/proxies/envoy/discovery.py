@@ -74,11 +74,11 @@ class Discovery:
         node = first.node.id
         if not is_node_id(node):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _NO_NODE)
-        shown = first.node.metadata.fields
-        port = shown["rollway_stats_port"].number_value if "rollway_stats_port" in shown else None
+        metadata = first.node.metadata.fields
+        port = metadata["rollway_stats_port"].number_value if "rollway_stats_port" in metadata else None
         if port is not None and not (port.is_integer() and 1 <= port <= _HIGHEST_PORT):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _NO_PORT)
-        token = shown["rollway_token"].string_value if "rollway_token" in shown else ""
+        token = metadata["rollway_token"].string_value if "rollway_token" in metadata else ""
         why_not = self.access.why_not(node, token)
         if why_not is not None:
             code = grpc.StatusCode.PERMISSION_DENIED if token else grpc.StatusCode.UNAUTHENTICATED
@@ -154,6 +154,6 @@ def _message(response: Response[Published]) -> Any:  # noqa: ANN401  (as above)
         type_url=TYPE_URLS[response.kind],
         nonce=response.nonce,
         system_version_info=response.table.resources.version,
-        resources=[of_kind[name].message for name in response.changed],
+        resources=[of_kind[name].message for name in response.updates],
         removed_resources=response.removed,
     )

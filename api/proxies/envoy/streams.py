@@ -53,7 +53,7 @@ class ProxyStreams:
             if first is None:
                 return
             self._hear(node, stream, first)
-            reading = asyncio.ensure_future(self._read(proxy, stream, requests, news, speaks))
+            reading = asyncio.ensure_future(self._receive(proxy, stream, requests, news, speaks))
             try:
                 if first.holds:
                     await self._catch_up(reading)
@@ -66,7 +66,7 @@ class ProxyStreams:
     async def _hear_of(self, proxy: SeenProxy) -> None:
         await self.recorder.hear(replace(proxy, is_doubled=self._doubles.are_two(proxy.node_id)))
 
-    async def _read(
+    async def _receive(
         self,
         proxy: SeenProxy,
         stream: Stream[Published],
@@ -123,20 +123,20 @@ class ProxyStreams:
         reading: asyncio.Future[None],
         send: Send,
     ) -> None:
-        noted = 0
+        noted_number = 0
         while not (self.publisher.stopping or reading.done()):
             news.clear()
-            published, now = self.publisher.current, time.monotonic()
-            response = stream.next(published, now) if published else None
+            current, now = self.publisher.current, time.monotonic()
+            response = stream.next(current, now) if current else None
             if response is not None:
                 await send(response)
                 continue
             # Postgres refused it; it may be another matter by now
             if proxy.node_id not in self.recorder.presence.nodes:
                 await self._hear_of(proxy)
-            if published is not None and stream.known is not None and stream.known.number > noted:
-                noted = stream.known.number
-                self.recorder.knows(proxy.node_id, stream.known, is_news=published.is_news, by=stream)
+            if current is not None and stream.acknowledged is not None and stream.acknowledged.number > noted_number:
+                noted_number = stream.acknowledged.number
+                self.recorder.knows(proxy.node_id, stream.acknowledged, is_news=current.is_news, by=stream)
             until = stream.next_try(now)
             with suppress(TimeoutError):
                 await asyncio.wait_for(news.wait(), None if until is None else until - now)

@@ -167,17 +167,17 @@ _Page = Annotated[
 
 
 @sends(SetMaintenance)
-def maintenance(asker: Asker, *, deployment: DeploymentName, page: _Page = None, **said: object) -> None:
+def maintenance(asker: Asker, *, deployment: DeploymentName, page: _Page = None, **fields: object) -> None:
     """Answer callers by 503, or no longer: proxies do it themselves. Previews are still reached, and rollouts go on.
 
     Who sends the header of --allow gets through: its name, or its name and its value as 'name: value'.
     """
-    given = {} if page is None else {"page": _read(page)}
-    result = asker.send(SetMaintenance, deployment=deployment, **given, **said)
+    extra = {} if page is None else {"page": _page_content(page)}
+    result = asker.send(SetMaintenance, deployment=deployment, **extra, **fields)
     asker.say(_sentence(result), result)
 
 
-def _read(page: str) -> str:
+def _page_content(page: str) -> str:
     """Raises InvalidInputError."""
     try:
         return text_of(page)
@@ -327,8 +327,8 @@ class TakesCommand(TyperCommand):
 
 def behind_dashes(context: typer.Context) -> tuple[str, ...]:
     """The words behind `--`; none of them where it was left out."""
-    kept: Any = context.meta.get(_KEPT, ())
-    return tuple(kept)
+    rest: Any = context.meta.get(_KEPT, ())
+    return tuple(rest)
 
 
 rolling_update.command_class = TakesCommand  # type: ignore[attr-defined]  # functions have what one gives them

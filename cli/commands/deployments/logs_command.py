@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from api.people.paths import DEPLOYMENT
-from cli.client import Reader, deployment_named, failure_to_show, made
+from cli.client import Reader, build, deployment_named, failure_to_show
 from cli.completion import deployments_offered
 from cli.options import AsJson
 from cli.remote import remote
@@ -63,22 +63,22 @@ class ReplicaLogs:
                 pieces[route.id] = local.read_on(route.id, self.places.get(route.id), self.lines)
             elif route.host not in (None, self.here, EXTERNAL):
                 elsewhere.setdefault(str(route.host), {})[route.id] = self.places.get(route.id)
-        pieces |= self._asked(elsewhere)
+        pieces |= self._remote_pieces(elsewhere)
         self.places |= {route_id: piece.place for route_id, piece in pieces.items()}
         return pieces
 
-    def _asked(self, elsewhere: dict[str, dict[UUID, int | None]]) -> Pieces:
+    def _remote_pieces(self, elsewhere: dict[str, dict[UUID, int | None]]) -> Pieces:
         """A host that was silent is left alone for a while, so that it does not hold up the others."""
-        asked = {host: places for host, places in elsewhere.items() if self.silent.get(host, 0) <= time.monotonic()}
-        places = [{"route": str(id_), "place": place} for each in asked.values() for id_, place in each.items()]
+        hosts = {host: places for host, places in elsewhere.items() if self.silent.get(host, 0) <= time.monotonic()}
+        places = [{"route": str(id_), "place": place} for each in hosts.values() for id_, place in each.items()]
         pieces: Pieces = {}
         silent: set[str] = set()
         for begin in range(0, len(places), _MOST_PLACES):
             some = places[begin : begin + _MOST_PLACES]
-            told = self.reader.ask(f"{DEPLOYMENT}/logs", self.deployment, lines=self.lines, places=some)
-            pieces |= {made(UUID, log["route"]): LogPiece(log["text"], log["place"]) for log in told["items"]}
-            silent |= set(told["silent"])
-        for host in asked:
+            answer = self.reader.ask(f"{DEPLOYMENT}/logs", self.deployment, lines=self.lines, places=some)
+            pieces |= {build(UUID, log["route"]): LogPiece(log["text"], log["place"]) for log in answer["items"]}
+            silent |= set(answer["silent"])
+        for host in hosts:
             self.silent.pop(host, None)
             if host in silent:
                 self.silent[host] = time.monotonic() + _ASKED_AGAIN_SECONDS
@@ -93,15 +93,15 @@ def follow_deployment(reader: Reader, deployment: DeploymentView, lines: int) ->
     """Until Ctrl-C, or until the deployment is destroyed; a replica that goes is read once more to its end."""
     console, logs = printer(), ReplicaLogs(reader, deployment.name, lines)
     colours: dict[UUID, str] = {}
-    told: set[str] = set()
+    silent: set[str] = set()
     followed: dict[UUID, RouteView] = {}
     view = deployment
     try:
         while True:
             now = {route.id: route for route in view.routes}
             _show(console, logs, (followed | now).values(), colours)
-            _tell_silent(logs.silent.keys() - told, deployment.name)
-            told = set(logs.silent)
+            _tell_silent(logs.silent.keys() - silent, deployment.name)
+            silent = set(logs.silent)
             if view.lifecycle is Lifecycle.DESTROYED:
                 return
             followed = now
@@ -112,10 +112,10 @@ def follow_deployment(reader: Reader, deployment: DeploymentView, lines: int) ->
 
 
 def _show(console: Console, logs: ReplicaLogs, routes: Iterable[RouteView], colours: dict[UUID, str]) -> None:
-    known = {route.id: route for route in routes}
-    for route_id, piece in logs.read_on(known.values()).items():
+    by_id = {route.id: route for route in routes}
+    for route_id, piece in logs.read_on(by_id.values()).items():
         colour = colours.setdefault(route_id, _COLOURS[len(colours) % len(_COLOURS)])
-        whose = Text(f"{short_id(route_id)} {known[route_id].revision} | ", style=colour)
+        whose = Text(f"{short_id(route_id)} {by_id[route_id].revision} | ", style=colour)
         for line in piece.text.splitlines():
             console.print(whose + Text(line), soft_wrap=True)
     console.file.flush()
@@ -181,8 +181,8 @@ def logs(
                 return follow_deployment(reader, deployment, lines)
             failed = failure_to_show(reader, deployment)
             source = ReplicaLogs(reader, deployment.name, lines)
-            found = _logs_of((*deployment.routes, *([failed] if failed else [])), source)
-            return print_json([log.as_json() for log in found]) if as_json else _show_all(deployment, found, source)
+            entries = _logs_of((*deployment.routes, *([failed] if failed else [])), source)
+            return print_json([log.as_json() for log in entries]) if as_json else _show_all(deployment, entries, source)
         name, route = _route(reader, whose)
         source = ReplicaLogs(reader, name, lines)
         (log,) = _logs_of((route,), source)
@@ -225,34 +225,36 @@ def _refuse_elsewhere(route: RouteView, source: ReplicaLogs) -> None:
     raise ElsewhereError(message, route=route.id, host=route.host)
 
 
-def _show_all(deployment: DeploymentView, found: list[_Log], source: ReplicaLogs) -> None:
+def _show_all(deployment: DeploymentView, entries: list[_Log], source: ReplicaLogs) -> None:
     """Each under its name; those of other hosts are named."""
-    if not found:
+    if not entries:
         more = f"'rollway routes {deployment.name} --all' shows those that are gone"
         return printer(stderr=True).print(f"{deployment.name} has no replicas; {more}.")
-    for log in found:
+    for log in entries:
         route = log.route
         elsewhere = f" on host {route.host}" if route.host not in (None, source.here) else ""
-        said = log.text or ("(its log is there)" if elsewhere and log.text is None else f"(it {_NOTHING})")
-        _write(f"==> {short_id(route.id)} {route.revision} {route.status}{elsewhere} <==\n{said}\n")
+        text = log.text or ("(its log is there)" if elsewhere and log.text is None else f"(it {_NOTHING})")
+        _write(f"==> {short_id(route.id)} {route.revision} {route.status}{elsewhere} <==\n{text}\n")
     return None
 
 
-def _route(reader: Reader, given: str) -> tuple[str, RouteView]:
+def _route(reader: Reader, route_id: str) -> tuple[str, RouteView]:
     """The name of its deployment, and the replica. Raises its refusals."""
-    digits = given.replace("-", "").lower()
+    digits = route_id.replace("-", "").lower()
     if not digits or set(digits) - _HEX:
-        message = f"there is no deployment {given}, and no id of a replica looks like that; 'rollway status' lists them"
-        raise DeploymentNotFoundError(message, deployment=given)
-    found = reader.ask("/v1/routes", id=digits)["items"]
-    if not found:
-        message = f"there is no route {given}; 'rollway routes DEPLOYMENT' lists those that exist"
-        raise RouteNotFoundError(message, route=given)
-    if len(found) > 1:
-        ids = ", ".join(short_id(made(UUID, each["id"])) for each in found[:5])
-        message = f"ROUTE: {given} could be any of {ids}{', ...' if len(found) > 5 else ''}; give more digits"  # noqa: PLR2004
+        message = (
+            f"there is no deployment {route_id}, and no id of a replica looks like that; 'rollway status' lists them"
+        )
+        raise DeploymentNotFoundError(message, deployment=route_id)
+    rows = reader.ask("/v1/routes", id=digits)["items"]
+    if not rows:
+        message = f"there is no route {route_id}; 'rollway routes DEPLOYMENT' lists those that exist"
+        raise RouteNotFoundError(message, route=route_id)
+    if len(rows) > 1:
+        ids = ", ".join(short_id(build(UUID, each["id"])) for each in rows[:5])
+        message = f"ROUTE: {route_id} could be any of {ids}{', ...' if len(rows) > 5 else ''}; give more digits"  # noqa: PLR2004
         raise InvalidInputError(message, field="ROUTE")
-    return found[0]["deployment"], made(RouteView, found[0])
+    return rows[0]["deployment"], build(RouteView, rows[0])
 
 
 def _go_on(reader: Reader, log: _Log, source: ReplicaLogs) -> None:

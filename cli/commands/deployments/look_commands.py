@@ -7,7 +7,7 @@ import typer
 from rich.text import Text
 
 from api.people.paths import DEPLOYMENT
-from cli.client import Reader, deployment_named, last_failed_route, made, signs_of_life
+from cli.client import Reader, build, deployment_named, last_failed_route, signs_of_life
 from cli.completion import deployments_offered
 from cli.options import AsJson, DeploymentName
 from cli.show.status import short_id
@@ -75,14 +75,14 @@ def _history_of_all(lines: int, *, as_json: bool) -> None:
 def _row(record: HistoryView, state: str) -> tuple[str, str, str]:
     """Say who, what and why. A verdict is shown when it is bad, the state when it differs from the record before."""
     bad = f" {record.result}" if record.result in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP) else ""
-    moved = f"→ {record.target}: " if record.target != state and state else ""
+    change = f"→ {record.target}: " if record.target != state and state else ""
     times = f" ({record.attempts} times)" if record.attempts > 1 else ""
     if record.attempts > 1 and record.result == Verdict.NEED_RETRY:  # each did something else
         times = f" (the last of {record.attempts} steps)"
     return (
         "-" if record.actor == record.phase else record.actor,
         f"{record.phase}{bad}",
-        f"{moved}{record.message}{times}",
+        f"{change}{record.message}{times}",
     )
 
 
@@ -102,26 +102,28 @@ def probe(
     """
     with Reader() as reader:
         body = {} if revision is None else {"revision": revision}
-        found = reader.ask(f"{DEPLOYMENT}/probe", deployment, **body)
-        failed = None if found["items"] else last_failed_route(reader, deployment)
+        answer = reader.ask(f"{DEPLOYMENT}/probe", deployment, **body)
+        failed = None if answer["items"] else last_failed_route(reader, deployment)
     if as_json:
-        print_json(found)
+        print_json(answer)
     else:
-        _show(deployment, found, failed)
-    if any(item["advice"] for item in found["items"]) or found["silent"] or not found["items"]:
+        _show(deployment, answer, failed)
+    if any(item["advice"] for item in answer["items"]) or answer["silent"] or not answer["items"]:
         raise typer.Exit(ExitCode.REFUSED)
 
 
-def _show(deployment: str, found: dict[str, Any], failed: RouteView | None) -> None:
+def _show(deployment: str, answer: dict[str, Any], failed: RouteView | None) -> None:
     out = printer()
-    for item in found["items"]:
+    for item in answer["items"]:
         where = f"{item['address']} on {item['host']}" if item["address"] else item["host"]
-        out.print(f"{short_id(made(UUID, item['route']))} {item['revision']} {item['status']} at {where}", style="bold")
+        out.print(
+            f"{short_id(build(UUID, item['route']))} {item['revision']} {item['status']} at {where}", style="bold"
+        )
         out.print(Text(f"  {item['saw']}"))
         out.print(Text(f"  {item['advice'] or 'nothing is wrong'}", "yellow" if item["advice"] else "green"))
-    for host in found["silent"]:
+    for host in answer["silent"]:
         out.print(f"{host} does not answer: no worker runs there, or it examines others now.", style="yellow")
-    if found["items"] or found["silent"]:
+    if answer["items"] or answer["silent"]:
         return
     out.print(f"No replica of it runs now; 'rollway retry {deployment}' starts what failed again.")
     if failed and failed.reason:

@@ -69,34 +69,34 @@ def revisions(
         view = deployment_named(reader, deployment)
         match action, revision, other:
             case Action.LIST, None, None:
-                listed = reader.views(RevisionView, f"{DEPLOYMENT}/revisions", deployment, most=lines)
-                return _list(view, listed, as_json=as_json)
+                views = reader.views(RevisionView, f"{DEPLOYMENT}/revisions", deployment, most=lines)
+                return _list(view, views, as_json=as_json)
             case Action.SHOW, _, None:
-                return _show(view, _named(reader, view, revision), as_json=as_json)
+                return _show(view, _choose(reader, view, revision), as_json=as_json)
             case Action.DIFF, str(), _:
-                before, after = (_named(reader, view, name) for name in (revision, other))
+                before, after = (_choose(reader, view, name) for name in (revision, other))
                 path = f"{DEPLOYMENT}/revisions/{{revision}}/difference"
                 hidden = reader.ask(path, deployment, before.name, other=after.name)["hidden"]
                 return _diff(view, before, after, hidden, as_json=as_json)
     raise UsageError("give one deployment to 'list', a revision at most to 'show', and one or two to 'diff'")
 
 
-def _named(reader: Reader, view: DeploymentView, name: str | None) -> RevisionView:
+def _choose(reader: Reader, view: DeploymentView, name: str | None) -> RevisionView:
     """The revision of that name, or the current one. Raises RevisionNotFoundError."""
-    wanted = name or view.current_revision
-    found = revision_shown(reader, view.name, wanted) if wanted else None
-    if found is None:
-        message = f"{view.name} has no {f'revision {wanted}' if wanted else 'current revision'}"
+    target = name or view.current_revision
+    revision = revision_shown(reader, view.name, target) if target else None
+    if revision is None:
+        message = f"{view.name} has no {f'revision {target}' if target else 'current revision'}"
         more = f"'rollway revisions list {view.name}' lists them"
-        raise RevisionNotFoundError(f"{message}; {more}", deployment=view.name, revision=wanted or "")
-    return found
+        raise RevisionNotFoundError(f"{message}; {more}", deployment=view.name, revision=target or "")
+    return revision
 
 
-def _list(view: DeploymentView, found: list[RevisionView], *, as_json: bool) -> None:
+def _list(view: DeploymentView, revisions: list[RevisionView], *, as_json: bool) -> None:
     if as_json:
-        return print_json(found)
+        return print_json(revisions)
     table = columns("REVISION", "MADE", "", "RUNS")
-    for revision in found:
+    for revision in revisions:
         table.add_row(revision.name, ago(revision.created_at, view.now), _place(view, revision), _runs(revision))
     return printer().print(table, soft_wrap=False)
 

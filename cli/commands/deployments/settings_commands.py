@@ -33,10 +33,10 @@ _Policy = Annotated[
 
 
 @sends(CreateDeployment, desired_replicas="--replicas")
-def create(asker: Asker, *, policy: _Policy = None, **said: object) -> None:
+def create(asker: Asker, *, policy: _Policy = None, **fields: object) -> None:
     """Create a deployment that runs nothing yet. 'rollway apply' does this too, and the rest with it."""
-    given = None if policy is None else yaml_of(policy, "--policy")
-    result = asker.send(CreateDeployment, policy=given, **said)
+    policy_fields = None if policy is None else yaml_of(policy, "--policy")
+    result = asker.send(CreateDeployment, policy=policy_fields, **fields)
     asker.say(f"{result['deployment']} is created; 'rollway apply' gives it a first revision", result)
 
 
@@ -44,7 +44,7 @@ def create(asker: Asker, *, policy: _Policy = None, **said: object) -> None:
 def policy(
     *,
     deployment: DeploymentName,
-    given: _Set = None,
+    values: _Set = None,
     remove: _Remove = False,
     asker: Asker,
 ) -> None:
@@ -52,18 +52,18 @@ def policy(
 
     Without a policy there are no rollouts: replicas are just replaced.
     """
-    if _changes(given, remove=remove):
-        return carry_out(_SET_POLICY, asker, deployment=deployment, policy=yaml_of(given) if given else None)
+    if _changes(values, remove=remove):
+        return carry_out(_SET_POLICY, asker, deployment=deployment, policy=yaml_of(values) if values else None)
     with Reader() as reader:
-        found = reader.ask(f"{DEPLOYMENT}/policy", deployment)["policy"]
-    return _show(found, f"{deployment} has no policy: its replicas are just replaced", as_json=asker.as_json)
+        current = reader.ask(f"{DEPLOYMENT}/policy", deployment)["policy"]
+    return _show(current, f"{deployment} has no policy: its replicas are just replaced", as_json=asker.as_json)
 
 
 @asking
 def autoscaling(
     *,
     deployment: DeploymentName,
-    given: _Set = None,
+    values: _Set = None,
     remove: _Remove = False,
     asker: Asker,
 ) -> None:
@@ -71,15 +71,15 @@ def autoscaling(
 
     A rule: {metric: requests_per_second, source: proxy, comparator: '>', threshold: 50, step: 1, max_replicas: 8}.
     """
-    if _changes(given, remove=remove):
-        rules = yaml_of(given) if given else []
+    if _changes(values, remove=remove):
+        rules = yaml_of(values) if values else []
         if not isinstance(rules, list):
             example = yaml.safe_dump(SetAutoscalingRules.example["rules"], default_flow_style=True, width=1000)
             raise InvalidInputError(f"--set: must be a list of rules, such as {example.strip()}", field="--set")
         return carry_out(_SET_RULES, asker, deployment=deployment, rules=rules)
     with Reader() as reader:
-        found = reader.view(AutoscalingState, f"{DEPLOYMENT}/autoscaling", deployment)
-    rules = [rule.model_dump(mode="json", exclude_defaults=True) for rule in found.rules]
+        state = reader.view(AutoscalingState, f"{DEPLOYMENT}/autoscaling", deployment)
+    rules = [rule.model_dump(mode="json", exclude_defaults=True) for rule in state.rules]
     return _show(rules, f"{deployment} has no autoscaling rules: its size is what people set", as_json=asker.as_json)
 
 
@@ -91,23 +91,23 @@ def push_metric(asker: Asker, *, deployment: DeploymentName, metric: str, value:
     asker.say(f"{metric} of {deployment} is {value:g} now; {acts}", result)
 
 
-def change_traffic(asker: Asker, deployment: str, given: str | None) -> None:
+def change_traffic(asker: Asker, deployment: str, values: str | None) -> None:
     """Set where it is reached, from now on; without settings where a new deployment is. Raises its refusals."""
-    settings = {} if given is None else yaml_of(given)
+    settings = {} if values is None else yaml_of(values)
     if not isinstance(settings, dict) or set(settings) - set(SetTraffic.model_fields) or _COMMON & set(settings):
         fields = ", ".join(name for name in SetTraffic.model_fields if name not in _COMMON)
         raise InvalidInputError(f"--set: must be fields with their values; the fields are {fields}", field="--set")
     carry_out(_SET_TRAFFIC, asker, deployment=deployment, **settings)
 
 
-def yaml_of(given: str, option: str = "--set") -> Any:  # noqa: ANN401 -- whatever YAML can say
+def yaml_of(values: str, option: str = "--set") -> Any:  # noqa: ANN401 -- whatever YAML can say
     """Read a file, or standard input for -, or YAML itself, which begins with { or [. Raises InvalidInputError.
 
     What it means is read by the command that it is for.
     """
-    where = option if given.startswith(("{", "[")) else f"{option}: {given}"
+    where = option if values.startswith(("{", "[")) else f"{option}: {values}"
     try:
-        documents = documents_of(given if given.startswith(("{", "[")) else text_of(given))
+        documents = documents_of(values if values.startswith(("{", "[")) else text_of(values))
     except ValueError as error:
         raise InvalidInputError(f"{where}: {error}", field=option) from None
     except OSError as error:
@@ -117,18 +117,18 @@ def yaml_of(given: str, option: str = "--set") -> Any:  # noqa: ANN401 -- whatev
     return documents[0]
 
 
-def _changes(given: str | None, *, remove: bool) -> bool:
+def _changes(values: str | None, *, remove: bool) -> bool:
     """Raises UsageError."""
-    if given is not None and remove:
+    if values is not None and remove:
         raise UsageError("--set and --remove do not go together")
-    return remove or given is not None
+    return remove or values is not None
 
 
-def _show(found: object, nothing: str, *, as_json: bool) -> None:
+def _show(value: object, nothing: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(found)
-    elif found:
-        printer().print(yaml.safe_dump(found, sort_keys=False, allow_unicode=True), end="")
+        print_json(value)
+    elif value:
+        printer().print(yaml.safe_dump(value, sort_keys=False, allow_unicode=True), end="")
     else:
         printer().print(nothing)
 
@@ -145,8 +145,8 @@ def _rules_set(result: Result) -> str:
 
 
 def _traffic_set(result: Result) -> str:
-    reached = ", ".join(entrance["value"] for entrance in result["entrances"]) or "nothing"
-    return f"{result['deployment']} is reached by {reached} from now on"
+    addresses = ", ".join(entrance["value"] for entrance in result["entrances"]) or "nothing"
+    return f"{result['deployment']} is reached by {addresses} from now on"
 
 
 _COMMON = {"request_id", "actor", "reason", "schema_version", "deployment", "expected_version"}

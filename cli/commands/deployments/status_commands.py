@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from api.people.paths import DEPLOYMENT
-from cli.client import Reader, deployment_named, existing_deployments, failure_to_show, made, signs_of_life
+from cli.client import Reader, build, deployment_named, existing_deployments, failure_to_show, signs_of_life
 from cli.completion import deployments_offered
 from cli.options import AsJson, DeploymentName
 from cli.remote import remote
@@ -96,15 +96,15 @@ def routes(
     """Show the replicas of a deployment. Each is called by the last 8 digits of its route's id."""
     with Reader() as reader:
         view = deployment_named(reader, deployment)
-        path, found = f"{DEPLOYMENT}/routes", list(view.routes)
+        path, views = f"{DEPLOYMENT}/routes", list(view.routes)
         if everything:
-            found = reader.views(RouteView, path, deployment, gone=True, limit=lines)
+            views = reader.views(RouteView, path, deployment, gone=True, limit=lines)
     if as_json:
-        return print_json(found)
-    if not found:
+        return print_json(views)
+    if not views:
         more = "" if everything else "; 'rollway routes --all' shows those that are gone"
         return printer().print(f"{deployment} has no replicas{more}.")
-    return printer().print(routes_table(found, view), soft_wrap=False)
+    return printer().print(routes_table(views, view), soft_wrap=False)
 
 
 def _page(reader: Reader, name: str | None, lines: int) -> RenderableType:
@@ -112,15 +112,15 @@ def _page(reader: Reader, name: str | None, lines: int) -> RenderableType:
     silent = [Text(f"! {sentence}", "yellow") for sentence in sentences]
     if name is not None:
         document = reader.ask(DEPLOYMENT, name)
-        view = made(DeploymentView, document)
+        view = build(DeploymentView, document)
         failed = failure_to_show(reader, view)
-        where = made(ReachedView, document)
+        where = build(ReachedView, document)
         lines_of = (reached_in_words(where, envoy_address()), where.brings, *certificates_in_words(where))
-        reached = "\n".join(filter(None, lines_of))
-        revisions = [made(RevisionView, each) for each in document["revisions"]]
+        addresses = "\n".join(filter(None, lines_of))
+        revisions = [build(RevisionView, each) for each in document["revisions"]]
         callers = callers_words(reader.view(CallersView, f"{DEPLOYMENT}/requests", name).now)
         more = _of_rollout(reader, view)
-        return Group(deployment_page(view, revisions, failed, reached, more, callers), *silent)
+        return Group(deployment_page(view, revisions, failed, addresses, more, callers), *silent)
     views = existing_deployments(reader, lines + 1)
     losing = losing_words(reader.views(LosingView, "/v1/losing"))
     nothing = "No deployments yet; 'rollway init' makes one."
@@ -177,9 +177,9 @@ def _document(reader: Reader, name: str | None, lines: int | None) -> dict[str, 
             "deployments": deployments,
         }
     document = reader.ask(DEPLOYMENT, name)
-    reached = made(ReachedView, document)
+    view = build(ReachedView, document)
     deviations = _deviations(reader, document["rollout_id"])
-    urls, callers = urls_of(reached, envoy_address()), reader.ask(f"{DEPLOYMENT}/requests", name)["now"]
+    urls, callers = urls_of(view, envoy_address()), reader.ask(f"{DEPLOYMENT}/requests", name)["now"]
     return {**document, "urls": urls, "deviations": deviations, "callers": callers}
 
 

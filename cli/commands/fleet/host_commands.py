@@ -27,23 +27,23 @@ def hosts(*, as_json: AsJson = False) -> None:
     replicas while another is not. CONTRACT: what its worker reads and writes; an upgrade of Rollway may count it up.
     """
     with Reader() as reader:
-        found = reader.views(HostView, "/v1/hosts")
+        views = reader.views(HostView, "/v1/hosts")
     if as_json:
-        return print_json(found)
-    if not found:
+        return print_json(views)
+    if not views:
         return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
-    left: list[str] = []
-    shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")
-    for host in found:
+    remaining: list[str] = []
+    table = columns("HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")
+    for host in views:
         counts = ", ".join(f"{count} {status}" for status, count in sorted(host.replicas.items())) or "none"
-        seen = ago(host.last_seen_at, host.now)
-        shown.add_row(host.name, host.address, _state(host), seen, _clock(host), str(host.contract), counts)
-        left += [
+        age = ago(host.last_seen_at, host.now)
+        table.add_row(host.name, host.address, _state(host), age, _clock(host), str(host.contract), counts)
+        remaining += [
             f"{deployment} is on {host.name} until {until or 'its replicas are up elsewhere'}."
             for deployment, until in sorted(host.stays.items())
         ]
-    printer().print(shown, soft_wrap=False)
-    return printer().print("\n".join(left)) if left else None
+    printer().print(table, soft_wrap=False)
+    return printer().print("\n".join(remaining)) if remaining else None
 
 
 @sends(DrainHost)

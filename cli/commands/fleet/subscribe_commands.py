@@ -32,12 +32,12 @@ _Forget = Annotated[
     deployments="--deployment",
     give_up_after_seconds="--give-up-after",
 )
-def subscribe(asker: Asker, **said: object) -> None:
+def subscribe(asker: Asker, **fields: object) -> None:
     """Tell a webhook or a Celery task what happens. Replaces the subscription of that name."""
-    result = asker.send(SetSubscription, **said)
-    named = f"the task {result['task']} in queue {result['queue']}"
-    told = f"the target {result['webhook']}" if result["webhook"] else named
-    asker.say(f"{result['subscription']}: {told} is told from now on", result)
+    result = asker.send(SetSubscription, **fields)
+    task = f"the task {result['task']} in queue {result['queue']}"
+    target = f"the target {result['webhook']}" if result["webhook"] else task
+    asker.say(f"{result['subscription']}: {target} is told from now on", result)
 
 
 @sends(DeleteSubscription)
@@ -62,13 +62,13 @@ def subscriptions(*, resend: _Resend = None, forget: _Forget = None, asker: Aske
         result = asker.send(ForgetEvents, subscription=forget)
         return asker.say(f"{forget}: {number_of(result['events'], 'event')} forgotten", result)
     with Reader() as reader:
-        found = reader.views(SubscriptionView, "/v1/subscriptions")
+        views = reader.views(SubscriptionView, "/v1/subscriptions")
     if asker.as_json:
-        return print_json([asdict(view) for view in found])
-    if not found:
+        return print_json([asdict(view) for view in views])
+    if not views:
         return printer().print("Nobody is told of events; 'rollway subscribe --help' says how.")
     table = columns("NAME", "TELLS", "OF", "WAITING", "GIVEN UP", "QUEUED", "WHY")
-    for view in found:
+    for view in views:
         given_up = Text(str(view.given_up), "red" if view.given_up else "")
         queued = "-" if view.queued is None else str(view.queued)
         table.add_row(view.name, _way(view), _filter(view), _waiting(view), given_up, queued, _why(view))

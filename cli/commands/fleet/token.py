@@ -75,16 +75,16 @@ def create(
     except ValidationError as error:
         raise InvalidInputError.of(error, model=NewToken) from None
     secret = SECRET_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
-    made = _write(lambda connection: create_token(connection, new, secret))
+    token = _write(lambda connection: create_token(connection, new, secret))
     if as_json:
-        return print_json({**asdict(made), "token": secret})
+        return print_json({**asdict(token), "token": secret})
     console = printer(stderr=True)
-    if made.may(Role.OPERATOR) and made.is_for_all:
+    if token.may(Role.OPERATOR) and token.is_for_all:
         console.print("! what it lets run reaches what the workers' user reaches: --help says more", style="yellow")
-    elif made.may(Role.OPERATOR):
+    elif token.may(Role.OPERATOR):
         console.print("! what it adds runs only on hosts with ROLLWAY_REPLICA_USER, as that user", style="yellow")
-    ends = f"It ends on {made.expires_at:%Y-%m-%d}." if made.expires_at else "It has no end; --days gives it one."
-    console.print(f"{name} is {_may(made)}. {ends} The token is shown this once:")
+    ends = f"It ends on {token.expires_at:%Y-%m-%d}." if token.expires_at else "It has no end; --days gives it one."
+    console.print(f"{name} is {_may(token)}. {ends} The token is shown this once:")
     return typer.echo(secret)
 
 
@@ -92,13 +92,13 @@ def create(
 def list_tokens(*, as_json: AsJson = False) -> None:
     """Show the tokens there are, and when each was used last."""
     with Reader() as reader:
-        found, now = reader.look(all_tokens), signs_of_life(reader).now
+        rows, now = reader.look(all_tokens), signs_of_life(reader).now
     if as_json:
-        return print_json(found)
-    if not found:
+        return print_json(rows)
+    if not rows:
         return printer().print("No token yet; 'rollway token create me --role admin' makes one.")
     table = columns("NAME", "ROLE", "USED", "MADE", "EXPIRES", "FOR")
-    for token in found:
+    for token in rows:
         used = ago(token.last_used_at, now) if token.last_used_at else "never"
         expires = token.expires_at.isoformat(" ", "minutes") if token.expires_at else "never"
         scope = ", ".join(token.deployments) or "all"
@@ -121,13 +121,13 @@ def revoke(*, name: _Name, as_json: AsJson = False) -> None:
 def sessions(*, as_json: AsJson = False) -> None:
     """Show who is logged in to the page, and since when."""
     with Reader() as reader:
-        found, now = reader.look(lambda connection: sessions_of(connection, None)), signs_of_life(reader).now
+        rows, now = reader.look(lambda connection: sessions_of(connection, None)), signs_of_life(reader).now
     if as_json:
-        return print_json(found)
-    if not found:
+        return print_json(rows)
+    if not rows:
         return printer().print("Nobody is logged in to the page.")
     table = columns("SESSION", "TOKEN", "BEGAN", "ENDS")
-    for session in found:
+    for session in rows:
         table.add_row(session.id, session.token, ago(session.began_at, now), session.ends_at.isoformat(" ", "minutes"))
     return printer().print(table, soft_wrap=False)
 

@@ -20,7 +20,7 @@ from db.proxies.acks import ProxyView
 from domain.installation.tokens import NotAllowedError
 from domain.text.errors import DeploymentNotFoundError
 from traffic.envoy.envoy_names import PREVIEW_HEADER
-from traffic.explanation import AskedFor, Explanation, explained
+from traffic.explanation import AskedFor, Explanation, explain
 from traffic.prometheus import address_of
 from traffic.routing_table import Service, TrafficTable, Upstream
 
@@ -41,7 +41,7 @@ _Reset = Annotated[bool, typer.Option("--reset", help="Where a new deployment is
 def traffic(
     *,
     deployment: _Deployment = None,
-    given: _Set = None,
+    values: _Set = None,
     reset: _Reset = False,
     explain: _Explain = None,
     asker: Asker,
@@ -54,41 +54,41 @@ def traffic(
     as callers have it, and follows a request for it through the table; exit code 1 when a proxy would refuse it.
     """
     if explain is not None:
-        if given is not None or reset:
+        if values is not None or reset:
             raise UsageError("--explain changes nothing: give it without --set and --reset")
         return _explain(deployment, explain, as_json=asker.as_json)
-    if given is not None or reset:
-        if deployment is None or (given is not None and reset):
+    if values is not None or reset:
+        if deployment is None or (values is not None and reset):
             raise UsageError("name the deployment, and give either --set or --reset")
-        return change_traffic(asker, deployment, given)
+        return change_traffic(asker, deployment, values)
     with Reader() as reader:
-        found = reader.view(TrafficTable, "/v1/traffic")
-    return _show_traffic(_of(found, deployment), as_json=asker.as_json)
+        routing = reader.view(TrafficTable, "/v1/traffic")
+    return _show_traffic(_of(routing, deployment), as_json=asker.as_json)
 
 
 def _explain(deployment: str | None, url: str, *, as_json: bool) -> None:
-    asked = AskedFor.read(url)
+    request = AskedFor.parse(url)
     with Reader() as reader:
-        found = explained(reader.view(TrafficTable, "/v1/traffic"), asked)
-        known = _who_knows(reader) if found.replicas else ()
+        explanation = explain(reader.view(TrafficTable, "/v1/traffic"), request)
+        proxy_lines = _who_knows(reader) if explanation.replicas else ()
     if as_json:
-        print_json({"deployment": found.service, "said": found.said, "replicas": found.replicas})
+        print_json({"deployment": explanation.service, "said": explanation.said, "replicas": explanation.replicas})
     else:
-        _show_explanation(found, known)
-    if not found.replicas or (deployment is not None and deployment != found.service):
+        _show_explanation(explanation, proxy_lines)
+    if not explanation.replicas or (deployment is not None and deployment != explanation.service):
         raise typer.Exit(ExitCode.REFUSED)
 
 
-def _show_explanation(found: Explanation, known: Sequence[str]) -> None:
-    shown = columns("", "")
-    for said in found.said:
-        shown.add_row(said.about, said.says)
-    for upstream in found.replicas:
+def _show_explanation(explanation: Explanation, proxy_lines: Sequence[str]) -> None:
+    table = columns("", "")
+    for said in explanation.said:
+        table.add_row(said.about, said.says)
+    for upstream in explanation.replicas:
         status = Text(f"{upstream.status} {upstream.revision} at {address_of(upstream)}", route_colour(upstream.status))
-        shown.add_row(short_id(upstream.route_id), status)
-    for line in known:
-        shown.add_row("proxy", line)
-    printer().print(shown, soft_wrap=False)
+        table.add_row(short_id(upstream.route_id), status)
+    for line in proxy_lines:
+        table.add_row("proxy", line)
+    printer().print(table, soft_wrap=False)
 
 
 def _who_knows(reader: Reader) -> list[str]:
@@ -139,16 +139,16 @@ def proxies(*, as_json: AsJson = False) -> None:
     node id, a replica may be stopped that one of them still sends requests to: give each an id of its own.
     """
     with Reader() as reader:
-        found = reader.views(ProxyView, "/v1/proxies")
+        views = reader.views(ProxyView, "/v1/proxies")
     if as_json:
-        return print_json([asdict(proxy) for proxy in found])
-    if not found:
+        return print_json([asdict(proxy) for proxy in views])
+    if not views:
         return printer().print(
             "No proxy has been heard of; 'rollway up' starts one, 'rollway proxies --help' says more."
         )
-    shown = columns("NODE", "KIND", "STATE", "ACKNOWLEDGED", "WHEN", "SEEN", "DRAINS")
-    for proxy in found:
-        shown.add_row(
+    table = columns("NODE", "KIND", "STATE", "ACKNOWLEDGED", "WHEN", "SEEN", "DRAINS")
+    for proxy in views:
+        table.add_row(
             proxy.node_id,
             proxy.kind,
             _proxy_state(proxy),
@@ -157,7 +157,7 @@ def proxies(*, as_json: AsJson = False) -> None:
             f"{in_seconds(proxy.seen_seconds_ago)} ago",
             str(proxy.drains_waiting),
         )
-    return printer().print(shown, soft_wrap=False)
+    return printer().print(table, soft_wrap=False)
 
 
 def _rows(service: Service) -> Iterator[tuple[str | Text, ...]]:
@@ -172,19 +172,19 @@ def _rows(service: Service) -> Iterator[tuple[str | Text, ...]]:
         as_much = f"{service.baseline_weight / 100:g} % of the requests"
         yield from _upstreams("", "baseline", service.baseline, as_much)
     if service.mirrored and service.canary:
-        reached = f"copies of {service.mirrored / 100:g} % of the requests that only read"
-        yield from _upstreams("", "mirror", service.canary, reached)
+        address = f"copies of {service.mirrored / 100:g} % of the requests that only read"
+        yield from _upstreams("", "mirror", service.canary, address)
     if service.preview:
         yield from _upstreams("", "preview", service.preview, preview)
 
 
-def _upstreams(name: str, kind: str, upstreams: tuple[Upstream, ...], reached: str) -> Iterator[tuple[str | Text, ...]]:
+def _upstreams(name: str, kind: str, upstreams: tuple[Upstream, ...], address: str) -> Iterator[tuple[str | Text, ...]]:
     if not upstreams:
-        yield name, kind, "-", Text("no replica", "yellow"), "-", "-", reached
+        yield name, kind, "-", Text("no replica", "yellow"), "-", "-", address
     for number, upstream in enumerate(upstreams):
         status = Text(str(upstream.status), route_colour(upstream.status))
         first = (name, kind) if number == 0 else ("", "")
-        where = "" if number else reached
+        where = "" if number else address
         yield *first, address_of(upstream), status, upstream.revision, short_id(upstream.route_id), where
 
 

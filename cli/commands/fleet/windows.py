@@ -26,14 +26,14 @@ _Duration = Annotated[str | None, typer.Option("--for", metavar="DURATION", help
 
 
 @sends(SetFreeze, deployments="--deployment", groups="--group", pauses="--pause")
-def freeze(asker: Asker, *, duration_seconds: _Duration = None, **said: object) -> None:
+def freeze(asker: Asker, *, duration_seconds: _Duration = None, **fields: object) -> None:
     """Let nothing start in a window. Replaces the freeze of that name.
 
     'activate', 'apply', 'restart' and 'retry' are refused meanwhile, unless they say --through-freeze and a --reason.
     What is under way finishes, or with --pause waits until the end. Undo and abort are never frozen.
     """
     lasts = {} if duration_seconds is None else {"duration_seconds": _seconds(duration_seconds)}
-    result = asker.send(SetFreeze, **said, **lasts)
+    result = asker.send(SetFreeze, **fields, **lasts)
     if asker.as_json:
         return print_json(result)
     with Reader() as reader:
@@ -50,13 +50,13 @@ def unfreeze(asker: Asker, freeze: str) -> None:
 def freezes(*, as_json: AsJson = False) -> None:
     """Show in which windows nothing starts, and which of them are on."""
     with Reader() as reader:
-        found = reader.views(FreezeView, "/v1/freezes")
+        views = reader.views(FreezeView, "/v1/freezes")
     if as_json:
-        return print_json([asdict(view) for view in found])
-    if not found:
+        return print_json([asdict(view) for view in views])
+    if not views:
         return printer().print("There are no freezes; 'rollway freeze --help' says how to set one.")
     table = columns("NAME", "NOW", "WINDOW", "OVER", "UNDER WAY", "WHY")
-    for view in found:
+    for view in views:
         over = ", ".join([*view.deployments, *(f"group {group}" for group in view.groups)]) or "all"
         now = Text(_when(view), "yellow" if view.frozen_until else "")
         table.add_row(view.name, now, _window(view), over, "pauses" if view.pauses else "finishes", view.reason)
@@ -65,10 +65,10 @@ def freezes(*, as_json: AsJson = False) -> None:
 
 def _seconds(text: str) -> int:
     """Raises UsageError for what is no duration."""
-    found = re.fullmatch(r"(\d{1,9})([smhd])", text)
-    if found is None:
+    match = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    if match is None:
         raise UsageError(f"--for must be a number with s, m, h or d behind, such as 90m or 62h; {text!r} is none")
-    return int(found[1]) * _SECONDS[found[2]]
+    return int(match[1]) * _SECONDS[match[2]]
 
 
 def _when(view: FreezeView) -> str:
@@ -85,13 +85,13 @@ def _window(view: FreezeView) -> str:
 
 
 @sends(SetGroup, most_at_once="--at-most")
-def group(asker: Asker, **said: object) -> None:
+def group(asker: Asker, **fields: object) -> None:
     """Let deployments share a budget of rollouts. Replaces the group of that name.
 
     A rollout that finds no place begins and waits, its clocks standing still; who asked first goes first, or with
     --in-order who stands first. An undo and the way back wait for nobody.
     """
-    result = asker.send(SetGroup, **said)
+    result = asker.send(SetGroup, **fields)
     budget = f"at most {result['most_at_once']} at once" if result["most_at_once"] else "any number at once"
     order = ", in this order" if result["in_order"] else ""
     asker.say(f"{result['group']}: {', '.join(result['deployments'])} roll out {budget}{order}", result)
@@ -106,20 +106,20 @@ def ungroup(asker: Asker, group: str) -> None:
 def groups(*, as_json: AsJson = False) -> None:
     """Show the groups, who rolls out and who waits."""
     with Reader() as reader:
-        found = reader.views(GroupView, "/v1/groups")
+        views = reader.views(GroupView, "/v1/groups")
     if as_json:
-        return print_json([asdict(view) for view in found])
-    if not found:
+        return print_json([asdict(view) for view in views])
+    if not views:
         return printer().print("There are no groups; 'rollway group --help' says how to make one.")
     table = columns("NAME", "AT MOST", "UNDER WAY", "WAITING", "DEPLOYMENTS")
-    for view in found:
+    for view in views:
         table.add_row(
-            view.name, str(view.most_at_once or "-"), *map(_listed, (view.under_way, view.waiting)), _members(view)
+            view.name, str(view.most_at_once or "-"), *map(_joined, (view.under_way, view.waiting)), _members(view)
         )
     return printer().print(table)
 
 
-def _listed(names: list[str]) -> str:
+def _joined(names: list[str]) -> str:
     return ", ".join(names) or "-"
 
 

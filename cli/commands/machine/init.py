@@ -72,8 +72,8 @@ def init(
         health="" if health == "-" else f"  health_check: {{path: {health}, interval_seconds: 1}}\n",
     )
     tried = None if untried else _tried(text, file, patience)
-    with file.open("x", encoding="utf-8") as written:
-        written.write(text)
+    with file.open("x", encoding="utf-8") as stream:
+        stream.write(text)
     if as_json:
         seconds, user = (round(tried.seconds, 2), tried.user) if tried else (None, None)
         return print_json({"file": str(file), "healthy_after_seconds": seconds, "user": user})
@@ -89,14 +89,14 @@ Ask = Callable[[str | None, str, str | None, Callable[[str], str]], str]
 def _asker(*, as_json: bool) -> Ask:
     asks = sys.stdin.isatty() and not as_json
 
-    def ask(given: str | None, question: str, default: str | None, checked: Callable[[str], str]) -> str:
+    def ask(value: str | None, question: str, default: str | None, check: Callable[[str], str]) -> str:
         """What was given, else what is answered; the default where nobody is there to ask. Raises UsageError."""
-        if given is None and asks:
-            return str(typer.prompt(question, default=default, value_proc=checked, err=True))
-        if given is None and default is None:
+        if value is None and asks:
+            return str(typer.prompt(question, default=default, value_proc=check, err=True))
+        if value is None and default is None:
             raise UsageError("nobody is at the terminal to answer: add --command")
         try:
-            return checked(given if given is not None else default or "")
+            return check(value if value is not None else default or "")
         except typer.BadParameter as fault:
             raise UsageError(fault.message) from None
 
@@ -107,9 +107,9 @@ def _with_port(command: str, port: str | None, ask: Ask) -> str:
     """The command with {port} where it said a number."""
     if "{port}" in command:
         return command
-    known = _NUMBER.search(command)
-    said = ask(port, _HOW, known[0] if known else "PORT", lambda given: _checked_port(given, command))
-    return command if said == "PORT" else command.replace(said, "{port}")
+    number = _NUMBER.search(command)
+    answer = ask(port, _HOW, number[0] if number else "PORT", lambda text: _checked_port(text, command))
+    return command if answer == "PORT" else command.replace(answer, "{port}")
 
 
 def _name_of(folder: Path) -> str:
@@ -117,36 +117,36 @@ def _name_of(folder: Path) -> str:
     return re.sub(r"[^a-z0-9.-]+", "-", folder.name.lower())[:_MOST_NAME].strip("-.") or "web"
 
 
-def _checked_name(given: str) -> str:
-    if not re.fullmatch(DEPLOYMENT_NAME_PATTERN, given):
-        raise typer.BadParameter(f"{given!r} must be lower-case letters, digits, '-' and '.', {_MOST_NAME} at most")
-    return given
+def _checked_name(text: str) -> str:
+    if not re.fullmatch(DEPLOYMENT_NAME_PATTERN, text):
+        raise typer.BadParameter(f"{text!r} must be lower-case letters, digits, '-' and '.', {_MOST_NAME} at most")
+    return text
 
 
-def _checked_command(given: str) -> str:
+def _checked_command(text: str) -> str:
     try:
-        RevisionSection.model_validate({"command": given})
+        RevisionSection.model_validate({"command": text})
     except ValidationError as error:
         raise typer.BadParameter(InvalidInputError.of(error, model=RevisionSection).message) from None
-    return given
+    return text
 
 
-def _checked_port(given: str, command: str) -> str:
-    if given != "PORT" and not (given.isdigit() and given in command):
-        raise typer.BadParameter(f"{given!r} is neither PORT nor a number in {command!r}")
-    return given
+def _checked_port(text: str, command: str) -> str:
+    if text != "PORT" and not (text.isdigit() and text in command):
+        raise typer.BadParameter(f"{text!r} is neither PORT nor a number in {command!r}")
+    return text
 
 
-def _checked_path(given: str) -> str:
-    if given != "-" and not re.fullmatch(r"/[^\s{}\[\],#]*", given):
-        raise typer.BadParameter(f"{given!r} must be a path such as /healthz, or - for none")
-    return given
+def _checked_path(text: str) -> str:
+    if text != "-" and not re.fullmatch(r"/[^\s{}\[\],#]*", text):
+        raise typer.BadParameter(f"{text!r} must be a path such as /healthz, or - for none")
+    return text
 
 
-def _checked_count(given: str) -> str:
-    if not given.isdigit() or not int(given):
-        raise typer.BadParameter(f"{given!r} must be a number of replicas, such as 2")
-    return given
+def _checked_count(text: str) -> str:
+    if not text.isdigit() or not int(text):
+        raise typer.BadParameter(f"{text!r} must be a number of replicas, such as 2")
+    return text
 
 
 def _tried(text: str, file: Path, patience: float) -> Tried:

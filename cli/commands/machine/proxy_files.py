@@ -149,11 +149,11 @@ def _checked_id(node_id: str) -> str:
 
 def _key() -> str | None:
     """As `rollway up` chooses it: from the environment, else the one that was made here."""
-    given = ApiSettings.from_environment(os.environ).proxy_key
-    if given is not None:
-        return given
-    made = load_settings(find_home(os.environ))
-    return made.proxy_key if made else None
+    key = ApiSettings.from_environment(os.environ).proxy_key
+    if key is not None:
+        return key
+    settings = load_settings(find_home(os.environ))
+    return settings.proxy_key if settings else None
 
 
 def _running_api() -> str:
@@ -162,26 +162,26 @@ def _running_api() -> str:
     return address.removeprefix("http://") or f"127.0.0.1:{API_PORT}"
 
 
-def _discovery(given: str | None) -> Path | tuple[str, int]:
+def _discovery(value: str | None) -> Path | tuple[str, int]:
     """What is given, else where the stack that runs here listens for Envoys."""
-    if given is not None:
-        return Path(given) if given.startswith("/") else _address("--xds", given)
+    if value is not None:
+        return Path(value) if value.startswith("/") else _address("--xds", value)
     home = find_home(os.environ)
-    made = load_settings(home) if stack_status(home).running else None
-    return made.named_sockets.discovery if made else ("127.0.0.1", DISCOVERY_PORT)
+    settings = load_settings(home) if stack_status(home).running else None
+    return settings.named_sockets.discovery if settings else ("127.0.0.1", DISCOVERY_PORT)
 
 
-def _address(option: str, given: str) -> tuple[str, int]:
-    host, _, port = given.rpartition(":")
+def _address(option: str, text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
     if host and port.isascii() and port.isdigit() and 0 < int(port) < 65536:  # noqa: PLR2004  (the ports there are)
         return host.removeprefix("[").removesuffix("]"), int(port)
-    raise UsageError(f"{option} must be an address and a port such as 127.0.0.1:8080, not {given!r}")
+    raise UsageError(f"{option} must be an address and a port such as 127.0.0.1:8080, not {text!r}")
 
 
-def _own_address(option: str, given: str) -> tuple[str, int]:
+def _own_address(option: str, text: str) -> tuple[str, int]:
     """Envoy resolves no name to listen on."""
-    host, port = _address(option, given)
+    host, port = _address(option, text)
     try:
         return str(ip_address(host)), port
     except ValueError:
-        raise UsageError(f"{option} must be an IP address and a port such as 0.0.0.0:8080, not {given!r}") from None
+        raise UsageError(f"{option} must be an IP address and a port such as 0.0.0.0:8080, not {text!r}") from None

@@ -99,11 +99,11 @@ def _wait_for_health(runtime: ProcessRuntime, request: ReplicaRequest, until: fl
             if replica is None or not replica.running:
                 tail = runtime.log_tail(request.route_id, _LOG_LINES)
                 raise NotHealthyError(failure_in_short(end_of(replica).detail, tail))
-            said = _said_of(replica, check, prober) if check else ""
-            if not said and (check or time.monotonic() - began > RUNS_WELL.total_seconds()):
+            output = _said_of(replica, check, prober) if check else ""
+            if not output and (check or time.monotonic() - began > RUNS_WELL.total_seconds()):
                 return
-            if said and time.monotonic() > until:
-                raise NotHealthyError(f"it runs, but {said}{_where_it_listens(replica)}")
+            if output and time.monotonic() > until:
+                raise NotHealthyError(f"it runs, but {output}{_where_it_listens(replica)}")
             time.sleep(_LOOK_SECONDS)
     finally:
         prober.close()
@@ -129,14 +129,14 @@ def _where_it_listens(replica: Replica) -> str:
 
 
 def _ports_of(pid: int) -> Collection[int]:
-    found: set[int] = set()
+    ports: set[int] = set()
     with suppress(psutil.Error):
         process = psutil.Process(pid)
         for each in (process, *process.children(recursive=True)):
             with suppress(psutil.Error):
                 sockets = each.net_connections(kind="inet")
-                found |= {socket.laddr.port for socket in sockets if socket.status == psutil.CONN_LISTEN}
-    return found
+                ports |= {socket.laddr.port for socket in sockets if socket.status == psutil.CONN_LISTEN}
+    return ports
 
 
 def _end(runtime: ProcessRuntime, request: ReplicaRequest) -> None:

@@ -51,11 +51,11 @@ def _upgrade() -> tuple[str | None, str | None]:
     """The schema before and after. Raises MigrationError and what the driver says of a server that is away."""
     engine = make_engine(DatabaseSettings.from_environment(os.environ).without_limits(), "rollway migrate")
     try:
-        if not is_known(seen := number(engine)):
+        if not is_known(version := number(engine)):
             raise MigrationError(
-                f"the database {database_address()} has schema {seen}, which this release does not know: a newer one "
-                "has migrated it, and goes on with it; or it is of before 0.1.0, from which no way leads here, so name "
-                "an empty database in DATABASE_URL"
+                f"the database {database_address()} has schema {version}, which this release does not know: a newer "
+                "one has migrated it, and goes on with it; or it is of before 0.1.0, from which no way leads here, so "
+                "name an empty database in DATABASE_URL"
             )
         return upgrade(engine)
     except DBAPIError as error:

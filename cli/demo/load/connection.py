@@ -18,8 +18,8 @@ Failed = Callable[[Exchange, FailureKind, str], None]
 class Connection(asyncio.Protocol):
     """Sends one request after the other, and calls `answered` or `failed` once for each."""
 
-    def __init__(self, answered: Answered, failed: Failed) -> None:
-        self._answered = answered
+    def __init__(self, on_answer: Answered, failed: Failed) -> None:
+        self._answered = on_answer
         self._failed = failed
         self._transport: asyncio.Transport
         self._exchange: Exchange | None = None
@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
 
     def _judge(self, exchange: Exchange) -> None:
         exchange.status = int(self._head[9:12])
-        exchange.revision, wrong = _read(self._received, exchange.planned)
+        exchange.revision, wrong = _parse(self._received, exchange.planned)
         if exchange.status != _OK:
             self._end_with(FailureKind.STATUS, f"{exchange.status} {self._received.decode(errors='replace')}")
             return
@@ -121,7 +121,7 @@ class Connection(asyncio.Protocol):
             self._unsent = loop.call_later(pause, self._send_piece, planned, number + 1)
 
 
-def _read(body: bytes, planned: PlannedRequest) -> tuple[str, str]:
+def _parse(body: bytes, planned: PlannedRequest) -> tuple[str, str]:
     """Read the revision that answered, and say what is wrong with the answer, if anything."""
     try:
         document = json.loads(body)

@@ -121,7 +121,7 @@ class Generator:
 
     def _send(self, exchange: Exchange) -> None:
         now = time.monotonic()
-        exchange.tally.sent(exchange, now)
+        exchange.tally.note_sent(exchange, now)
         if len(self._open) >= self._settings.most_open:
             self._note_failure(exchange, FailureKind.NOT_SENT, f"{len(self._open)} requests are open")
             return
@@ -161,7 +161,7 @@ class Generator:
     async def _connect(self) -> Connection:
         host, _, port = self._settings.address.rpartition(":")
         _, connection = await self._loop.create_connection(
-            lambda: Connection(self._answered, self._failed),
+            lambda: Connection(self._note_answer, self._failed),
             host,
             int(port),
             ssl=self._context,
@@ -169,9 +169,9 @@ class Generator:
         )
         return connection
 
-    def _answered(self, connection: Connection, exchange: Exchange) -> None:
+    def _note_answer(self, connection: Connection, exchange: Exchange) -> None:
         del self._open[exchange]
-        exchange.tally.answered(exchange, time.monotonic())
+        exchange.tally.note_answer(exchange, time.monotonic())
         if connection.usable:
             self._idle.append(connection)
 

@@ -118,23 +118,23 @@ class Tally:
     latencies: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
     lags: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
 
-    def sent(self, exchange: Exchange, now: float) -> None:
+    def note_sent(self, exchange: Exchange, now: float) -> None:
         """Count a request that is sent now."""
         self.requests += 1
         self.kinds[exchange.planned.kind] += 1
         self.lags.append(now - exchange.due)
 
-    def answered(self, exchange: Exchange, now: float) -> None:
+    def note_answer(self, exchange: Exchange, now: float) -> None:
         """Count a good answer."""
         self.answers[exchange.status, exchange.revision] += 1
         self.latencies.append(max(0.0, now - exchange.due - exchange.planned.takes))
-        started, answered = self.epoch + (exchange.started or exchange.due), self.epoch + now
-        new = Seen(first_started=started, last_started=started, first_answered=answered, last_answered=answered)
-        seen = self.revisions.setdefault(exchange.revision, new)
-        seen.answers += 1
-        seen.first_started = min(seen.first_started, started)
-        seen.last_started = max(seen.last_started, started)
-        seen.last_answered = answered
+        started, answered_at = self.epoch + (exchange.started or exchange.due), self.epoch + now
+        new = Seen(first_started=started, last_started=started, first_answered=answered_at, last_answered=answered_at)
+        counts = self.revisions.setdefault(exchange.revision, new)
+        counts.answers += 1
+        counts.first_started = min(counts.first_started, started)
+        counts.last_started = max(counts.last_started, started)
+        counts.last_answered = answered_at
 
     def failed_with(self, exchange: Exchange, kind: FailureKind, detail: str, now: float) -> None:
         """Count a request that failed."""

@@ -49,9 +49,9 @@ class Surroundings:
         PORT and the ROLLWAY_* below cannot be overridden: by them a replica is found again. HOST is where proxies
         reach this machine; a revision whose service shall listen elsewhere sets its own.
         """
-        told = request.variables(self.address, port)
+        variables = request.variables(self.address, port)
         found_by = {KEEPER: keeper_of(self.home), "ROLLWAY_ADDRESS": self.address}
-        return {**inherited(self.also), **(account.variables if account else {}), **told, **found_by}
+        return {**inherited(self.also), **(account.variables if account else {}), **variables, **found_by}
 
 
 def inherited(also: Collection[str] = ()) -> dict[str, str]:

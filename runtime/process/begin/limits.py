@@ -31,9 +31,9 @@ class ProcessLimits:
         return [(resource.RLIMIT_CORE, 0, 0), (resource.RLIMIT_NOFILE, first, most), *processes]
 
     def _processes(self) -> int:
-        wanted = self.processes or _machine_has() // _SHARE
+        most = self.processes or _machine_has() // _SHARE
         _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-        return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
 
 def _machine_has() -> int:

@@ -89,7 +89,7 @@ class HeldProcess:
                 if not ready:
                     raise TimeoutError
                 if gate in ready:
-                    order = order[_written(gate.fileno(), order) :]
+                    order = order[_write(gate.fileno(), order) :]
                     if not order:
                         selector.unregister(gate)
                         gate.close()
@@ -120,8 +120,8 @@ class HeldProcess:
             case become.NO_COMMAND:
                 return f"{command} was not found on this host{who}{_where(spec)}{self._closed_on_the_way()}"
             case become.CLOSED:
-                closed = self._closed_on_the_way()
-                return f"{command} {'cannot be run' if closed else 'is not an executable file'}{who}{closed}"
+                barrier = self._closed_on_the_way()
+                return f"{command} {'cannot be run' if barrier else 'is not an executable file'}{who}{barrier}"
             case become.NO_PROGRAM:
                 return f"{command} is no program of this system"
         return f"{command} {_trouble(why_not)}"
@@ -212,7 +212,7 @@ def _order_for(request: ReplicaRequest, env: Mapping[str, str], confines: Confin
     )
 
 
-def _written(descriptor: int, order: memoryview) -> int:
+def _write(descriptor: int, order: memoryview) -> int:
     try:
         return os.write(descriptor, order)
     except BrokenPipeError:

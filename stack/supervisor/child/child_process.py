@@ -51,10 +51,10 @@ class AdoptedProcess:
 def _descriptor(identity: Identity) -> int | None:
     """Open one for a process that runs now; Linux alone has it."""
     with suppress(AttributeError, OSError):
-        found: int = os.pidfd_open(identity.pid)
+        descriptor: int = os.pidfd_open(identity.pid)
         if is_alive(identity):
-            return found
-        os.close(found)
+            return descriptor
+        os.close(descriptor)
     return None
 
 
@@ -109,9 +109,9 @@ def open_gate(gate: IO[bytes] | None) -> None:
 
 def _spawn_orphan(command: list[str], setting: Mapping[str, Any]) -> tuple[Process, Identity | None, IO[bytes] | None]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, **setting) as shell:  # noqa: S603
-        told, gate = shell.stdout.readline() if shell.stdout else b"", shell.stdin
+        line, gate = shell.stdout.readline() if shell.stdout else b"", shell.stdin
         shell.stdin = None  # it is the gate of what the shell started
-    identity = identify(int(told or 0))
+    identity = identify(int(line or 0))
     if identity is None:
         raise subprocess.SubprocessError("it ended before it began")
     return AdoptedProcess(identity), identity, gate

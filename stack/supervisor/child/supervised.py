@@ -82,15 +82,15 @@ class Child:
         """Whether somebody has to look often that it still answers."""
         return self.ready and self.part.watched_port > 0
 
-    def adopt(self, found: PartState) -> None:
+    def adopt(self, state: PartState) -> None:
         """Take over the process of an earlier supervisor, which was up when it was last seen."""
-        if found.process is None:
+        if state.process is None:
             return
-        self._process, self._identity = AdoptedProcess(found.process), found.process
-        self._digest, self._hot_restart = found.digest, found.hot_restart
+        self._process, self._identity = AdoptedProcess(state.process), state.process
+        self._digest, self._hot_restart = state.digest, state.hot_restart
         self._started = time.monotonic()
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
-        self.since, self.restarts, self._epoch, self.ready = found.since, found.restarts, found.epoch, True
+        self.since, self.restarts, self._epoch, self.ready = state.since, state.restarts, state.epoch, True
         with suppress(OSError):  # what an older release runs shares its port with nobody
             self.ports.keep()
 
@@ -348,6 +348,6 @@ class KeptPorts:
 
     def close(self) -> None:
         """Refuse callers: the part will not come back."""
-        for kept in self._sockets.values():
-            kept.close()
+        for listener in self._sockets.values():
+            listener.close()
         self._sockets.clear()

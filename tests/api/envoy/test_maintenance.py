@@ -14,7 +14,7 @@ from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import ask, read
 from tests.support.stack.waiting import eventually
-from traffic.envoy.stats import COUNTERS_PAGE, Counted, counted
+from traffic.envoy.stats import COUNTERS_PAGE, Counted, read_counters
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 PREVIEW = {"x-rollway-preview": "true"}
@@ -80,11 +80,11 @@ def test_what_the_proxy_answers_itself_counts_for_no_revision_and_no_deployment(
         (proxy,) = read(envoy_edge.routes.engine, "SELECT stats_address FROM proxies")
         url = f"http://{proxy['stats_address']}{COUNTERS_PAGE}"
         revisions = (made.v1, made.v2)
-        before = eventually(lambda: added_up(counted(plain_http.get(url).content), made.name, revisions))
+        before = eventually(lambda: added_up(read_counters(plain_http.get(url).content), made.name, revisions))
         for _ in range(20):
             assert envoy_edge.ask(f"/{made.name}/").status_code == 503
         envoy_edge.ask(f"/{made.name}/", **PREVIEW)
-        after = counted(plain_http.get(url).content)
+        after = read_counters(plain_http.get(url).content)
         assert after.counters(made.name, revisions).of == before.counters(made.name, revisions).of
         assert after.requests(made.name) == before.requests(made.name)
 

@@ -27,7 +27,7 @@ from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import write
 from tests.support.rows.entrances import set_tls
 from tests.support.stack.waiting import eventually
-from traffic.explanation import AskedFor, explained
+from traffic.explanation import AskedFor, explain
 from traffic.routing_table import derive_table
 
 
@@ -115,7 +115,7 @@ def left_alone(url: str, authority: Authority, door: int, *, http2: bool) -> htt
 
 def explained_tls(edge: Edge, url: str) -> list[str]:
     table = derive_table(in_transaction(edge.routes.engine, read_traffic))
-    return [line.says for line in explained(table, AskedFor.read(url)).said if line.about == "tls"]
+    return [line.says for line in explain(table, AskedFor.parse(url)).said if line.about == "tls"]
 
 
 def test_callers_must_show_a_certificate_where_they_are_asked_for_one(

@@ -32,7 +32,7 @@ def test_a_wait_that_counts_on_is_one_line(engine: Engine, second: str, is_new: 
     film = Film(Console(file=io.StringIO(), width=120))
     for reason in ("waiting: canary 0 of 62 failed; 301 answers more, some 5 min", second):
         film.end(replace(view, reason=reason))
-    assert len(film.shown) == 1 + is_new
+    assert len(film.cycles) == 1 + is_new
 
 
 def test_a_rollout_says_why_a_start_failed_before_it_goes_back_and_once(engine: Engine) -> None:

@@ -61,7 +61,7 @@ def test_both_ways_to_ask_say_the_same(left: ExitStack) -> None:
     for peer in ports:  # connections are told of by nobody
         left.enter_context(socket.socket(socket.AF_INET6)).connect_ex(("::ffff:127.0.0.1", peer))
     asked, read = (
-        Counter(found for found in look() if found.port in ports) for look in (listening._asked, listening._read)
+        Counter(found for found in look() if found.port in ports) for look in (listening._query, listening._scan)
     )
     assert asked == read
     assert asked.total() == len(PLACES)

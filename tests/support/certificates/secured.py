@@ -52,4 +52,4 @@ def note(edge: Edge, taken: TakenCertificate, chain: str, key: str | None, *name
 
 def show(edge: Edge, made: Made, certified: Certified, *names: str) -> None:
     """Have proxies show this, as a worker does that has read it."""
-    note(edge, row(made, CertificateKind.GIVEN), certified.chain, KeySeal(KEY).closed(certified.key), *names)
+    note(edge, row(made, CertificateKind.GIVEN), certified.chain, KeySeal(KEY).seal(certified.key), *names)

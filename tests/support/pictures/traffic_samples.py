@@ -62,4 +62,4 @@ def snapshot(*deployments: DeploymentInTraffic, seen: str = "1:1:") -> TrafficSn
 def whole(found: Resource) -> dict[str, Any]:
     """All that it says, with its entries."""
     entries = [whole(entry) for group in found.entries.values() for entry in group]
-    return {**found.content, **({found.listed: entries} if found.listed else {})}
+    return {**found.content, **({found.list_field: entries} if found.list_field else {})}

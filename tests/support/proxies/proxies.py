@@ -127,7 +127,7 @@ class Server:
         told = False
         while response := self.stream.next(Made(self.current, self.marks[-1]), self.now):
             of_kind = response.table.resources.by_kind[response.kind]
-            proxy.inbox.append(Told(response, {name: of_kind[name] for name in response.changed}))
+            proxy.inbox.append(Told(response, {name: of_kind[name] for name in response.updates}))
             told = True
         return told
 

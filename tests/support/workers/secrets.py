@@ -21,7 +21,7 @@ NONE = "it cannot be read: No such file or directory"
 
 def read(secrets: HostSecrets, reference: str, deployment: str = "web") -> str:
     """The value."""
-    return secrets.read(SecretReference(secret=reference), deployment)
+    return secrets.value_of(SecretReference(secret=reference), deployment)
 
 
 def fault(secrets: HostSecrets, reference: str, deployment: str = "web") -> str:

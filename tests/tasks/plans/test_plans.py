@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from api.people.paths import named_in
 from api.people.reads.read_table import READS, Read
-from api.people.requests import Asked, parameters_of
+from api.people.requests import ReadRequest, parameters_of
 from db.access_tokens import still_valid
 from db.audit.receipts import seal
 from db.clock_reset import count_from_now
@@ -121,7 +121,7 @@ PATH = {"deployment": "shop-7", "revision": "v1", "rollout": str(ROLLOUT)}
 @pytest.mark.parametrize("asked", READS, ids=lambda asked: f"{asked.method} {asked.path}")
 def test_no_read_reads_the_whole(engine: Engine, asked: Read) -> None:
     path = {name: PATH[name] for name in named_in(asked.path)}
-    wanted = Asked(ANN, path, parameters_of(asked.parameters, SAID.get(asked.path, {})))
+    wanted = ReadRequest(ANN, path, parameters_of(asked.parameters, SAID.get(asked.path, {})))
 
     def look(connection: Connection) -> None:
         begin_reading(connection)

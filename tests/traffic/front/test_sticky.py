@@ -14,7 +14,7 @@ from domain.traffic.tls_material import Secured, ShownCertificate
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
 from tests.traffic.test_canary import CLUSTERS, ENDPOINTS, ROUTES, new
 from traffic.envoy.table_resources import envoy_resources
-from traffic.explanation import AskedFor, explained
+from traffic.explanation import AskedFor, explain
 from traffic.resources import Resources
 from traffic.routing_table import TlsDoor, derive_table
 from traffic.traefik import traefik_document
@@ -117,5 +117,5 @@ def test_traefik_keeps_callers_by_cookies_of_its_own_and_by_no_header() -> None:
 
 def test_it_is_explained_that_a_caller_stays() -> None:
     made = replace(deployment(seated(1, 0)), rules=RequestRules(sticky=HEADER))
-    (*_, said) = explained(derive_table(snapshot(made)), AskedFor.read("http://web/")).said
+    (*_, said) = explain(derive_table(snapshot(made)), AskedFor.parse("http://web/")).said
     assert said.says == "1 replica, all healthy, a caller stays with one by header x-user"

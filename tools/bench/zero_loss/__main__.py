@@ -54,13 +54,13 @@ def main() -> int:
     except (ScenarioError, LoadError, NotInTimeError, UnreachableError) as error:
         console.print(f"✗ {error}", style="red")
         return 1
-    if stage.left:
-        console.print(f"✗ still running: {', '.join(stage.left)}", style="red")
+    if stage.leftovers:
+        console.print(f"✗ still running: {', '.join(stage.leftovers)}", style="red")
     write(result, arguments.result)
     show(result, console)
     if stage.keep:
         console.print(f"The logs are in {stage.logs}")
-    return 0 if result.kept and not stage.left else 1
+    return 0 if result.kept and not stage.leftovers else 1
 
 
 def _parse() -> argparse.Namespace:

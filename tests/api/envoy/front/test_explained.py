@@ -13,7 +13,7 @@ from tests.support.pictures.pictures import READY
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas
 from tests.support.rows.deployments import ask, write
-from traffic.explanation import AskedFor, Explanation, explained
+from traffic.explanation import AskedFor, Explanation, explain
 from traffic.routing_table import derive_table
 
 ENTRANCE = "INSERT INTO entrances (kind, value, deployment_id, strip_prefix) VALUES (%s, %s, %s, true)"
@@ -39,7 +39,7 @@ URLS = {
 
 def said_of(edge: Edge, url: str) -> Explanation:
     with transaction(edge.routes.engine) as connection:
-        return explained(derive_table(read_traffic(connection)), AskedFor.read(url))
+        return explain(derive_table(read_traffic(connection)), AskedFor.parse(url))
 
 
 def test_what_is_said_is_what_a_proxy_does(envoy_edge: Edge) -> None:
@@ -55,7 +55,7 @@ def test_what_is_said_is_what_a_proxy_does(envoy_edge: Edge) -> None:
         envoy_edge.routes.tell()
         envoy_edge.wait_for("/", host="a.b.example.com")
         for url, owner in URLS.items():
-            asked, found = AskedFor.read(url), said_of(envoy_edge, url)
+            asked, found = AskedFor.parse(url), said_of(envoy_edge, url)
             answer = envoy_edge.ask(asked.path, host=asked.host)
             got = answer.json()["replica"] if answer.status_code == 200 else None
             assert (got, found.service if found.replicas else None) == (owner, owner), url
@@ -97,4 +97,4 @@ def test_what_a_proxy_answers_itself_is_said(envoy_edge: Edge) -> None:
 @pytest.mark.parametrize("url", ["", "ftp://web/", "http:///x", "http://[::1"])
 def test_what_is_no_url_is_refused_by_its_field(url: str) -> None:
     with pytest.raises(InvalidInputError, match="--explain must be a URL"):
-        AskedFor.read(url)
+        AskedFor.parse(url)

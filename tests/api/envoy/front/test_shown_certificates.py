@@ -21,7 +21,7 @@ from tests.support.rows.deployments import write
 from tests.support.rows.entrances import set_tls
 from tests.support.stack.waiting import eventually
 from traffic.certificates.x509 import CertificateFaultError, read_certificate
-from traffic.explanation import AskedFor, explained
+from traffic.explanation import AskedFor, explain
 from traffic.routing_table import derive_table
 
 KEYS: dict[str, Callable[[], Any]] = {
@@ -87,7 +87,7 @@ def test_each_host_name_is_sent_on_when_it_has_a_certificate_whatever_the_others
 
         def said(url: str) -> list[str]:
             table = derive_table(in_transaction(secure_edge.routes.engine, read_traffic))
-            return [line.says for line in explained(table, AskedFor.read(url)).said if line.about == "tls"]
+            return [line.says for line in explain(table, AskedFor.parse(url)).said if line.about == "tls"]
 
         without = "bad.example.com has no certificate, so {}: 'rollway status partly' says why"
         assert said("https://bad.example.com/") == [without.format("the handshake fails")]

@@ -56,7 +56,7 @@ def test_a_prometheus_is_told_the_targets_of_the_stack_that_runs_and_a_token(
 ) -> None:
     monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path))
     (home := Home(tmp_path)).create()
-    made = choose_settings(home, Ports(), lambda _: None, measured=measured_processes(1))
+    made = choose_settings(home, Ports(), lambda _: None, with_metrics=measured_processes(1))
     here = identify(os.getpid())
     assert here
     addresses = {"api": "http://127.0.0.1:4711", "flower": "http://127.0.0.1:4712"}
@@ -94,7 +94,7 @@ def test_the_bootstrap_asks_the_server_of_the_stack_that_runs(
     home = Home(tmp_path)
     home.create()
     begun = ServerSettings(sockets=str(tmp_path))
-    made = choose_settings(home, Ports(), lambda _: None, begun=lambda _: begun)
+    made = choose_settings(home, Ports(), lambda _: None, initial=lambda _: begun)
     here = identify(os.getpid())
     assert here
     part = PartState(name="api", condition="running", process=here, address="http://127.0.0.1:4711")
