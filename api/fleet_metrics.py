@@ -37,7 +37,7 @@ class InRedis:
 
 
 class FleetReader:
-    """Reads when it is asked to. Who asks within a second of a read, or during one, gets what that one found."""
+    """Reads on request. Requests within a second of a read, or during one, share its result."""
 
     def __init__(self, engine: Engine, redis_url: str) -> None:
         self._engine = engine

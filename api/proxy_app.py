@@ -115,9 +115,9 @@ async def of_this_server(request: Request) -> Response:
 
 
 async def of_the_fleet(request: Request) -> Response:
-    """Answer with the fleet's numbers, by deployments and hosts: for who shows a node id and its token.
+    """The fleet's numbers by deployment and host, for a caller with a node id and its token.
 
-    503 when Postgres cannot be read: no number is shown that may be true no more.
+    503 when Postgres cannot be read: no number is shown that may be out of date.
     """
     parts = parts_of(request)
     parts.access.check(*_credentials(request.headers.get("authorization", "")))

@@ -73,7 +73,7 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 ACCEPTED_AT_ONCE = 128
-"""The listen backlog: so many connections are taken in one go, before any of them can be refused."""
+"""The listen backlog: the most connections taken in one go, before any of them can be refused."""
 LONGEST_HEAD = 16_384
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
 _WAIT_SECONDS = 10.0

@@ -34,7 +34,7 @@ def read_file(name: str) -> list[Document]:
 
 
 def to_apply(name: str, *, activate: bool = True, supersede: bool = False) -> Apply:
-    """The command that applies a YAML file, for who asks what it would do. Raises InvalidInputError naming the file."""
+    """The command of a YAML file, for a question about its effect. Raises InvalidInputError naming the file."""
     documents = read_file(name)
     try:
         return Apply(documents=documents, request_id=str(uuid4()), activate=activate, supersede=supersede)

@@ -102,7 +102,7 @@ P = ParamSpec("P")
 _PAGE = 500
 _ADAPTERS: dict[object, TypeAdapter[Any]] = {}
 _HERE = Token(name="here", role=Role.ADMIN, created_by="here", created_at=datetime.min.replace(tzinfo=UTC))
-"""Who reaches the database may read everything."""
+"""The token of direct access: the database may be read in full."""
 _SETTINGS = "SET LOCAL timezone = 'UTC'; SET LOCAL statement_timeout = 20000"
 """For one transaction, as a pooler of connections may keep no session."""
 

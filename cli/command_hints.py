@@ -93,7 +93,7 @@ _KINDS = ("rollout", "deployment", "deployments", "deploy", "deployment.apps", "
 
 
 def hint_for_words(given: Sequence[str]) -> str | None:
-    """Return what is told to who typed a command that does not exist, or None where the words mean nothing to us."""
+    """The hint for a command that does not exist, or None for words that we do not know."""
     words = [word for word in given if not word.startswith("-")]
     while words and words[0] in _TOOLS:
         words = words[1:]
@@ -115,13 +115,13 @@ def _here(typed: str, words: Sequence[str], rest: Sequence[str]) -> str:
 
 
 def hint_for_missing(words: Sequence[str]) -> str | None:
-    """Return what is told to who left something out: a file may stand there without its option."""
+    """The hint for a missing argument: a file may have been given without its option."""
     files = [word for word in words[1:] if word.endswith(_FILES) or word == "-"]
     return f"a file is named with -f: 'rollway {words[0]} -f {files[0]}'" if len(files) == 1 else None
 
 
 def hint_for_option(words: Sequence[str], option: str) -> str | None:
-    """Return what is told to who typed an option that does not exist, or None where it means nothing to us."""
+    """The hint for an option that does not exist, or None for one that we do not know."""
     if words[0] == "scale" and option[1:].isdigit():
         return f"there cannot be {option} replicas; 0 ends them all"
     typed = next((key for key in (f"{words[0]} {option}", option) if key in OPTIONS), None)
@@ -131,7 +131,7 @@ def hint_for_option(words: Sequence[str], option: str) -> str | None:
 
 
 def hint_for_value(words: Sequence[str]) -> str | None:
-    """Return what is told to who named a deployment or a revision where it is said first what to do with them."""
+    """The hint for a deployment or a revision in the place of a verb."""
     if words[0] != "revisions":
         return None
     name = words[1]

@@ -89,7 +89,7 @@ def _load(name: str, entry: Listed) -> "Command":
 
 
 def _described(name: str, entry: Listed) -> tuple[Callable[..., object], Sequence[ExitCode], str]:
-    """Return what the command runs, its exit codes besides 0, and examples."""
+    """The function of the command, its exit codes besides 0, and examples."""
     module = import_module(entry.module)
     verb = getattr(module, "VERBS", {}).get(name)
     run = getattr(module, name.replace("-", "_"), None)
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _sentence_of(error: TyperException, words: Sequence[str]) -> str:
-    """Return what Typer says, or the word that somebody brought along in the words of this house."""
+    """Typer's message, or a hint for a word of another tool."""
     from typer._click.exceptions import MissingParameter  # noqa: PLC0415 -- needed for a refusal only
 
     hint = None

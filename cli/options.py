@@ -11,7 +11,7 @@ from cli.completion import deployments_offered
 
 
 def os_user() -> str:
-    """The name of whoever runs the command; a number where the system knows no name."""
+    """The user name of the caller; a number where the system knows no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -25,9 +25,9 @@ _TOO_MANY = 429
 
 
 class Remote:
-    """The server at `url`, asked with a token.
+    """The server at `url`, called with a token.
 
-    `patience`: for so many seconds an answer is waited for, once; None: for long, and it is asked again.
+    `patience`: seconds to wait for an answer, once; None: wait for long, and retry.
     """
 
     def __init__(self, url: str, token: str, patience: float | None = None) -> None:
@@ -74,7 +74,7 @@ class Remote:
             raise self._lost(error) from None
 
     def ask(self, method: str, path: str, **more: Any) -> Any:  # noqa: ANN401  (JSON, and what httpx takes)
-        """Return what the server answers."""
+        """The server's answer."""
         for remaining in reversed(range(self._tries)):
             answer = self._answer(method, path, is_last=not remaining, **more)
             if answer is None or (answer.status_code == _TOO_MANY and remaining):

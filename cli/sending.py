@@ -1,4 +1,4 @@
-"""Sending a command: who asks, carry it out, say what it did, and with --wait show how it happens."""
+"""Sends a command: takes the caller's options, carries it out, prints what it did, and with --wait the rollout."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -95,7 +95,7 @@ _OF_WHO_ASKS = (
 
 
 def asking(run: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that changes something the options of whoever asks; it gets them as its argument `asker`."""
+    """Give a command that changes something the caller's options; it gets them as its argument `asker`."""
 
     @wraps(run)
     def with_options(*, reason: str, actor: str, request_id: str, as_json: bool, **fields: Any) -> None:  # noqa: ANN401
@@ -142,7 +142,7 @@ def carry_out(
 
 
 def outcome(verb: Verb, result: Result) -> str:
-    """Say what came of it, for people: done, or noted for when whoever holds the deployment lets go."""
+    """The outcome in words: done, or noted until the deployment's lock is free."""
     if number := result.get("noted"):
         word = DOORS[verb.command].verb
         return f"{number}; '{word}' is noted, and comes first when that ends (seen within a second)"

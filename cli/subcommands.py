@@ -71,7 +71,7 @@ def _option_of(field: CommandField, called: Mapping[str, str]) -> Parameter:
 
 
 def sends(command: type[Command], **called: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a function the options of a command and of who asks; it gets what was said as arguments, beside `asker`.
+    """Give a function the options of a command and of its caller; it gets the values as arguments, next to `asker`.
 
     `called`: the options that are called otherwise than their fields. What the function annotates as an option is one
     as it stands there.

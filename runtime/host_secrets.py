@@ -21,7 +21,7 @@ class CommandFaultError(Exception):
 
 
 def printed_by(words: Sequence[str], environment: Mapping[str, str], most_bytes: int, seconds: float) -> bytes:
-    """Return what it writes to its standard output, `most_bytes` and one at most. Raises CommandFaultError.
+    """The program's standard output, at most `most_bytes` and one more. Raises CommandFaultError.
 
     Its standard error is thrown away, since a program that fails may write there what it was given or what it read.
     It is killed, with what it started, when it is not through in time or writes more.
@@ -194,7 +194,7 @@ class HostSecrets:
             raise SecretFaultError(str(error)) from None
 
     def _content(self, path: Path, deployment: str) -> bytes:
-        """Return the file; what links lead to must be allowed too: who may write in a folder could lead anywhere."""
+        """The file. Targets of links must be allowed too: a link in a writable folder could lead anywhere."""
         try:
             folders = [Path(os.path.realpath(folder)) for folder in self._allowed("file", deployment)]
             file = Path(os.path.realpath(path))
@@ -212,7 +212,7 @@ NO_SECRETS = HostSecrets()
 
 
 def _open(path: str, flags: int) -> int:
-    """Without waiting for whoever writes into a pipe, and without following a link that has come since."""
+    """Open without waiting for a pipe's writer, and without following a link that has come since."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 

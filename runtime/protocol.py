@@ -55,8 +55,8 @@ class Replica:
     """A replica as the runtime sees it. `exit_code` is None while it runs or when unknown.
 
     `address` is host:port, or None when the runtime does not know it: an external replica, a container that has ended.
-    `listens`: whether it is itself who listens there; None where nobody can say. `stranger`: who does in its place.
-    `cause`: why an ended one did, where that is known.
+    `listens`: whether it listens there itself; None where nobody can say. `stranger`: the process that does in its
+    place. `cause`: why an ended one ended, where that is known.
     """
 
     route_id: UUID
@@ -79,7 +79,7 @@ class ReplicaStartError(Exception):
 class RuntimeUnavailableError(OSError):
     """The replicas' runtime gives no answer now, or not yet (engine down, webhook away, image still being pulled).
 
-    Nothing is known of the replica then: whoever asked changes nothing and asks again later.
+    Nothing is known of the replica then: the caller changes nothing and tries again later.
     """
 
 

@@ -170,7 +170,7 @@ def _choose(request: UpRequest, workers: int, say: Say, running: Collection[str]
 
 
 def _postgres_account(home: Home, running: Collection[str]) -> ServerAccount:
-    """As whom PostgreSQL runs; one that is not stopped goes on as who it is."""
+    """The account PostgreSQL runs under; a running server keeps its account."""
     data = home.postgres / "data"
     return choose_account(installed_tree(), data.stat().st_uid if "postgres" in running and data.exists() else None)
 

@@ -55,7 +55,7 @@ class StackStatus:
 
 
 def stack_status(home: Home) -> StackStatus:
-    """Return what runs in `home` at this moment. Raises StackError when its state file makes no sense."""
+    """The stack that runs in `home` at this moment. Raises StackError when its state file makes no sense."""
     state = read_state(home)
     if state is None:
         return StackStatus(home=home.root, phase="stopped", supervisor_pid=None, parts=())

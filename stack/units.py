@@ -168,7 +168,7 @@ _SERVICES: Mapping[str, SystemdService] = {
 
 
 def files(user: str, environment_file: str) -> dict[str, str]:
-    """Each file's text by its name. `user`: as whom all of it runs, and who owns /var/lib/rollway."""
+    """The text of each file by its name. `user`: the account of all units, and the owner of /var/lib/rollway."""
     units = {name: _unit(service, user, environment_file) for name, service in _SERVICES.items()}
     sockets = {
         name.replace(".service", ".socket"): _SOCKET.format(description=service.description, address=service.address)

@@ -81,7 +81,7 @@ def restart(
 def stay(home: Home, say: Say) -> None:
     """Return when somebody has stopped the stack of `home`; `say` gets a notice of each crash and restart.
 
-    Whoever started this process, and asks for it, is told that the stack is ready, and that it is alive.
+    A parent process that wants to know, such as systemd, is told that the stack is ready, and that it is alive.
     """
     tell("READY=1")
     last: dict[str, tuple[str, int]] = {}
@@ -174,7 +174,7 @@ def _say_kept(request: UpRequest, state: StackState, say: Say) -> None:
 
 
 def _as_they_are(parts: Sequence[StackPart], states: Sequence[PartState], home: Home) -> list[PartState]:
-    """Return what was found; one that does not answer as it should does not count as running."""
+    """The parts that were found; one that does not answer as it should does not count as running."""
     by_name = {part.name: part for part in parts}
     return [
         replace(part, condition=part.condition if _answers(by_name.get(part.name), part, home) else "starting")
@@ -255,7 +255,7 @@ def ended_at_once(home: Home) -> StackError:
 
 
 def _news(part: PartState, plan: StackPlan | None) -> str:
-    """Say what is new of a part; nothing while it is on its way."""
+    """The news of a part; empty while it is on its way."""
     if part.condition not in {"running", "done", "external"}:
         return ""
     before = next((state.process for state in plan.found if state.name == part.name), None) if plan else None

@@ -180,7 +180,7 @@ def _without_replicas(service: Service) -> str:
 
 
 def _shares(service: Service) -> Iterator[tuple[Said, tuple[Upstream, ...]]]:
-    """Where its requests go. Who asks again goes anew, unless callers stay with a replica, or on a side of a canary."""
+    """The replicas that get its requests. Each request may go to another, unless callers stay with one or on a side."""
     how = (
         _LEAST_ASKED
         if service.rules.sticky is None

@@ -25,7 +25,7 @@ class Resource:
     `content`: proto3 JSON.
 
     `entries`: those of its field `list_field`, in groups that are kept or made again as one; they are not in `content`.
-    `version`: a hash of all that. `is_left`: of a cluster, that no route of its table leads to it: who leaves is in it.
+    `version`: a hash of all that. `is_left`: of a cluster to which no route of its table leads.
     """
 
     version: str

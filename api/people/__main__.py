@@ -21,7 +21,7 @@ from tasks.telemetry.log import configure_logging
 
 
 class _PeopleServer(QuietServer):
-    """Ends the streams when asked to end, rather than waiting for who listens."""
+    """Ends the open streams on shutdown rather than waiting for their clients."""
 
     def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
         super().__init__(config)

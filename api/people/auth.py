@@ -52,7 +52,7 @@ class AtOnce:
 
 @dataclass(slots=True)
 class Rates:
-    """`rate`: requests a second for long; `burst`: at once. Who has not asked for longest is forgotten first."""
+    """Token buckets. `rate`: requests a second for long; `burst`: at once. The longest unused is dropped first."""
 
     rate: float
     burst: float
@@ -68,7 +68,7 @@ class Rates:
         self.refuse_spent(who, f"{who} may ask {self.rate:g} times a second for long")
 
     def refuse_spent(self, who: str, why: str) -> None:
-        """Raises TooManyRequestsError for who has none left, and takes none."""
+        """Raises TooManyRequestsError when the bucket is empty; takes nothing from it."""
         if self.is_spent(who):
             seconds = math.ceil((1 - self._remaining(who)) / self.rate)
             raise TooManyRequestsError(f"{why}; ask again in {seconds} s", seconds=seconds)
@@ -78,7 +78,7 @@ class Rates:
         return self._remaining(who) < 1
 
     def spend(self, who: str, cost: float) -> None:
-        """Charge `who` for what was asked for; who has spent more than was left waits the longer."""
+        """Charge `cost` to `who`. A caller in debt waits the longer."""
         self._keep(who, self._remaining(who) - cost)
 
     def _remaining(self, who: str) -> float:
@@ -147,9 +147,10 @@ _WRONG_A_SECOND, _WRONG_AT_ONCE = 2.0, 20.0
 _REFUSED_AFTER_SECONDS = 0.1
 """Seconds until a refusal for asking too often: a flood costs others little, and Postgres nothing."""
 _LOOKS_AT_ONCE = 4
-"""Looks for secrets that were not shown before: so much of Postgres, and of the threads, strangers may take."""
+"""The most lookups at once of secrets that were not shown before: they bound what strangers take of Postgres and of the
+threads."""
 _EVERYBODY = ""
-"""Whoever asks: on this machine anybody may say for whom, and so have as many addresses as there are."""
+"""The address that stands for all callers: on this machine anybody may claim any address."""
 
 
 _log = structlog.get_logger(__name__)
@@ -223,7 +224,7 @@ class Access:
             return await run_in_threadpool(self._find, secret, lookup)
 
     def keep(self, secret: str, token: Token) -> str:
-        """Remember who was let in: who guesses from the same address, as behind a proxy, holds that one up no more."""
+        """Remember this token: a guesser at the same address, as behind a proxy, holds it up no more."""
         who = self._well_known[secret] = f"the token {token.name}"
         self._well_known.move_to_end(secret)
         if len(self._well_known) > _MOST_WELL_KNOWN:
@@ -271,7 +272,7 @@ def names_withheld(token: Token) -> Iterator[None]:
 
 
 def secret_of_session(request: Request) -> str:
-    """Return what the browser shows; empty where nobody has logged in.
+    """The session's secret in the cookie; empty when nobody is logged in.
 
     Raises TwoSessionsError: browsers keep one for each host name, so somebody else has put another beside it.
     """

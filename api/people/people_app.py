@@ -51,7 +51,7 @@ class PeopleSettings(Settings):
         description="a number of requests a second, more than 0 and up to 100000",
     )
     """Requests a second that one token may make for long; four times as many at once. At 50 its plans may take 10 s of
-    the processor at once, and 0.25 s each second for long; at another rate so much more or less."""
+    the processor at once, and 0.25 s each second for long; other rates scale both."""
 
 
 _AT_ONCE = 4

@@ -32,7 +32,7 @@ class PageParameters(Parameters):
     """The page of a list."""
 
     limit: int = Field(50, ge=1, le=500)
-    """How many at most."""
+    """The most items of a page."""
     cursor: Annotated[str, Field(max_length=200), AfterValidator(_storable)] = ""
     """The `next` of the page before; left out, the first page."""
 
@@ -50,14 +50,14 @@ class RouteParameters(Parameters):
     gone: bool = False
     """Whether replicas that are gone are told, too."""
     limit: int = Field(50, ge=1, le=10_000)
-    """The newest so many, where those that are gone are asked for."""
+    """The most replicas to list, the newest first, when `gone` is set."""
 
 
 class LatelyParameters(Parameters):
-    """How much of what happened lately."""
+    """The page of recent history."""
 
     limit: int = Field(100, ge=1, le=10_000)
-    """The newest so many."""
+    """The most records, the newest first."""
 
 
 class StepParameters(Parameters):
@@ -94,7 +94,7 @@ class LogParameters(Parameters):
     """The logs that are wanted, and from where on."""
 
     lines: int = Field(100, ge=0, le=100_000)
-    """How many last lines of those without a place."""
+    """The number of last lines, for replicas without a place."""
     places: tuple[LogPlace, ...] | None = Field(None, max_length=2_000)
     """Which replicas, those that are gone too; left out, all that run."""
 
@@ -135,7 +135,7 @@ class ReadRequest(Generic[P_co]):
 
 
 def parameters_of(model: type[P], values: Mapping[str, object]) -> P:
-    """Return what stands after the `?`, or in the body. Raises InvalidInputError."""
+    """The parameters of the query, or of the body. Raises InvalidInputError."""
     if fault := unstorable(dict(values)):
         raise InvalidInputError(": ".join(fault), field=fault[0])
     try:

@@ -56,7 +56,7 @@ class StrictLoader(yaml.SafeLoader):
         return node
 
     def _fault_of(self, node: yaml.Node, index: object) -> str:
-        """Say what is wrong with it; `index`: in a mapping the name of the field."""
+        """The fault of a node; `index`: in a mapping the name of the field."""
         if isinstance(node, yaml.ScalarNode):
             if node.style or node.tag not in _NUMBERS or _SAME_NUMBER.fullmatch(node.value):
                 return ""
@@ -96,7 +96,7 @@ class StrictLoader(yaml.SafeLoader):
 
 
 def documents_of(text: str) -> list[object]:
-    """Return what the YAML documents hold. Raises ValueError saying in which line is what, and what would be right."""
+    """The YAML documents of `text`. Raises ValueError with the line, the fault and what would be right."""
     if len(text) > MOST_YAML_BYTES:
         raise ValueError(TOO_LONG)
     loader = StrictLoader("")

@@ -1,1 +1,1 @@
-"""Serves proxies: Envoy's streams, the table in other forms, and who has acknowledged what."""
+"""Serves proxies: Envoy's streams, the table in other formats, and acknowledgements."""

@@ -59,7 +59,7 @@ class ProxyPages:
         self._silent: Mapping[str, str] = {}
 
     async def ask_all(self, proxies: Sequence[LiveProxy], page: str, parse: Callable[[bytes], Told]) -> dict[str, Told]:
-        """Return what `parse`, in a thread, makes of this page of each proxy that tells, by node id."""
+        """The page of each proxy that answers, parsed by `parse` in a thread, by node id."""
         answers = await asyncio.gather(*(self._ask(proxy, page, parse) for proxy in proxies))
         by_node = {proxy.node_id: answer for proxy, answer in zip(proxies, answers, strict=True)}
         self._name_silent({node: answer.why for node, answer in by_node.items() if isinstance(answer, _Silent)})
@@ -101,7 +101,7 @@ _LOOK_SECONDS = 0.5
 _LATE_SECONDS = 3.0
 """Between two looks at replicas that answer no probe."""
 _LOOKS_AT_REST = 4
-"""Where nothing changes and nothing is measured, one of so many looks is made."""
+"""Where nothing changes and nothing is measured, one of 4 looks is made."""
 Answered = TypeVar("Answered")
 
 
@@ -116,10 +116,10 @@ class _Work:
 
 
 class Measurer:
-    """Several servers may measure at once: who writes an interval first has counted it, and the others leave it.
+    """Several servers may measure at once: the first to write an interval has counted it, and the others skip it.
 
-    A proxy that does not tell is counted as one that does not. `on_release` is called in a
-    thread when no answer of a draining replica is under way any more.
+    A proxy that does not answer is counted as silent. `on_release` is called in a thread when no answer of a draining
+    replica is under way any more.
     """
 
     def __init__(
@@ -248,7 +248,7 @@ class Measurer:
     async def _ask(
         self, proxies: ProxyPages, work: _Work, page: str, parse: Callable[[bytes], Answered]
     ) -> dict[str, Answered]:
-        """Read this page of each proxy that tells, by node id; who tells for the first time is written down."""
+        """Read this page of each proxy that answers, by node id; the first answer of a proxy is recorded."""
         pages = await proxies.ask_all(work.proxies, page, parse)
         if new := {proxy.node_id for proxy in work.proxies if not proxy.has_told} & pages.keys():
             await asyncio.to_thread(in_transaction, self._engine, partial(note_told, node_ids=new))

@@ -57,7 +57,7 @@ class WholeTables:
 
 
 def _with(history: Sequence[_Told], table: Watermark) -> Sequence[_Told]:
-    """Note that who holds a table knows whatever was found to be the same since."""
+    """Record that this table was given; a proxy that has an equal one keeps its time."""
     if history and history[-1].table.version == table.version:
         return *history[:-1], _Told(history[-1].at, table)
     return *history, _Told(time.monotonic(), table)

@@ -25,7 +25,7 @@ from traffic.routing_table import TrafficTable, derive_table
 READ_SECONDS = 0.5
 _REST_SECONDS = 2.0
 _RESTLESS_SECONDS = 10.0
-"""For so long after news it reads as often as ever: where something has changed, more may follow."""
+"""After a change it reads at full speed for this long, since more may follow."""
 POSTGRES_ERRORS = (SQLAlchemyError, psycopg.Error)
 _log = structlog.get_logger(__name__)
 
@@ -55,11 +55,11 @@ class _Loaded:
 
 
 class Publisher:
-    """Reads when told to and every half second; while Postgres is away it keeps the last table.
+    """Reads on notice and every half second; while Postgres is away it keeps the last table.
 
-    At rest, when Redis tells of changes and none was there for a while, it reads every other second by itself.
-    It makes one read at a time. Who asks during a read gets the next one, which sees all that was committed before.
-    `on_table` is called after a read that was asked for, and after one that found another table.
+    At rest, when Redis announces changes and none came for a while, it reads every other second by itself.
+    It makes one read at a time. A request during a read waits for the next one, which sees all commits before it.
+    `on_table` is called after a requested read, and after one that found another table.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Publisher:
 
     @property
     def rests(self) -> bool:
-        """Whether nothing has changed for a while, and whoever changes something says so."""
+        """Whether nothing has changed for a while and Redis announces changes."""
         return self._is_told() and time.monotonic() - self._news_at > _RESTLESS_SECONDS
 
     async def run(self, is_told: Callable[[], bool]) -> None:

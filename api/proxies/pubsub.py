@@ -1,4 +1,4 @@
-"""Notices on Redis' channel: who changed what proxies should know says so, and the publisher reads at once."""
+"""Notices on Redis' channel: a writer that changes the table announces it, and the publisher reads at once."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tasks.task_settings import TRAFFIC_CHANNEL
 
 _RETRY_SECONDS = 0.5
 _QUIET_SECONDS = 4.0
-"""A line on which nothing was heard for so long is asked, and given up when as long there is no answer."""
+"""A connection that is silent for this long is pinged, and given up when the answer takes as long."""
 _log = structlog.get_logger(__name__)
 
 

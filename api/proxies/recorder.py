@@ -53,11 +53,9 @@ class Writer:
         self._has_begun = False
 
     def write(self, proxies: Sequence[SeenProxy], acks: Sequence[Ack], *, beats: bool) -> Written:
-        """Write what proxies know, and then, in transactions of their own, what follows from it, if anything does.
+        """Write what proxies know, then, in transactions of their own, what follows from it.
 
-        Who waits for a deployment's lock must not keep others from writing what proxies know.
-
-        `beats`: with a sign of life of this server. When Postgres refuses something, each proxy is written by itself.
+        Waiting for a deployment's lock must not keep others from writing what proxies know.
         """
         try:
             follows = in_transaction(self._engine, partial(self._note, proxies=proxies, acks=acks, beats=beats))

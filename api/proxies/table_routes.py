@@ -37,7 +37,7 @@ Q = TypeVar("Q", bound=ShownToken)
 
 
 def _parse(request: Request, kind: type[Q]) -> tuple[Parts, Q]:
-    """Return what is asked, by who shows its token. Raises ValidationError and HTTPException."""
+    """The query, from the holder of a token. Raises ValidationError and HTTPException."""
     query, parts = kind.model_validate(dict(request.query_params)), parts_of(request)
     parts.access.check(query.node or "", query.token)
     return parts, query

@@ -50,7 +50,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class DoctorQuestion:
-    """What is asked, who looks, and what a person does about what is found.
+    """A question, the check that answers it, and what a person does about a finding.
 
     `mends`: the command that mends it, or says more. `exit`: how doctor ends when something is found; `DONE` is for
     what is no fault here. `metric`: where Prometheus has the same; empty: nowhere.

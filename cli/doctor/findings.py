@@ -1,4 +1,4 @@
-"""Every question of the doctor's, in the order of the answers. A new finding is a row here, and who looks for it."""
+"""Every question of the doctor, in the order of the answers. A new finding is a row here, and its check."""
 
 from collections.abc import Sequence
 

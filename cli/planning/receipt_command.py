@@ -66,7 +66,7 @@ def _of(name: str) -> tuple[str, str]:
 
 
 def _deviations(reader: Reader, rollout: str) -> list[str]:
-    """Return what came otherwise than planned, as far as the rollout's rows are kept."""
+    """The deviations from the plan, as far as the rollout's rows are kept."""
     with suppress(RolloutNotFoundError):
         return list(reader.ask("/v1/rollouts/{rollout}/plan", rollout)["deviations"])
     return []

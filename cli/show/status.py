@@ -139,7 +139,7 @@ def held_up() -> Iterator[str]:
 
 
 def waits_for_person(view: DeploymentView) -> str:
-    """Say what a person must type before it goes on; empty when it waits for nobody."""
+    """The command that a person must type before the rollout continues; empty when it waits for nobody."""
     return f"waits for you: rollway {view.waits_for} {view.name}" if view.waits_for else ""
 
 
@@ -166,7 +166,7 @@ def warn_of_doubts(reader: Reader, names: Iterable[str], console: Console) -> No
 
 
 def warn_of_hosts_passed_over(results: Iterable[Mapping[str, Any]], console: Console) -> None:
-    """After an activation: who gets no replicas of the revision, since a secret is missing there."""
+    """After an activation: the hosts that start no replicas of the revision, since a secret is missing there."""
     for result in results:
         for host, lacks in result.get("passed_over", {}).items():
             note = f"note: host {host} gets no replicas of {result['revision']}: it lacks {lacks}"

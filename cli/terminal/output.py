@@ -31,7 +31,7 @@ class _Printer(Console):
         raise BrokenPipeError
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Return what is printed, in segments; colours are no part of their texts."""
+        """The printed text in segments; colours are no part of their texts."""
         text = (
             segment if segment.control else segment._replace(text=storable(segment.text))
             for segment in super().render(renderable, options)

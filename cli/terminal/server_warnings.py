@@ -18,7 +18,7 @@ def show_notes() -> None:
 
 
 def look_at_redis() -> None:
-    """Say what is doubtful about the server of REDIS_URL. Raises UnfitServerError for one too old, and RedisError."""
+    """The warnings about the server of REDIS_URL. Raises UnfitServerError for one too old, and RedisError."""
     from tasks.worker.connections import redis_client  # noqa: PLC0415
     from tasks.worker.owners import doubt_about  # noqa: PLC0415
 

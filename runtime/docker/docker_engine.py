@@ -27,7 +27,7 @@ class DockerEngine:
     """One engine, local or remote, shared by all threads. Every call raises RuntimeUnavailableError when it is down.
 
     `url` as in DOCKER_HOST; DOCKER_TLS_VERIFY and DOCKER_CERT_PATH are read from the environment. After a call that
-    waited `timeout_seconds` in vain, calls fail at once for two seconds: who asks for many replicas waits only once.
+    waited `timeout_seconds` in vain, calls fail at once for two seconds: a look at many replicas waits only once.
     """
 
     def __init__(self, url: str, timeout_seconds: int) -> None:

@@ -58,7 +58,7 @@ def send_to_group(identity: Identity | None, number: int) -> None:
 
 
 def wait_for_end(identity: Identity | None, seconds: float) -> None:
-    """Return when this very process has ended, or after so many seconds."""
+    """Return when this very process has ended, or after `seconds`."""
     deadline = time.monotonic() + seconds
     while is_alive(identity) and time.monotonic() < deadline:
         time.sleep(_LOOK_AGAIN_SECONDS)

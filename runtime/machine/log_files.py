@@ -81,7 +81,7 @@ def _keep(file: BinaryIO, log: Path, limits: LogLimits) -> None:
 
 
 def _copy(file: BinaryIO, copy: BinaryIO, most_bytes: int) -> None:
-    """Up to the end, also what comes meanwhile; whoever writes faster than this reads is left at the end of a line."""
+    """Read to the end, with what comes meanwhile; a writer faster than this is left at the end of a line."""
     while chunk := file.read(_MEGABYTE):
         most_bytes -= len(chunk)
         if most_bytes <= 0:

@@ -160,7 +160,7 @@ def _is_taken_by_us(descriptor: int) -> bool:
 
 
 def why_not_trusted(folder: Path) -> str | None:
-    """Say what is wrong with it and what to do, to follow its name; None when it is ours alone, or not there yet."""
+    """Why a folder is not to be trusted, and what to do; None when it is ours alone, or does not exist yet."""
     try:
         status = folder.stat()
     except OSError:

@@ -23,7 +23,7 @@ def tell(state: str) -> None:
 
 
 def pause() -> float | None:
-    """How many seconds may lie between two signs; None where systemd asks this process for none."""
+    """The seconds between two signs of life; None where systemd asks this process for none."""
     usec, of = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
     if not usec.isdecimal() or of not in ("", str(os.getpid())):
         return None

@@ -161,7 +161,7 @@ class _Asking:
                     return
 
     def result(self) -> HeardAnswer:
-        """Return what it came to, now that nothing more is waited for."""
+        """The answer as far as it was heard."""
         refusal = refusal_of(_head(self._received)) if self._received.startswith(b"HTTP/1.") else ""
         if self._response is None:
             return HeardAnswer(no_answer=self._why(), refusal=refusal)

@@ -30,16 +30,16 @@ class ProbeAnswer:
 
 
 class Question(Protocol):
-    """One question and its answer. It does no I/O: who holds the connection sends and hears for it."""
+    """One question and its answer. It does no I/O: the owner of the connection sends and receives for it."""
 
     def to_send(self) -> bytes:
-        """Return what is to be sent now: at first the question."""
+        """The bytes to send now: at first the question."""
 
     def hear(self, data: bytes) -> ProbeAnswer | None:
         """Take in what came; the answer once it is there."""
 
     def unanswered(self) -> ProbeAnswer:
-        """Return what it comes to when the connection ends before the answer."""
+        """The answer when the connection ends early."""
 
 
 def of_status(check: HealthCheck, address: str, status: int) -> ProbeAnswer:

@@ -1,4 +1,4 @@
-"""As whom replica processes run: as the worker's own user, as one that is named, or each deployment as its own."""
+"""The accounts of replica processes: the worker's own user, a named one, or one for each deployment."""
 
 import os
 import pwd
@@ -23,7 +23,7 @@ _RIGHT = f"name a user that runs nothing else, or {EACH} in ROLLWAY_REPLICA_USER
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """As whom replicas of a host may run. `usual`: whose revision names nobody; None: as the worker's own user."""
+    """The accounts of a host's replicas. `usual`: for a revision that names no user; None: the worker's own user."""
 
     usual: str | None = None
     others: Collection[str] = ()
@@ -41,7 +41,7 @@ class Account:
 
 
 def account_of(request: ReplicaRequest, accounts: Accounts, pool: AccountPool) -> Account | None:
-    """As whom the replica runs; None for the worker's own user.
+    """The account of a replica; None for the worker's own user.
 
     Raises ReplicaStartError where its revision names a user that it may not, or this worker cannot become that one.
     """
@@ -89,7 +89,7 @@ def _own_account(request: ReplicaRequest, pool: AccountPool) -> Account:
 
 
 def why_no_wall(user: str, home: Path, besides: Collection[str] = ()) -> str:
-    """Say what of Rollway's this user has, so that replicas of it could take that over; empty where it has nothing.
+    """What of Rollway's belongs to this user, so that its replicas could take that over; empty where nothing does.
 
     Folders of the home that are named in `besides` are not looked at. Raises KeyError for a user that is not known.
     """

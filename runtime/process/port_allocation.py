@@ -1,4 +1,4 @@
-"""Gives replicas their ports; who holds those that others need is ended, and told."""
+"""Gives replicas their ports; a replica that holds ports of others is ended, with a word in the log."""
 
 import os
 import pwd
@@ -19,7 +19,7 @@ from runtime.process.record import ReplicaRecord
 from runtime.protocol import ReplicaStartError
 
 MOST_PORTS = 256
-"""So many ports of the range may one process hold while others find none."""
+"""The most ports of the range that one process may hold while others find none."""
 _END_SECONDS = 2.0
 _log = structlog.get_logger(__name__)
 _TCP, _OTHERS = ("tcp", "tcp6"), ("unix", "udp", "udp6", "raw", "raw6", "netlink", "packet", "icmp", "icmp6")
@@ -37,7 +37,7 @@ class Hoard:
 
 
 def given_port(ports: range, is_reserved: Callable[[int], bool], accounts: Mapping[str, int]) -> int:
-    """A port that nobody has, whoever tries to have them all. Raises ReplicaStartError.
+    """A free port, even if a program tries to hold them all. Raises ReplicaStartError.
 
     `accounts`: those of the deployments of this home, whose processes are ended that hold more than MOST_PORTS, once
     there is no port for others. Processes of anybody else are not ours to end.

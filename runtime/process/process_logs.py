@@ -106,7 +106,7 @@ while :; do
   sleep 0.2
 done
 """
-"""With each file that is full it rests: who writes faster waits, and leaves the disk to others."""
+"""After each full file it pauses: a fast writer waits, and leaves the disk to others."""
 _PRELOAD = "LD_PRELOAD="
 _PATIENCE_SECONDS = 0.2
 

@@ -278,7 +278,7 @@ class _Held:
 
 
 def _was_last(record: ReplicaRecord, among: Iterable[ReplicaRecord]) -> bool:
-    """Whether no other replica of its deployment runs here: whoever still runs as its account has left them."""
+    """Whether no other replica of its deployment runs here: then what still has its account is left over."""
     others = (other for other in among if other.route_id != record.route_id)
     return all(other.deployment != record.deployment or other.ended for other in others)
 

@@ -39,7 +39,7 @@ _children_guard = threading.Lock()
 
 @cache
 def keeper_of(home: Path) -> str:
-    """Return what KEEPER says in the replicas of this home, which is absolute."""
+    """The value of KEEPER in the replicas of this home, which is absolute."""
     return hashlib.sha256(os.fsencode(home)).hexdigest()[:32]
 
 
@@ -165,7 +165,7 @@ def kill_group(identity: Identity | None) -> None:
 
 
 def kill_family(route_id: UUID, identity: Identity, is_owner: IsOwner) -> None:
-    """Send SIGKILL to the replica and to what it left: its session, its children, and who carries its route id.
+    """Send SIGKILL to the replica and to what it left: its session, its children, and the processes with its route id.
 
     A process that has left the session, and whose parent is gone, still carries it, unless it was started without.
     `is_owner`: whose processes may be of its deployment; others are left alone, whatever they carry.

@@ -20,7 +20,7 @@ _OF_SHELLS = (".sh", ".bash")
 _DENIED = "permission denied"
 _SHELL_CODES = (126, 127)
 _OF_ANOTHER_PROGRAM = ("no module named", "cannot open shared object", _DENIED)
-"""What a program prints that lacks a part of itself: whoever tried it as root may have run another one."""
+"""What a program prints that lacks a part of itself: tried as root, another one may have run."""
 _WORD = re.compile(r"[^\s'\"`:,;()\[\]<>]+")
 
 
@@ -42,7 +42,7 @@ class ReplicaAccess(BaseModel):
     scripts: tuple[str, ...] = ()
 
     def barrier(self, home: Path, *, folder_alone: bool = False) -> str:
-        """Say what it may not enter or run of what its command needs; empty where nothing is in the way."""
+        """What its command needs and it may not enter or run; empty where nothing is in the way."""
         barrier = self._before(Path(self.folder), home)
         if barrier or folder_alone:
             return barrier
@@ -83,7 +83,7 @@ class ReplicaAccess(BaseModel):
         return Path(on_path) if on_path else None
 
     def _first(self, files: Iterable[Path], home: Path) -> str:
-        """Say what is in the way to the first of these that something keeps it from; nothing behind that is read."""
+        """What is in the way to the first of these files; nothing behind that is read."""
         return next(filter(None, (self._before(file, home) for file in files)), "")
 
     def _before(self, file: Path, home: Path) -> str:

@@ -55,7 +55,7 @@ def end(
 def _still_running(
     runtime: Runtime, route_ids: Sequence[UUID], seconds: float, report: Callable[[int], None]
 ) -> Sequence[UUID]:
-    """The replicas that have not ended after so many seconds; returns as soon as all have."""
+    """The replicas that have not ended after `seconds`; returns as soon as all have."""
     deadline = time.monotonic() + seconds
     while True:
         before = len(route_ids)

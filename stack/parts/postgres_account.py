@@ -1,4 +1,4 @@
-"""As whom PostgreSQL runs: as oneself, and where root starts the stack as an account that runs nothing else."""
+"""The account of PostgreSQL: the caller's own, and where root starts the stack one that runs nothing else."""
 
 import grp
 import os
@@ -62,9 +62,9 @@ def installed_tree() -> Path:
 
 
 def choose_account(tree: Path, owner: int | None = None) -> ServerAccount:
-    """As oneself for an ordinary user. For root as the account of PostgreSQL, with a copy of the programs if need be.
+    """The caller's own account; for root the account of PostgreSQL, with a copy of the programs if need be.
 
-    `owner`: who runs it already, and goes on until it is stopped.
+    `owner`: the account of a running server, which it keeps until it is stopped.
     """
     if os.geteuid() != 0:
         return ServerAccount(tree)

@@ -1,4 +1,4 @@
-"""As whom replicas run where root starts the stack, and what stands in the way of an account for each deployment."""
+"""The accounts of replicas where root starts the stack, and what prevents one for each deployment."""
 
 import os
 import pwd
@@ -20,7 +20,7 @@ _PYTHON = sys.executable
 
 
 def choose_replica_user(home: Home, last: str | None, say: Callable[[str], None]) -> str | None:
-    """As whom replicas run whose revision names nobody, where nobody has said so: EACH, or "" where that cannot be.
+    """The usual account of replicas where nobody has named one: EACH, or "" where that cannot be.
 
     `last`: what it was at the last start. It is asked again while there is no account; a home of a release that knew
     none (None) keeps its way, since what its replicas read may be for root alone.
@@ -39,7 +39,7 @@ def choose_replica_user(home: Home, last: str | None, say: Callable[[str], None]
 
 
 def replica_user_here(home: Home, environ: Mapping[str, str]) -> str:
-    """As whom replicas run of the stack of this home, or of the next one; empty: as the user who starts it."""
+    """The account of replicas of the stack of this home, or of its next one; empty: the user who starts it."""
     settings = load_settings(home)
     saved = settings.replica_user if settings else ""
     if user := environ.get(_USUAL):
@@ -62,7 +62,7 @@ def what_stands_in_the_way(home: Home) -> str:
 
 
 def advice(home: Home) -> str:
-    """Say what gives deployments accounts, in a home that has a stack and where they have none; only by looking."""
+    """What would give deployments accounts of their own, in a home whose stack has none; found by looking only."""
     settings = load_settings(home) if home.state_file.exists() else None
     if settings is None or settings.replica_user:
         return ""
@@ -86,9 +86,9 @@ def _not_by_looking() -> str:
 
 
 def refuse_replica_users(home: Home, environ: Mapping[str, str], postgres: int | None) -> None:
-    """Raises StackError where a user that replicas may be has a part of this stack. `postgres`: as whom that one runs.
+    """Raises StackError where a user of replicas owns a part of this stack. `postgres`: the account of that part.
 
-    Who runs the workers may be named: that says that there is no wall.
+    Workers may run under a user that is named: that says that there is no wall.
     """
     prepared = () if postgres is None else ("postgres",)  # whose it is until now, it need not stay
     for variable, user in _folders(environ):

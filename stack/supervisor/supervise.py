@@ -100,7 +100,7 @@ class Supervisor:
                 child.adopt(state)
 
     def _restart(self, child: Child) -> None:
-        """Stop a part and start it again, while the others run; whoever needs it waits for it."""
+        """Stop a part and start it again, while the others run; the parts that need it wait for it."""
         if self._stop_asked:
             return
         if child.hands_over:

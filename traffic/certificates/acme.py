@@ -1,6 +1,6 @@
-"""An authority that gives certificates by ACME (RFC 8555): an account, an order, a challenge, and what comes of it.
+"""A certificate authority that speaks ACME (RFC 8555): an account, an order, a challenge, and the certificate.
 
-Each step can be gone on with by who comes later: an order is known by its address, and its key by who ordered.
+Each step can be continued by another worker: an order is known by its address, and its key by the order's row.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ class UnknownAccountError(RollwayError):
 
 @contextmanager
 def told_apart() -> Iterator[None]:
-    """Raise for what the library raises what it means for who asked: away, unknown, or refused."""
+    """Translate an error of the library into one for the caller: away, unknown, or refused."""
     try:
         yield
     except messages.Error as error:
@@ -111,7 +111,7 @@ _LIFE = timedelta(days=7)
 
 
 def proof_of(host: str, key: str, authorization: str) -> str:
-    """Make a certificate, in PEM, that proves the host name to who asks for `acme-tls/1`: it signs itself.
+    """Make a self-signed certificate, in PEM, that proves the host name in a handshake with `acme-tls/1`.
 
     `key`: its private key in PEM, P-256. `authorization`: the key authorization of the challenge (RFC 8555, 8.1).
     """
@@ -204,7 +204,7 @@ class Authority:
             return Order(self._client.new_order(crypto_util.make_csr(key.encode(), [host])).uri, key)
 
     def wanted_proof(self, order: Order, host: str) -> WantedProof | None:
-        """Return what the authority wants to see before it gives the certificate; None when it has seen it.
+        """The proof that the authority wants before it issues the certificate; None when it has seen it.
 
         Raises AuthorityError where it wants what nobody can show.
         """

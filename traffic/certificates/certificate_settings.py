@@ -41,7 +41,7 @@ class CertificateSettings(Settings):
     challenge: Literal["http-01", "tls-alpn-01"] = Field(
         "http-01", validation_alias="ROLLWAY_ACME_CHALLENGE", description="http-01 or tls-alpn-01"
     )
-    """How host names are proven: at port 80, or in a handshake at port 443, for who has that alone."""
+    """The ACME challenge: HTTP-01 (port 80), or TLS-ALPN-01 if only port 443 is open."""
     dns_hook: Annotated[Path, BeforeValidator(absolute)] | None = Field(
         None, validation_alias="ROLLWAY_ACME_DNS_HOOK", description="the absolute path of a program"
     )

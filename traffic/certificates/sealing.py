@@ -1,4 +1,4 @@
-"""Keys of certificates as Postgres keeps them: sealed, so that who reads the database or a dump has none."""
+"""Keys of certificates as Postgres keeps them: sealed, so that a reader of the database or of a dump gets none."""
 
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field

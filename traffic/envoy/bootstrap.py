@@ -97,14 +97,14 @@ def listener_filters(in_front: InFront) -> list[dict[str, Any]]:
 
 @cache
 def filter_of_requests(trusted_hops: int = 0) -> Mapping[str, Any]:
-    """Return what every listener for requests does with them: the network filter of the bootstrap's own."""
+    """The network filter of requests in the bootstrap, which every listener has."""
     at, front = ("127.0.0.1", 1), InFront(trusted_hops=trusted_hops)
     text = envoy_bootstrap(node_id="", key=None, listen=at, admin=at, xds=at, stats=at, in_front=front)
     listeners = yaml.safe_load(text)["static_resources"]["listeners"]
     (chain,) = next(listener for listener in listeners if listener["name"] == ROUTE_CONFIGURATION)["filter_chains"]
-    (manager,) = chain["filters"]
-    assert isinstance(manager, dict)  # noqa: S101  (narrows the type)
-    return manager
+    (http_filter,) = chain["filters"]
+    assert isinstance(http_filter, dict)  # noqa: S101  (narrows the type)
+    return http_filter
 
 
 def _page_for(status: int) -> dict[str, Any]:

@@ -224,7 +224,7 @@ def _without_seats(endpoints: tuple[Upstream, ...]) -> frozenset[Upstream]:
 
 @lru_cache(maxsize=16_384)  # more than one deployment has, or none would be found again
 def _endpoint(upstream: Upstream, counts_for: str = "", *, tls: bool) -> Resource:
-    """One replica. Where callers stay, its place among the others is made from `hash_key`: whoever has a seat."""
+    """One replica. Where callers stay, its place among the others is made from `hash_key` if it has a seat."""
     revision = counts_for or str(upstream.revision_id)
     who = {"revision": upstream.revision, "revision_id": revision, "route": str(upstream.route_id)}
     serving = "no" if upstream.status is RouteStatus.TERMINATING else "yes"

@@ -1,4 +1,4 @@
-"""Envoy's own answers: to challenges, to who comes in clear text, in maintenance, and to what is too much."""
+"""Envoy's own answers: to challenges, to plain HTTP, in maintenance, and to requests that are too large."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ CHALLENGES = "/.well-known/acme-challenge/"
 """RFC 8555, 8.3: where an authority looks for the answer to a challenge."""
 _HTTPS_PORT = 443
 _HTTP3_KNOWN_SECONDS = 86_400
-"""How long a browser may come by HTTP/3 before it is told again."""
+"""The time for which a browser may use HTTP/3 before it is told again."""
 _IN_CLEAR = [{"name": "x-forwarded-proto", "string_match": {"exact": "http"}}]
 """The proxy says this itself, whatever a client sent."""
 
@@ -28,8 +28,8 @@ def answer(match: dict[str, Any], status: int, sentence: str) -> dict[str, Any]:
 def before_all(service: Service, door: TlsDoor | None, *, is_secure: bool) -> Iterator[dict[str, Any]]:
     """Routes that come before all others by the same host names; `is_secure`: these have a certificate.
 
-    Then who comes in clear text is sent on. Where callers must show one there is no way around that: who comes in clear
-    text gets nothing, whether there is a certificate or not.
+    Then plain HTTP is redirected. Where callers must show a certificate, plain HTTP gets nothing, whether there is a
+    certificate or not.
     """
     tls = service.rules.tls
     if tls is None:

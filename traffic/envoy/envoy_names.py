@@ -14,7 +14,7 @@ STOOD_IN = "!"
 """The end of the id of a revision that a request was for and another one answered."""
 _AS_IN_A_FILE = "type.googleapis.com/xds.type.v3.TypedStruct"
 COOKIE_SECONDS = 7 * 86_400
-"""How long a caller keeps the cookie of a canary."""
+"""The lifetime of the cookie of a canary."""
 
 _SIDES = _PREVIEW, _CANARY, _BASELINE, _MIRROR = "preview", "canary", "baseline", "mirror"
 

@@ -154,7 +154,7 @@ def _chains(door: TlsDoor, service: Service) -> Iterator[Mapping[str, Any]]:
 
 
 def _http3_chains(door: TlsDoor, service: Service) -> Iterator[Mapping[str, Any]]:
-    """Show the same certificates to who comes by HTTP/3."""
+    """Show the same certificates over HTTP/3."""
     if service.rules.tls is None or not service.rules.tls.http3:
         return
     for certificate, hosts in _certificates(service):
@@ -202,18 +202,18 @@ def _parts_as_in_files(config: Any) -> Any:  # noqa: ANN401  (JSON)
 
 @cache
 def _requests(trusted_hops: int, *, asks_callers: bool, is_http3: bool = False) -> Mapping[str, Any]:
-    """Return what the bootstrap's listener does with requests, and refuse those for another name than the handshake's.
+    """The bootstrap's filter of requests, which here refuses those for another name than the handshake's.
 
     Where callers show a certificate, replicas are told whose it was, and nobody else can say so.
     """
-    manager = deepcopy(dict(filter_of_requests(trusted_hops)))
-    config = manager["typed_config"]
+    http_filter = deepcopy(dict(filter_of_requests(trusted_hops)))
+    config = http_filter["typed_config"]
     kind = config.pop("@type")
     lua = {"@type": _LUA, "default_source_code": {"inline_string": _MISDIRECTED}}
     config["http_filters"].insert(0, {"name": "rollway.misdirected", "typed_config": lua})
     if is_http3:  # Envoy looks for this very kind here, and takes none that is as in a file
-        return {**manager, "typed_config": {"@type": kind, **_parts_as_in_files(config), "codec_type": "HTTP3"}}
+        return {**http_filter, "typed_config": {"@type": kind, **_parts_as_in_files(config), "codec_type": "HTTP3"}}
     if asks_callers:
         config["forward_client_cert_details"] = "SANITIZE_SET"
         config["set_current_client_cert_details"] = {"subject": True, "uri": True, "dns": True}
-    return {**manager, "typed_config": as_in_a_file(kind, config)}
+    return {**http_filter, "typed_config": as_in_a_file(kind, config)}

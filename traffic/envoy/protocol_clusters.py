@@ -19,7 +19,7 @@ from traffic.envoy.envoy_names import baseline_cluster, canary_cluster, mirror_c
 from traffic.routing_table import Service, Upstream
 
 Shares = list[tuple[str, int]]
-"""Clusters by name, and how many of so many requests each gets."""
+"""The clusters by name, each with its share of requests."""
 
 
 def side(service: Service, name: str) -> tuple[Upstream, ...]:
@@ -40,7 +40,7 @@ def wires_of(service: Service, upstreams: Iterable[Upstream]) -> list[str]:
 
 
 def shares_of(service: Service, name: str, of: int = WHOLE) -> Shares:
-    """The clusters of a side, and so many of `of` requests as each has replicas that are well; of all if none is."""
+    """The clusters of a side, with shares of `of` by their healthy replicas; of all if none is healthy."""
     upstreams = side(service, name)
     wires = wires_of(service, upstreams)
     if len(wires) == 1:

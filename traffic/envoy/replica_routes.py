@@ -90,8 +90,8 @@ def _staying(
 ) -> Iterator[dict[str, Any]]:
     """Routes by which a caller stays: with a replica, or at least on a side of a canary. A hash finds both.
 
-    A hash of the cookie is the caller's place among 10,000. Who has none gets the id that this request is hashed by.
-    The canary's places are the last ones and more and more of them:
+    A hash of the cookie is the caller's place among 10,000. A caller without a cookie gets the id that this request is
+    hashed by. The canary's places are the last ones and more and more of them:
 
         weight 5 %    control ................................... 9,500 canary
         weight 50 %   control ................. 5,000 canary .................

@@ -9,7 +9,7 @@ LISTENER = "rollway-held"
 HEADER = "x-rollway-held"
 """What its answers have; no client sees it."""
 ROUND_SECONDS = 0.5
-"""How long it takes at most until a waiting request finds a replica that is there."""
+"""The longest time until a waiting request finds a replica that is there."""
 
 
 def place() -> dict[str, Any]:
@@ -32,7 +32,7 @@ def retried(rules: RequestRules, retry_on: str) -> dict[str, Any]:
 
 
 def threshold(rules: RequestRules) -> dict[str, Any]:
-    """Return how many may wait at once: so many tries of this priority, which those that wait have alone."""
+    """The limit of waiting requests: as many retries of this priority, which only they use."""
     return {"priority": "HIGH", "max_retries": rules.hold_callers}
 
 

@@ -64,8 +64,8 @@ def _again_idempotent(service: Service) -> dict[str, Any]:
 def _again_unsent(service: Service) -> dict[str, Any]:
     """Requests that may wait have a try for each round from the beginning, whether something serves now or not.
 
-    A proxy knows that nothing serves a moment before it knows another route: who came just then would have few tries.
-    With so many of them nothing is sent twice that has reached a replica.
+    A proxy knows that nothing serves a moment before it knows another route, and a request in between would have few
+    tries. More tries send nothing twice that has reached a replica.
     """
     if service.rules.hold_seconds is not None:
         return {"priority": "HIGH", "retry_policy": {**_BACK_OFF, **request_hold.retried(service.rules, _UNSENT_ON)}}

@@ -127,7 +127,7 @@ _TOLD_NOTHING = {"request_headers_to_remove": [_FORWARDED_PREFIX]}
 
 
 def _told_prefix(prefix: str) -> dict[str, Any]:
-    """Say what of its path a replica does not see, for the links in its answers. A % alone begins a word of Envoy's."""
+    """The part of its path that a replica does not see, for links in its answers. A % alone is special to Envoy."""
     header = {"key": _FORWARDED_PREFIX, "value": prefix.replace("%", "%%")}
     return {"request_headers_to_add": [{"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}]}
 

@@ -84,7 +84,7 @@ class Counted:
     copies: Mapping[str, Copies] = field(default_factory=dict)
 
     def counters(self, deployment: str, revisions: Collection[UUID]) -> Counters:
-        """The counters of these revisions of a deployment, without what was answered to who asked for a preview."""
+        """The counters of these revisions of a deployment, without answers to requests for a preview."""
         clusters = self._clusters(deployment)
         none: Mapping[UUID, Answers] = {}
         of = {
@@ -110,7 +110,7 @@ class Counted:
         return sum((of.get(revision, Answers()) for of in its), Answers())
 
     def requests(self, deployment: str) -> int:
-        """To a deployment, whichever revision answered or none, without those of who asked for a preview."""
+        """The requests to a deployment, answered or not, without those for a preview."""
         none: Mapping[UUID, Answers] = {}
         clusters = self._clusters(deployment)
         done = sum(answers.done for name in clusters for answers in self.of.get(name, none).values())

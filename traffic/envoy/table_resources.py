@@ -88,12 +88,12 @@ def _patched(old: Named, without: Collection[str], added: dict[str, Resource]) -
 
 
 def _door(service: Service | None) -> tuple[object, ...]:
-    """Return what the listener for TLS and its certificates say of a deployment."""
+    """The part of a deployment in the listener for TLS and its certificates."""
     return (service.secured, service.hosts, service.preview_hosts, service.rules.tls) if service else ()
 
 
 def _way(service: Service) -> tuple[object, ...]:
-    """Return what the route configuration says of it: how it is reached, by which clusters, and whether it is held."""
+    """The part of a deployment in the route configuration: how it is reached, its clusters, whether it is held."""
     bare = replace(service, live=(), preview=(), canary=None, draining=(), baseline=None)
     sides = preview_cluster(service.name), canary_cluster(service.name)
     clusters = leading_to(service), [shares_of(service, name) for name in sides]

@@ -88,7 +88,7 @@ class Stream(Generic[Table]):
         return refused
 
     def next(self, newest: Table, now: float) -> Response[Table] | None:
-        """Return what to send now; None when there is nothing to say, or an answer comes first."""
+        """The next message; None when there is nothing to say, or an answer comes first."""
         for kind, part in self._parts.items():
             if part.is_asked and part.pending is None:
                 response = self._next_of(kind, part, newest, now)
@@ -141,7 +141,7 @@ class Stream(Generic[Table]):
         return Response(kind, nonce, updates, tuple(name for name, version in due.items() if version == GONE), table)
 
     def _as_of(self, mark: Watermark, due: Mapping[str, str], updates: Iterable[str], gone: Iterable[str]) -> Watermark:
-        """Return what the proxy knows with this response. Clusters that stay are as old as the routes to them."""
+        """The table that the proxy knows with this response. Clusters that stay are as old as the routes to them."""
         if any(name not in due for name in updates):
             return NOTHING_YET
         if any(name not in due for name in gone):
@@ -149,7 +149,7 @@ class Stream(Generic[Table]):
         return mark
 
     def _due(self, kind: ResourceKind, different: Mapping[str, str], newest: Table, now: float) -> dict[str, str]:
-        """Return what of that may be sent now."""
+        """The changes that may be sent now."""
         part = self._parts[kind]
         due = {name: version for name, version in different.items() if part.is_due(name, version, now)}
         if kind is _CLUSTERS:
@@ -167,7 +167,7 @@ class Stream(Generic[Table]):
         return cluster in clusters.versions and (cluster in endpoints.versions or cluster in endpoints.refused)
 
     def _is_still_asked(self, cluster: str, newest: Table) -> bool:
-        """Whether the proxy may have a route to a cluster that the newest table leaves to who ends: none would answer.
+        """Whether the proxy may have a route to a cluster that is about to go in the newest table: none would answer.
 
         A proxy that refuses the routes is not waited for.
         """

@@ -1,6 +1,6 @@
-"""`python -m api.people.plans`: makes plans for the server that has started it, until its input ends.
+"""`python -m api.people.plans`: makes plans for the server that started it, until its input ends.
 
-Only the domain is loaded, so that a new one is soon there. Whoever asks for what nobody waits for any more ends it.
+Only the domain is loaded, so that a new process is ready soon. The server ends one whose plan nobody waits for.
 """
 
 import json

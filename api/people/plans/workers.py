@@ -14,7 +14,7 @@ from typing import Any
 from domain.planning.plan_input import Planned
 
 QUESTION = Struct(">Q")
-"""How many bytes of a question follow."""
+"""The length of the question that follows, in bytes."""
 ANSWER = Struct(">dQ")
 """The seconds of processor time that an answer took, and how many bytes of it follow."""
 
@@ -35,7 +35,7 @@ _COMMAND = (sys.executable, "-m", "api.people.plans")
 
 
 class Thinkers:
-    """So many think at once; who comes later waits."""
+    """Plans made at once; further ones wait."""
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(_AT_ONCE)

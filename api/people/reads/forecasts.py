@@ -29,14 +29,14 @@ from domain.steering.command_effect import Asking
 
 
 def offered(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
-    """The commands that would be taken now of who asks, in the order of buttons."""
+    """The commands that the deployment would take now from this caller, in the order of buttons."""
     view = view_of(connection, request)
     commands = offered_now(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id))
     return _buttons(request, [verb for verb, command in BUTTONS.items() if command in commands])
 
 
 def fleet_offered(_: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
-    """The commands about no deployment or several that who asks may give."""
+    """The commands about no deployment or several that the caller may give."""
     fleet = [verb for verb, command in BUTTONS.items() if not issubclass(command, DeploymentCommand)]
     return _buttons(request, fleet)
 

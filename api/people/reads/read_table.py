@@ -1,4 +1,4 @@
-"""The reads, a row for each: its path, who may ask, and what shows it, which is imported when it is asked for."""
+"""The reads, a row for each: its path, the role it needs, and the function that answers it, imported when needed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -115,7 +115,7 @@ ON_THE_PAGE = frozenset(
         *(f"{_ROLLOUT}/{part}" for part in ("cycles", "plan", "evidence", "receipt")),
     }
 )
-"""The paths that the page reads: who has logged in to it reads no others by that."""
+"""The paths that the page reads: a login to the page gives access to no others."""
 
 READS: Sequence[Read] = (
     Read("GET", "/v1/deployments", _VIEWER, f"{_HERE}.deployment_reads.deployments"),

@@ -164,7 +164,7 @@ def traffic(connection: Connection, request: ReadRequest[Parameters]) -> Annotat
 def traffic_table(
     connection: Connection, request: ReadRequest[Parameters]
 ) -> Annotated[Document, Shape((TrafficTable,))]:
-    """The deployments that the token is for, as proxies are told of them; to who sees all, with what is left out.
+    """The deployments of the token, as proxies see them; a token for all deployments also sees what is left out.
 
     What is secret is not shown: what they have for TLS, and what a header must say to get through a maintenance.
     """

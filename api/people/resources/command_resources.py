@@ -36,9 +36,9 @@ class Write(HttpResource):
 
 @dataclass(frozen=True, slots=True)
 class Forecast(HttpResource):
-    """A plan of a command, asked for with the command's own body.
+    """A plan of a command, requested with the command's own body.
 
-    It takes seconds of processor time, of which each token has so many.
+    It takes seconds of processor time, which each token has a limited amount of.
     """
 
     command: type[Command]
@@ -56,7 +56,8 @@ def _forecast(command: type[Command]) -> Forecast:
 
 
 PLANS: Sequence[Forecast] = tuple(_forecast(command) for command in COMMANDS.values() if command.is_planned)
-"""What one deployment would do, who sees it may ask; what documents say is compared with what others may have."""
+"""A plan for one deployment needs only a viewer of it; documents need the command's own role, as they are compared with
+others."""
 
 
 def request_of(command: Command) -> tuple[str, str, dict[str, Any], dict[str, str]]:
@@ -73,7 +74,7 @@ def request_of(command: Command) -> tuple[str, str, dict[str, Any], dict[str, st
 
 
 PATIENCE_SECONDS = 5.0
-"""How long a command waits for Postgres: a client that gets a 503 can ask again with the same key."""
+"""The wait of a command for Postgres: after a 503 a client can send it again with the same key."""
 
 _KEY_LENGTH = 200
 _ETAG = re.compile(r'"(\d{1,18})"')
@@ -111,7 +112,7 @@ def payload_of(resource: Write | Forecast, token: Token, path: Mapping[str, str]
 
 
 def _documents(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what the command is about; what is no document is refused when the payload is read."""
+    """The documents of the command; anything else is refused when the payload is read."""
     return [document for document in payload.get("documents", [payload]) if isinstance(document, dict)]
 
 

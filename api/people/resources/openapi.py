@@ -230,7 +230,7 @@ def _events() -> dict[str, Any]:
 
 
 def _says(documented: object, resource: HttpResource) -> dict[str, str]:
-    """The docstring of a resource, and who may ask."""
+    """The summary of a resource, from its docstring, and the role it needs."""
     first, _, more = (inspect.getdoc(documented) or "").partition("\n")
     who = f"Needs the role {resource.role}{' and a token for all deployments' if resource.is_of_fleet else ''}."
     return {"summary": first, "description": "\n\n".join([who, *([more.strip()] if more else [])])}

@@ -26,7 +26,7 @@ _CLIENT_LEFT = 499
 
 @dataclass(frozen=True, slots=True)
 class Foresight:
-    """Answers to who asks what a command would lead to."""
+    """Answers requests for plans of commands."""
 
     access: Access
     thinkers: Thinkers = field(default_factory=Thinkers)
@@ -58,7 +58,7 @@ class Foresight:
 
 
 async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """Return what comes of the work; None, and no more work, once the client has hung up. The body has been read."""
+    """The result of the work; None, and the work ends, once the client has hung up. The body has been read."""
     working, leaving = asyncio.create_task(work), asyncio.create_task(_hung_up(request))
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)

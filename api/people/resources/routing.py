@@ -1,4 +1,4 @@
-"""Paths answered: the method's resource, who may ask for it, and what comes of it, or why not."""
+"""Routes of the resources: for each method the role, the answer, and the refusal."""
 
 from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -116,7 +116,7 @@ def _reading(entry: Read, engine: Engine, access: Access) -> Answer:
 
 
 async def answer_read(engine: Engine, entry: Read, token: Token, request: Request, body: bytes | None) -> Response:
-    """What is read for who shows the token; `body`: of a POST. Raises its refusals, and TooManyRequestsError."""
+    """Answer a read for the holder of the token. `body`: of a POST. Raises its refusals, and TooManyRequestsError."""
     read_request = allowed(entry, token, request, body)
     if not entry.afterwards:
         answer = await run_in_threadpool(look, engine, entry, read_request)
@@ -137,7 +137,7 @@ def _thinking(forecast: Forecast, access: Access, foresight: Foresight) -> Answe
 
 
 def allowed(entry: Read, token: Token, request: Request, body: bytes | None) -> ReadRequest[Parameters]:
-    """Return what is asked for; `body`: of a POST. Raises NotAllowedError and InvalidInputError."""
+    """The parameters of the read. `body`: of a POST. Raises NotAllowedError and InvalidInputError."""
     token.refuse_below(entry.role)
     path = dict(request.path_params)
     if entry.is_of_fleet or "deployment" in path:
@@ -149,7 +149,7 @@ def allowed(entry: Read, token: Token, request: Request, body: bytes | None) -> 
 
 
 def look(engine: Engine, entry: Read, read_request: ReadRequest[Parameters]) -> Any:  # noqa: ANN401  # JSON is any of these
-    """Return what there is, as JSON has it."""
+    """Read from Postgres, as JSON."""
 
     def find(connection: Connection) -> Any:  # noqa: ANN401  (as above)
         begin_reading(connection)

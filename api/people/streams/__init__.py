@@ -1,1 +1,1 @@
-"""Changes, told to whoever listens."""
+"""Changes, sent to subscribers as they happen."""

@@ -155,7 +155,7 @@ def joined(texts: Iterable[str]) -> bytes:
 
 
 _SHARED_SECONDS = 2.0
-"""A reading is shared for so long: a server that starts has lost all its streams, and they come back at once."""
+"""A reading is shared for 2 s: after a restart of the server all streams come back at once."""
 _Wanted = tuple[tuple[str, ...] | None, datetime]
 
 
@@ -212,7 +212,7 @@ _PAUSE_SECONDS = 0.1
 _VALID_SECONDS = 5.0
 _KEPT = 2_000
 _REST_SECONDS = 10.0
-"""Reading goes on for so long after the last listener has left: most come back at once."""
+"""Reading continues for 10 s after the last listener has left: most come back at once."""
 _BEGINS_SECONDS = 5.0
 _log = structlog.get_logger(__name__)
 
@@ -282,7 +282,7 @@ class ChangeReader:
         return cursor_of(self._boot, self._number, at)
 
     async def missed(self, listener: Listener, last_event_id: str) -> bytes:
-        """Return what has happened since that event; all as it is when this process did not tell it, or long ago."""
+        """The events since `last_event_id`; everything as it is now when that event is old or of another process."""
         boot, _, rest = last_event_id.partition("-")
         number = rest.partition("-")[0]
         if boot == self._boot and number.isdigit() and self._first <= int(number) + 1:
@@ -292,7 +292,7 @@ class ChangeReader:
         return reading.text + self._kept_since(listener, reading.number)
 
     def _kept_since(self, listener: Listener, after: int) -> bytes:
-        """Return what was told after that event, and before the listener came."""
+        """The kept events after that one, up to the arrival of the listener."""
         return joined(
             event.text
             for event in self._kept
@@ -314,7 +314,7 @@ class ChangeReader:
         self._kept.clear()
 
     async def _try(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Whatever is in trouble may be over soon: who listens must hear of what comes then."""
+        """Run, and survive any error: the trouble may be over soon, and listeners must get what comes then."""
         try:
             await work()
         except Exception as error:  # noqa: BLE001  (one that is let through would end every stream's news for good)

@@ -14,7 +14,7 @@ from api.people.streams.change_feed import ChangeReader, Listener
 from domain.installation.tokens import Token
 
 _BEAT_SECONDS = 15.0
-"""After so long without an event a comment is sent, so that nobody on the way takes the stream for dead."""
+"""After 15 s without an event a comment is sent, so that no proxy on the way takes the stream for dead."""
 _MOST_STREAMS, _MOST_OF_A_TOKEN = 1_000, 50
 _PIECE = 65_536
 """The whole of a large fleet is sent in such pieces, so that no buffer holds all of it for each stream."""
@@ -23,7 +23,7 @@ _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """The answer to who wants events."""
+    """The handler of `/v1/events`."""
 
     access: Access
     reader: ChangeReader

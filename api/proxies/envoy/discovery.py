@@ -1,4 +1,4 @@
-"""Envoy's aggregated discovery over gRPC: the server, who may speak on a stream, and its messages."""
+"""Envoy's aggregated discovery over gRPC: the server, access to streams, and its messages."""
 
 import asyncio
 from collections import OrderedDict

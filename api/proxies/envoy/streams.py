@@ -18,7 +18,7 @@ from traffic.stream.proxy_stream import Response, Stream
 from traffic.stream.resource_stream import DiscoveryRequest
 
 SILENCE_SECONDS = 10.0
-"""An Envoy without a stream for so long counts no more; while it is there it comes back within a second."""
+"""An Envoy without a stream for 10 s counts no more; one that is alive comes back within a second."""
 _log = structlog.get_logger(__name__)
 Send = Callable[[Response[Published]], Awaitable[None]]
 

@@ -168,9 +168,9 @@ _Page = Annotated[
 
 @sends(SetMaintenance)
 def maintenance(asker: Asker, *, deployment: DeploymentName, page: _Page = None, **fields: object) -> None:
-    """Answer callers by 503, or no longer: proxies do it themselves. Previews are still reached, and rollouts go on.
+    """Answer callers by 503, or no longer: proxies do it themselves. Previews are still reached, and rollouts continue.
 
-    Who sends the header of --allow gets through: its name, or its name and its value as 'name: value'.
+    Requests with the header of --allow get through: its name, or its name and its value as 'name: value'.
     """
     extra = {} if page is None else {"page": _page_content(page)}
     result = asker.send(SetMaintenance, deployment=deployment, **extra, **fields)

@@ -34,7 +34,7 @@ from stack.supervisor.stop import host_of
 Pieces = dict[UUID, LogPiece]
 _ASKED_AGAIN_SECONDS = 10.0
 _MOST_PLACES = 2_000
-"""So many are read at once."""
+"""The most logs read at once."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class ReplicaLogs:
         return host_of(self.home) if remote() is None else None
 
     def read_on(self, routes: Collection[RouteView]) -> Pieces:
-        """Return what is new of each replica; nothing of one whose log cannot be read now."""
+        """The new output of each replica; nothing of one whose log cannot be read now."""
         local = ProcessLogs(self.home)
         pieces: Pieces = {}
         elsewhere: dict[str, dict[UUID, int | None]] = {}

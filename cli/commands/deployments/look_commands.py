@@ -33,7 +33,7 @@ def history(
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=10_000, help="How many of the last records.")] = 30,
     as_json: AsJson = False,
 ) -> None:
-    """Show what happened, who wanted it and why; without a name in the whole fleet within the last hour.
+    """Show what happened, with actor and reason; without a name in the whole fleet within the last hour.
 
     The newest comes last.
     """

@@ -141,7 +141,7 @@ def _diff(
 
 
 def _content(revision: RevisionView) -> dict[str, Any]:
-    """Return what it runs, without defaults; as it is stored where this release cannot read it."""
+    """The content of the revision without defaults; as it is stored where this release cannot read it."""
     stored = stored_spec(json.dumps(revision.spec))
     if stored.unreadable:
         return revision.spec

@@ -130,7 +130,7 @@ def _page(reader: Reader, name: str | None, lines: int) -> RenderableType:
 
 
 def _of_rollout(reader: Reader, view: DeploymentView) -> dict[str, Text]:
-    """Return what the rollout under way does otherwise than planned; without one how the last one ended."""
+    """The deviations of the rollout under way from its plan; without a rollout, how the last one ended."""
     if view.rollout_id is None:
         last = reader.views(RolloutView, f"{DEPLOYMENT}/rollouts", view.name, most=1)
         return {"last rollout": _ended(last[0], view.now)} if last else {}
@@ -148,7 +148,7 @@ def _ended(rollout: RolloutView, now: datetime) -> Text:
 
 
 def _deviations(reader: Reader, rollout_id: UUID | None) -> list[str]:
-    """Return what the rollout under way does otherwise than planned."""
+    """The deviations of the rollout under way from its plan."""
     if rollout_id is None:
         return []
     return list(reader.ask("/v1/rollouts/{rollout}/plan", rollout_id)["deviations"])

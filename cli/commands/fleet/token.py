@@ -1,4 +1,4 @@
-"""`rollway token create`, `list` and `revoke`: who may ask over HTTP."""
+"""`rollway token create`, `list` and `revoke`: access over HTTP."""
 
 import secrets
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`rollway traffic` and `proxies`: which requests go where, and who knows it."""
+"""`rollway traffic` and `proxies`: where requests go, and which proxies know it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

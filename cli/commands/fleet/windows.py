@@ -104,7 +104,7 @@ def ungroup(asker: Asker, group: str) -> None:
 
 
 def groups(*, as_json: AsJson = False) -> None:
-    """Show the groups, who rolls out and who waits."""
+    """Show the groups, their rollouts, and those that wait."""
     with Reader() as reader:
         views = reader.views(GroupView, "/v1/groups")
     if as_json:

@@ -216,7 +216,7 @@ class Load:
     def start(self, patience: float = 15.0) -> None:
         """Begin as soon as a first request is answered; at once where `patience` is 0.
 
-        Raises WaitTimedOutError when none is for so many seconds.
+        Raises WaitTimedOutError after `patience` seconds without an answer.
         """
         deadline = time.monotonic() + patience
         while patience and (answer := self._first_answer()) != "200":

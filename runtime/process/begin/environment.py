@@ -55,7 +55,7 @@ class Surroundings:
 
 
 def inherited(also: Collection[str] = ()) -> dict[str, str]:
-    """Return what of this process's environment others get: INHERITED, and what the patterns `also` name."""
+    """The variables of this process that replicas get: INHERITED, and those that the patterns `also` name."""
     patterns = (*INHERITED, *also)
     return {
         name: value for name, value in os.environ.items() if _is_one_of(name, patterns) and not _is_one_of(name, _NEVER)

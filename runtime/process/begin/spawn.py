@@ -28,7 +28,7 @@ _FOR_THE_LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 @dataclass(frozen=True, slots=True)
 class Confines:
-    """As whom a replica runs, without an account as the user of this process; its limits; the home, which is closed."""
+    """The circumstances of a process: its account, else this process's user; its limits; the closed home."""
 
     account: Account | None
     limits: ProcessLimits
@@ -127,7 +127,7 @@ class HeldProcess:
         return f"{command} {_trouble(why_not)}"
 
     def _closed_on_the_way(self, *, folder_alone: bool = False) -> str:
-        """Say what keeps another user out: its command may lead where its path does not say."""
+        """What keeps another user out: its command may lead where its path does not say."""
         access = access_of(self.request, self.env, self.confines.account)
         barrier = access.barrier(self.confines.home, folder_alone=folder_alone)
         return f"; the user {access.user!r} {barrier}" if barrier else ""

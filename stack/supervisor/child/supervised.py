@@ -265,7 +265,7 @@ def _to(server: SplitResult) -> Connect:
 
 
 def _answer(connect: Connect, request: str, until: bytes) -> bytes:
-    """Return what the server answers, read up to these bytes; empty when it does not answer.
+    """The server's answer, read up to these bytes; empty when it does not answer.
 
     A client library would cost the supervisor, which every start waits for, half a second.
     """
