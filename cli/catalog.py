@@ -117,7 +117,7 @@ WATCH: Mapping[str, Listed] = {
     ),
     "history": Listed(
         "cli.commands.deployments.look_commands",
-        "Show what happened, who wanted it and why",
+        "Show what happened, with actor and reason",
         READING,
         "rollway history web -n 50\nrollway history",
     ),
@@ -213,7 +213,7 @@ FLEET: Mapping[str, Listed] = {
     "ungroup": Listed("cli.commands.fleet.windows", "End a group", WRITING, "rollway ungroup gpu"),
     "groups": Listed(
         "cli.commands.fleet.windows",
-        "Show the groups, who rolls out and who waits",
+        "Show the groups, their rollouts, and those that wait",
         READING,
         "rollway groups",
     ),
