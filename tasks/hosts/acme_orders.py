@@ -284,7 +284,7 @@ class CertificateWork:
 
     def _resolve(self, certificate: TakenCertificate, reference: str | None) -> str:
         try:
-            return self.secrets.read(SecretReference(secret=reference or ""), certificate.deployment)
+            return self.secrets.value_of(SecretReference(secret=reference or ""), certificate.deployment)
         except SecretFaultError as error:
             raise UnreadCertificateError(f"host {self.secrets.host} cannot read {reference}: {error}") from None
 
