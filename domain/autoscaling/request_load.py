@@ -59,7 +59,7 @@ def with_look(looks: Sequence[DemandLook], newest: DemandLook) -> tuple[DemandLo
 def value_of_demand(series: DemandSeries, looks: Sequence[DemandLook], now: datetime) -> MetricValue | None:
     """The value of the series from one look or more, at the time of the newest; None if no proxy reports it.
 
-    A proxy of which the number is not known yet, since it is new, began anew or missed the last look, is silent. Where
+    A proxy whose number is unknown, since it is new, has restarted or missed the last look, is silent. Where
     no replica serves, what is asked for counts as if there were one.
     """
     expected = looks[-1].expected

@@ -147,7 +147,7 @@ class Undo(SteeringCommand):
 
     A rollout under way turns back; otherwise the revision before gets the traffic as soon as it is healthy, and nothing
     waits for a promotion. What was rolled back itself is passed by. When the last rollout is undone already, this is
-    refused and says what is further back, but for one that went back itself within the last minute: then nothing is
+    refused and says what is further back, except if it went back itself within the last minute: then nothing is
     left to do. A revision that is named takes the place of whatever is under way, and is
     refused where it has only ever failed, unless it is asked for `anyway`. When the last change was a file that changed
     settings alone, its settings are put back instead, and nothing is rolled out. A size and settings that a person set

@@ -51,7 +51,6 @@ class DeploymentStatusTransitions:
     error: Transition = STAY
 
     def of(self, verdict: Verdict) -> Transition:
-        """The transition of this verdict."""
         transition: Transition = getattr(self, verdict)
         return transition
 
@@ -130,6 +129,7 @@ def classify(
     to = deployment.status if transition.to is None else transition.to
     stays = transition.to is None or transition.to == deployment.status
     degraded_reason, retry_at = _degraded(deployment, transition, reason, now)
+    due_next = None if to.lifecycle is Lifecycle.DESTROYED else now
     return ClassifiedDecision(
         deployment=deployment,
         found=decision.verdict,
@@ -138,7 +138,7 @@ def classify(
         changes=decision.changes if verdict is decision.verdict else RouteChanges(),
         to=to,
         revision=transition.revision,
-        due_at=_due_at(decision, verdict, attempts, bounds, now) if stays else _due_next(to, now),
+        due_at=_due_at(decision, verdict, attempts, bounds, now) if stays else due_next,
         attempts=attempts if stays and verdict is not Verdict.GIVE_UP else 0,
         clock_stopped=decision.clock_stopped,
         desired_replicas=_desired(decision, deployment, to),
@@ -176,10 +176,6 @@ def _desired(decision: Decision, deployment: Deployment, to: DeploymentLifecycle
     if deployment.rollout is not None and to == ROLLING_BACK:
         return deployment.rollout.desired_at_start
     return deployment.desired_replicas
-
-
-def _due_next(to: DeploymentLifecycleStatus, now: datetime) -> datetime | None:
-    return None if to.lifecycle is Lifecycle.DESTROYED else now
 
 
 def _due_at(decision: Decision, verdict: Verdict, attempts: int, bounds: Bounds, now: datetime) -> datetime | None:

@@ -80,7 +80,6 @@ class LogLimits(Settings):
 
     @property
     def most_bytes(self) -> int:
-        """The most bytes of one file."""
         return int(self.megabytes * _MEGABYTE)
 
     @property

@@ -97,7 +97,6 @@ class Token:
         return not self.deployments
 
     def sees(self, deployment: str) -> bool:
-        """Whether it is for this deployment."""
         return self.is_for_all or deployment in self.deployments
 
     def may(self, role: Role) -> bool:

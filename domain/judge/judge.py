@@ -2,7 +2,7 @@
 
 harm shown, over all its weights                   -> abort
 good enough in each measure, at this weight, and
-at_least is met                                    -> go on
+at_least is met                                    -> continue
 at_most is over                                    -> undecided for good: hold, promote or abort
 otherwise                                          -> undecided yet
 """

@@ -138,7 +138,7 @@ class Interval:
 def counted_since(before: Counters | None, now: Counters) -> Counters:
     """A proxy's counts between two looks. The first look counts nothing: its values are from before.
 
-    Counters that restart count anew: where one has fallen, or the proxy is younger, all of `now` came since.
+    Restarted counters begin at 0: where one has fallen, or the proxy is younger, all of `now` came since.
     """
     if before is None:
         return Counters(now.uptime, {})

@@ -81,7 +81,6 @@ class Glimpse(NamedTuple):
 
 
 def bounds_of(rollout: Limited, limits: RolloutLimits, desired: int) -> Bounds:
-    """The limits of a rollout of `desired` replicas."""
     deadlines: tuple[Deadline, ...] = (Deadline(rollout.deadline, _timeout(limits.timeout_seconds)),)
     if limits.progress_timeout_seconds is not None:
         ends = rollout.last_progress_at + timedelta(seconds=limits.progress_timeout_seconds)
@@ -110,7 +109,6 @@ def hardened(decision: Decision, bounds: Bounds, attempts: int, now: datetime) -
 
 
 def passed(bounds: Bounds, now: datetime) -> Deadline | None:
-    """The first deadline that has passed."""
     for deadline in bounds.deadlines:
         if now >= deadline.at:
             return deadline

@@ -152,7 +152,6 @@ class CanaryState:
         return cls(stage, weight, weight_known_at) if stage or weight is not None else None
 
     def is_at(self, stage: int) -> bool:
-        """Whether it is at this stage."""
         return self.stage == stage
 
     def at(self, stage: int, weight: int | None) -> Self:

@@ -44,12 +44,12 @@ MEANINGS: Mapping[CloudEventType, str] = {
     CloudEventType.DEPLOYMENT_ACTIVATED: "its first revision was activated, or another one without a rollout",
     CloudEventType.DEPLOYMENT_SCALED: "another number of replicas is wanted, by a person, a rule or a rollout",
     CloudEventType.DEPLOYMENT_DEGRADED: "its replicas do not come up; it is tried again more slowly",
-    CloudEventType.DEPLOYMENT_RECOVERED: "it is degraded no more: it is whole again, or a person has it tried anew",
+    CloudEventType.DEPLOYMENT_RECOVERED: "it is degraded no more: it is whole again, or a person has it tried again",
     CloudEventType.DEPLOYMENT_DESTROYING: "it is being destroyed",
     CloudEventType.DEPLOYMENT_DESTROYED: "its last replica is gone, and so is the deployment",
     CloudEventType.ROLLOUT_BEGUN: "a rollout to another revision has begun",
     CloudEventType.ROLLOUT_PAUSED: "a person holds the rollout where it is",
-    CloudEventType.ROLLOUT_RESUMED: "a paused rollout goes on",
+    CloudEventType.ROLLOUT_RESUMED: "a paused rollout continues",
     CloudEventType.ROLLOUT_WAITING: "the rollout waits for a person, and its clocks stand still",
     CloudEventType.ROLLOUT_PROMOTED: "the traffic moved to the new revision at once",
     CloudEventType.ROLLOUT_TURNED_BACK: "it failed, or a person left it, and goes back to the revision from before",
@@ -157,7 +157,6 @@ def _told_by(
 
 
 def told_by_command(before: Deployment, effect: Steered, asking: Asking, actor: str) -> tuple[CloudEvent, ...]:
-    """The events of a person's command."""
     sentence = f"{effect.said} {asking.why}".strip()
     return _events(_Change(before, effect.deployment, effect.ended), actor, sentence)
 

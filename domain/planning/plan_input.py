@@ -16,8 +16,8 @@ from domain.steering.command_effect import Asking
 class WaitContext:
     """The surroundings of a deployment. Unknown parts are left out, and no sentence mentions them.
 
-    `hosts`: by route, where its replica runs; None: it has no host yet. `reasons`: by route, why it stands so. `down`:
-    hosts that are down. `lacking`: by host, which secret of the revision it lacks, and why. `missing_worker`: a
+    `hosts`: by route, where its replica runs; None: it has no host yet. `reasons`: by route, the reason of its status.
+    `down`: hosts that are down. `lacking`: by host, which secret of the revision it lacks, and why. `missing_worker`: a
     sentence when no worker does anything. `due_at`: when a worker looks next. `last_reason`: what it found when it
     looked last. `failure`: why the last start failed, where the ones of now do. `unproven`: a sentence while the new
     revision has answered nobody. `back`: why its rollout goes back, where it does. `paused`: by whom, and why.

@@ -42,7 +42,6 @@ class RecordedStep:
 
     @classmethod
     def of(cls, number: int, phase: str, at: datetime, inputs: Mapping[str, Any], decision: dict[str, Any]) -> Self:
-        """As it is stored."""
         return cls(number, phase, at, decision, inputs_from_json(inputs)[0], changes_from_json(decision))
 
     @cached_property
@@ -80,7 +79,11 @@ def extremes(steps: Sequence[RecordedStep]) -> Extremes | None:
     """None of a rollout that has no step."""
     if not steps:
         return None
-    moments = [(step, Stand.of(step.deployment.routes), _stand_after(step)) for step in steps]
+    moments = [
+        (step, Stand.of(routes), Stand.of(routes_after(routes, step.changes, step.at)))
+        for step in steps
+        for routes in (step.deployment.routes,)
+    ]
     stands = [stand for _, before, later in moments for stand in (before, later)]
     return Extremes(
         most_live=max(stand.live for stand in stands),
@@ -148,10 +151,6 @@ def _wave(step: RecordedStep, began: datetime, until: datetime | None) -> dict[s
         "park": len(changes.park_route_ids),
         "why": step.decision["reason"],
     }
-
-
-def _stand_after(step: RecordedStep) -> Stand:
-    return Stand.of(routes_after(step.deployment.routes, step.changes, step.at))
 
 
 def _keeps_ceiling(step: RecordedStep, later: Stand) -> bool:

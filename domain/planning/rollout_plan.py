@@ -154,7 +154,6 @@ class Plan:
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as plain JSON values."""
         document: dict[str, Any] = _adapter().dump_python(self, mode="json")
         return document
 

@@ -76,7 +76,7 @@ HORIZON_SECONDS = 31 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """Replicas at one moment: what the ceiling counts, what is stopping beside it, what the floor counts, all that run.
+    """Replicas at one moment: those that the ceiling counts, stopping ones, those that the floor counts, and all.
 
     Parked ones run, and are no budget's.
     """
@@ -142,12 +142,11 @@ class Course:
 
     @property
     def moves(self) -> tuple[tuple[int, int, int, int], ...]:
-        """The moves of each wave."""
         return tuple(wave.moves for wave in self.waves)
 
 
 def course(deployment: Deployment, now: datetime, fates: Fates, most_work: float = math.inf) -> Course:
-    """Run until nothing is left to do, or the most work is done. One that is paused goes on.
+    """Run until the rollout rests, or the most work is done. A paused rollout continues.
 
     A wait for a person's promotion ends at once, and that for a judge as soon as it may find a canary good enough.
     """

@@ -44,7 +44,6 @@ class LearnedFates(Fates):
         self.moment = self.draw()
 
     def of_replica(self) -> Fate:
-        """The fate of the next replica."""
         return Fate(
             start_seconds=self._one_of(self.timings.starts, _ASSUMED_START_SECONDS, self.replicas),
             stop_seconds=self._one_of(self.timings.stops, _ASSUMED_STOP_SECONDS, self.replicas),

@@ -124,7 +124,6 @@ class Sealed:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The receipt."""
         document: dict[str, Any] = json.loads(self.text)
         return document
 

@@ -47,7 +47,6 @@ class Fates:
     same: Fate = Fate()
 
     def of_replica(self) -> Fate:
-        """The fate of the next replica."""
         return self.same
 
     def wake_seconds(self) -> float:
@@ -118,7 +117,7 @@ class World:
         decision = cycle(self.deployment, self.at)
         deployment = weight_known(after(decision, self.at), self.at)
         for route in deployment.routes[len(deployment.routes) - decision.changes.created :]:
-            self.fate_of[route.id] = self.fates.of_replica()  # anew: an id may have been that of one that is gone
+            self.fate_of[route.id] = self.fates.of_replica()  # the id may be that of a replica that is gone
         drained = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
         self.deployment = without(deployment, [route.id for route in drained if self._stops(route) is None])
         self.looks.append(SimulatedLook(self.at, decision, self.deployment))

@@ -13,7 +13,7 @@
     one is stopping and takes up room                         that replica
     otherwise                                                 a time, or nothing
 
-The decision is that of the shipped handlers, made anew from the snapshot.
+The shipped handlers make the decision again from the snapshot.
 """
 
 from dataclasses import asdict, dataclass, replace

@@ -42,7 +42,7 @@ def looks_until_degraded(seconds: float) -> int:
 def is_lost(started_at: datetime, back_at: datetime | None, now: datetime, looked_at: datetime | None = None) -> bool:
     """Whether a replica ended because of its host: it was started before all workers there were away.
 
-    A machine that was switched off or started anew ends what ran on it; so does a container with its worker, and an
+    A machine that was switched off or restarted ends what ran on it; so does a container with its worker, and an
     engine with its containers. `looked_at`: the first look since it is back; beat may be back much later than a worker.
     """
     return back_at is not None and started_at < back_at <= now <= max(back_at, looked_at or back_at) + BACK_FOR

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from domain.model.deployment import Deployment, Rollout, Route, StartFailures
+from domain.model.deployment import Deployment, Rollout, StartFailures
 from domain.model.states import RouteStatus
 from domain.strategies.backoff import is_proven
 from domain.text.errors import InvalidInputError
@@ -121,7 +121,10 @@ def reported(
     news = news_of(
         StatusChange(route.revision_id, route.status, statuses[route.id], why, not blame) for route in changed_routes
     )
-    became = {route.id: _became(route, statuses[route.id], now) for route in changed_routes}
+    became = {
+        route.id: replace(route, status=statuses[route.id], status_changed_at=now, kept_until=None)
+        for route in changed_routes
+    }
     routes = (became.get(route.id, route) for route in deployment.routes)
     rollout = deployment.rollout
     return replace(
@@ -131,10 +134,6 @@ def reported(
         start_failures=failures_after(deployment.start_failures, news, now),
         routes=tuple(route for route in routes if route.status is not RouteStatus.FAILED),
     )
-
-
-def _became(route: Route, status: RouteStatus, now: datetime) -> Route:
-    return replace(route, status=status, status_changed_at=now, kept_until=None)
 
 
 def _rollout_after(rollout: Rollout, news: Sequence[StatusChanges], now: datetime) -> Rollout:

@@ -207,7 +207,7 @@ def stored_spec(text: str) -> StoredSpec:
     """The spec in a revision's JSON.
 
     fields that this release does not know   -> left out
-    values that it does not take             -> unreadable; to end a replica its runtime, times and whom to ask are kept
+    values that it does not take             -> unreadable; to end a replica its runtime, times and address are kept
     """
     try:
         return StoredSpec(RevisionSpec.model_validate_json(text, extra="ignore"))

@@ -120,7 +120,6 @@ EnvValue = Annotated[str | SecretReference, BeforeValidator(_text_or_reference)]
 
 
 def references_of(env: Mapping[str, str | SecretReference]) -> dict[str, SecretReference]:
-    """The variables that are references."""
     return {name: value for name, value in env.items() if isinstance(value, SecretReference)}
 
 

@@ -30,7 +30,7 @@ class Steered:
 
     `already`: it was so before, and nothing is written. `ended`: how the rollout ended that ran until now.
     `back_reason`: why the rollout turned back. `gives_up_replicas`: those that are left are taken as stopped.
-    `details`: what else the one who asked is told. `waits_for`: what a person must type before the rollout goes on, as
+    `details`: further fields of the answer. `waits_for`: the command that a person must type for the rollout, as
     the next look will find it. `guard`: what Postgres holds the rollout to; None where none runs.
     """
 
@@ -62,7 +62,6 @@ class Steered:
         return cls(deployment, "", already=True)
 
     def with_details(self, **details: object) -> Self:
-        """The answer with more details."""
         return replace(self, details={**self.details, **details})
 
     def finished(self, now: datetime) -> Self:

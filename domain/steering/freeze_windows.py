@@ -68,7 +68,8 @@ def _last_start(window: CronWindow, now: datetime) -> datetime | None:
     """The latest start that is not after `now`. While an hour comes again, clocks have shown later times before."""
     local = (now + _MOMENT).astimezone(window.zone)  # one that begins now is on
     if not _is_by_the_clock(window.cron):
-        return _utc(next(CronSim(window.cron, local, reverse=True), None))
+        last = next(CronSim(window.cron, local, reverse=True), None)
+        return last.astimezone(UTC) if last else None
     first, again = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
     local_time = local.replace(tzinfo=None) + max(first - again, timedelta()) * local.fold
     starts = (_shown_at(start, window.zone) for start in CronSim(window.cron, local_time, reverse=True))
@@ -98,10 +99,6 @@ def _shown_at(local_time: datetime, zone: tzinfo) -> datetime:
         is_changed = middle.astimezone(zone).utcoffset() == offset
         earliest, latest = (earliest, middle) if is_changed else (middle, latest)
     return latest
-
-
-def _utc(instant: datetime | None) -> datetime | None:
-    return instant.astimezone(UTC) if instant else None
 
 
 @dataclass(frozen=True, slots=True)

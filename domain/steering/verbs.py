@@ -92,7 +92,7 @@ def promote(deployment: Deployment, *, full: bool = False) -> Steered:
 
 
 def abort(deployment: Deployment, asking: Asking, *, now: bool = False, start_seconds: float | None = None) -> Steered:
-    """Leave a rollout. `start_seconds`: how long replicas took to come up of late.
+    """Leave a rollout. `start_seconds`: the time that recent replicas took to come up.
 
     no rollout                               -> error
     now, and a canary has requests           -> it turns back, and the canary has none any more
@@ -113,13 +113,13 @@ def undo(
 ) -> Steered:
     """Go back, at once. `back`: the revision that a person named, or at rest what `rollout_history` finds.
 
-    `start_seconds`: how long replicas took to come up of late.
+    `start_seconds`: the time that recent replicas took to come up.
 
     one that has only ever failed    -> error
     a revision to go back to         -> activate it, in place of whatever is under way; no promotion is waited for
     no rollout                       -> error
     an undo that is rolling back     -> error naming `retry`
-    an undo                          -> it goes on, paused or not, and is promoted; nothing to do where it does that
+    an undo                          -> it continues, paused or not, and is promoted; nothing to do if it does that
     rolling back, and not paused     -> nothing to do
     otherwise                        -> the rollout turns back, paused or not
     """

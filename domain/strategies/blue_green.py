@@ -68,7 +68,6 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
         return Budget(desired, before + desired, min(before, desired))
 
     def evaluate_cycle(self, deployment: Deployment, spec: BlueGreenSpec, now: datetime) -> Decision:
-        """One cycle of the ladder above."""
         budget = self.budget_of(deployment, spec)
         every, surplus, buckets = _green(deployment, budget, now)
         failed = deployment.rollout.failed_routes if deployment.rollout else 0
@@ -76,7 +75,8 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
             return Decision.give_up(f"{all_of(failed, 'green replica')} failed")
         complete = not buckets.starting and not buckets.replaceable(now) and len(buckets.ready) >= budget.desired
         promote_at = _promote_at(buckets, spec, now)
-        if complete and (_promotion_requested(deployment) or (spec.auto_promote and now >= promote_at)):
+        is_requested = deployment.rollout is not None and deployment.rollout.promote_requested
+        if complete and (is_requested or (spec.auto_promote and now >= promote_at)):
             return _promoted(buckets, surplus, spec, now)
         blue = _keep_blue(deployment, every, budget, now)
         if complete:
@@ -122,10 +122,6 @@ def _less(decision: Decision, surplus: Sequence[Route], now: datetime) -> Decisi
     reason = f"{amount_of('draining', len(surplus), 'green')} too many; {decision.reason}"
     changes = RouteChanges.drain(ids(surplus)) + decision.changes
     return replace(decision, verdict=Verdict.NEED_RETRY, reason=reason, changes=changes, recheck_at=now)
-
-
-def _promotion_requested(deployment: Deployment) -> bool:
-    return deployment.rollout is not None and deployment.rollout.promote_requested
 
 
 def _promote_at(buckets: Buckets, spec: BlueGreenSpec, now: datetime) -> datetime:

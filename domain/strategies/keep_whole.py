@@ -6,10 +6,10 @@ others. Those parked on a way back are neither.
     1  no new one                                 -> converge to the old revision, as at rest; to n where that is less,
                                                      or where old ones have grown beyond the size from before
     2  no old one, and it is on the way there, or
-       nothing may run beside new ones            -> converge to the new revision, as at rest
+       nothing may run next to new ones           -> converge to the new revision, as at rest
     3  more live than the ceiling                 -> drain those above it, the sick first, then new ones
     4  fewer than n, without the sick and (where
-       it stands still) the misplaced             -> create old ones, as far as the ceiling leaves room
+       it is held or paused) the misplaced        -> create old ones, as far as the ceiling leaves room
        no room                                    -> drain a sick one, or misplaced ones within the floor
        more than n serve, some misplaced          -> drain those, but not the last of the current revision
     5  otherwise                                  -> wait

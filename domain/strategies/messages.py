@@ -4,7 +4,7 @@ room       3 live + 1 stopping + 1 > 4     one more would pass the ceiling
 floor      2 serving - 1 < 2 to keep       one less would pass the floor
 wave       1 not ready > 0 in this wave    the next wave begins when the last one is ready
 count      2 ready < 3 wanted              it is not complete
-stopping   1 stopping > 0                  nothing goes on before it is gone
+stopping   1 stopping > 0                  nothing continues before it is gone
 """
 
 from collections.abc import Iterator

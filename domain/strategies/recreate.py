@@ -43,7 +43,6 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
         return Budget(desired, desired, 0, alone=True)
 
     def evaluate_cycle(self, deployment: Deployment, spec: RecreateSpec, now: datetime) -> Decision:
-        """One cycle of the ladder above."""
         target, budget = deploying_revision(deployment), self.budget_of(deployment, spec)
         buckets = Buckets.of(deployment.routes, target, now).unparked()
         if foreign := worst_first(buckets.foreign):

@@ -92,7 +92,6 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
         return replace(policy, strategy="rolling_update", spec=spec)
 
     def evaluate_cycle(self, deployment: Deployment, spec: RollingUpdateSpec, now: datetime) -> Decision:
-        """Decide one cycle by the ladder above."""
         target, budget = deploying_revision(deployment), self.budget_of(deployment, spec)
         buckets = Buckets.of(deployment.routes, target, now, spec.min_ready_seconds)
         wave = spec.pacing == "wave"

@@ -87,7 +87,6 @@ STICKY = TypeAdapter(Sticky)
 
 
 def stored_sticky(settings: Sticky) -> dict[str, Any]:
-    """The settings as they are stored."""
     raw: dict[str, Any] = STICKY.dump_python(settings, mode="json", exclude_defaults=True)
     return raw
 

@@ -42,7 +42,6 @@ class Maintenance:
 
     @property
     def sentence(self) -> str:
-        """One sentence, for people."""
         why = f" ({self.reason})" if self.reason else ""
         through = f"; who sends {self.allowed[0]} gets through" if self.allow else ""
         return f"in maintenance since {self.since:%Y-%m-%d %H:%M} UTC, by {self.by}{why}; callers get 503{through}"
@@ -63,7 +62,7 @@ def checked_page(value: str) -> str:
     return value
 
 
-def _by_word(value: Any) -> Any:  # noqa: ANN401  (whatever stands in a file)
+def _by_word(value: Any) -> Any:  # noqa: ANN401  (any value of a file)
     return {str(status): page for status, page in value.items()} if isinstance(value, dict) else value
 
 

@@ -42,7 +42,6 @@ class Requests:
 
     @classmethod
     def of(cls, answers: Answers) -> Self:
-        """The answers of a revision, in these classes."""
         if answers.first_byte == _UNTIMED:
             waited = _NOBODY_WAITED
         else:
@@ -53,7 +52,6 @@ class Requests:
 
     @classmethod
     def from_row(cls, fine: int, redirected: int, refused: int, failed: int, waited: Sequence[int]) -> Self:
-        """As rows have them."""
         return cls(fine, redirected, refused, failed, tuple(waited))
 
     def since(self, before: Self, *, is_timed: bool) -> "Requests":
@@ -115,7 +113,7 @@ Came = Mapping[Answering, Requests]
 def came_since(before: CallersLook, now: CallersLook) -> Came:
     """The requests answered between two looks, of proxies that reported at both; without deployments that had none.
 
-    A proxy that began anew counts anew: all that it shows came since. Waits count where both looks asked for them.
+    All requests of a restarted proxy came since. Times count where both looks read them.
     """
     came: dict[Answering, Requests] = {}
     timed = before.timed & now.timed

@@ -133,7 +133,7 @@ class Canary:
     """The sharing of requests with a canary that there is, or was just now.
 
     `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `sticky`: the id of
-    the rollout by whose cookie callers stay on their side. `mirrored`: how many of 10,000 requests that only read the
+    the rollout by whose cookie callers stay on their side. `mirrored`: the part of 10,000 reading requests that the
     candidates get copies of. `baseline`: the routes of its fresh baseline, which get as many as the candidates; None:
     it has, and just now had, none. `floor`: as many as serve at least; what another canary left helps out below it.
     `chosen`: the callers who go to the candidates whatever the weight is, as long as there is one.

@@ -78,7 +78,6 @@ TLS_SETTINGS = TypeAdapter(TlsSettings)
 
 
 def stored_tls(settings: TlsSettings) -> dict[str, Any]:
-    """The settings as they are stored, where they differ from `tls: auto`."""
     raw: dict[str, Any] = TLS_SETTINGS.dump_python(settings, mode="json", exclude_defaults=True)
     return raw
 

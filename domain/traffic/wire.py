@@ -63,13 +63,11 @@ class ReplicaWire:
 
 
 def stored_wire(wire: Wire) -> dict[str, Any]:
-    """The wire as a revision stores it."""
     tls = {} if wire.upstream_tls is None else {"upstream_tls": _stored_tls(wire.upstream_tls)}
     return {"protocol": wire.protocol.value, **tls}
 
 
 def known_wire(raw: Mapping[str, Any]) -> Wire:
-    """The wire from its stored form."""
     return Wire(known_protocol(raw["protocol"]), known_upstream(raw.get("upstream_tls")))
 
 

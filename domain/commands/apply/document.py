@@ -116,7 +116,6 @@ class Document(BaseModel):
 
     @property
     def asked_entrances(self) -> tuple[Entrance, ...]:
-        """The entrances that the document names."""
         if self.traffic is None or self.traffic.is_default:
             return ()
         return self.traffic.entrances_of(self.deployment)

@@ -4,7 +4,7 @@ keep = n - unavailable. A side that gets the share w of the requests has at leas
 leave only for what the canary has by now, and it gets what its replicas carry by now, as proxies acknowledge it:
 
     old     the most of: ceil((1 - what the canary has by now) x keep), and min(n, n + surge - canary at the step)
-    canary  as many as its step wants, or as the ceiling leaves beside those
+    canary  the number that its step wants, or that the ceiling leaves next to those
     weight  that of the step, or canary / keep where that is less
 
 n=4 surge=1, from 25 % to 75 %:   ■■■■|■ 25 %  →  ■■■|■■ 50 %  →  ■■|■■■ 75 %
@@ -31,7 +31,7 @@ from domain.traffic.capacity import carried, needed
 class Sizes:
     """The present sizes of both sides, and the weight that they carry once they are healthy.
 
-    `elder`: of the old revision, beside the baseline.
+    `elder`: of the old revision, without the baseline.
     """
 
     canary: int

@@ -18,8 +18,8 @@ and each is kept complete, within the budget of a rolling update: n + surge live
        enough, or promote was asked                     -> the next weight; after the last one: the rest
     6  otherwise                                        -> look on: until then, or until a person says so
 
-At size 0 both sides leave and the stage stays, but for a person: nobody answers anything, so no seconds and no judge
-end a step. A canary that nobody promoted waits on, and comes back as one, whose step begins anew.
+At size 0 both sides leave and the stage stays, except for a promotion: no replica answers, so no seconds and no judge
+end a step. A canary that nobody promoted waits, and its step begins again when it comes back.
 Where it has a mirror, its first stage has the weight 0: it gets copies of requests for some time.
 What comes with the next weight is created before the weight: line 2 asks for the replicas of the step that follows as
 soon as line 5 holds. Where the surge has no room for them, the weight rises as they come: `sides` has the formula.
@@ -142,7 +142,6 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         return Decision.moved(f"{sentence}: the canary gets no more", RouteChanges(stage=Stage(canary.stage, 0)), now)
 
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
-        """One cycle of the ladder above."""
         rollout = deployment.rollout
         canary = rollout.canary if rollout else None
         if rollout is None or canary is None or canary.weight is None:
