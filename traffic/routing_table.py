@@ -167,7 +167,7 @@ class Service:
     @property
     def public(self) -> "Service":
         """As people may see it, without what is secret."""
-        return replace(self, secured=None, wires={}, maintenance=self.maintenance and self.maintenance.shown)
+        return replace(self, secured=None, wires={}, maintenance=self.maintenance and self.maintenance.public_part)
 
     @property
     def serving(self) -> frozenset[Upstream]:

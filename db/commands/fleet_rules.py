@@ -50,7 +50,7 @@ def set_freeze(connection: Connection, command: SetFreeze) -> dict[str, Any]:
     if command.cron is not None:
         _check_zone(command.time_zone)
     now = database_now(connection)
-    values = command.begun(now).model_dump(include=set(SetFreeze.model_fields) - {"deployments", "groups"}) | {
+    values = command.with_window(now).model_dump(include=set(SetFreeze.model_fields) - {"deployments", "groups"}) | {
         "name": command.freeze,
         "time_zone": command.time_zone if command.cron is not None else None,
         "deployments": list(command.deployments),

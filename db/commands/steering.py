@@ -117,7 +117,7 @@ def write_steered(  # noqa: PLR0913  (all that a command leaves behind)
     if before.rollout is not None and effect.ended is not None:
         connection.execute(_END_ROLLOUT, (effect.ended.value, now, before.rollout.id))
     verb = command.task.rpartition(".")[2].removesuffix("_revision")
-    told = {**record(command, verb, effect.said), **answer_values(command, result), "waits_for": effect.waits_for}
+    told = {**record(command, verb, effect.sentence), **answer_values(command, result), "waits_for": effect.waits_for}
     values = DEPLOYMENT.arrays([deployment_values(after)], version=after.version, now=now, **told)
     if rollout is None or guard is None:
         connection.execute(_CHANGE_WITHOUT_ROLLOUT, values)

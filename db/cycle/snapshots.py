@@ -142,7 +142,7 @@ def deployment_of(
 
 def rollout_of(row: RolloutRow) -> Rollout:
     """The rollout, with its own copy of the policy."""
-    stored, canary = _stored(row), CanaryState.stored(row.stage, row.weight, row.weight_known_at)
+    stored, canary = _stored(row), CanaryState.from_row(row.stage, row.weight, row.weight_known_at)
     # in the order of the fields, of which `canary` is the last one: by name it takes longer
     values: tuple[Any, ...] = (*stored[:_BEFORE_POLICY], policy_of(row), *stored[_BEFORE_POLICY:], canary)
     return Rollout(*values)

@@ -58,7 +58,7 @@ class RolloutView:
         from domain.strategies.builtin import stored_policy  # noqa: PLC0415 -- who only shows a rollout needs no strategy
 
         policy = stored_policy({"strategy": self.strategy, "spec": self.spec, "limits": self.limits})
-        canary = CanaryState.stored(self.stage, self.weight, self.weight_known_at)
+        canary = CanaryState.from_row(self.stage, self.weight, self.weight_known_at)
         return Rollout(policy=policy, canary=canary, **shared_fields(self, Rollout))
 
 

@@ -112,7 +112,7 @@ class SetFreeze(Command):
             raise ValueError("ends_at must be later than starts_at")
         return self
 
-    def begun(self, now: datetime) -> Self:
+    def with_window(self, now: datetime) -> Self:
         """The freeze with both of its ends, where it starts now."""
         if self.cron is not None or self.duration_seconds is None:
             return self

@@ -133,7 +133,7 @@ def weight_known(deployment: Deployment, now: datetime) -> Deployment:
     """Every live proxy has acknowledged a table with the weight of its canary; nothing to know elsewhere."""
     rollout = deployment.rollout
     canary = rollout.canary if rollout else None
-    if rollout is None or canary is None or (acknowledged := canary.known(now)) is canary:
+    if rollout is None or canary is None or (acknowledged := canary.with_weight_known(now)) is canary:
         return deployment
     return replace(deployment, rollout=replace(rollout, canary=acknowledged))
 

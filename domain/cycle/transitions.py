@@ -59,12 +59,12 @@ class DeploymentStatusTransitions:
 class ClassifiedDecision:
     """A decision with its final verdict and the next status. `domain.cycle.effects` makes the next snapshot from it.
 
-    `found`: the verdict before the limits. `due_at`: when a handler must look again; None if only a change makes that
-    necessary.
+    `raw_verdict`: the verdict before the limits. `due_at`: when a handler must look again; None if only a change makes
+    that necessary.
     """
 
     deployment: Deployment
-    found: Verdict
+    raw_verdict: Verdict
     verdict: Verdict
     reason: str
     changes: RouteChanges
@@ -132,7 +132,7 @@ def classify(
     due_next = None if to.lifecycle is Lifecycle.DESTROYED else now
     return ClassifiedDecision(
         deployment=deployment,
-        found=decision.verdict,
+        raw_verdict=decision.verdict,
         verdict=verdict,
         reason=reason,
         changes=decision.changes if verdict is decision.verdict else RouteChanges(),

@@ -175,7 +175,7 @@ class Found(StrEnum):
 class Judged:
     """A finding, and the sentence with the numbers."""
 
-    found: Found
+    finding: Found
     sentence: str
 
 
@@ -187,7 +187,7 @@ class MeasureFound(NamedTuple):
     """
 
     name: str
-    said: str
+    sentence: str
     harm: float
     said_here: str
     good: float
@@ -231,7 +231,7 @@ def _or_waits(measure: MeasureFound, waits: Waiting, slow: Slow, control: str, c
     if harm >= waiting:
         return measure._replace(harm=harm)
     waited = f"canary at least {waits.canary:,} waited for longer than {within_ms(waits, slow):,} ms"
-    return measure._replace(said=f"{waited}, {control} at most {waits.control:,}", harm=waiting)
+    return measure._replace(sentence=f"{waited}, {control} at most {waits.control:,}", harm=waiting)
 
 
 def judge(settings: Judge, sums: Sums, since: datetime, now: datetime, *, had_copies: bool = False) -> Judged:
@@ -243,7 +243,7 @@ def judge(settings: Judge, sums: Sums, since: datetime, now: datetime, *, had_co
     results, limits = list(measures(settings, here)), limits_of(settings, had_copies=had_copies)
     for its in results:
         if its.harm >= limits.harm:
-            return Judged(Found.HARM, f"{its.said}; {_chance('no worse', its.harm)}")
+            return Judged(Found.HARM, f"{its.sentence}; {_chance('no worse', its.harm)}")
     sentences = [
         f"{its.said_here}; {_chance('worse than allowed', its.good)}" if its.good >= limits.good else its.said_here
         for its in results

@@ -147,7 +147,7 @@ class CanaryState:
     evidence: Sums = NOTHING_SEEN
 
     @classmethod
-    def stored(cls, stage: int, weight: int | None, weight_known_at: datetime | None) -> Self | None:
+    def from_row(cls, stage: int, weight: int | None, weight_known_at: datetime | None) -> Self | None:
         """The canary of a rollout that is stored with these; None where it never had a weight."""
         return cls(stage, weight, weight_known_at) if stage or weight is not None else None
 
@@ -162,7 +162,7 @@ class CanaryState:
         """Change the weight within its stage; proxies know it if it is the one that they knew."""
         return replace(self, weight=weight, weight_known_at=self.weight_known_at if weight == self.weight else None)
 
-    def known(self, now: datetime) -> Self:
+    def with_weight_known(self, now: datetime) -> Self:
         """Remember that every live proxy has acknowledged a table with the weight."""
         return self if self.weight is None or self.weight_known_at else replace(self, weight_known_at=now)
 

@@ -157,7 +157,7 @@ def _told_by(
 
 
 def told_by_command(before: Deployment, effect: Steered, asking: Asking, actor: str) -> tuple[CloudEvent, ...]:
-    sentence = f"{effect.said} {asking.why}".strip()
+    sentence = f"{effect.sentence} {asking.why}".strip()
     return _events(_Change(before, effect.deployment, effect.ended), actor, sentence)
 
 

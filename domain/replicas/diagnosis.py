@@ -75,7 +75,7 @@ class Examination:
 
 def summary_of(examination: Examination) -> str:
     """The result of a probe in words: "GET /health answered 404 after 0.01 s"."""
-    answer, request = examination.probed, examination.check.asked
+    answer, request = examination.probed, examination.check.request_line
     if answer.words:
         return answer.words
     if answer.no_answer is not None:
@@ -96,8 +96,8 @@ def advice(examination: Examination) -> str | None:
         return None if probed.is_success else _NOT_SERVING
     if probed.status in _HOST_REFUSALS and examination.called.is_success:
         return (
-            f"it answers {examination.callers_host} and not Host: {check.named(examination.address)}, as which a probe "
-            f"asks: set health_check.host to {examination.callers_host}"
+            f"it answers {examination.callers_host} and not Host: {check.host_header(examination.address)}, "
+            f"as which a probe asks: set health_check.host to {examination.callers_host}"
         )
     if not probed.is_success:
         return _of_failure(examination, probed.status or 0)

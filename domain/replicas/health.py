@@ -29,10 +29,10 @@ RUNS_WELL = timedelta(seconds=3)
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """One look at a replica. `answered` is None when no probe was due; `detail`: its result in words."""
+    """One look at a replica. `is_answered` is None when no probe was due; `detail`: its result in words."""
 
     running: bool
-    answered: bool | None
+    is_answered: bool | None
     detail: str
 
 
@@ -89,7 +89,7 @@ def judge_health(check: HealthCheck | None, route: ProbedRoute, result: ProbeRes
         return HealthVerdict(RouteStatus.FAILED, 0, result.detail)
     if check is None:
         return _without_check(route, now)
-    match route.status, result.answered:
+    match route.status, result.is_answered:
         case RouteStatus.PROVISIONING, True:
             return _against(route, check.success_threshold, RouteStatus.HEALTHY, result)
         case RouteStatus.PROVISIONING, _:
@@ -144,7 +144,7 @@ def _against(route: ProbedRoute, threshold: int, status: RouteStatus, result: Pr
 def _still_starting(check: HealthCheck, route: ProbedRoute, result: ProbeResult, now: datetime) -> HealthVerdict:
     if now < route.started_at + timedelta(seconds=check.start_deadline_seconds):
         # no probe says nothing: it must not undo the successes counted so far
-        return HealthVerdict(route.status, route.streak if result.answered is None else 0)
+        return HealthVerdict(route.status, route.streak if result.is_answered is None else 0)
     reason = f"not healthy within {check.start_deadline_seconds:g} s of its start: {result.detail}"
     return HealthVerdict(RouteStatus.FAILED, 0, reason)
 

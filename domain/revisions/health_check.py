@@ -56,14 +56,14 @@ class HealthCheck(BaseModel):
         return service
 
     @property
-    def asked(self) -> str:
+    def request_line(self) -> str:
         """The question of one probe, in words."""
         host_part = f" as {self.host}" if self.host else ""
         if self.protocol != "grpc":
             return f"GET {self.path}{host_part}"
         return f"gRPC health check{f' of {self.service}' if self.service else ''}{host_part}"
 
-    def named(self, address: str) -> str:
+    def host_header(self, address: str) -> str:
         """The Host header, or the authority of HTTP/2, of a probe to a replica at this address."""
         return self.host or address
 

@@ -81,7 +81,7 @@ def activate(deployment: Deployment, request: ActivationRequest, asking: Asking)
     without = {} if activation in RUN_ALREADY else passed_over(request.revision_name, request.secrets)
     effect = _activated(deployment, request, activation, asking)
     if is_frozen is not None:
-        effect = replace(effect, said=f"{effect.said}, through freeze {is_frozen.freeze}")
+        effect = replace(effect, sentence=f"{effect.sentence}, through freeze {is_frozen.freeze}")
     details = {"passed_over": without} if without else {}
     return effect.with_details(revision=request.revision_name, activation=activation.value, **details)
 

@@ -35,7 +35,7 @@ class Steered:
     """
 
     deployment: Deployment
-    said: str
+    sentence: str
     already: bool = False
     ended: RolloutOutcome | None = None
     back_reason: str | None = None
@@ -48,13 +48,13 @@ class Steered:
     def to(
         cls,
         deployment: Deployment,
-        said: str,
+        sentence: str,
         *,
         ended: RolloutOutcome | None = None,
         back_reason: str | None = None,
     ) -> Self:
         """A change: the deployment's next version."""
-        return cls(replace(deployment, version=deployment.version + 1), said, ended=ended, back_reason=back_reason)
+        return cls(replace(deployment, version=deployment.version + 1), sentence, ended=ended, back_reason=back_reason)
 
     @classmethod
     def unchanged(cls, deployment: Deployment) -> Self:

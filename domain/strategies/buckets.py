@@ -89,9 +89,9 @@ class Buckets:
         return len(self.target) + len(self.foreign)
 
     def room(self, budget: Budget) -> int:
-        return max(0, budget.ceiling - self.taken(budget))
+        return max(0, budget.ceiling - self.used_places(budget))
 
-    def taken(self, budget: Budget) -> int:
+    def used_places(self, budget: Budget) -> int:
         return self.live + self._counted_stopping(budget)
 
     def occupied(self, budget: Budget) -> str:

@@ -67,7 +67,7 @@ def _inequalities(
         yield Inequality(ready, "<", budget.desired, f"{ready} ready < {budget.desired} wanted")
         if buckets.room(budget) == 0 and budget.ceiling >= budget.desired:  # else it is what another side leaves it
             occupied = buckets.occupied(budget)
-            yield Inequality(buckets.taken(budget) + 1, ">", budget.ceiling, f"{occupied} + 1 > {budget.ceiling}")
+            yield Inequality(buckets.used_places(budget) + 1, ">", budget.ceiling, f"{occupied} + 1 > {budget.ceiling}")
     if buckets.foreign:
         serving = sum([route.is_serving for side in (buckets.target, buckets.foreign) for route in side])
         if serving - 1 < budget.keep:

@@ -36,7 +36,7 @@ class Maintenance:
         return name, value.strip()
 
     @property
-    def shown(self) -> "Maintenance":
+    def public_part(self) -> "Maintenance":
         """The public part: only the name of the header, as its value may be a secret."""
         return replace(self, allow=self.allowed[0])
 

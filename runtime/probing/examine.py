@@ -44,7 +44,7 @@ async def examine(  # noqa: PLR0913  (all that is known of a replica)
     probed, called = await asyncio.gather(_probed(address, check, tls), _ask(address, "/", callers_host, tls))
     unknown = check.protocol == "http1" and probed.status in _UNKNOWN
     others = [path for path in USUAL_PATHS if unknown and path != check.path]
-    answers = await asyncio.gather(*(_ask(address, path, check.named(address), tls) for path in others))
+    answers = await asyncio.gather(*(_ask(address, path, check.host_header(address), tls) for path in others))
     paths: Mapping[str, HeardAnswer] = dict(zip(others, answers, strict=True))
     elsewhere = tuple(place for place in listening if place != address)
     return Examination(address, check, probed, callers_host, called, paths, elsewhere, is_container)
@@ -53,13 +53,13 @@ async def examine(  # noqa: PLR0913  (all that is known of a replica)
 async def _probed(address: str, check: HealthCheck, tls: ReplicaTls | None) -> HeardAnswer:
     """Ask as a probe does, with more patience."""
     if check.protocol == "http1":
-        return await _ask(address, check.path, check.named(address), tls)
+        return await _ask(address, check.path, check.host_header(address), tls)
     began = monotonic()
     answer = await probe(address, check.model_copy(update={"timeout_seconds": PATIENCE_SECONDS}), tls)
     seconds = monotonic() - began
     if answer.ok:
         return HeardAnswer(200, seconds, words=answer.detail)
-    plain = await _ask(address, check.path, check.named(address), tls)
+    plain = await _ask(address, check.path, check.host_header(address), tls)
     match plain.no_answer:
         case None:
             return HeardAnswer(seconds=seconds, no_answer=NoAnswer.HTTP1_ALONE)

@@ -45,7 +45,7 @@ class Question(Protocol):
 def of_status(check: HealthCheck, address: str, status: int) -> ProbeAnswer:
     """Judge a status of HTTP. Servers that know host names answer so to one that they do not know."""
     doubt = f" to Host: {address}; health_check.host names another" if status in _OF_A_HOST and not check.host else ""
-    return ProbeAnswer(status in _SUCCESS, f"{check.asked} answered {status}{doubt}")
+    return ProbeAnswer(status in _SUCCESS, f"{check.request_line} answered {status}{doubt}")
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -101,7 +101,7 @@ class Http1Question:
     def __init__(self, address: str, check: HealthCheck) -> None:
         self._check, self._address = check, address
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEADER_BYTES)
-        self._outgoing = self._http.send(_request(check.named(address), check.path)) or b""
+        self._outgoing = self._http.send(_request(check.host_header(address), check.path)) or b""
 
     def to_send(self) -> bytes:
         """The request, once."""
@@ -126,7 +126,7 @@ class Http1Question:
         return self._failure("the connection broke, or the answer is not HTTP")
 
     def _failure(self, detail: str) -> ProbeAnswer:
-        return ProbeAnswer(ok=False, detail=f"{self._check.asked}: {detail}")
+        return ProbeAnswer(ok=False, detail=f"{self._check.request_line}: {detail}")
 
 
 @lru_cache(4096)

@@ -52,8 +52,8 @@ class Http2Question:
     """GET `check.path` of the replica at `address`: the status of the answer. The body is not read."""
 
     def __init__(self, address: str, check: HealthCheck) -> None:
-        self._what, self._check, self._address = check.asked, check, address
-        self._begin(check.named(address), (":method", "GET"), (":path", target_of(check.path)), ("accept", "*/*"))
+        self._what, self._check, self._address = check.request_line, check, address
+        self._begin(check.host_header(address), (":method", "GET"), (":path", target_of(check.path)), ("accept", "*/*"))
 
     def _begin(self, host_name: str, *headers: tuple[str, str], body: bytes | None = None) -> None:
         self._has_heard = False
@@ -106,7 +106,7 @@ class GrpcQuestion(Http2Question):
     """Whether the replica's health service says SERVING, of `check.service` or, without one, of the whole server."""
 
     def __init__(self, address: str, check: HealthCheck) -> None:
-        self._what, self._check, self._address = check.asked, check, address
+        self._what, self._check, self._address = check.request_line, check, address
         self._headers: dict[str, str] = {}
         self._body = b""
         service = (check.service or "").encode()
@@ -114,7 +114,7 @@ class GrpcQuestion(Http2Question):
             bytes((_FIELD_1, len(service))) + service if service else b""
         )  # 127 bytes at most: one says the length
         self._begin(
-            check.named(address),
+            check.host_header(address),
             *((":method", "POST"), (":path", f"/{_SERVICE}/Check")),
             *(("content-type", "application/grpc"), ("te", "trailers")),
             body=_UNCOMPRESSED + len(message).to_bytes(4, "big") + message,

@@ -129,12 +129,12 @@ async def probe(address: str, check: HealthCheck, tls: ReplicaTls | None = None)
             return await _answer(host, port, exchange, secure, tls.name if tls else None)
     except OSError as error:
         if isinstance(error, TimeoutError) and error.errno is None:
-            detail = f"{check.asked}: no answer within {check.timeout_seconds:g} s"
+            detail = f"{check.request_line}: no answer within {check.timeout_seconds:g} s"
             return ProbeAnswer(ok=False, detail=detail, is_late=True)
         why = why_no_tls(tls, error) if tls else ""
         return ProbeAnswer(ok=False, detail=f"{address} {why or _why_not_connected(error)}")
     except (h11.LocalProtocolError, H2Error, ValueError):
-        return ProbeAnswer(ok=False, detail=f"{check.asked} at {address!r} is no valid request")
+        return ProbeAnswer(ok=False, detail=f"{check.request_line} at {address!r} is no valid request")
 
 
 class _Exchange(asyncio.Protocol):

@@ -70,9 +70,9 @@ def runs(replica: Replica | None) -> bool:
 def end_of(replica: Replica | None) -> ProbeResult:
     """Return what a probe finds of one that has ended."""
     if replica is None:
-        return ProbeResult(running=False, answered=None, detail="its process is gone")
+        return ProbeResult(running=False, is_answered=None, detail="its process is gone")
     why = f"; {replica.cause}" if replica.cause else ""
-    return ProbeResult(running=False, answered=None, detail=end_in_words(replica.exit_code) + why)
+    return ProbeResult(running=False, is_answered=None, detail=end_in_words(replica.exit_code) + why)
 
 
 MOST_PAUSE = timedelta(seconds=0.1)
@@ -288,14 +288,14 @@ class ProbePass:
         answer, stranger = answers.get(route.id), held_in_words(route, replicas.get(route.id))
         check = check_of(route)
         if stranger:
-            result = ProbeResult(running=False, answered=None, detail=stranger)
+            result = ProbeResult(running=False, is_answered=None, detail=stranger)
         elif route.id in replicas and not runs(replicas[route.id]):
             result = end_of(replicas[route.id])
         elif not self._can_be_judged(route, answer, was_asked=route.id in replicas):
             return None
         else:
             detail = answer.detail if answer else self._last_details.get(route.id, "no probe was answered yet")
-            result = ProbeResult(running=True, answered=answer.ok if answer else None, detail=detail)
+            result = ProbeResult(running=True, is_answered=answer.ok if answer else None, detail=detail)
         verdict = judge_health(check, probed_route(route), result, now)
         if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
             return self._waits(route, answer, now)

@@ -33,13 +33,13 @@ def _of_copies(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgemen
     since, next_at = canary.weight_known_at or now, now + timedelta(seconds=EVERY_SECONDS)
     verdict = judge_copies(spec.judge, canary.evidence, since)
     if spec.judge is None or not spec.judge.dry_run:
-        is_harm = verdict.found is Found.HARM
+        is_harm = verdict.finding is Found.HARM
         return Judgement(verdict.sentence, gives_up=is_harm, next_at=next_at, harms=is_harm)
     return _on_a_dry_run(verdict, next_at)
 
 
 def _on_a_dry_run(verdict: Judged, next_at: datetime) -> Judgement:
-    return Judgement(f"its judge, on a dry run, finds: {verdict.found.value}, {verdict.sentence}", next_at=next_at)
+    return Judgement(f"its judge, on a dry run, finds: {verdict.finding.value}, {verdict.sentence}", next_at=next_at)
 
 
 def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement:
@@ -67,17 +67,17 @@ def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement
         return _on_a_dry_run(verdict, next_at)
     then = _then(verdict, settings)
     sentence = verdict.sentence
-    if verdict.found is Found.GIVEN_UP:
+    if verdict.finding is Found.GIVEN_UP:
         sentence = f"undecided after {duration(timedelta(seconds=settings.at_most.seconds))}: {sentence}"
-    if verdict.found is Found.UNDECIDED and (more := still_needed(settings, canary.evidence, since, now)):
+    if verdict.finding is Found.UNDECIDED and (more := still_needed(settings, canary.evidence, since, now)):
         sentence = f"{sentence}; {more}"
     may_at = since + timedelta(seconds=settings.at_least.seconds)
     decides = (may_at, over_at(settings, since)) if then == "look on" else ()
-    return Judgement(sentence, then == "abort", then == "promote", decides, next_at, verdict.found is Found.HARM)
+    return Judgement(sentence, then == "abort", then == "promote", decides, next_at, verdict.finding is Found.HARM)
 
 
 def _then(verdict: Judged, settings: Judge) -> str:
-    match verdict.found:
+    match verdict.finding:
         case Found.HARM:
             return "abort"
         case Found.GOOD:

@@ -72,13 +72,15 @@ def sizes_kept(  # noqa: PLR0913  (all of one look)
         return sizes
     current_weight, new = canary.weight or 0, len(well_placed(buckets.target, now))
     needed_now = needed(budget.keep, current_weight) if is_rising(canary, spec) else sizes.canary
-    kept = max(new, needed_now if canary.stage else 0)
+    canary_size = max(new, needed_now if canary.stage else 0)
     young = baseline(deployment, deployment.rollout) if sizes.fresh and deployment.rollout else ()
     there = min(sizes.fresh, len(well_placed(young, now)))  # those beyond are old ones that were replaced, or have come
     fresh = sizes.fresh if canary.stage else there
     elders = len(well_placed(buckets.foreign, now)) - there
-    unclaimed = 0 if canary.stage else budget.ceiling - kept - fresh
-    return replace(sizes, canary=kept, fresh=fresh, elder=min(budget.desired, max(sizes.elder, elders, unclaimed)))
+    unclaimed = 0 if canary.stage else budget.ceiling - canary_size - fresh
+    return replace(
+        sizes, canary=canary_size, fresh=fresh, elder=min(budget.desired, max(sizes.elder, elders, unclaimed))
+    )
 
 
 def completed(  # noqa: PLR0913  (all of one look)

@@ -111,7 +111,7 @@ def test_how_the_evidence_came_to_be_is_kept_in_points_ever_fewer(engine: Engine
         reached = next(point for point in shown.points if point.harm >= (shown.harm_limit or math.inf))
         sums = evidence_of(connection, [made.rollout_id])[made.rollout_id]
         found = judge(Judge(), sums, UP_AT, UP_AT + timedelta(seconds=300))
-        assert (reached.at < last.at, found.found, shown.good_limit) == (True, Found.HARM, -math.log(0.05))
+        assert (reached.at < last.at, found.finding, shown.good_limit) == (True, Found.HARM, -math.log(0.05))
 
 
 def test_without_a_judge_no_point_is_kept(engine: Engine) -> None:

@@ -122,7 +122,7 @@ def test_what_a_command_tells(deployment: Deployment, command: Command, told: li
     steered = command(deployment, who)
     events = told_by_command(deployment, steered, who, "ann")
     assert names(events) == told
-    assert all(event.sentence == f"{steered.said} by ann: a sale".strip() for event in events)
+    assert all(event.sentence == f"{steered.sentence} by ann: a sale".strip() for event in events)
 
 
 def test_how_a_rollout_ended_names_it_and_what_begins_names_itself() -> None:

@@ -89,7 +89,7 @@ def test_five_errors_in_a_row_are_given_up() -> None:
         deployment, now = applied(classified, now), classified.due_at
     assert pauses == [5, 10, 15, 20]
     classified = rolled(ERROR, now, deployment)
-    assert (classified.found, classified.verdict, classified.to, classified.attempts) == (
+    assert (classified.raw_verdict, classified.verdict, classified.to, classified.attempts) == (
         Verdict.ERROR,
         Verdict.GIVE_UP,
         ROLLING_BACK,
@@ -106,7 +106,11 @@ def test_one_good_cycle_forgets_the_errors_before_it() -> None:
 @pytest.mark.parametrize("now", [PAST_DEADLINE, PAST_DEADLINE + timedelta(days=1)])
 def test_trap_a_mutating_cycle_is_not_exempt_from_the_deadline_and_nothing_of_it_is_applied(now: datetime) -> None:
     classified = rolled(MOVED, now)
-    assert (classified.found, classified.verdict, classified.to) == (Verdict.NEED_RETRY, Verdict.EXPIRED, ROLLING_BACK)
+    assert (classified.raw_verdict, classified.verdict, classified.to) == (
+        Verdict.NEED_RETRY,
+        Verdict.EXPIRED,
+        ROLLING_BACK,
+    )
     assert not classified.changes
     assert "the timeout of 1800 s has passed; last: creating 1" in classified.reason
 

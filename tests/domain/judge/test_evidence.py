@@ -80,7 +80,7 @@ def test_who_waits_for_longer_than_a_slow_answer_takes_is_slow_before_it_comes()
     sums = folded(settings, told, NOW)
     assert (sums.waiting.canary, sums.waiting.control) == (150, 0)
     found = judge(settings, sums, NOW, told[-1].at)
-    assert found.found is Found.HARM
+    assert found.finding is Found.HARM
     assert found.sentence.startswith("canary at least 150 waited for longer than 27 ms, control at most 0; if it were")
 
 
@@ -94,13 +94,13 @@ def test_who_waits_for_much_longer_than_any_answer_has_failed_though_no_caller_l
     told = [waiting(second, 0) for second in range(20)]
     sums = folded(Judge(), told, NOW)
     found = judge(Judge(), sums, NOW, told[-1].at)
-    assert found.found is Found.HARM
+    assert found.finding is Found.HARM
     assert found.sentence.startswith(
         "canary at least 120 waited for longer than 5,500 ms, control at most 0; if it were"
     )
     hang = replace(old, done=0, first_byte=first_byte())
     both = [waiting(0, 0), *(waiting(second, 0, hang) for second in range(1, 60))]
-    assert judge(Judge(), folded(Judge(), both, NOW), NOW, both[-1].at).found is not Found.HARM, "nobody answers now"
+    assert judge(Judge(), folded(Judge(), both, NOW), NOW, both[-1].at).finding is not Found.HARM, "nobody answers now"
 
 
 def test_who_is_answered_no_later_than_one_in_a_hundred_of_the_control_has_not_failed() -> None:
@@ -112,7 +112,7 @@ def test_who_is_answered_no_later_than_one_in_a_hundred_of_the_control_has_not_f
         return Evidence(NOW + timedelta(seconds=second), new, old, 1, 1)
 
     told = [slowly(second) for second in range(60)]
-    assert judge(Judge(), folded(Judge(), told, NOW), NOW, told[-1].at).found is not Found.HARM
+    assert judge(Judge(), folded(Judge(), told, NOW), NOW, told[-1].at).finding is not Found.HARM
 
 
 def test_what_comes_while_a_replica_warms_up_is_not_compared() -> None:

@@ -77,7 +77,7 @@ AT_ONCE = Slow(warm_up="0s")
     ],
 )
 def test_the_verdict_on_errors(evidence: list[Evidence], verdict: Found) -> None:
-    assert found(ONLY_ERRORS, evidence).found is verdict
+    assert found(ONLY_ERRORS, evidence).finding is verdict
 
 
 def test_the_sentence_has_the_numbers() -> None:
@@ -104,20 +104,20 @@ def test_what_is_missing_is_said(evidence: list[Evidence], said: str) -> None:
 
 def test_a_weight_needs_its_own_evidence_and_its_own_time() -> None:
     before = replace(seen((1000, 0), (9000, 0)), at=SINCE)
-    assert found(ONLY_ERRORS, [before]).found is Found.UNDECIDED
-    assert found(ONLY_ERRORS, [before, seen((1000, 0))]).found is Found.GOOD
+    assert found(ONLY_ERRORS, [before]).finding is Found.UNDECIDED
+    assert found(ONLY_ERRORS, [before, seen((1000, 0))]).finding is Found.GOOD
     early = found(ONLY_ERRORS, [seen((1000, 0))], NOW - timedelta(seconds=5))
-    assert (early.found, early.sentence.rpartition("; ")[2]) == (Found.UNDECIDED, "5 of at least 30 s")
+    assert (early.finding, early.sentence.rpartition("; ")[2]) == (Found.UNDECIDED, "5 of at least 30 s")
     harmful = [replace(seen((10, 10), (90, 0)), at=SINCE), seen((1000, 0))]
-    assert found(ONLY_ERRORS, harmful).found is Found.HARM, "harm at an earlier weight is harm"
+    assert found(ONLY_ERRORS, harmful).finding is Found.HARM, "harm at an earlier weight is harm"
 
 
 def test_slow_first_bytes_are_measured_by_what_the_control_did_before() -> None:
     settings = Judge(errors=None, slow=AT_ONCE)
     usual = seen((50, 0), (950, 0), late=(0, 10))
     worse = seen((50, 0), (950, 0), late=(25, 10))
-    assert found(settings, [usual] * 20).found is Found.GOOD
-    assert found(settings, [usual, worse, worse]).found is Found.HARM
+    assert found(settings, [usual] * 20).finding is Found.GOOD
+    assert found(settings, [usual, worse, worse]).finding is Found.HARM
     assert "canary 50 of 100 were slow, control 20 of 1,900: 48 times as often" in (
         found(settings, [usual, worse, worse]).sentence
     )
@@ -125,7 +125,7 @@ def test_slow_first_bytes_are_measured_by_what_the_control_did_before() -> None:
     assert [counts.canary for counts in slow_of([worse, worse], AT_ONCE)] == [0, 50]
     # an answer that takes a minute and begins after 50 ms is a fast one: only first bytes are looked at
     both = Judge(slow=AT_ONCE)
-    assert found(both, [usual] * 20).found is Found.GOOD
+    assert found(both, [usual] * 20).finding is Found.GOOD
 
 
 def at_weight(spec: dict[str, Any], evidence: list[Evidence], seconds: float = 60) -> Deployment:

@@ -38,7 +38,7 @@ def test_with_so_many_answers_a_judge_finds_it_good_and_with_one_fewer_not(
 def found(rules: Judge, answers: int) -> Found:
     at = NOW + timedelta(seconds=40)
     told = Evidence(at, Answers(answers, begun=answers), Answers(9 * answers, begun=9 * answers), 1, 1)
-    return judge(rules, fold_interval(NOTHING_SEEN, told, rules, NOW), NOW, at).found
+    return judge(rules, fold_interval(NOTHING_SEEN, told, rules, NOW), NOW, at).finding
 
 
 @pytest.mark.parametrize(("answers", "more"), [(100, 329), (428, 1), (429, 0)])
@@ -62,7 +62,7 @@ def test_while_some_are_under_way_beyond_its_share_it_says_what_it_takes_with_th
     assert more > 2_000
     for answers, found in ((more, Found.GOOD), (more - 1, Found.UNDECIDED)):
         told = replace(waits, canary=Answers(1_000 + answers, begun=1_020 + answers))
-        assert judge(rules, fold_interval(NOTHING_SEEN, told, rules, NOW), NOW, at).found is found
+        assert judge(rules, fold_interval(NOTHING_SEEN, told, rules, NOW), NOW, at).finding is found
 
 
 @pytest.mark.parametrize("later", ["20%", "50ms"])

@@ -42,13 +42,13 @@ def redirected(canary: tuple[int, int], control: tuple[int, int]) -> Evidence:
     ],
 )
 def test_the_verdict_on_refusals(evidence: list[Evidence], verdict: Found) -> None:
-    assert found(Judge(errors=Errors(worse_than="1x")), evidence).found is verdict
+    assert found(Judge(errors=Errors(worse_than="1x")), evidence).finding is verdict
 
 
 def test_a_refusal_is_no_failure() -> None:
     said = found(Judge(), [refused((20, 20), (380, 0))]).sentence
     assert said.startswith("canary 20 of 20 were refused, control 0 of 380; if it were no worse")
-    assert found(Judge(errors=None), [refused((1000, 0), (0, 0))]).found is Found.GOOD
+    assert found(Judge(errors=None), [refused((1000, 0), (0, 0))]).finding is Found.GOOD
 
 
 def test_what_neither_side_has_any_of_is_not_said() -> None:
@@ -61,5 +61,5 @@ def test_what_neither_side_has_any_of_is_not_said() -> None:
 def test_the_measure_that_is_still_waited_for_is_said_though_neither_side_has_any_of_it() -> None:
     lenient = Judge(errors=Errors(allowed="40%"), refused=Refused(allowed="40%"))
     said = found(lenient, [seen((50, 0), (50, 0))] * 2)
-    assert said.found is Found.UNDECIDED
+    assert said.finding is Found.UNDECIDED
     assert said.sentence.endswith("; canary 0 of 100 were redirected, control 0 of 100")

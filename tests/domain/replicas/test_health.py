@@ -30,7 +30,7 @@ def judge(
     answered = {YES: True, NO: False}.get(look)
     route = ProbedRoute(status, STARTED, streak)
     now = STARTED + timedelta(seconds=second)
-    return judge_health(check, route, ProbeResult(running=look != GONE, answered=answered, detail=look), now)
+    return judge_health(check, route, ProbeResult(running=look != GONE, is_answered=answered, detail=look), now)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def checked(**check: Any) -> RevisionSpec:
 def test_a_check_says_what_it_asks(check: dict[str, Any], asked: str) -> None:
     spec = checked(**check)
     assert spec.health_check
-    assert spec.health_check.asked == asked
+    assert spec.health_check.request_line == asked
 
 
 @pytest.mark.parametrize("check", [OF_HTTP2, OF_GRPC, {"protocol": "grpc"}, {"host": "shop.example.com"}])

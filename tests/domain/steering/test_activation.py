@@ -122,7 +122,7 @@ def test_a_freeze_refuses_what_begins_and_never_the_way_back(
     if deployment.status != PENDING:
         assert activate(deployment, replace(asking_for, is_undo=True), asking(deployment, NOW))
     through = activate(deployment, replace(asking_for, through_freeze=True), asking(deployment, NOW))
-    assert through.said.endswith(", through freeze fair") is is_refused
+    assert through.sentence.endswith(", through freeze fair") is is_refused
 
 
 @pytest.mark.parametrize("status", [DESTROYING, DESTROYED], ids=str)

@@ -42,7 +42,7 @@ def test_without_a_rollout_to_repeat_failed_starts_are_forgotten_and_tried_at_on
     steered = retry(TIRED, last, outcome, asking(TIRED, LATER))
     after = steered.deployment
     assert (after.start_failures, after.degraded_reason, after.retry_at) == (None, None, None)
-    assert (steered.said, steered.details) == ("tried again now, 9 failed starts forgotten", {"forgotten": 9})
+    assert (steered.sentence, steered.details) == ("tried again now, 9 failed starts forgotten", {"forgotten": 9})
     assert (after.rollout, after.version) == (None, 2)
 
 

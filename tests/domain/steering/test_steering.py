@@ -105,7 +105,7 @@ def test_by_force_a_deployment_ends_with_its_replicas_though_it_is_being_destroy
     leaving = resting("■■◌", status=DESTROYING)
     steered = destroy(leaving, asking(leaving, LATER), force=True)
     assert (steered.already, steered.gives_up_replicas, steered.deployment.routes) == (False, True, ())
-    assert steered.said == "asked for by force, 3 replicas taken as stopped"
+    assert steered.sentence == "asked for by force, 3 replicas taken as stopped"
     ended = resting("", status=DESTROYED)
     assert destroy(ended, asking(ended, LATER), force=True).already
 
@@ -132,8 +132,8 @@ def test_scaling_tries_again_at_once_what_was_given_up() -> None:
     tired = resting("■■", status=READY, degraded_reason="no port is free", retry_at=LATER)
     scaled = scale(tired, 5)
     assert (scaled.deployment.degraded_reason, scaled.deployment.retry_at) == (None, None)
-    assert (scaled.said, scaled.details) == ("from 3 to 5 replicas", {"from": 3, "to": 5})
-    assert scale(tired, 3).said == ""
+    assert (scaled.sentence, scaled.details) == ("from 3 to 5 replicas", {"from": 3, "to": 5})
+    assert scale(tired, 3).sentence == ""
 
 
 @pytest.mark.parametrize("status", [DESTROYING, DESTROYED], ids=str)

@@ -174,7 +174,7 @@ def test_an_undo_moves_all_traffic_once_what_it_goes_back_to_is_healthy() -> Non
         undone = undoing(picture, rollout.policy)
         next_one = cycle(undone, NOW)
         assert (
-            happens(undone, Decision(next_one.found, next_one.reason, next_one.changes, waits=next_one.waits))
+            happens(undone, Decision(next_one.raw_verdict, next_one.reason, next_one.changes, waits=next_one.waits))
             == expected
         )
 
@@ -194,7 +194,7 @@ def undone(row: Row) -> str:
         return "nothing to do"
     after = steered.deployment
     next_one = cycle(after, NOW)
-    found = Decision(next_one.found, next_one.reason, next_one.changes, waits=next_one.waits)
+    found = Decision(next_one.raw_verdict, next_one.reason, next_one.changes, waits=next_one.waits)
     return f"{where(deployment, after)}: {happens(after, found)}"
 
 

@@ -27,11 +27,11 @@ def broken_by_limits(state: State, decision: ClassifiedDecision) -> Iterator[str
             yield "a new revision that answers nobody ends a rollout"
         return
     over = min(ends) <= state.now or rollout.failed_routes >= failures_allowed(rollout, before.desired_replicas)
-    free = decision.found is Verdict.SUCCESS or decision.clock_stopped
+    free = decision.raw_verdict is Verdict.SUCCESS or decision.clock_stopped
     turns = decision.to == ROLLING_BACK
     if over and not free and not turns:
         yield "a limit that has passed ends a rollout"
-    if turns and not over and decision.found is not Verdict.GIVE_UP:
+    if turns and not over and decision.raw_verdict is not Verdict.GIVE_UP:
         yield "a rollout turns back by its limits alone, and time that a person took is not held against it"
     waits = decision.verdict is Verdict.SKIPPED and not decision.clock_stopped
     if waits and (decision.due_at is None or decision.due_at > min(ends)):

@@ -93,7 +93,7 @@ def asked(state: State, name: str, command: Command) -> Move | None:
         return _refused(state, name, wanted)
     after = replace(state, deployment=steered.deployment, due_at=state.now, held=still_held(state, steered.deployment))
     broken = unlike(f"'{name}'", wanted, steered.deployment) or broken_by_command(state, name, steered)
-    return Move(name, after, said=steered.said, broken=broken)
+    return Move(name, after, said=steered.sentence, broken=broken)
 
 
 def _refused(state: State, name: str, wanted: Deployment | None) -> Move | None:

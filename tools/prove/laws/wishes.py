@@ -61,7 +61,7 @@ def _unheard(before: Deployment, rollout: Rollout, decision: ClassifiedDecision,
     asked = rollout.promote_requested or before.status == ROLLING_BACK
     if asked and waits in (WaitsFor.PERSON, WaitsFor.JUDGE):
         yield "who has spoken is waited for no more, nor is a judge instead"
-    want_of_evidence = decision.found is Verdict.GIVE_UP and rollout.policy.strategy == "canary"
+    want_of_evidence = decision.raw_verdict is Verdict.GIVE_UP and rollout.policy.strategy == "canary"
     if rollout.promote_requested and want_of_evidence and not rollout.unanswered and not harms(before, rollout, now):
         yield "what a person has promoted is not taken back for want of evidence"
 

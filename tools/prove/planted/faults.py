@@ -110,7 +110,7 @@ FAULTS = (
     Fault("lost worst-first", ("domain.strategies.rolling_update.worst_first",), _best_first, rolling(2, 1, 1)),
     Fault(
         "parked ones counted",
-        ("domain.strategies.buckets.Buckets.taken",),
+        ("domain.strategies.buckets.Buckets.used_places",),
         lambda buckets, _: buckets.live + len(buckets.parked),
         blue_green(1, auto_promote=True, scale_down_delay_seconds=60),
     ),

@@ -103,9 +103,9 @@ def test_a_stream_is_as_fast_as_its_first_byte_to_the_judge_too(envoy_edge: Edge
         ask_until(lambda: sum(came()[0].first_byte) >= LEAST_FOR_A_PERCENTILE)
         streams, this.new.trickles = came()[1].done, 0.8
         ask_until(lambda: came()[1].done >= streams + 20)
-        assert judged(this).found is not Found.HARM, "its end comes late, and its first byte does not"
+        assert judged(this).finding is not Found.HARM, "its end comes late, and its first byte does not"
         this.new.seconds, this.new.trickles = 2.0, 0.0
-        ask_until(lambda: judged(this).found is Found.HARM)
+        ask_until(lambda: judged(this).finding is Found.HARM)
         # which of the two it is, and which ms, depends on how many answers are still under way
         slow_or_waiting = r"canary (\d+ of \d+ were slow|at least \d+ waited for longer than (2\d\d|300) ms), control "
         assert re.search(slow_or_waiting, judged(this).sentence)
