@@ -15,7 +15,7 @@ from redis.retry import Retry
 from sqlalchemy import Engine
 
 from db.connection.transactions import transaction
-from db.fleet_metrics import MEASURES, EndedRollouts, FleetView, read_fleet
+from db.fleet_measures import MEASURES, EndedRollouts, FleetView, read_fleet
 from domain.model.states import RolloutOutcome
 from domain.strategies.builtin import STRATEGIES
 from domain.traffic.request_counts import CLASSES, MOST_NAMED, WAITED_MS, Requests

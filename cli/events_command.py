@@ -19,7 +19,7 @@ from cli.options import AsJson
 from cli.remote import Remote, remote
 from cli.terminal.exits import UnreachableError, UsageError, close_quietly
 from cli.terminal.output import printer
-from db.views.change_feed import Changes, caught_up, changes_since
+from db.views.fleet_changes import Changes, caught_up, changes_since
 
 BEGUN = "begun"
 """The kind of the event with which a stream begins to listen: nothing has happened."""

@@ -48,7 +48,7 @@ _USED = """
     UPDATE tokens SET last_used_at = clock_timestamp()
      WHERE name = %s AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute')
 """
-"""Once a minute: who polls writes no row each time."""
+"""Once a minute, so that a client that polls writes no row each time."""
 
 
 SESSION_LASTS = timedelta(days=7)
@@ -56,7 +56,7 @@ _MOST_SESSIONS = 100
 
 
 def hash_of(secret: str) -> bytes:
-    """Return what is stored. The secret is 256 random bits: nobody finds it by trying, a slow hash gains nothing."""
+    """The hash that is stored. The secret is 256 random bits: no guess finds it, so a slow hash gains nothing."""
     return sha256(secret.encode()).digest()
 
 
@@ -77,7 +77,7 @@ def token_shown(connection: Connection[Any], secret: str) -> Token | None:
 
 
 def begin_session(connection: Connection, secret: str, token: Token) -> None:
-    """Log in, with the token, who shows this secret; of very many sessions of a token the eldest end."""
+    """Open a session for this token. Beyond the limit its oldest sessions end."""
     connection.execute(_MAKE_ROOM, (token.name, _MOST_SESSIONS - 1))
     values = (hash_of(secret), token.name, SESSION_LASTS)
     connection.execute("INSERT INTO sessions (hash, token, ends_at) VALUES (%s, %s, clock_timestamp() + %s)", values)

@@ -94,7 +94,7 @@ class TakenCertificate:
 
     @property
     def own(self) -> dict[str, Any]:
-        """Return what its row is found by."""
+        """The key of its row."""
         return {"deployment_id": self.deployment_id, "kind": self.kind.value, "name": self.name}
 
 
@@ -290,7 +290,7 @@ def certificate_troubles(connection: Connection[Any]) -> list[str]:
 
 
 def troubles_of(certificates: Sequence[CertificateView], hosts: Sequence[str]) -> Iterator[str]:
-    """Say what is wrong with those that are wanted, and of which host names there is none."""
+    """The troubles of wanted certificates, and the host names without one, as sentences."""
     for certificate in certificates:
         if certificate.is_wanted:
             yield from certificate.troubles
@@ -322,7 +322,7 @@ _NOTE_ACCOUNT = """
 
 
 def note_order(connection: Connection[Any], certificate: TakenCertificate, url: str, order_key: str) -> None:
-    """Note an order as soon as the authority has taken it, so that whoever comes after a crash goes on with it."""
+    """Note an order as soon as the authority has taken it, so that after a crash another worker continues it."""
     connection.execute(_NOTE_ORDER, {**certificate.own, "url": url, "order_key": order_key})
 
 

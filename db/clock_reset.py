@@ -158,7 +158,7 @@ def see_it_counted_on(connection: Connection, seconds: float, before: datetime) 
 
 
 def count_on(connection: Connection, seconds: float, before: datetime) -> frozenset[UUID]:
-    """Move times by so much; returns the deployments that this changed, which are looked at again."""
+    """Move times by these seconds; returns the deployments that this changed, which are looked at again."""
     parameters = {"by": f"{seconds} seconds", "seconds": seconds, "before": before}
     owners = connection.cursor(row_factory=scalar_row).execute(_LATE_OWNERS, parameters).fetchall()
     if not owners:

@@ -74,7 +74,7 @@ def all_freezes(connection: Connection) -> tuple[Freeze, ...]:
 
 
 def freeze_rows(connection: Connection) -> list[FreezeRow]:
-    """The freezes as they were set, with who did that."""
+    """The freezes as they were set, with their actors."""
     return connection.cursor(row_factory=class_row(FreezeRow)).execute(_FREEZES).fetchall()
 
 

@@ -126,10 +126,10 @@ _WRITE = f"""
 
 
 def write_events(connection: Connection, events: Sequence[CloudEvent]) -> None:
-    """Keep these events of locked deployments for who wants them, with the deployments as their rows are now.
+    """Keep these events of locked deployments for their subscribers, with the deployments as their rows are now.
 
-    One statement, however many there are; where nobody subscribes it writes nothing. To plan it takes Postgres half a
-    millisecond, so who claimed the deployments asks by the way whether anybody does (`Claim.has_subscribers`).
+    One statement for all; without subscriptions it writes nothing. To plan it takes Postgres half a millisecond, so the
+    claim of the deployments reads whether there are any (`Claim.has_subscribers`).
     """
     rows = [
         (place, uuid4(), event.type, event.deployment_id, event.actor, event.sentence, event.rollout_id, event.route_id)

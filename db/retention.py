@@ -250,7 +250,7 @@ def hosts_long_down(connection: Connection, retention: Retention) -> list[str]:
 
 
 def late_cuts(engine: Engine, retention: Retention, days: float) -> Iterator[str]:
-    """Say whose past, and whether request ids, should have been cut so many days ago. Page by page."""
+    """The deployments whose past, and whether request ids, should have been cut days ago. Page by page."""
     late = retention.model_copy(
         update={field: getattr(retention, field) + days for field in Retention.model_fields if field.endswith("_days")}
     )

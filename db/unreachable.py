@@ -12,7 +12,7 @@ from psycopg.abc import RV, PQGen
 from psycopg.errors import _WaitTimeout
 
 AWAY = (psycopg.OperationalError, psycopg.errors.TransactionTimeout)
-"""Postgres did not answer, or ended what was under way: nobody is to blame, and who asks again may be answered."""
+"""Postgres did not answer, or ended what was under way: no request is to blame, and a second try may succeed."""
 _INTERVAL = 0.1
 KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 2, "tcp_user_timeout": 9000}
 """For libpq: a machine that is gone is noticed within 9 s, also by a connection that asks nothing."""

@@ -29,7 +29,7 @@ from tasks.telemetry.tracing import traceparent_of
 from tasks.worker.connections import waker
 
 PATIENCE_SECONDS = 5.0
-"""How long a worker tries to reach Postgres for a command; then another worker may try, and this one again."""
+"""The seconds for which a worker tries to reach Postgres for a command; then any worker may try again."""
 MAX_RETRIES = 5
 
 
@@ -97,7 +97,7 @@ def _unavailable() -> dict[str, Any]:
 
 
 def _believed_payload(task: str, arguments: Mapping[str, object]) -> object:
-    """Return what the sender wants. Without keys, whoever reaches the broker is believed."""
+    """The payload of the message. Without keys every sender that reaches the broker is believed."""
     match dict(arguments):
         case {"too_large": why}:
             raise TooLargeError(str(why), field="message")

@@ -32,10 +32,10 @@ _WORK_SECONDS = 5.0
 _RECEIPTS = 200
 """Receipts that are looked for at once."""
 _SEAL_SECONDS = 20.0
-"""For so long one task seals: some 2 ms for each, so that a minute is enough for what ends in it."""
+"""The seconds for which one task seals: some 2 ms for each, so that a minute is enough for what ends in it."""
 _EVENTS = 1000
 _KEEP_GIVEN_UP = timedelta(days=7)
-"""Events that were given up longer ago are forgotten, so many by one task at most."""
+"""Events that were given up longer ago are forgotten, up to a limit in one task."""
 _CUT = f"{KEY_PREFIX}retention:after"
 _SEALED = f"{KEY_PREFIX}receipts:after"
 _CHECKED = f"{KEY_PREFIX}receipts:checked"
@@ -98,7 +98,7 @@ def seal_receipts() -> None:
 
 
 def _seal(connection: Connection, deployment_id: UUID, rollout_id: UUID) -> None:
-    """And tell its hash: who keeps that elsewhere sees it when somebody writes the whole chain anew."""
+    """Seal it and publish its hash: a copy elsewhere proves later that nobody rewrote the whole chain."""
     lock(connection, [deployment_id])
     if receipt := seal(connection, deployment_id, rollout_id):
         sentence = f"receipt {receipt.number} is sealed with the SHA-256 {receipt.sha256}"

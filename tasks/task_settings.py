@@ -21,7 +21,7 @@ TRAFFIC_CHANNEL = f"{KEY_PREFIX}traffic"
 MOST_SLOTS = 64
 """Workers that may share one handler."""
 SIGNED_DAYS = 0.1
-"""At least so long a request id is known where commands are signed: a signature is good for two hours."""
+"""The least time for which a request id is known where commands are signed: a signature is good for two hours."""
 _MAX_SECONDS = 86_400
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
@@ -105,17 +105,17 @@ class TaskSettings(Settings):
     )
     """Where proxies reach the replicas of this machine."""
     host_silence_seconds: float = _seconds("ROLLWAY_HOST_SILENCE_SECONDS", 15)
-    """After so long without a sign of life a host is down, and its replicas are replaced on others."""
+    """The seconds without a heartbeat after which a host is down, and its replicas are replaced on others."""
     drain_deadline_seconds: float = _seconds("ROLLWAY_DRAIN_DEADLINE_SECONDS", 60)
-    """How long a replica that leaves waits for proxies to acknowledge it."""
+    """The seconds for which a leaving replica waits for proxies to acknowledge it."""
     replica_env: Names = Field((), validation_alias="ROLLWAY_REPLICA_ENV", description=f"{_NAMES} of variables")
     """What replica processes get of this environment, besides a short list; `AWS_*` is all that begin so."""
     replica_user: str | None = Field(
         None, validation_alias="ROLLWAY_REPLICA_USER", description="the name of a user, or @deployment"
     )
-    """As whom replica processes run whose revision names nobody; left out, as the worker's own user."""
+    """The user of replica processes whose revision names none; left out, the worker's own user."""
     replica_users: Names = Field((), validation_alias="ROLLWAY_REPLICA_USERS", description=f"{_NAMES} of users")
-    """As whom replica processes may run, where the worker is root."""
+    """The users that replica processes may have, where the worker is root."""
     replica_processes: int | None = Field(
         None,
         ge=16,
@@ -123,11 +123,11 @@ class TaskSettings(Settings):
         validation_alias="ROLLWAY_REPLICA_PROCESSES",
         description="a number from 16 to 4194304",
     )
-    """How many processes and threads a deployment may have on a host, as its account; left out, a quarter of all."""
+    """The number of processes and threads of a deployment on a host, as its account; left out, a quarter of all."""
     replica_files: int = Field(
         65_536, ge=64, le=1_048_576, validation_alias="ROLLWAY_REPLICA_FILES", description="a number from 64 to 1048576"
     )
-    """How many files and sockets one process of a replica may have open."""
+    """The number of files and sockets that one process of a replica may have open."""
     docker_volumes: Names = Field(
         (), validation_alias="ROLLWAY_DOCKER_VOLUMES", description=f"{_NAMES} of folders and volumes"
     )
@@ -170,7 +170,7 @@ class TaskSettings(Settings):
     )
     """Where events may be sent, and the secrets that they are signed with; without it no webhook is told."""
     webhook_seconds: float = _seconds("ROLLWAY_WEBHOOK_SECONDS", 10)
-    """How long a webhook that is told of an event may take to answer."""
+    """The seconds in which a webhook must answer an event."""
     slots: int = Field(
         1, ge=1, le=MOST_SLOTS, validation_alias="ROLLWAY_SLOTS", description=f"a number from 1 to {MOST_SLOTS}"
     )

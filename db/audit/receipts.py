@@ -22,7 +22,7 @@ from domain.planning.sealed_receipt import NOT_MEASURED, RecordedRollout, Sealed
 from domain.text.errors import RolloutNotFoundError
 
 KEPT = 1000
-"""So many receipts of each deployment are kept, the newest."""
+"""The number of newest receipts that are kept of each deployment."""
 
 _ROLLOUT = """
     SELECT o.id::text, o.from_revision_id, o.to_revision_id, d.name AS deployment,
@@ -133,7 +133,7 @@ def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, A
 
 
 def deviations_of(connection: Connection[Any], rollout_id: UUID) -> list[str]:
-    """Say what of a rollout, under way or ended, came otherwise than planned; none of one that is cut."""
+    """The deviations of a rollout, under way or ended, from its plan; none once its rows are cut."""
     comparison, _ = _compared(connection, rollout_id)
     return list(comparison.deviations)
 

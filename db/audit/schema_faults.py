@@ -1,7 +1,7 @@
-"""What the database is made of, each part with the statement that makes it, and where that differs from the migrations.
+"""The parts of the database's schema as statements, and where they differ from what the migrations make.
 
-Names alone would not tell of a trigger that is switched off, of a CHECK that lets more through, or of a function that
-somebody wrote anew. Postgres tells the statement of each part, in one form, whoever wrote it and however.
+Names alone do not show a trigger that is switched off, a CHECK that lets more through, or a function that somebody
+replaced. Postgres gives the statement of each part in one form, however it was written.
 """
 
 from collections.abc import Iterator, Mapping

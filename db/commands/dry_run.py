@@ -37,7 +37,7 @@ class DryRunCase(StoredCase):
         return replace(request, frozen=None)
 
     def changed(self) -> ActivationRequest:
-        """Return what a rolling update names or would make. Raises what `changed_revision` raises."""
+        """The activation of the revision that a rolling update names or makes. Raises as `changed_revision` does."""
         revision = changed_revision(self.connection, self.deployment, self.command)
         if isinstance(revision, str):
             return self.activation(revision, supersede=self.command.supersede)

@@ -1,6 +1,7 @@
 """The writes of users: each command once, in one transaction, with what it did as its answer.
 
-Where somebody holds the deployment, what cannot wait stands beside it as a wish, for whoever comes next.
+Where another transaction holds the deployment, a command that cannot wait is kept as a pending command, which the
+next transaction that claims the deployment carries out.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -26,7 +27,7 @@ from db.connection.transactions import in_transaction
 from db.cycle.claim import Claim, claim_named
 from db.locking.row_locks import SKIPPING_HELD, holder_of, lock_unheld, refusal_of_held
 from db.locking.statuses import IS_COUNTED_ON, lifecycle_status
-from db.replicas import host_commands
+from db.replicas import report_commands
 from db.unreachable import AWAY
 from db.views.rollout_records import keep_settings_release, mark_settings_undone, sections
 from domain.commands.apply.document import Apply, Document
@@ -68,7 +69,7 @@ class CannotWaitError(Exception):
 
 
 class PendingCommand(NamedTuple):
-    """One that stands; they are carried out in the order of their numbers.
+    """A command that waits until the deployment's row is free; carried out in the order of the numbers.
 
     `rollout_id`: Rollway's own, good as long as this rollout has ended and is the last one; None: a person's.
     """
@@ -93,7 +94,7 @@ def names_of(command: Command) -> list[str]:
 
 
 def enqueue(connection: Connection, command: Command, name: str) -> dict[str, Any]:
-    """Keep the command as a wish beside the row of that name, which is held; returns what is answered."""
+    """Keep the command for the deployment of that name, whose row is held; returns the answer."""
     wish = (command.request_id, command.task, Jsonb(command.model_dump(mode="json", exclude={"request_id"})))
     row = connection.execute(_NOTE, (name, *wish)).fetchone()
     if row is None:
@@ -110,20 +111,20 @@ def enqueue(connection: Connection, command: Command, name: str) -> dict[str, An
 
 
 def pending_of(connection: Connection, name: str) -> list[PendingCommand]:
-    """List the wishes that stand beside this deployment, which the caller has locked."""
+    """The pending commands of this deployment, which the caller has locked."""
     cursor = connection.cursor(row_factory=class_row(PendingCommand))
     return cursor.execute(f"{_WISHES} WHERE d.name = %s ORDER BY w.number", (name,)).fetchall()
 
 
 def next_pending(connection: Connection, after: int) -> PendingCommand | None:
-    """The first of the later ones whose deployment nobody holds."""
+    """The first pending command after this number whose deployment nobody holds."""
     cursor = connection.cursor(row_factory=class_row(PendingCommand))
     query = f"{_WISHES} WHERE w.number > %s ORDER BY w.number LIMIT 1 {SKIPPING_HELD}"
     return cursor.execute(query, (after,)).fetchone()
 
 
 def is_good(connection: Connection, wish: PendingCommand) -> bool:
-    """Whether what it was made for is as it was, and stays so until the transaction ends. Raises CannotWaitError."""
+    """Whether its reason still holds, until the transaction ends. Raises CannotWaitError."""
     if wish.rollout_id is None:
         return True
     if not lock_unheld(connection, wish.deployment_id):
@@ -132,12 +133,12 @@ def is_good(connection: Connection, wish: PendingCommand) -> bool:
 
 
 def drop(connection: Connection, wish: PendingCommand) -> bool:
-    """Whether it stood, and nobody else has carried it out."""
+    """Delete it. False: another transaction has carried it out."""
     return connection.execute("DELETE FROM wishes WHERE number = %s", (wish.number,)).rowcount == 1
 
 
 def give_up(connection: Connection, wish: PendingCommand, why: str) -> None:
-    """Drop one that cannot be carried out, and say so in the history, since nobody waits for the answer any more."""
+    """Drop one that cannot be carried out, and say so in the history, since nobody waits for the answer."""
     drop(connection, wish)
     command = Command.model_construct(
         request_id=wish.request_id, actor=wish.payload["actor"], reason=wish.payload["reason"]
@@ -194,7 +195,7 @@ def execute(engine: Engine, command: Command, patience_seconds: float = 0, origi
 
 
 def execute_pending(engine: Engine) -> frozenset[DeploymentLifecycleStatus]:
-    """Carry out the wishes of deployments that nobody holds any more; returns the statuses they are in from now on."""
+    """Carry out the pending commands of deployments that are free again; returns the statuses that follow."""
     statuses, number = frozenset[DeploymentLifecycleStatus](), 0
     while (wish := in_transaction(engine, partial(next_pending, after=number))) is not None:
         number = wish.number
@@ -208,7 +209,7 @@ def execute_pending(engine: Engine) -> frozenset[DeploymentLifecycleStatus]:
 
 
 def _execute_pending(connection: Connection, wish: PendingCommand) -> tuple[DeploymentLifecycleStatus, ...]:
-    """Carry the wish out; a refusal stands in the history, as nobody waits for the answer."""
+    """Carry it out; a refusal goes to the history, as nobody waits for the answer."""
     if not drop(connection, wish) or not is_good(connection, wish):
         return ()
     connection.execute("SAVEPOINT wish")
@@ -221,7 +222,7 @@ def _execute_pending(connection: Connection, wish: PendingCommand) -> tuple[Depl
 
 
 def _claim_after_wishes(connection: Connection, name: str) -> Claim:
-    """Claim the deployment, after what was asked before, while somebody held it."""
+    """Claim the deployment once its pending commands are carried out."""
     claim = claim_named(connection, name)
     if not claim.has_pending_commands:
         return claim
@@ -334,7 +335,7 @@ _EFFECTS: dict[type[Command], Callable[[Connection, Any], Result]] = {
     SetMaintenance: set_maintenance,
     SetAutoscalingRules: autoscaling.set_rules,
     PushMetric: autoscaling.push_metric,
-    **host_commands.EFFECTS,
+    **report_commands.EFFECTS,
     **fleet_rules.EFFECTS,
     **webhooks.EFFECTS,
 }

@@ -55,7 +55,7 @@ def load_named(
 
 
 def _stale(connection: Connection, deployment: Deployment, expected_version: int | None) -> StaleVersionError:
-    """Names who steered last, who may have been faster."""
+    """Names the last actor, who may have been faster."""
     row = connection.execute(_LAST_ASKED, (deployment.id,)).fetchone()
     who = "; the last to steer it was {} ({})".format(*row) if row else ""
     return StaleVersionError(
@@ -75,7 +75,7 @@ def touch(connection: Connection, deployment: Deployment) -> int:
 
 
 def note(connection: Connection, deployment_id: UUID, command: Command, phase: str, message: str) -> None:
-    """A record in the timeline with who and why; a user's record is never merged."""
+    """A record in the timeline with actor and reason; a user's record is never merged."""
     connection.execute(_NOTE, {"deployment_id": deployment_id, **record(command, phase, message)})
 
 
@@ -96,7 +96,7 @@ def answer_values(command: Command, result: Mapping[str, Any]) -> dict[str, obje
 
 
 def answer_again(connection: Connection, command: Command, payload: dict[str, Any]) -> dict[str, Any]:
-    """Return what was answered the first time. Raises RequestIdReusedError."""
+    """The answer of the first time. Raises RequestIdReusedError."""
     query = "SELECT payload, result FROM commands WHERE request_id = %s AND name = %s"
     row = connection.execute(query, (command.request_id, command.task)).fetchone()
     if row is None or not _is_asked_again(connection, command, row[0], payload):

@@ -102,7 +102,7 @@ def _deploying(connection: Connection, deployment: Deployment) -> str:
 
 
 def _with_values(connection: Connection, deployment_id: UUID, command: AddRevision) -> RevisionSpec:
-    """Return what is to run, no value of it masked."""
+    """The spec that will run, no value of it masked."""
     if command.values_of is None:
         return command.spec
     row = connection.execute(_NAMED, (deployment_id, command.values_of)).fetchone()

@@ -308,14 +308,14 @@ class StoredCase:
         )
 
     def asked_for(self) -> ActivationRequest:
-        """Return what an activation names. Raises RevisionNotFoundError and UnaskedSecretsError."""
+        """The revision that an activation names. Raises RevisionNotFoundError and UnaskedSecretsError."""
         command = self.command
         return self.activation(
             command.revision, supersede=command.supersede, desired=command.desired_replicas, with_secrets=True
         )
 
     def changed(self) -> ActivationRequest:
-        """Return what a rolling update names or makes. Raises what `next_revision` and `asked_for` raise."""
+        """The revision that a rolling update names or makes. Raises as `next_revision` and `asked_for` do."""
         name = next_revision(self.connection, self.deployment, self.command)
         return self.activation(name, supersede=self.command.supersede, with_secrets=True)
 

@@ -159,7 +159,7 @@ def _certificates(reach: Reached) -> frozenset[tuple[CertificateKind, str]]:
 
 
 def _set_at_once(connection: Connection, deployment_id: UUID, reach: Reached) -> None:
-    """Set the rules. What runs is spoken to as they say: whoever sets them alone says it of that."""
+    """Set the rules. They apply to the replicas that run, since no rollout brings others."""
     rules, before = reach[1], reached_at(connection, deployment_id).rules
     if spoken := spoken_alike(connection, deployment_id, before.wire):
         keep_wire(connection, deployment_id, spoken, rules.wire, before.wire)
@@ -185,7 +185,7 @@ def _set_at_once(connection: Connection, deployment_id: UUID, reach: Reached) ->
 
 
 def refuse_foreign(connection: Connection, command: SetTraffic, sees: Sequence[str]) -> None:
-    """Raises EntranceTakenError for one within another's, or named after another, for who does not see that one.
+    """Raises EntranceTakenError for an entrance within or named after another deployment's that the caller may not see.
 
     A deployment may have those that it is named after, wherever they lie.
     """

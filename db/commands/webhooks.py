@@ -1,4 +1,4 @@
-"""Who is told of transitions: subscriptions, and what they have not been told yet."""
+"""Subscriptions to transitions, and the events that they have not received yet."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, LiteralString

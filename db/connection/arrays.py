@@ -77,7 +77,7 @@ def _uuids(values: Sequence[UUID]) -> Iterable[bytes]:
 
 
 def _as_psycopg(example: object) -> Packed:
-    """Return what it makes of values such as this one."""
+    """The dumper for values such as this one."""
     return _sized(Transformer().get_dumper(example, PyFormat.BINARY).dump)
 
 

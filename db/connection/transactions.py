@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _ATTEMPTS = 5
 _RESTED_SECONDS = 1.0
-"""A connection that nobody used for so long is asked whether it lives, before it is used again."""
+"""A connection that rested longer is pinged before it is used again."""
 
 
 def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Engine:
@@ -132,8 +132,8 @@ def _is_tried_again(error: BaseException, patient_until: float) -> bool:
 def transaction(on: Engine) -> Iterator[psycopg.Connection]:
     """A connection of the pool in a transaction: committed at the end, rolled back when the body raises.
 
-    It is a pipeline: a statement is sent without waiting for the one before, and who fetches rows, or asks how many
-    there were, waits for all that was sent. So what Postgres refuses may be raised later than where it was executed,
+    It is a pipeline: a statement is sent without waiting for the one before. To fetch rows, or their number, waits for
+    all that was sent. So what Postgres refuses may be raised later than where it was executed,
     at the end of the body at the latest.
     """
     with closing(_pooled(on)) as pooled:

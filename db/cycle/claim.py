@@ -131,7 +131,7 @@ class Claimed(NamedTuple):
         return replace(snapshot, hold=self.hold) if self.hold else snapshot
 
     def glimpse(self) -> Glimpse | None:
-        """Return what a glance sees; None if no new replica is starting, since a glance cannot decide then."""
+        """The numbers for a glance; None if no new replica is starting, since a glance cannot decide then."""
         row, rollout = self.row, self.rollout
         if rollout is None or not rollout.starting:
             return None
@@ -187,12 +187,12 @@ def claim_due(connection: Connection, targets: Iterable[DeploymentLifecycleStatu
 
 
 def claim_these(connection: Connection, ids: Iterable[UUID]) -> Claim:
-    """Claim these deployments, waiting for whoever holds them."""
+    """Claim these deployments; waits for transactions that hold them."""
     return _claim(connection, _CLAIM_THESE, {"ids": list(ids)})
 
 
 def claim_named(connection: Connection, name: str) -> Claim:
-    """Claim the live deployment of that name, if there is one, waiting for whoever holds it."""
+    """Claim the live deployment of that name, if there is one; waits for a transaction that holds it."""
     return _claim(connection, _CLAIM_NAMED, {"name": name})
 
 

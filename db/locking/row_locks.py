@@ -1,8 +1,8 @@
-"""The law of every write: whoever changes a deployment or its routes locks the deployments first, and counts them up.
+"""The law of every write: it locks the deployments before it changes them or their routes, and counts them up.
 
 1. `lock(connection, ids)`: their rows, in the order of their ids, so that no two writers deadlock.
 2. Read, decide and write: the writer is alone with these deployments until its transaction ends.
-3. `changed(connection, ids, mark=...)`: version + 1, and due_at = now for those that a handler must look at.
+3. `count_change(connection, ids, mark=...)`: version + 1, and due_at = now for those that a handler must look at.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -36,7 +36,7 @@ _CHANGED = """
 
 
 def lock(connection: Connection, ids: Collection[UUID]) -> None:
-    """Hold these deployments until the transaction ends; waits for whoever holds one of them."""
+    """Hold these deployments until the transaction ends; waits for other transactions that hold one."""
     connection.execute(_LOCK, (list(ids),))
 
 

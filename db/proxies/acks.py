@@ -106,7 +106,7 @@ _PROXIES = f"""
 
 @dataclass(frozen=True, slots=True)
 class SeenProxy:
-    """A sign of life. `kind`: envoy or traefik. `silence_seconds`: after so long without one it counts no more.
+    """A sign of life. `kind`: envoy or traefik. `silence_seconds`: without another for this time it no longer counts.
 
     `is_doubled`: two proxies use this id, so that one of them may acknowledge what the other does not know.
     `stats_address`: host:port where it tells what it has counted.
@@ -227,6 +227,6 @@ class Follows(NamedTuple):
 
 
 def what_follows(connection: Connection) -> Follows:
-    """Look without a lock: who finds something looks again under the locks of its deployments."""
+    """Look without a lock; what is found must be read again under the locks of its deployments."""
     (row,) = connection.cursor(row_factory=named_row(Follows)).execute(_FOLLOWS).fetchall()
     return row

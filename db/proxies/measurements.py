@@ -115,7 +115,7 @@ class LiveProxy(NamedTuple):
 
 
 def due_rollouts(connection: Connection[Any], every_seconds: float) -> list[DueRollout]:
-    """The rollouts under way, or to be proven, whose last interval ended so long ago."""
+    """The rollouts under way, or to be proven, whose last interval ended `every_seconds` ago."""
     cursor, parameters = connection.cursor(row_factory=named_row(DueRollout)), {"every": every_seconds}
     return [*cursor.execute(_DUE, parameters).fetchall(), *cursor.execute(_UNPROVEN, parameters).fetchall()]
 
@@ -176,7 +176,7 @@ def _note_unanswered(connection: Connection[Any], rollout: DueRollout) -> None:
 
 
 def _lookers(count: int | None) -> Collection[Lifecycle]:
-    """Who looks at it: a rollout under way at each count, and at the first answer who stops what was parked."""
+    """Statuses to mark: a rollout under way at each count; and ready ones at the first answer, to stop parked ones."""
     return {Lifecycle.DEPLOYING, Lifecycle.READY} if count is None else {Lifecycle.DEPLOYING} if count else ()
 
 

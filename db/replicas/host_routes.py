@@ -161,7 +161,7 @@ def record_stopped(connection: Connection, route_ids: Sequence[UUID]) -> frozens
 
 
 def _change_leaving(connection: Connection, route_ids: Sequence[UUID], assignments: str) -> frozenset[UUID]:
-    """Change routes on their way out, under their deployments' locks. Who may be waiting for their end is marked."""
+    """Change routes on their way out, under their deployments' locks. Deployments that may wait for it are marked."""
     if not route_ids:
         return frozenset()
     cursor = connection.cursor(row_factory=scalar_row)

@@ -76,7 +76,7 @@ _TAKE = f"""
       FROM taken WHERE s.host = taken.host AND s.reference = taken.reference AND s.asked_by = taken.asked_by
     RETURNING s.reference, s.asked_by, clock_timestamp() AS taken_at
 """
-"""Turns by deployment: the first of each, then the second of each; no deployment has more than so many looked at."""
+"""Turns by deployment: the first of each, then the second of each, up to a limit for each deployment."""
 
 _IS_ASKED = """
     SELECT EXISTS (SELECT FROM host_secrets
@@ -154,7 +154,7 @@ def secret_checks(connection: Connection, deployment: str, references: Sequence[
 class Share:
     """A worker's share of what its host was asked for: `limit` at once, `most` of one deployment by all workers.
 
-    `are_commands`: programs, or else files and variables. `lease`: after so long another worker looks.
+    `are_commands`: programs, or else files and variables. `lease`: after this time another worker looks.
     """
 
     are_commands: bool

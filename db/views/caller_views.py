@@ -51,7 +51,7 @@ _LOSING = f"""
 class MinuteView:
     """What callers got in a minute, a second: `seconds` of it have passed.
 
-    `half_ms`, `most_ms`: within so many ms half of them, and 95 of 100, had the first byte; None where that is not
+    `half_ms`, `most_ms`: the ms in which half of them, and 95 of 100, had the first byte; None where that is not
     known, or took longer than is counted.
     """
 

@@ -1,4 +1,4 @@
-"""The reads for people: freezes, with when they are on; groups, with who rolls out there; and who is told of events."""
+"""The reads for people: freezes, with their times; groups, with their rollouts; and subscriptions to events."""
 
 from dataclasses import asdict, dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The reads for people, a page at a time: so much of a list, and from where the next page goes on."""
+"""The reads for people, a page at a time: a part of a list, and the cursor at which the next page begins."""
 
 import re
 from collections.abc import Sequence

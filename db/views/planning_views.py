@@ -1,4 +1,4 @@
-"""Reads for what is foretold: plans, replays, and why something waits."""
+"""Reads for plans, replays, and explanations of a wait."""
 
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -87,7 +87,7 @@ def _did(changes: RouteChanges, step: StepView) -> str:
 
 
 _REMEMBERED = 300
-"""So many of the newest replicas teach: what was long ago says little of today's revisions and machines."""
+"""The number of newest replicas to learn from: older ones say little of today's revisions and machines."""
 
 _REPLICAS = """
     SELECT array_agg(extract(epoch FROM healthy_at - created_at)::float8 ORDER BY created_at)

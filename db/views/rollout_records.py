@@ -33,7 +33,7 @@ _ENDED = f"""
 """
 
 _REMEMBERED = 200
-"""How many rollouts an undo looks back over."""
+"""The number of rollouts that an undo looks back over."""
 
 _OTHER = """
     SELECT id FROM revisions
@@ -65,7 +65,7 @@ def ended_rollouts(connection: Connection[Any], deployment_id: UUID) -> list[End
 
 
 def set_alone(connection: Connection[Any], deployment_id: UUID) -> list[str]:
-    """Say what was set by itself since the last rollout ended, and by whom, the eldest first; nothing in a rollout."""
+    """The settings changed alone since the last rollout ended, with actors, the oldest first; none in a rollout."""
     rows = connection.execute(_SET_ALONE, {"deployment_id": deployment_id}).fetchall()
     return [f"{message}, by {actor}" for message, actor in rows]
 

@@ -56,9 +56,9 @@ class ChunkResult:
     due: frozenset[DeploymentLifecycleStatus] = frozenset()
     """The statuses of the deployments that a handler must look at again at once."""
     late: float = 0.0
-    """How many seconds late the transaction was for the deployment that was due first."""
+    """The seconds by which the transaction was late for the deployment that was due first."""
     has_pending_commands: bool = False
-    """Whether wishes waited when its deployments were claimed."""
+    """Whether commands were pending when its deployments were claimed."""
 
     @property
     def looked_at(self) -> int:

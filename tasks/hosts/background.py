@@ -19,7 +19,7 @@ _log = structlog.get_logger(__name__)
 def keep_looking(
     look: Callable[[], None], every_seconds: float, until: threading.Event, *, name: str, trouble: str, **facts: str
 ) -> threading.Thread:
-    """Look at once and then every so many seconds, however busy the tasks of this worker are.
+    """Look at once and then every `every_seconds`, however busy the tasks of this worker are.
 
     What a look raises ends nothing: it is logged as `trouble`, with the `facts`, and may be over at the next look.
     """

@@ -32,7 +32,7 @@ _DEAF_AFTER_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Hearing:
-    """One worker's hearing: who asks Redis something every other second notes here that an answer came."""
+    """Tracks whether Redis answers this worker: each thread that asks Redis regularly notes its answers here."""
 
     _last: float = field(default_factory=monotonic)
 

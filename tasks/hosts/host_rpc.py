@@ -31,7 +31,7 @@ from tasks.hosts.background import keep_looking
 from tasks.task_settings import KEY_PREFIX
 
 TAKEN_SECONDS = 3.0
-"""Within so long a worker takes a question, where one runs."""
+"""The seconds within which a worker takes a question, where one runs."""
 _KEPT_SECONDS = 10
 _MOST_WAITING = 100
 _LOOK_SECONDS = 2

@@ -18,11 +18,11 @@ from runtime.host_secrets import COMMAND_SECONDS, HostSecrets
 from tasks.hosts.background import keep_looking
 
 PATIENCE_SECONDS = COMMAND_SECONDS + 3
-"""How long answers are waited for: a host looks once a second, and a command has its own time."""
+"""The seconds to wait for answers: a host looks once a second, and a command has its own time."""
 
 _LOOK_SECONDS = 1.0
 AGAIN_AFTER = timedelta(seconds=10)
-"""What a host lacks it looks at again after so long."""
+"""The time after which a host looks again at secrets that it lacks."""
 _ASK_AGAIN_SECONDS = 0.05
 _AT_ONCE = 8
 """Programs that a worker runs, each in a thread of its own; a deployment has half of them at the most."""
@@ -35,7 +35,7 @@ _FILES = Share(are_commands=False, limit=16, most=16, lease=_LEASE)
 def check_secrets(
     engine: Engine, deployment: str, references: Sequence[str], patience_seconds: float = PATIENCE_SECONDS
 ) -> list[SecretCheck]:
-    """Return what the hosts that may get replicas say, once all have answered or the patience is over.
+    """The answers of hosts that may get replicas, once all have answered or the patience is over.
 
     Raises TooManySecretsError.
     """
@@ -69,7 +69,7 @@ class SecretAnswers:
             self._answer(checks)
 
     def run_programs(self) -> None:
-        """Run each by itself: who takes long holds up its own place alone, and free places go on looking meanwhile."""
+        """Run each by itself: a slow one occupies only its own place, and the free places continue."""
         first = self._take(_PROGRAMS)
         if not first:
             return
@@ -124,7 +124,7 @@ class Answering(NamedTuple):
 def keep_answering(engine: Engine, secrets: HostSecrets, until: threading.Event) -> Answering:
     """Look whenever it is rung for, from threads of their own: a command may take its time.
 
-    So a host that nobody asks for anything looks at nothing: who shows its signs of life sees whether somebody does.
+    A host without requests looks at nothing: its heartbeat finds out whether there are any.
     """
     answers, trouble = SecretAnswers(engine, secrets, until), "secrets not looked at"
     bells = [threading.Event(), threading.Event()]

@@ -42,7 +42,7 @@ def _short(note: object) -> object:
 
 
 def _trace(header: object) -> object:
-    """Return what W3C's Trace Context calls so; of anything else nothing, as if it had not been sent."""
+    """A traceparent as W3C's Trace Context defines it; anything else counts as not sent."""
     return header if isinstance(header, str) and _TRACEPARENT.fullmatch(header) else None
 
 
@@ -140,7 +140,7 @@ def made_anew(body: str, headers: dict[str, Any], queue: str) -> dict[str, Any]:
 
 
 def reason_of(error: ValidationError, where: str = "") -> str:
-    """Say what is wrong, field by field, in one sentence."""
+    """The faults, field by field, in one sentence."""
     return InvalidInputError.of(error, where).message
 
 

@@ -1,4 +1,4 @@
-"""Sends events to subscribers from a thread of its own: who hangs delays neither other subscribers nor a rollout."""
+"""Sends events to subscribers from a thread of its own: a hanging one delays no other subscriber and no rollout."""
 
 import asyncio
 import threading

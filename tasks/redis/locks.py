@@ -156,7 +156,7 @@ def _release(lock: Lock) -> None:
 RENEWALS_IN_A_LIFE = 3
 
 _NOTE_SECONDS = 60
-"""When a note "run this once more" ends by itself: its reader was killed. No holder goes on for so long."""
+"""The time after which a note "run this once more" expires: its reader was killed. No holder works longer."""
 
 
 class Slots:

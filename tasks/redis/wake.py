@@ -22,7 +22,7 @@ from tasks.task_settings import KEY_PREFIX, TRAFFIC_CHANNEL
 
 _QUEUED_SECONDS = 5
 MOST_WAITING = 100
-"""Events in a queue. No more are sent there: whoever comes back to it has enough to begin with."""
+"""The limit of events in a queue: a worker that comes back to it has enough to begin with."""
 _SEND = """
 for n = 1, #KEYS, 2 do
     if redis.call('SET', KEYS[n], 1, 'NX', 'EX', ARGV[1]) and redis.call('LLEN', KEYS[n + 1]) < tonumber(ARGV[2]) then

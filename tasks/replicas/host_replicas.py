@@ -169,7 +169,7 @@ class Starts:
 
 
 def request_of(route: RouteRow) -> ReplicaRequest:
-    """Return what its runtime is asked with."""
+    """The request to its runtime."""
     return ReplicaRequest(route.id, route.deployment, route.revision, route.spec, is_walled=route.is_walled)
 
 

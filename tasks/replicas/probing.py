@@ -42,7 +42,7 @@ _REPORT_IN_TIME = HealthCheck()
 
 
 def probed_route(route: RouteRow) -> ProbedRoute:
-    """Return what is known of a route before a probe. Raises ValueError for one that was not started."""
+    """The state of a route before a probe. Raises ValueError for one that was not started."""
     if route.started_at is None:
         raise ValueError(f"route {route.id} is probed before it was started")
     return ProbedRoute(route.status, route.started_at, route.probe_streak)
@@ -55,7 +55,7 @@ def check_of(route: RouteRow) -> HealthCheck | None:
 
 
 def report_of_unread(route: RouteRow) -> RouteReport | None:
-    """Return what a route becomes whose revision this release cannot read."""
+    """The report on a route whose revision this release cannot read."""
     status = route.status if route.unreadable is None else unread_status(route.status)
     if status is route.status:
         return None
@@ -68,7 +68,7 @@ def runs(replica: Replica | None) -> bool:
 
 
 def end_of(replica: Replica | None) -> ProbeResult:
-    """Return what a probe finds of one that has ended."""
+    """The answer for a replica that has ended."""
     if replica is None:
         return ProbeResult(running=False, is_answered=None, detail="its process is gone")
     why = f"; {replica.cause}" if replica.cause else ""
@@ -219,7 +219,7 @@ class ProbePass:
         return self._timetable.pause.total_seconds() if goes_on else None
 
     def _times(self) -> tuple[datetime, datetime]:
-        """The database's time, and since when probes may be due: between two reads only those of who starts are."""
+        """The database's time, and since when probes may be due: between two reads only those of starting replicas."""
         until_read = timedelta(seconds=self._next_read - monotonic())
         if self._looked_at and self._timetable.starting and until_read > timedelta(0):
             now = self._looked_at + MOST_PAUSE - until_read
@@ -310,7 +310,7 @@ class ProbePass:
         )
 
     def _ended_with(self, route: RouteRow, now: datetime) -> str:
-        """Say what took an ended replica with it; empty where it ended by itself."""
+        """The cause that ended a replica from outside; empty where it ended by itself."""
         started_at, runtime = probed_route(route).started_at, route.spec.runtime
         if is_lost(started_at, self._back_at, now, self._first_look_at):
             return f"its host {self.host} was away"

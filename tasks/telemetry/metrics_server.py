@@ -16,7 +16,7 @@ from tasks.task_settings import TaskSettings, settings
 from tasks.telemetry.task_metrics import HOME_FREE, HOME_SIZE, REGISTRY, TaskCounts
 
 _CLIENT_SECONDS = 2.0
-"""How long one client may take for its question and our answer; meanwhile the next one waits."""
+"""The seconds that one client may take for its question and our answer; meanwhile the next one waits."""
 _TRY_AGAIN_SECONDS = 5.0
 _LOOK_SECONDS = 60.0
 """How often it looks whether somebody has asked it to end, which nobody does."""
@@ -45,7 +45,7 @@ class _MetricsPage(BaseHTTPRequestHandler):
 
 
 class _MetricsServer(HTTPServer):
-    """One client after the other, and none for long: whoever asks slowly holds up scrapes, and no work."""
+    """One client after the other, and none for long: a slow one delays scrapes, and no work."""
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (the standard library's)
         """Serve one client; its connection is cut when its time is up."""

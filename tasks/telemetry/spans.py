@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry: of each task that Flower shows, and of each step of a rollout, linked to who asked for it.
+"""Spans of OpenTelemetry: of each task that Flower shows, and of each step of a rollout, linked to its request.
 
 another service    ──span──▶ message with traceparent
 worker                       └─ rollway.activate_revision       rollouts.traceparent
@@ -64,7 +64,7 @@ class Spans:
     def step(
         self, name: str, facts: Mapping[str, object], seconds: float, traceparent: str | None, *, bad: bool
     ) -> None:
-        """A step that took so long and has just ended. `traceparent`: the traceparent of what began its rollout."""
+        """A step that took these seconds and has just ended. `traceparent`: of the request that began its rollout."""
         began = trace.get_current_span(_context(traceparent)).get_span_context()
         ended_at = time.time_ns()
         span = self._tracer.start_span(

@@ -86,7 +86,7 @@ class MemoryScheduler(Scheduler):
         return n + drift if n and n > 0 else n
 
     def apply_entry(self, entry: ScheduleEntry, producer: object = None) -> None:
-        """Send the tick, unless so many wait in its queue that nobody seems to read it.
+        """Send the tick, unless its queue is so full that nobody seems to read it.
 
         At rest the alarm is enough: it looks each second, with one look for all, for what short ticks look for.
         """

@@ -160,7 +160,7 @@ def slots() -> Slots:
 
 @cache
 def secrets() -> HostSecrets:
-    """Return what revisions may refer to on this host."""
+    """The secrets that revisions may refer to on this host."""
     environment = inherited(settings().replica_env)
     return HostSecrets(settings().host, settings().secrets_allow, settings().secrets_env_file, environment)
 

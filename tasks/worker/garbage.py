@@ -3,7 +3,7 @@
 import gc
 
 _YOUNG = 10_000
-"""So many new objects are looked through at once. What a chunk or a table makes is freed at its end without a look."""
+"""The number of new objects that are looked through at once. Those of a chunk or a table are freed at its end."""
 _WHILE_LOADING = 200_000
 
 

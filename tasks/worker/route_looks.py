@@ -14,7 +14,7 @@ from tasks.worker.connections import waker
 from tasks.worker.installation import is_ours
 
 PAUSE_SECONDS = 0.1
-"""How long a start or a stop waits before it looks again, while something is on its way."""
+"""The seconds before a start or a stop looks again, while something is on its way."""
 
 Look = Callable[[], float | None]
 """Returns how many seconds later it is worth looking again, while something is still on its way."""

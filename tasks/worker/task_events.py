@@ -34,7 +34,7 @@ class ShownRequest(request.Request):
     def send_event(self, type: str, **fields: object) -> None:  # noqa: A002  (Celery's)
         """For Celery a refused command went well, since it has an answer; Flower shows it as REFUSED.
 
-        Nothing is sent while nobody listens; who begins to listen is heard of with the next heartbeat.
+        Nothing is sent while nobody listens; a new listener is noticed with the next heartbeat.
         """
         if not _may_be_heard(self.eventer):
             return

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from db.audit.receipts import seal, unsealed
 from db.connection.transactions import in_transaction, transaction
-from db.fleet_metrics import MEASURES, FleetView, read_fleet
+from db.fleet_measures import MEASURES, FleetView, read_fleet
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment, read, write
 

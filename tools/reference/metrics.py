@@ -8,7 +8,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from api.fleet_metrics import InRedis, metrics_of
 from api.people.auth import ObservedAsking
 from api.proxies.server_metrics import Observed
-from db.fleet_metrics import FleetView
+from db.fleet_measures import FleetView
 from tasks.telemetry.task_metrics import REGISTRY
 from tools.reference.markdown import page, table
 

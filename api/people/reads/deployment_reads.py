@@ -20,11 +20,11 @@ from api.people.requests import (
 )
 from db.views.caller_views import CallersView, LosingView, callers_of
 from db.views.caller_views import losing as losing_ones
-from db.views.change_feed import HappenedView
-from db.views.change_feed import lately as happened
 from db.views.deployment_view import DeploymentView
 from db.views.deployment_views import deployment_by_id, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document
+from db.views.fleet_changes import HappenedView
+from db.views.fleet_changes import lately as happened
 from db.views.fleet_views import ReachedView
 from db.views.pages import Page, deployments_page, history_page, kept_page, revisions_page, rollouts_page
 from db.views.rollout_views import KeptRollout, RolloutView

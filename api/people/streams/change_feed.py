@@ -22,8 +22,8 @@ from starlette.concurrency import run_in_threadpool
 
 from db.access_tokens import still_valid
 from db.connection.transactions import in_transaction
-from db.views.change_feed import OVERLAP, Changes, caught_up, changes_since
 from db.views.documents import begin_reading, deployment_summary, plain
+from db.views.fleet_changes import OVERLAP, Changes, caught_up, changes_since
 from domain.installation.tokens import Token
 
 MOST_WAITING = 100

@@ -13,7 +13,7 @@ from cli.options import AsJson, DeploymentName
 from cli.show.status import short_id
 from cli.terminal.exits import ExitCode
 from cli.terminal.output import ago, columns, print_json, printer
-from db.views.change_feed import HappenedView
+from db.views.fleet_changes import HappenedView
 from db.views.route_views import RouteView
 from db.views.timeline import HistoryView
 from domain.model.states import Verdict

@@ -61,7 +61,7 @@ def _difference(
 
 
 def _running(connection: Connection[Any], document: Document, stored: Stored) -> StoredRevision | None:
-    """Return what runs, or is being rolled out."""
+    """The revision that runs, or is being rolled out."""
     deployment = stored.deployment
     if deployment is None or document.revision is None:
         return None

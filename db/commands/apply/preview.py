@@ -68,7 +68,7 @@ def _created(document: Document, now: datetime) -> Deployment:
 
 
 def _after(deployment: Deployment, command: Command, document: Document, stored: Stored, now: datetime) -> Deployment:
-    """Return what one part leaves; those that only describe leave the deployment as it is."""
+    """The deployment after one part; parts that only describe leave it as it is."""
     match command:
         case Scale(desired_replicas=replicas, with_rollout=with_rollout):
             return scale(deployment, replicas, with_rollout=with_rollout).deployment

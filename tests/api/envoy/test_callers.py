@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from db.connection.transactions import in_transaction
-from db.fleet_metrics import read_fleet
+from db.fleet_measures import read_fleet
 from domain.traffic.request_counts import Requests
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge

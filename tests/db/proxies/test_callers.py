@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction
-from db.fleet_metrics import FleetView, read_fleet
+from db.fleet_measures import FleetView, read_fleet
 from db.proxies.proxy_reports import add_requests
 from db.views.caller_views import CallersView, callers_of, losing
 from domain.traffic.request_counts import NOBODY, OTHERS, WAITED_MS, Came, Requests

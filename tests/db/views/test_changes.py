@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction
 from db.locking.row_locks import ALWAYS, count_change
-from db.views.change_feed import Changes, caught_up, changes_since
+from db.views.fleet_changes import Changes, caught_up, changes_since
 from tests.support.pictures.pictures import DESTROYING, PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction
-from db.fleet_metrics import read_fleet
+from db.fleet_measures import read_fleet
 from db.views.deployment_views import deployment_named
 from tests.support.people.promoted import green_waits
 from tests.support.pictures.pictures import PROVISIONING, blue_green, rolling_update

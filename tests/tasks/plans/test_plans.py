@@ -19,16 +19,16 @@ from db.audit.receipts import seal
 from db.clock_reset import count_from_now
 from db.connection.transactions import engine as engine_of_this_process
 from db.connection.transactions import in_transaction, transaction
-from db.fleet_metrics import read_fleet
+from db.fleet_measures import read_fleet
 from db.proxies.acks import list_proxies, note_known_weights, release_drained
 from db.proxies.measurements import due_rollouts, live_proxies
 from db.proxies.proxy_reports import demanded, routes_to_look_at
 from db.proxies.traffic_reader import TrafficReader
 from db.replicas.host_routes import expected_on, routes_to_start, routes_to_stop, running_routes
 from db.replicas.lost_hosts import fail_routes_of_lost_hosts
-from db.views.change_feed import caught_up, changes_since
 from db.views.deployment_views import deployment_named
 from db.views.documents import begin_reading
+from db.views.fleet_changes import caught_up, changes_since
 from domain.commands.registry import COMMANDS
 from domain.installation.tokens import Role, Token
 from domain.replicas.route_events import RouteLifecycleType
@@ -47,7 +47,7 @@ WHOLE: Mapping[str, str] = {
     "db.audit.invariants._AUDIT": "deployments, routes",
     "db.audit.invariants._PAGE": "",
     "db.cycle.applier._WAIT": "deployments",
-    "db.fleet_metrics.read_fleet for db.connection.transactions.in_transaction": "deployments",
+    "db.fleet_measures.read_fleet for db.connection.transactions.in_transaction": "deployments",
     "db.locking.row_locks.mark_unheld for db.commands.fleet_rules._look_anew": "deployments",
     "db.locking.row_locks.mark_unheld for db.cycle.claim.mark_what_is_off": "deployments",
     "db.replicas.host_placement._OF_ALL": "",
@@ -57,8 +57,8 @@ WHOLE: Mapping[str, str] = {
     "db.replicas.host_placement._WITH_REPLICAS": "",
     "db.retention._HAVE_A_PAST": "",
     "db.clock_reset._OWNERS": "deployments, rollouts, routes",
-    "db.views.change_feed._STATES": "deployments",
-    "db.views.change_feed._LATELY": "deployments",
+    "db.views.fleet_changes._STATES": "deployments",
+    "db.views.fleet_changes._LATELY": "deployments",
     "db.views.fleet_views._HOSTS": "",
 }
 """The statements that may cost much, and the tables that each may read whole.

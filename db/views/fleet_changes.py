@@ -15,7 +15,7 @@ from db.views.timeline import HistoryView
 from domain.cycle.status_line import LATE
 
 OVERLAP = timedelta(seconds=20)
-"""A record is dated when it is written and seen when that is committed, which no transaction puts off for so long."""
+"""A record is dated when it is written and visible when that is committed, which no transaction delays for longer."""
 _MOST_NOTED = 10_000
 _MOST_MISSED = 1_000
 
