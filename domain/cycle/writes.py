@@ -115,10 +115,8 @@ class DeploymentWait(NamedTuple):
 
 
 class LockedChunk(Protocol):
-    """The facts of a claim that its writes need: its time, the last records, and who has sticky callers."""
+    """The facts of a claim that its writes need: the last records, and the deployments with sticky callers."""
 
-    @property
-    def now(self) -> datetime: ...
     @property
     def heads(self) -> Mapping[UUID, HistoryHead]: ...
     @property
@@ -151,6 +149,7 @@ def plan_writes(  # noqa: PLR0913  (all that a transaction is of)
     phase: str,
     decisions: Sequence[ClassifiedDecision],
     chunk: LockedChunk,
+    now: datetime,
     grounds: PlacingGrounds,
     kept_steps: Iterable[KeptStep],
     glanced: Iterable[DeploymentWait] = (),
@@ -160,11 +159,11 @@ def plan_writes(  # noqa: PLR0913  (all that a transaction is of)
     `glanced`: the waits of deployments that a glance decided.
     """
     routes = [decision.changes for decision in decisions if decision.changes_anything]
-    effects, heads = decision_effects(decisions, phase, chunk.now), chunk.heads
+    effects, heads = decision_effects(decisions, phase, now), chunk.heads
     changes = [(effect, heads[effect.decision.deployment.id]) for effect in effects if effect.key]
     return ChunkWrites(
         phase=phase,
-        at=chunk.now,
+        at=now,
         placed=list(zip(new_routes(decisions), hosts_by(grounds), strict=True)),
         promoted=[route_id for each in routes for route_id in each.promote_route_ids],
         parked=[(route_id, each.park_until) for each in routes for route_id in each.park_route_ids],
@@ -173,7 +172,7 @@ def plan_writes(  # noqa: PLR0913  (all that a transaction is of)
         changes=changes,
         waits=[*(_wait_of(effect) for effect in effects if not effect.key), *glanced],
         seated=chunk.has_sticky_callers if changes else (),
-        steps=steps_of(effects, chunk.now, kept_steps),
+        steps=steps_of(effects, now, kept_steps),
     )
 
 
