@@ -1,4 +1,4 @@
-"""The fleet's numbers, as Prometheus reads them: from Postgres and Redis, at most once a second for all who ask."""
+"""The fleet's numbers for Prometheus: from Postgres and Redis, read at most once a second."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ _QUEUES = (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE)
 
 @dataclass(frozen=True, slots=True)
 class InRedis:
-    """The contents of Redis: messages in each queue, of subscribers too, and how many were ever put aside."""
+    """The contents of Redis: messages in each queue, of subscribers too, and messages ever put aside."""
 
     lengths: Mapping[str, int]
     subscriber_lengths: Mapping[str, int]
@@ -49,7 +49,7 @@ class FleetReader:
         self._read_at = float("-inf")
 
     async def text(self) -> bytes:
-        """All metrics in Prometheus' text form. Raises what Postgres raises; when Redis is away it says so."""
+        """All metrics in Prometheus' text form. Raises Postgres' errors; when Redis is away a metric says so."""
         async with self._one_at_a_time:
             if time.monotonic() - self._read_at > _FRESH_SECONDS:
                 self._text = await asyncio.to_thread(self._collect)
@@ -65,7 +65,7 @@ class FleetReader:
 
 
 class _FoundMetrics:
-    """The finding of one read, as a registry takes it."""
+    """The metrics of one read, as a registry takes them."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics
@@ -120,14 +120,14 @@ def _of_callers(by_revision: Mapping[tuple[str, str], Requests]) -> Iterator[Met
 
 
 def _ended(fleet: FleetView) -> Mapping[tuple[str, str], EndedRollouts]:
-    """Ways in which none has ended count as zero: an increase from nothing at all is none that Prometheus sees."""
+    """Outcomes that have not occurred count as zero: Prometheus sees no increase from a missing sample."""
     nothing = (0,) * (len(fleet.bounds) + 1)
     empty = {(name, way.value): EndedRollouts(name, way, 0, nothing) for name in STRATEGIES for way in RolloutOutcome}
     return empty | {(ended.strategy, ended.outcome): ended for ended in fleet.ended}
 
 
 def _added_up(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[str, float]]:
-    """Prometheus' buckets hold all that took no longer: 1 0 2 becomes 1 1 3."""
+    """Prometheus' buckets are cumulative: 1 0 2 becomes 1 1 3."""
     names = [*(f"{bound:g}" for bound in bounds), "+Inf"]
     return [(name, sum(buckets[: place + 1])) for place, name in enumerate(names)]
 

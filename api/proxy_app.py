@@ -1,4 +1,4 @@
-"""The app: its parts and routers, and what the server says of itself."""
+"""The app for proxies: its parts and routers, and its own health and metrics."""
 
 import asyncio
 import base64
@@ -81,7 +81,7 @@ async def _refuse(_: Request, error: Exception) -> Response:
 
 
 async def _refuse_values(_: Request, error: Exception) -> Response:
-    """A sentence for the first fault, without the value: it may be one that no answer can hold."""
+    """A sentence for the first fault, without the value, which an answer may be unable to hold."""
     assert isinstance(error, ValidationError)  # noqa: S101  (narrows the type)
     fault = error.errors()[0]
     field = ".".join(str(part) for part in fault["loc"])
@@ -90,7 +90,7 @@ async def _refuse_values(_: Request, error: Exception) -> Response:
 
 
 async def health(request: Request) -> Response:
-    """200 as soon as there is a table to serve, whatever is away now; what is away is named."""
+    """200 as soon as there is a table to serve, even while a server is away; the answer names it."""
     parts = parts_of(request)
     current, age, recorder = parts.publisher.current, parts.publisher.age, parts.recorder
     is_stale = parts.publisher.fault is not None or age > _STALE_SECONDS
@@ -107,7 +107,7 @@ async def health(request: Request) -> Response:
 
 
 async def of_this_server(request: Request) -> Response:
-    """Numbers of this process. They name nothing that runs here, so they need no token."""
+    """Numbers of this process. They name no deployment, so they need no token."""
     parts = parts_of(request)
     parts.observed.table_age.set(parts.publisher.age)
     parts.observed.proxies_live.set(len(parts.recorder.presence.live))
@@ -129,7 +129,7 @@ async def of_the_fleet(request: Request) -> Response:
 
 
 def _credentials(authorization: str) -> tuple[str, str]:
-    """Name and password of HTTP Basic; empty where nothing is shown that is that."""
+    """Name and password of HTTP Basic; empty without them."""
     scheme, _, secret = authorization.partition(" ")
     try:
         name, _, password = base64.b64decode(secret, validate=True).decode().partition(":")

@@ -33,7 +33,7 @@ TOO_LARGE = f"The body of a request may have {MOST_COMMAND_BYTES:,} bytes, as ma
 
 
 class BoundedBodies:
-    """ASGI middleware: the app gets a body in one piece, or is not asked at all."""
+    """ASGI middleware: the app gets a body in one piece, or no request at all."""
 
     def __init__(self, app: ASGIApp, refusal: Response | None = None) -> None:
         self._app = app
@@ -62,7 +62,7 @@ def _announced(scope: Scope) -> int:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """All of it; None when it is too large. What came before a client hung up is a body too, that nobody waits for."""
+    """The whole body; None when it is too large. A client that hung up leaves a part, which nobody waits for."""
     body = bytearray()
     while len(body) <= MOST_COMMAND_BYTES:
         message = await receive()
@@ -89,7 +89,7 @@ class Connections:
         self._waiting: OrderedDict[BoundedProtocol, None] = OrderedDict()  # by when it began to wait
 
     def add(self, connection: "BoundedProtocol") -> None:
-        """One more, which waits for its first request."""
+        """Add a connection, which waits for its first request."""
         self._open.add(connection)
         self.waits(connection)
         while len(self._open) > self._most or len(self._waiting) > self._most // 2:
@@ -115,7 +115,7 @@ class Connections:
 
 
 class BoundedProtocol(H11Protocol):
-    """The one of uvicorn, which itself waits for a request for ever."""
+    """uvicorn's protocol with limits: uvicorn itself waits for a request for ever."""
 
     def __init__(self, *, connections: Connections, **uvicorns: Any) -> None:  # noqa: ANN401
         super().__init__(**uvicorns)
@@ -148,7 +148,7 @@ class BoundedProtocol(H11Protocol):
         self._stop_waiting()
 
     def _look(self) -> None:
-        """Wait while it is the client's turn; what trickles in does not begin the wait anew."""
+        """Wait while it is the client's turn; trickling bytes do not restart the wait."""
         is_waiting = self.cycle is None or self.cycle.response_complete or self.cycle.more_body
         if is_waiting and self._patience is None and not self.transport.is_closing():
             self._connections.waits(self)
@@ -164,12 +164,12 @@ class BoundedProtocol(H11Protocol):
 
 
 def most_proxies() -> int:
-    """Return how many connections Envoys may have, beside those of this process's HTTP server: one for each."""
+    """The most connections of Envoys, next to those of this process's HTTP server: one for each."""
     return most_connections() // 4
 
 
 def most_connections() -> int:
-    """Return how many this process can have, after letting it open as many files as the system allows at all."""
+    """The most connections of this process, after raising its limit of open files as far as the system allows."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # macOS names a limit that it does not allow
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -186,7 +186,7 @@ _TICK_SECONDS = 1.0
 
 
 def config(app: Starlette, host: str, port: int, most: int, *, is_forwarded: bool) -> uvicorn.Config:
-    """For one server, with `most` connections.
+    """The configuration of one server, with `most` connections.
 
     `is_forwarded`: a proxy of this machine may say for whom it asks.
     """
@@ -209,7 +209,7 @@ def config(app: Starlette, host: str, port: int, most: int, *, is_forwarded: boo
 
 
 class QuietServer(uvicorn.Server):
-    """Looks once a second whether it should end, and at once when it is asked to: uvicorn's own looks ten times.
+    """Checks once a second whether it should end, and at once on a signal: uvicorn's own checks ten times a second.
 
     It serves at the socket that is kept for it, or else listens by itself.
     """
@@ -238,13 +238,13 @@ class QuietServer(uvicorn.Server):
         self.look_now()
 
     def look_now(self) -> None:
-        """Something says that it should end."""
+        """Check now whether it should end."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._asked.set)
 
 
 async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel what goes on beside the requests, until all of it has ended.
+    """Cancel the background work, until all of it has ended.
 
     Again and again: a wait that ends in the moment of its cancelling may swallow that (python/cpython#86296).
     """

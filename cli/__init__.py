@@ -1,4 +1,4 @@
-"""The `rollway` command line. A command is over soon, so garbage is looked for seldom, and not at all in the end."""
+"""The `rollway` command line. A command ends soon, so garbage is collected seldom, and not at all at the end."""
 
 import atexit
 import gc

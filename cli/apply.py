@@ -43,7 +43,7 @@ def to_apply(name: str, *, activate: bool = True, supersede: bool = False) -> Ap
 
 
 def documents_in(text: str, source: str, folder: Path) -> list[Document]:
-    """The documents of a text that is meant for the folder. Raises InvalidInputError naming the field."""
+    """The documents of a text whose paths belong to the folder. Raises InvalidInputError naming the field."""
     parts = _yaml(source, text)
     labels = [source] if len(parts) == 1 else [f"{source} (document {number})" for number in range(1, len(parts) + 1)]
     documents = [_document(part, label, folder) for part, label in zip(parts, labels, strict=True)]
@@ -111,7 +111,7 @@ def _document(raw: object, label: str, folder: Path) -> Document:
 
 
 def _in_folder_of_file(parsed: Document, folder: Path) -> Document:
-    """A process runs in the folder of the file, or in one that is meant from there; null: where the worker runs."""
+    """A process runs in the folder of the file, or in one that is relative to it; null: where the worker runs."""
     revision = parsed.revision
     if revision is None or revision.runtime != "process":
         return parsed
@@ -147,7 +147,7 @@ def diff(
 
 
 def tell_differences(command: Apply, *, as_json: bool, in_words: bool, values: bool = False) -> None:
-    """Print what would change, and end with code 5 if anything would. `in_words`: what applying would do, too."""
+    """Print the changes, and end with code 5 if there are any. `in_words`: the effect of applying, too."""
     with Reader() as reader:
         items = reader.views(DocumentDifference, "/v1/apply/difference", **documents_asked(command), values=values)
     if as_json:
@@ -160,7 +160,7 @@ def tell_differences(command: Apply, *, as_json: bool, in_words: bool, values: b
 
 
 def documents_asked(command: Apply) -> dict[str, Any]:
-    """The documents and what is to be done with them, as the reads of what is not applied yet take it."""
+    """The documents and their options, as the reads about documents take them."""
     return command.model_dump(mode="json", include={"documents", "activate", "supersede"})
 
 
@@ -197,7 +197,7 @@ def _as_yaml(document: Mapping[str, Any]) -> list[str]:
 
 
 AppliedTo = dict[str, Any]
-"""What became of one document, as `domain.commands.results.AppliedDocument` has it."""
+"""The result of one document, as `domain.commands.results.AppliedDocument` has it."""
 
 
 @asking

@@ -312,6 +312,6 @@ GROUPS: Mapping[str, Mapping[str, Listed]] = {
     "The fleet": FLEET,
     "Proxies, tokens, upkeep": UPKEEP,
 }
-"""By the heading in the list."""
+"""The commands by their heading in the list."""
 
 COMMANDS: Mapping[str, Listed] = {name: entry for group in GROUPS.values() for name, entry in group.items()}

@@ -1,4 +1,4 @@
-"""The servers as a command reaches them: reads by the paths of the HTTP API, writes through the commands' own path."""
+"""The servers, for commands: reads by the paths of the HTTP API, writes through the commands' own path."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ from stack.stack_status import export_urls, stack_status
 
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """Turn what the driver raises into one sentence with host and port, never the password."""
+    """Turn an error of the driver into one sentence with host and port, never the password."""
     try:
         yield
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
@@ -79,7 +79,7 @@ _AWAY = "cannot be reached: it does not run, or DATABASE_URL does not say where"
 
 
 def _unreached() -> str:
-    """With what the stack of this folder says about its PostgreSQL, where DATABASE_URL is its; no 'rollway status'."""
+    """The sentence with the state of this folder's PostgreSQL, where DATABASE_URL is its; without 'rollway status'."""
     home = find_home(os.environ)
     state = read_state(home)
     if state is None or state.database_url != os.environ.get("DATABASE_URL"):
@@ -104,7 +104,7 @@ _ADAPTERS: dict[object, TypeAdapter[Any]] = {}
 _HERE = Token(name="here", role=Role.ADMIN, created_by="here", created_at=datetime.min.replace(tzinfo=UTC))
 """The token of direct access: the database may be read in full."""
 _SETTINGS = "SET LOCAL timezone = 'UTC'; SET LOCAL statement_timeout = 20000"
-"""For one transaction, as a pooler of connections may keep no session."""
+"""The setting of one transaction, as a connection pooler may keep no session."""
 
 
 class Reader:
@@ -128,7 +128,7 @@ class Reader:
         self._close()
 
     def ask(self, path: str, *names: object, **fields: object) -> Any:  # noqa: ANN401  (JSON)
-        """The document at this path of the HTTP API, be it over HTTP or read here. Raises the refusals of the read.
+        """The document at this path of the HTTP API, over HTTP or read here. Raises the refusals of the read.
 
         `names`: what the path names, in its order; `fields`: the parameters, of which None is left out.
         """
@@ -142,11 +142,11 @@ class Reader:
         return plain(entry.finish(request, self.look(entry.find, request)))
 
     def view(self, kind: type[T], path: str, *names: object, **fields: object) -> T:
-        """The view that is shown at this path. What a later release of the server adds is passed over."""
+        """The view at this path. Fields of a later release of the server are ignored."""
         return build(kind, self.ask(path, *names, **fields))
 
     def views(self, kind: type[T], path: str, *names: object, most: int | None = None, **fields: object) -> list[T]:
-        """The views that are listed at this path, `most` at most, from as many pages as it takes."""
+        """The views of the list at this path, `most` at most, from as many pages as it takes."""
         items: list[T] = []
         while True:
             if issubclass(BY_PATH[path].parameters, PageParameters):
@@ -160,7 +160,7 @@ class Reader:
     def look(
         self, query: Callable[Concatenate[psycopg.Connection[Any], P], T], *arguments: P.args, **more: P.kwargs
     ) -> T:
-        """`query(connection, *arguments)`, here. Raises UnreachableError naming host and port."""
+        """The result of `query(connection, *arguments)`, here. Raises UnreachableError naming host and port."""
         if self._remote is not None:
             raise needs_database()
         try:
@@ -195,7 +195,7 @@ class Reader:
 
 
 def build(kind: type[T], document: object) -> T:
-    """The document as such a value."""
+    """The document as a value of this kind."""
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
     value: T = _ADAPTERS[kind].validate_python(document)
@@ -231,7 +231,7 @@ def send(command: Command) -> dict[str, Any]:
 
 @contextmanager
 def _server_errors() -> Iterator[None]:
-    """Turn what the driver raises, and a setting that makes no sense, into one sentence."""
+    """Turn an error of the driver, or a setting that makes no sense, into one sentence."""
     from redis.exceptions import RedisError  # noqa: PLC0415
 
     from cli.terminal.server_warnings import look_at_redis  # noqa: PLC0415
@@ -256,12 +256,12 @@ def deployment_named(reader: Reader, name: str) -> DeploymentView:
 
 
 def existing_deployments(reader: Reader, most: int | None = None) -> list[DeploymentView]:
-    """All that are not destroyed, or all that the token is for; the first `most` by name."""
+    """All deployments that are not destroyed, or those of the token; the first `most` by name."""
     return reader.views(DeploymentView, "/v1/deployments", most=most)
 
 
 def signs_of_life(reader: Reader) -> SignsOfLife:
-    """When workers, beat and the server for proxies were heard of last."""
+    """The last signs of life of workers, beat and the server for proxies."""
     return reader.view(SignsOfLife, "/v1/signs-of-life")
 
 
@@ -274,7 +274,7 @@ def revision_shown(reader: Reader, deployment: str, name: str) -> RevisionView |
 
 
 def failure_to_show(reader: Reader, view: DeploymentView) -> RouteView | None:
-    """The replica that failed last, where starts fail, a rollout had failures, or it ended within the last hour."""
+    """The replica that failed last, if starts fail, a rollout had failures, or it ended within the last hour."""
     failed = last_failed_route(reader, view.name)
     is_failing = view.failed_starts or view.degraded_reason or (view.rollout and view.rollout.failed_routes)
     is_shown = failed is not None and (is_failing or view.now - failed.status_changed_at < _RECENTLY)

@@ -1,4 +1,4 @@
-"""Words that people bring from kubectl, Nomad, Kamal and Docker, and what says the same here."""
+"""Hints for words of kubectl, Nomad, Kamal and Docker: the command that does the same here."""
 
 from collections.abc import Mapping, Sequence
 
@@ -41,10 +41,10 @@ _ELSEWHERE: Mapping[str, str] = {
     "rollway scale NAME 0": "stop | app stop",
     "rollway proxies": "proxy",
 }
-"""What is typed here, with the words that say the same elsewhere."""
+"""Our commands, with the words of other tools for the same."""
 
 HABITS: Mapping[str, str] = {typed: here for here, words in _ELSEWHERE.items() for typed in words.split(" | ")}
-"""What is typed here, by the words of elsewhere. NAME becomes the deployment that the line names."""
+"""Our command by the words of other tools. NAME becomes the deployment that the line names."""
 
 _OTHERWISE: Mapping[str, str] = {
     "'rollway up' names the page, and 'rollway token create me --role operator' opens it": (
@@ -57,10 +57,10 @@ _OTHERWISE: Mapping[str, str] = {
     ),
     "'rollway plan' says what a change will do, and from when to when it is done": "rehearse",
 }
-"""A sentence, with the words of elsewhere for which nothing says the same."""
+"""A sentence, with the words of other tools for which we have no command."""
 
 OTHERWISE: Mapping[str, str] = {typed: said for said, words in _OTHERWISE.items() for typed in words.split(" | ")}
-"""What is told instead, by the words of elsewhere."""
+"""The sentence by the words of other tools."""
 
 _TOOLS = ("kubectl", "argo", "rollouts", "nomad", "kamal", "docker", "compose")
 
@@ -86,7 +86,7 @@ OPTIONS: Mapping[str, str] = {
     "--dry-run": "'rollway apply --help' or 'rollway status NAME', which change nothing",
     "--detach": "nothing: only --wait waits",
 }
-"""By the option that does not exist, with the command that it was given to where that matters."""
+"""The hint by the unknown option, with its command where that matters."""
 
 _FILES = (".yaml", ".yml")
 _KINDS = ("rollout", "deployment", "deployments", "deploy", "deployment.apps", "pod", "pods", "service", "svc", "job")

@@ -1,4 +1,4 @@
-"""Offers the names of deployments and revisions, at Tab and for a slip: quickly, and none where nobody answers.
+"""Offers the names of deployments and revisions, at Tab and for a typo: quickly, and none where no server answers.
 
 From the database, or from the server that ROLLWAY_URL names.
 
@@ -40,19 +40,19 @@ Offered = list[tuple[str, str]]
 
 
 def deployments_offered(incomplete: str) -> Offered:
-    """The deployments whose names begin so."""
+    """The deployments whose names begin with this."""
     return _query("/v1/deployments", _DEPLOYMENTS, {"begun": incomplete})
 
 
 def revisions_offered(ctx: typer.Context, incomplete: str) -> Offered:
-    """The revisions of the command's deployment whose names begin so, the newest first."""
+    """The revisions of the command's deployment whose names begin with this, the newest first."""
     deployment = ctx.params.get("deployment") or _typed_behind_the_command()
     path = f"/v1/deployments/{quote(deployment, '')}/revisions"
     return _query(path, _REVISIONS, {"begun": incomplete, "deployment": deployment})
 
 
 def with_name_meant(error: RollwayError) -> RollwayError:
-    """The refusal of a name that is none, with the name of another that is close to it, where there is one."""
+    """The refusal of an unknown name, with a similar one, where there is one."""
     import difflib  # noqa: PLC0415
 
     deployment, revision = str(error.detail.get("deployment", "")), str(error.detail.get("revision", ""))
@@ -69,13 +69,13 @@ def with_name_meant(error: RollwayError) -> RollwayError:
 
 
 def _typed_behind_the_command() -> str:
-    """Typer reads no arguments from a line that ends with an option whose value is still to come."""
+    """The deployment on the line: Typer reads no arguments before an option whose value is still to come."""
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
     return "".join(line.split()[2:3])
 
 
 def _query(path: str, query: LiteralString, arguments: dict[str, Any]) -> Offered:
-    """Nothing when anything goes wrong: a message would stand in the middle of what somebody types."""
+    """The names; none when anything goes wrong: a message would land in the middle of the line."""
     try:
         if (server := remote(_PATIENCE_SECONDS)) is not None:
             return _over_http(server, path, arguments["begun"])

@@ -1,4 +1,4 @@
-"""The console script, which stops where a package of another project would be imported in place of Rollway's."""
+"""The console script, which stops where another project's package would be imported instead of Rollway's."""
 
 import sys
 from importlib.util import find_spec
@@ -9,7 +9,7 @@ _PACKAGES = ("api", "db", "domain", "runtime", "stack", "tasks", "traffic")
 
 
 def main() -> int:
-    """Run the command line, unless one of the packages is a stranger's."""
+    """Run the command line, unless one of the packages is another project's."""
     for name in _PACKAGES:
         spec = find_spec(name)
         origin = spec.origin if spec else None

@@ -1,4 +1,4 @@
-"""`rollway events`: what changes, as it changes."""
+"""`rollway events`: changes, as they happen."""
 
 import json
 import sys
@@ -22,12 +22,12 @@ from cli.terminal.output import printer
 from db.views.fleet_changes import Changes, caught_up, changes_since
 
 BEGUN = "begun"
-"""The kind of the event with which a stream begins to listen: nothing has happened."""
+"""The kind of the first event of a stream: nothing has happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """An event. `id`: with which a later stream goes on after it; `kind`: deployment, history or begun."""
+    """An event. `id`: with which a later stream continues after it; `kind`: deployment, history or begun."""
 
     id: str
     kind: str
@@ -35,17 +35,17 @@ class Heard:
 
     @property
     def deployment(self) -> str:
-        """The name of the one that it is about."""
+        """The name of its deployment."""
         return str(self.data["name" if self.kind == "deployment" else "deployment"])
 
 
 _READ_SECONDS = 0.5
 _TELLER = "cli"
-"""In ids: a server takes them for those of another process, and goes on from their time."""
+"""The prefix of our ids: a server takes them for those of another process, and continues from their time."""
 
 
 def listen(reader: Reader, names: Sequence[str] | None, last: str | None) -> Iterator[Heard]:
-    """Events of these deployments, or of all that may be seen; see `lasting`."""
+    """Events of these deployments, or of all visible ones; see `lasting`."""
     server = remote()
     for event in _remote_events(server, names, last) if server else _local_events(reader, names, last):
         if event.kind == BEGUN or names is None or event.deployment in names:
@@ -91,7 +91,7 @@ _PATIENCE_SECONDS = 60.0
 
 
 def lasting(listen: Callable[[str | None], Iterator[Heard]], last: str | None) -> Iterator[Heard]:
-    """The events of `listen`, which is called with the id of the event that was heard last, again after each break.
+    """The events of `listen`, which is called with the id of the last event, again after each break.
 
     Raises UnreachableError when it cannot be opened at first, or not again for a minute.
     """
@@ -147,7 +147,7 @@ def events(
 
 
 def _tell(event: Heard, states: dict[str, str], *, as_json: bool) -> None:
-    """`states`: by deployment how it was shown last; it is shown when it is otherwise."""
+    """Print an event. `states`: by deployment what was printed last; only a change is printed."""
     if event.kind == BEGUN:
         return
     if as_json:

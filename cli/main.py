@@ -1,4 +1,4 @@
-"""The entry point of `rollway`: commands that are imported when they are asked for, and how a command line ends."""
+"""The entry point of `rollway`: commands are imported on demand; exit codes and refusals of a command line."""
 
 import os
 import re
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LoadedWhenAsked(TyperGroup):
-    """The commands of the table, and those that were given to Typer."""
+    """The commands of the table, and those of Typer's own."""
 
     def __init__(self, **settings: Any) -> None:  # noqa: ANN401 -- Typer's own
         super().__init__(**settings)
@@ -50,7 +50,7 @@ class LoadedWhenAsked(TyperGroup):
                 formatter.write_dl([(name.ljust(width), f"{entry.line}.") for name, entry in group.items()])
 
     def shell_complete(self, ctx: "Context", incomplete: str) -> "list[CompletionItem]":
-        """Names that begin so, with their lines of the table; and options."""
+        """Names that begin with this, with their lines of the table; and options."""
         from typer._click.shell_completion import CompletionItem  # noqa: PLC0415 -- needed at a Tab only
 
         options = super(TyperGroup, self).shell_complete(ctx, incomplete)
@@ -174,7 +174,7 @@ def _sentence_of(error: TyperException, words: Sequence[str]) -> str:
 
 
 def _in_our_words(error: TyperException) -> str:
-    """Say a wrong value as a wrong field is said."""
+    """A wrong value in the words for a wrong field."""
     from pydantic import ValidationError  # noqa: PLC0415 -- needed for a refusal only
 
     from domain.text.validation_errors import sentence_of  # noqa: PLC0415 -- likewise
@@ -187,7 +187,7 @@ def _in_our_words(error: TyperException) -> str:
 
 
 def _as_typed(error: RollwayError, words: Sequence[str]) -> RollwayError:
-    """The refusal of a command's fields, which are called here as they are typed: --for, and not duration_seconds."""
+    """The refusal with the fields as they are typed: --for, and not duration_seconds."""
     field = error.detail.get("field")
     if not isinstance(error, InvalidInputError) or field is None or words[0] not in COMMANDS:
         return error
@@ -198,7 +198,7 @@ def _as_typed(error: RollwayError, words: Sequence[str]) -> RollwayError:
 
 
 def _refuse_what_is_no_text(words: Sequence[str]) -> None:
-    """Raises UsageError. The shell hands on any bytes; what is no UTF-8 could be neither stored nor shown."""
+    """Raises UsageError. The shell hands on any bytes; those that are no UTF-8 could be neither stored nor shown."""
     for number, argument in enumerate(words, 1):
         if "\0" in argument:
             raise UsageError(f"argument {number}, {argument!r}, has the character NUL; {_help_of(words)}")

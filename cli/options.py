@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, each written once."""
+"""Arguments and options that several commands share."""
 
 import getpass
 import os

@@ -1,4 +1,4 @@
-"""A server for people in place of database and Redis: reads and commands over HTTP, where ROLLWAY_URL names one."""
+"""A server for people instead of database and Redis: reads and commands over HTTP, where ROLLWAY_URL names one."""
 
 import os
 import time
@@ -18,7 +18,7 @@ T = TypeVar("T")
 URL, TOKEN = "ROLLWAY_URL", "ROLLWAY_TOKEN"
 _TIMEOUT_SECONDS = 30.0
 _SILENT_SECONDS = 40.0
-"""On a stream the server says every 15 s that it is there."""
+"""The longest silence of a stream: the server sends a comment every 15 s."""
 _TRIES = 4
 _UNAVAILABLE = (502, 503, 504)
 _TOO_MANY = 429
@@ -44,7 +44,7 @@ class Remote:
         self._tries = 1 if patience else _TRIES
 
     def send(self, command: "Command") -> dict[str, Any]:
-        """Carry out a command; sent again after a lost connection, it is done once."""
+        """Carry out a command; repeated after a lost connection, it is done once."""
         from api.people.resources.command_resources import request_of  # noqa: PLC0415  (as above)
 
         method, path, body, headers = request_of(command)
@@ -84,7 +84,7 @@ class Remote:
         raise AssertionError
 
     def _answer(self, method: str, path: str, *, is_last: bool, **more: Any) -> "httpx.Response | None":  # noqa: ANN401
-        """None when there was none, and it is asked again."""
+        """The answer; None when there was none, and a retry follows."""
         import httpx  # noqa: PLC0415  (as above)
 
         try:
@@ -114,11 +114,11 @@ class Remote:
 
 
 _REMOTES: dict[tuple[str, str, float | None], Remote] = {}
-"""Servers that this process asks, by address, token and patience: a connection is kept from one read to the next."""
+"""The servers of this process, by address, token and patience: a connection is kept from one read to the next."""
 
 
 def refusal(problem: Mapping[str, Any]) -> RollwayError:
-    """Return the refusal that this process would have raised itself."""
+    """The refusal that this process would have raised itself."""
     kind = _kind(problem["code"])
     values = dict(problem.get("values") or {})
     if "field" in problem:
@@ -127,7 +127,7 @@ def refusal(problem: Mapping[str, Any]) -> RollwayError:
 
 
 def _kind(code: str) -> type[RollwayError]:
-    """The refusal of that code; one of its own for what this process knows none of."""
+    """The refusal of that code; one of its own for a code that this process does not know."""
     kinds = [RollwayError]
     for kind in kinds:
         kinds += kind.__subclasses__()
@@ -154,7 +154,7 @@ def remote(patience: float | None = None) -> Remote | None:
 
 
 def needs_database() -> UnreachableError:
-    """For a command that the server has no answer to."""
+    """The error of a command that the server does not offer."""
     message = (
         f"this command needs the database, and {URL} is set: run it on a machine of the installation, without {URL}"
     )

@@ -25,12 +25,12 @@ from domain.commands.rollout_commands import ActivateRevision, Restart, RollingU
 _BEGIN = (ActivateRevision, Restart, RollingUpdate)
 
 Result = dict[str, Any]
-"""What a command did, as the commands of `db` answer."""
+"""The result of a command, as the commands of `db` answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """The asker of a change, why, under which id, and whether the answer is for a script."""
+    """The caller of a change: name, reason, request id, and whether the answer is for a script."""
 
     reason: str
     actor: str
@@ -38,7 +38,7 @@ class Asker:
     as_json: bool
 
     def command(self, kind: type[Command], /, **payload: object) -> Command:
-        """The command that is asked for. Raises InvalidInputError."""
+        """The command with the caller's fields. Raises InvalidInputError."""
         how = {"reason": self.reason, "actor": self.actor, "request_id": self.request_id}
         return parse_command(kind.task, {**payload, **how})
 
@@ -47,7 +47,7 @@ class Asker:
         return send(self.command(kind, **payload))
 
     def say(self, sentence: str, result: Result) -> None:
-        """Tell what a command did: for people in a sentence, for scripts as JSON."""
+        """Print the result of a command: for people in a sentence, for scripts as JSON."""
         if self.as_json:
             print_json(result)
         else:
@@ -56,7 +56,7 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class OfAll:
-    """The meaning of --all: `which` deployments in words, how they are known, and what each command says."""
+    """The meaning of --all: `which` deployments in words, how they are found, and each outcome in words."""
 
     which: str
     is_meant: Callable[[DeploymentView], bool]
@@ -65,7 +65,7 @@ class OfAll:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A subcommand that sends one command to one deployment, such as `rollway pause web`: its class says the rest.
+    """A subcommand that sends one command to one deployment, such as `rollway pause web`: its class has the rest.
 
     `sentence`: what was done, for people. `goal`: what --wait waits for; without a goal there is no --wait.
     `called`: the options that are called otherwise than their fields. `question`: asked first unless --yes is given;
@@ -82,7 +82,7 @@ class Verb:
 
 
 def option(name: str, kind: object, default: object = Parameter.empty) -> Parameter:
-    """An option or argument for Typer. `kind`: a type that is annotated with how it is called and explained."""
+    """An option or argument for Typer. `kind`: a type annotated with its name and help."""
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
@@ -116,7 +116,7 @@ def carry_out(
     timeout: float = 0,
     **payload: object,
 ) -> None:
-    """Send the verb's command, say what it did, and wait if that is asked for. Raises its refusals."""
+    """Send the verb's command, print the result, and wait if --wait is set. Raises its refusals."""
     console = printer(quiet=asker.as_json)
     with Reader() as reader:
         view = deployment_named(reader, deployment)
@@ -150,7 +150,7 @@ def outcome(verb: Verb, result: Result) -> str:
 
 
 def _ask(question: str, deployment: str) -> None:
-    """Raises UsageError when nobody is at the terminal, and typer.Exit when the answer is no."""
+    """Raises UsageError without a terminal, and typer.Exit when the answer is no."""
     if not sys.stdin.isatty():
         raise UsageError(f"destroying {deployment} asks first, and nobody is at the terminal to answer: add --yes")
     if not typer.confirm(question, err=True):

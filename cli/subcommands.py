@@ -1,4 +1,4 @@
-"""The functions that Typer registers for verbs: help, options and example are what the command's class says."""
+"""The functions that Typer registers for verbs: help, options and example come from the command's class."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -36,13 +36,13 @@ _TYPES: Mapping[Kind, type] = {"integer": int, "number": float, "boolean": bool,
 
 
 def verb_of(name: str) -> Verb:
-    """A command as its class alone says it."""
+    """A verb with nothing but its class."""
     command = next(command for command in COMMANDS.values() if DOORS[command].verb == name)
     return Verb(command, lambda result: f"{result['deployment']}: {name}{' already' if result['already'] else ''}")
 
 
 def example_of(verb: Verb) -> str:
-    """The command with what it needs, as its class gives an example; and for all, where it may be."""
+    """The command with its required fields, from the example of its class; and with --all, where it exists."""
     door, example = DOORS[verb.command], verb.command.example
     needed = [shlex.quote(str(field.example)) for field in fields_of(verb.command) if field.is_needed]
     why = ["--reason", shlex.quote(example["reason"])] if "reason" in example else []
@@ -52,7 +52,7 @@ def example_of(verb: Verb) -> str:
 
 
 def _option_of(field: CommandField, called: Mapping[str, str]) -> Parameter:
-    """A needed field is an argument, another one an option; `called`: how it is called otherwise than its field."""
+    """A required field is an argument, another one an option; `called`: its name where it differs from the field's."""
     kind: Any = Literal[field.choices] if field.choices else _TYPES.get(field.kind, str)
     bounds = {"min": field.least, "max": field.most} if field.kind in ("integer", "number") else {}
     names = {"autocompletion": revisions_offered} if field.names == "revision" else {}
@@ -121,7 +121,7 @@ def subcommand(verb: Verb) -> Callable[..., None]:
 
 
 def _carry_out_for_all(verb: Verb, asker: Asker, fields: Result) -> None:
-    """One command for each deployment that is meant; one that is refused holds up no other. The exit code says so."""
+    """One command for each of the deployments; a refused one holds up no other. The exit code tells."""
     assert verb.of_all is not None  # noqa: S101  (narrows the type: without it there is no --all)
     with Reader() as reader:
         names = _targets(reader, verb.of_all)

@@ -1,1 +1,1 @@
-"""Replicas: how they are started, found, probed and stopped. Knows no database."""
+"""Starts, finds, probes and stops replicas. Knows no database."""

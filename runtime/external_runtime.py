@@ -1,4 +1,4 @@
-"""Replicas that another system starts and stops: Rollway asks it, and is told by `rollway.report_route`."""
+"""Replicas that another system starts and stops: Rollway asks it, and gets reports by `rollway.report_route`."""
 
 import asyncio
 import socket
@@ -38,11 +38,11 @@ _log = structlog.get_logger(__name__)
 
 
 class RefusedError(Exception):
-    """The other system answered that it will not do this; the message is one sentence."""
+    """The other system refused; the message is one sentence."""
 
 
 class ExternalRuntime:
-    """The Runtime for `runtime: external`. It keeps nothing: what was reported of a replica is in Postgres.
+    """The Runtime for `runtime: external`. It keeps nothing: reports on a replica are in Postgres.
 
     `send_task` is for revisions that ask by a Celery task. When a system has not answered a kill for
     `patience_seconds`, this process takes its replica as gone, so that no drain is held for ever. `allow`:
@@ -128,7 +128,7 @@ class ExternalRuntime:
             self._send(external.task, payload, external.queue or DEFAULT_QUEUE)
 
     def _refuse_what_is_not_allowed(self, external: ExternalSpec) -> None:
-        """Raises RefusedError: else whoever has a token for one deployment asks any address that this host reaches."""
+        """Raises RefusedError: else a token for one deployment could call any address in reach of this host."""
         queue = f"queue:{external.queue or DEFAULT_QUEUE}"
         if external.task and queue in self._allow:
             return
@@ -174,7 +174,7 @@ class ExternalRuntime:
 
 
 def _is_below(url: str, allowed: str) -> bool:
-    """Whether the URL is on the same server, and its path begins so: /a for /a and /a/b, not for /ab."""
+    """Whether the URL is on the same server, and its path below: /a for /a and /a/b, not for /ab."""
     target, prefix = urlsplit(url), urlsplit(allowed)
     if (target.scheme, target.netloc) != (prefix.scheme, prefix.netloc) or ".." in target.path or "%" in target.path:
         return False
@@ -254,7 +254,7 @@ async def post_within(url: str, body: bytes, headers: Mapping[str, str], seconds
 
 
 def why_not_reached(error: BaseException) -> str:
-    """Say why a webhook could not be asked, without its address, which may hold what nobody else shall see."""
+    """Why a webhook could not be called, without its address, which may hold a secret."""
     for cause in _causes(error):
         match cause:
             case socket.gaierror():

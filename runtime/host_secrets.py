@@ -1,4 +1,4 @@
-"""The secrets of this host: which a revision may refer to, and the value of each when a replica starts."""
+"""The secrets of this host: which ones a revision may refer to, and the value of each when a replica starts."""
 
 import os
 import selectors
@@ -17,7 +17,7 @@ from runtime.protocol import ReplicaRequest, ReplicaStartError
 
 
 class CommandFaultError(Exception):
-    """The program printed nothing that can be used; the message says why, and nothing of what it wrote."""
+    """The program printed nothing usable; the message says why, without its output."""
 
 
 def printed_by(words: Sequence[str], environment: Mapping[str, str], most_bytes: int, seconds: float) -> bytes:
@@ -87,11 +87,11 @@ _ALLOW = "which ROLLWAY_SECRETS_ALLOW in the environment of this host's workers 
 
 
 class SecretFaultError(Exception):
-    """The secret cannot be had on this host; the message says why, without anything of what was read."""
+    """The secret is not available on this host; the message says why, without any content."""
 
 
 class UnreadSecretError(ReplicaStartError):
-    """A replica cannot be started here for want of a secret: `reference`, for the reason `fault`."""
+    """A replica cannot be started here for want of the secret `reference`; `fault`: why."""
 
     def __init__(self, host: str, variable: str, reference: str, fault: str) -> None:
         super().__init__(f"host {host} cannot have the secret {reference} of variable {variable}: {fault}")
@@ -117,13 +117,13 @@ class HostSecrets:
 
     @property
     def for_all(self) -> Sequence[str]:
-        """What every deployment may have: folders, programs, and the file of variables."""
+        """The secrets of every deployment: folders, programs, and the file of variables."""
         variables = () if self.variables is None else (f"env:{self.variables}",)
         wide = (entry for entry in (*self.allow, *variables) if DEPLOYMENT not in entry)
         return [words_of(entry)[0] if entry.startswith("command:") else entry for entry in wide]
 
     def value_of(self, reference: SecretReference, deployment: str) -> str:
-        """The value of a secret for a deployment; of one newline in its end it is freed. Raises SecretFaultError."""
+        """The value of a secret for a deployment. One trailing newline is stripped. Raises SecretFaultError."""
         match reference.kind:
             case "env":
                 return _as_text(self._variable(reference.what, deployment).encode())
@@ -132,7 +132,7 @@ class HostSecrets:
         return _as_text(self._content(Path(reference.what), deployment))
 
     def fault_of(self, reference: SecretReference, deployment: str) -> str | None:
-        """Say why a deployment cannot have it; None when it can."""
+        """Why a deployment cannot have it; None when it can."""
         try:
             self.value_of(reference, deployment)
         except SecretFaultError as error:
@@ -165,7 +165,7 @@ class HostSecrets:
         return values[name]
 
     def _variables(self, deployment: str) -> dict[str, str]:
-        """Lines of NAME=value; what stands behind the = is the value as it is. Raises SecretFaultError.
+        """Lines of NAME=value; the value is taken as it is. Raises SecretFaultError.
 
         A deployment that has no file of its own has no variables.
         """

@@ -1,4 +1,4 @@
-"""The protocol of a runtime: what Rollway asks of whatever starts and stops replicas."""
+"""The protocol of a runtime: what Rollway asks of a system that starts and stops replicas."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class ReplicaRequest:
         return {name: self.secrets.get(name, str(value)) for name, value in self.spec.env.items()}
 
     def variables(self, host: str, port: int) -> dict[str, str]:
-        """The variables of its revision, which know where it listens, and what Rollway tells it of itself.
+        """The variables of its revision, with its address filled in, and Rollway's own for a replica.
 
         `host`: where it listens unless the revision's own HOST says otherwise. Secrets are passed on as they are.
         """

@@ -38,7 +38,10 @@ def down(home: Home, say: Say, replicas: StopReplicas | None = None, *, keep_rep
 
 
 def stop_stack(home: Home, say: Say, replicas: StopReplicas | None) -> bool:
-    """Do what `down` does, for a caller that holds the lock of `home`. Without `replicas` they and Envoy go on."""
+    """Do what `down` does, for a caller that holds the lock of `home`.
+
+    Without `replicas` they and Envoy keep running.
+    """
     state = read_state(home)
     was_supervised = state is not None and is_alive(state.supervisor)
     let_go(state)
@@ -55,13 +58,13 @@ def stop_stack(home: Home, say: Say, replicas: StopReplicas | None) -> bool:
 
 
 def let_go(state: StackState | None) -> None:
-    """Kill the supervisor and leave its parts running: all that it knows stands in the state file."""
+    """Kill the supervisor and leave its parts running: all that it knows is in the state file."""
     if state is not None:
         end_process(state.supervisor, signal.SIGKILL, 5)
 
 
 def end_parts(home: Home, parts: Sequence[PartState]) -> None:
-    """Stop these parts; replicas go on, since they belong to deployments."""
+    """Stop these parts; replicas keep running, since they belong to deployments."""
     stop_in_order(home, parts, lambda _: None, lambda _: None)
 
 

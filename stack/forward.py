@@ -1,4 +1,4 @@
-"""`python -m stack.forward PATH`: what comes in at the socket that is kept for it goes to the Unix socket PATH."""
+"""`python -m stack.forward PATH`: connections to the handed socket are forwarded to the Unix socket PATH."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ _CHUNK = 65_536
 
 
 async def forward(path: str) -> None:
-    """Serve until cancelled. Where nobody listens at PATH the caller's connection is closed."""
+    """Serve until cancelled. Without a listener at PATH the caller's connection is closed."""
     handed = handed_socket(os.environ)
     if handed is None:
         sys.exit("ROLLWAY_SOCKET names no socket: 'rollway up' starts this, with a port such as --redis-port 6379")

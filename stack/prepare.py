@@ -27,7 +27,7 @@ from traffic.in_front import InFront
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpRequest:
-    """The way to start. In `environ`, DATABASE_URL and REDIS_URL replace servers, and ROLLWAY_ENVOY=off Envoy.
+    """A request to start. In `environ`, DATABASE_URL and REDIS_URL replace servers, and ROLLWAY_ENVOY=off Envoy.
 
     Without a number of workers it is what it was, else one for each core. ROLLWAY_PROXY_KEY and ROLLWAY_CERTIFICATE_KEY
     replace the keys that were made for this stack, and ROLLWAY_ENVOY_HOST is where its Envoy listens.
@@ -40,11 +40,11 @@ class UpRequest:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The part of `environ` that decides how the stack runs; a later supervisor must be told the same."""
+        """The part of `environ` that decides how the stack runs; a later supervisor must get the same."""
         return {name: value for name, value in self.environ.items() if decides(name)}
 
     def remembering(self, state: StackState) -> "UpRequest":
-        """The request for a stack that runs, or whose replicas serve on.
+        """The request for a stack that runs, or whose replicas still serve.
 
         it runs              -> what decides how is as it was, whatever the shell says now
         replicas serve on    -> what the shell says, and else what was; a variable that is set to nothing is forgotten
@@ -59,7 +59,7 @@ class UpRequest:
         return replace(self, environ={**others, **environment}, workers=self.workers or state.workers)
 
     def unheard(self, environment: Mapping[str, str]) -> list[str]:
-        """The variables that the shell sets to something else than a stack runs with."""
+        """The variables whose value in the shell differs from that of the running stack."""
         return sorted(name for name, value in self.environment.items() if value != environment.get(name, ""))
 
 
@@ -209,7 +209,7 @@ def _prepare_postgres(
 
 
 def forwarding_parts(settings: ServerSettings, external: Sequence[External]) -> tuple[StackPart, ...]:
-    """A part for each port that is asked for; servers of somebody else have ports of their own."""
+    """A part for each requested port; servers of somebody else have ports of their own."""
     sockets = settings.named_sockets
     targets = {"postgres": sockets.postgres / POSTGRES_SOCKET, "redis": sockets.valkey, "discovery": sockets.discovery}
     theirs = {server.name for server in external}

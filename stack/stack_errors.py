@@ -9,7 +9,7 @@ from domain.text.errors import RollwayError
 
 
 class StackError(RollwayError):
-    """The stack cannot do what it was asked for; the message is for people and holds no secret."""
+    """The stack cannot do what was requested; the message is for people and holds no secret."""
 
 
 @contextmanager

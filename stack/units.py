@@ -190,5 +190,5 @@ def _unit(service: SystemdService, user: str, environment_file: str) -> str:
 
 
 def _command_line(command: Sequence[str]) -> str:
-    """As systemd reads it: its own % and $ doubled."""
+    """The command line as systemd reads it, with % and $ doubled."""
     return shlex.join(command).replace("%", "%%").replace("$", "$$")

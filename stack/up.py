@@ -56,7 +56,7 @@ def up(request: UpRequest, say: Say, processes: ProcessList = rollway_processes)
 def restart(
     request: UpRequest, names: Collection[str], say: Say, processes: ProcessList = rollway_processes
 ) -> StackStatus:
-    """Restart the parts of these names, one after the other, under a new supervisor; replicas and requests go on.
+    """Restart the parts of these names, one after the other, under a new supervisor; replicas keep running.
 
     Without names all but Envoy, which is restarted when its configuration has changed. Raises StackError: nothing
     runs, there is no such part, or one does not start again; then those after it run on as they are.
@@ -108,7 +108,7 @@ def _supervised(home: Home, say: Say) -> StackStatus:
 def _bring_up(
     request: UpRequest, state: StackState | None, say: Say, processes: ProcessList, names: Collection[str]
 ) -> StackStatus:
-    """Launch a supervisor for what is there and what is missing, and follow it."""
+    """Launch a supervisor for the running and the missing parts, and follow it."""
     home, alive = request.home, state.alive if state else ()
     serving = state is not None and state.phase == "serving"  # then replicas may run, also without a part
     if state is not None and (alive or serving):
@@ -146,7 +146,7 @@ def _bring_up(
 
 
 def _opens_or_closes(home: Home, forwarded: Mapping[str, int]) -> bool:
-    """Whether a stack that runs has other ports for its servers on Unix sockets than these, as far as they say."""
+    """Whether the ports of a running stack for its Unix sockets differ from these, as far as they are named."""
     settings = load_settings(home)
     return settings is not None and any(
         port != settings.ports.forwarded.get(name, 0) for name, port in forwarded.items()
@@ -154,7 +154,7 @@ def _opens_or_closes(home: Home, forwarded: Mapping[str, int]) -> bool:
 
 
 def _needed(parts: Sequence[StackPart], names: Collection[str]) -> tuple[StackPart, ...]:
-    """Leave out what does its work and ends, as migrations do, where nothing is started that comes after it.
+    """Leave out parts that do their work and end, such as migrations, where nothing is started that comes after them.
 
     It takes its time on a busy machine, and may fail; what runs needs it no more.
     """
@@ -250,7 +250,7 @@ def follow(home: Home, supervisor: Identity, say: Say, plan: StackPlan | None = 
 
 
 def ended_at_once(home: Home) -> StackError:
-    """Say so when the supervisor is gone before all was up."""
+    """The error of a supervisor that is gone before all was up."""
     return StackError(f"The stack was stopped before it was up; {home.log('supervisor')} says more.")
 
 
@@ -268,7 +268,10 @@ def _news(part: PartState, plan: StackPlan | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Takeover:
-    """`staying` and `restarted` serve on; of `restarted` each ends when its turn comes. `ended` are ended at once."""
+    """`staying` and `restarted` keep serving; of `restarted` each ends when its turn comes.
+
+    `ended` are ended at once.
+    """
 
     staying: tuple[PartState, ...]
     restarted: tuple[PartState, ...]
@@ -286,7 +289,7 @@ class Takeover:
 
 
 def take_over(wanted: Sequence[StackPart], states: Sequence[PartState], restart: Collection[str]) -> Takeover:
-    """Sort the parts that run by what becomes of them. `restart` are the names that somebody asked to restart.
+    """Sort the running parts by their fate. `restart`: the names of parts to restart.
 
     it is leaving its place to another -> kept, until it ends by itself
     no part of that name is wanted     -> ended

@@ -1,1 +1,1 @@
-"""Writes what proxies should know, in the forms that they understand."""
+"""Writes what proxies should know, in their own formats."""

@@ -1,4 +1,4 @@
-"""Explains where a request goes, and why: by which name or path, to which replicas, or what a proxy answers itself."""
+"""Explains where a request goes, and why: by its name or path, to which replicas, or the proxy's own answer."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from traffic.routing_table import Prefix, Service, TrafficTable, Upstream
 
 @dataclass(frozen=True, slots=True)
 class AskedFor:
-    """A URL that somebody asks for. `host`: in lower case, without its port. `path`: folded as a proxy does it."""
+    """A URL of a request. `host`: in lower case, without its port. `path`: folded as a proxy does it."""
 
     scheme: str
     host: str
@@ -22,7 +22,7 @@ class AskedFor:
 
     @classmethod
     def parse(cls, url: str) -> "AskedFor":
-        """Read a URL; one without a scheme is meant in clear text. Raises InvalidInputError."""
+        """Read a URL; one without a scheme means plain HTTP. Raises InvalidInputError."""
         parts = _split(url if "://" in url else f"http://{url}")
         if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
             message = f"--explain must be a URL, such as http://web.localhost/health, not {url!r}"
@@ -55,7 +55,7 @@ def _split(url: str) -> SplitResult | None:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A sentence of an explanation, and what it is about, in a word."""
+    """A sentence of an explanation, and its topic in a word."""
 
     about: str
     says: str
@@ -63,7 +63,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a request fares. `service`: whose it is; None: nobody's. `replicas`: those that may get it."""
+    """The way of a request. `service`: the deployment it belongs to, or None. `replicas`: those that may get it."""
 
     service: str | None
     said: tuple[Said, ...]
@@ -105,7 +105,7 @@ def _by_its_host(service: Service, name: str, request: AskedFor) -> Explanation:
 
 
 def _by_host(table: TrafficTable, host: str) -> tuple[Service, str] | None:
-    """Whose a host name is, and by which of its names."""
+    """The deployment of a host name, and which of its names that is."""
     names = {name: service for service in table.services for name in (*service.hosts, *service.preview_hosts)}
     labels = host.split(".")
     above = (f"{ANY_HOST}{'.'.join(labels[begin:])}" for begin in range(1, len(labels)))
@@ -124,7 +124,7 @@ def _by_path(table: TrafficTable, path: str) -> tuple[Prefix, Service] | None:
 
 
 def _by_tls(service: Service, host: str, request: AskedFor) -> Iterator[Said]:
-    """What comes of https:// and of http:// by its host name `host`."""
+    """The fate of https:// and of http:// by its host name `host`."""
     tls = service.rules.tls
     if tls is None:
         if request.scheme == "https":
@@ -137,7 +137,7 @@ def _by_tls(service: Service, host: str, request: AskedFor) -> Iterator[Said]:
 
 
 def _by_callers(service: Service, host: str, request: AskedFor) -> Iterator[Said]:
-    """What callers must show, and what becomes of those in clear text."""
+    """What callers must show, and the fate of plain HTTP."""
     if service.asks_callers:
         yield Said("tls", "callers must show a certificate of their own (callers_ca), and get in by https:// alone")
     if request.scheme == "https" or service.rules.tls is None:
@@ -161,7 +161,7 @@ def _previewed(service: Service, lines: tuple[Said, ...]) -> Explanation:
 
 
 def _among(service: Service, lines: tuple[Said, ...]) -> Explanation:
-    """Whose it is is known; the rest is who answers."""
+    """The explanation of a request whose deployment is known: the replicas that may answer."""
     if service.maintenance is not None:
         through = " unless the request has the header that gets through" if service.maintenance.allow else ""
         down = f"{service.name} is in maintenance: a proxy answers 503{through}"
@@ -210,7 +210,7 @@ def _percent(side: str, share: int) -> str:
 
 
 def _replicas(about: str, upstreams: tuple[Upstream, ...], how: str = _LEAST_ASKED) -> Said:
-    """Healthy ones are asked; the others only where too few of these are left."""
+    """Healthy replicas are asked; the others only where too few of these are left."""
     if not upstreams:
         return Said(about, "no replica: a proxy answers 503")
     healthy = sum(upstream.status is RouteStatus.HEALTHY for upstream in upstreams)

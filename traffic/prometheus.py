@@ -1,4 +1,4 @@
-"""The table as Prometheus' HTTP service discovery: every replica is a target with what it belongs to as labels."""
+"""The table as Prometheus' HTTP service discovery: a target for each replica, with labels."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -27,7 +27,7 @@ def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:
 
 
 def _by_traffic(service: Service) -> dict[str, Iterable[Upstream]]:
-    """Sort by who is live, in preview, or has only a canary's share or that of its baseline."""
+    """Sort by whether a replica is live, in preview, or has only the share of a canary or its baseline."""
     shares = {"canary": service.canary, "baseline": service.baseline}
     return {"live": service.live, "preview": service.preview} | {
         traffic: [upstream for upstream in upstreams or () if upstream not in service.live]

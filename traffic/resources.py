@@ -72,13 +72,13 @@ def listing(content: Mapping[str, Any], list_field: str, entries: Mapping[str, t
 
 
 def together(by_kind: Mapping[ResourceKind, Named]) -> Resources:
-    """All resources, with the version of the table that they are."""
+    """All resources, with the version of their table."""
     parts = sorted(f"{kind}/{name}={resource.version}" for kind in by_kind for name, resource in by_kind[kind].items())
     return Resources(_short_hash("\n".join(parts).encode()), by_kind)
 
 
 def made_anew(before: Resources, after: Resources) -> set[str]:
-    """Name the clusters of before that a proxy drops, or makes again: of what is under way there it tells no more."""
+    """The clusters of before that a proxy drops, or makes again: it reports no longer what is under way there."""
     old, new = (each.by_kind[ResourceKind.CLUSTERS] for each in (before, after))
     if old is new:
         return set()

@@ -42,7 +42,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """To one deployment. No host name and no prefix occurs twice among all."""
+    """The entrances of one deployment. No host name and no prefix occurs twice among all."""
 
     hosts: tuple[str, ...]
     preview_hosts: tuple[str, ...]
@@ -50,7 +50,7 @@ class Ways:
 
 
 def ways_to(deployments: Sequence[DeploymentInTraffic], faults: list[str]) -> list[Ways]:
-    """The ways to each. What must be left out, since it makes no sense or belongs to another, becomes a fault."""
+    """The entrances of each. One that makes no sense or belongs to another is left out, and becomes a fault."""
     hosts = _Owners("host name", faults)
     prefixes = _Owners("path prefix", faults)
     claims = [(tuple(_hosts(each, hosts, faults)), tuple(_prefixes(each, prefixes, faults))) for each in deployments]
@@ -171,12 +171,12 @@ class Service:
 
     @property
     def serving(self) -> frozenset[Upstream]:
-        """The replicas that take requests, whichever share of them."""
+        """The replicas that take requests, whatever their share."""
         return frozenset((*self.live, *(self.canary or ()), *(self.baseline or ())))
 
     @property
     def speaks_tls(self) -> bool:
-        """Whether a replica that callers may reach is asked by TLS."""
+        """Whether a replica that callers may reach speaks TLS."""
         return any(self.wires[upstream.wire].tls for upstream in (*self.serving, *self.preview))
 
     @property
@@ -192,7 +192,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class TlsDoor:
-    """Where proxies listen for TLS, and the port at which callers find that from outside.
+    """The port where proxies listen for TLS, and the port at which callers find it from outside.
 
     `in_front`: what stands there, as it does in front of the port without TLS.
     """
@@ -205,7 +205,7 @@ class TlsDoor:
 
 @dataclass(frozen=True, slots=True)
 class TrafficTable:
-    """All that proxies may know. `seen`: the snapshot of Postgres that it was read in.
+    """All that proxies may know. `seen`: the snapshot of Postgres behind it.
 
     `door`: where they listen for TLS; None: nowhere.
 
@@ -237,7 +237,7 @@ def derive_table(
 
 
 def _is_reached_alike(snapshot: TrafficSnapshot, before: TrafficSnapshot) -> bool:
-    """Whether both have the same deployments, by the same host names and paths."""
+    """Whether both have the same deployments, with the same host names and paths."""
     return len(snapshot.deployments) == len(before.deployments) and all(
         new is old or (new.name == old.name and new.entrances == old.entrances)
         for new, old in zip(snapshot.deployments, before.deployments, strict=True)
@@ -245,7 +245,7 @@ def _is_reached_alike(snapshot: TrafficSnapshot, before: TrafficSnapshot) -> boo
 
 
 def _with_other_replicas(snapshot: TrafficSnapshot, old: TrafficSnapshot, table: TrafficTable) -> TrafficTable:
-    """Renew only the replicas: who is reached by which name is as it was, and nothing was left out."""
+    """Renew only the replicas: the entrances are as they were, and nothing was left out."""
     if snapshot.deployments is old.deployments:
         return replace(table, seen=snapshot.seen)
     faults: list[str] = []

@@ -72,7 +72,7 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
 
 
 def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
-    """The service as a weighted one, over the one that it was, that of its canary and that of the baseline."""
+    """The service as a weighted one, of itself, its canary and the baseline."""
     sides = {f"{service.name}_live": live, f"{service.name}_canary": {}}
     sides[f"{service.name}_canary"] = _balanced(service.canary or (), service, stays=True)
     baseline = service.baseline_weight
@@ -89,7 +89,7 @@ def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
 
 
 def _balanced(upstreams: tuple[Upstream, ...], service: Service, *, stays: bool) -> dict[str, Any]:
-    """Some replicas as a service. Its own cookie names the replica of a caller who `stays`; by a header nobody does."""
+    """Some replicas as a service. Its own cookie names the replica of a caller who `stays`; a header cannot."""
     balancer: dict[str, Any] = {"servers": _servers(upstreams, service)}
     sticky = service.rules.sticky
     if stays and sticky and sticky.cookie:

@@ -1,4 +1,4 @@
-"""The caller of a request: its token is read from Postgres each time, and may ask a bounded number of times."""
+"""The caller of a request: its token is read from Postgres each time, and may make a bounded number of requests."""
 
 import asyncio
 import math
@@ -31,7 +31,7 @@ _MOST_BUCKETS = 10_000
 
 @dataclass(slots=True)
 class AtOnce:
-    """The most that one may have under way at once, so that nobody takes all the places there are."""
+    """A limit of what one caller may have under way at once, so that nobody takes all places."""
 
     most: int
     _under_way: Counter[str] = field(default_factory=Counter)
@@ -74,7 +74,7 @@ class Rates:
             raise TooManyRequestsError(f"{why}; ask again in {seconds} s", seconds=seconds)
 
     def is_spent(self, who: str) -> bool:
-        """Whether there is no whole one left."""
+        """Whether the bucket holds less than one request."""
         return self._remaining(who) < 1
 
     def spend(self, who: str, cost: float) -> None:
@@ -109,7 +109,7 @@ class ObservedAsking:
 
 
 _MOST_SECONDS = 10.0
-"""The longest plan takes half of it on a slow machine. Who is let in pays this much, and gets back what is left."""
+"""The charge in advance: the longest plan takes half of it on a slow machine. The unused rest is returned."""
 
 
 @dataclass(slots=True)
@@ -147,8 +147,7 @@ _WRONG_A_SECOND, _WRONG_AT_ONCE = 2.0, 20.0
 _REFUSED_AFTER_SECONDS = 0.1
 """Seconds until a refusal for asking too often: a flood costs others little, and Postgres nothing."""
 _LOOKS_AT_ONCE = 4
-"""The most lookups at once of secrets that were not shown before: they bound what strangers take of Postgres and of the
-threads."""
+"""The most lookups at once of unknown secrets: the bound for what strangers take of Postgres and of the threads."""
 _EVERYBODY = ""
 """The address that stands for all callers: on this machine anybody may claim any address."""
 
@@ -174,12 +173,12 @@ class Access:
     _all_strangers: Rates = field(default_factory=lambda: Rates(5 * _WRONG_A_SECOND, 5 * _WRONG_AT_ONCE))
 
     async def token(self, request: Request) -> Token:
-        """The token that is shown. Raises NoTokenError and TooManyRequestsError."""
+        """The token of the request. Raises NoTokenError and TooManyRequestsError."""
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
         return await self.token_of_secret(request, secret.strip() if scheme.lower() == "bearer" else "")
 
     async def on_page(self, request: Request) -> Token:
-        """The token that is shown, or that the page was logged in with. Raises NoTokenError and TooManyRequestsError.
+        """The token of the request, or of the login to the page. Raises NoTokenError and TooManyRequestsError.
 
         A session counts for reads alone, which the page itself asks for: no other site makes a browser write, or work.
         """
@@ -188,7 +187,7 @@ class Access:
         return await self.token(request)
 
     def session_of(self, request: Request) -> bytes | None:
-        """The hash of the session that the page was logged in with; None where a token is shown."""
+        """The hash of the session of the login to the page; None where a token is shown."""
         return None if _is_shown(request) else hash_of(secret_of_session(request))
 
     async def token_of_secret(self, request: Request, secret: str) -> Token:
@@ -196,7 +195,7 @@ class Access:
         return await self._token_of(request, secret, token_shown, _NO_TOKEN)
 
     async def of_session(self, request: Request) -> Token:
-        """The token that the page was logged in with. Raises NoTokenError and TooManyRequestsError."""
+        """The token of the login to the page. Raises NoTokenError and TooManyRequestsError."""
         return await self._token_of(request, secret_of_session(request), session_shown, _NO_SESSION)
 
     async def _token_of(self, request: Request, secret: str, lookup: _Shown, wrong: str) -> Token:
@@ -211,7 +210,7 @@ class Access:
         return token
 
     async def _looked_up(self, address: str, secret: str, lookup: _Shown) -> Token | None:
-        """A token is looked for before anybody is refused, so that a right one is let in whoever else guesses.
+        """A token is looked up before anybody is refused, so that a right one is let in while others guess.
 
         who was let in before                -> at once
         who guesses from an address of many  -> one look after the other, beside everybody else's
@@ -286,12 +285,12 @@ def secret_of_session(request: Request) -> str:
 
 
 def _is_shown(request: Request) -> bool:
-    """Whether there is a token in it."""
+    """Whether the request has a token."""
     return request.headers.get("authorization", "").lower().startswith("bearer ")
 
 
 def is_of_this_site(request: Request) -> bool:
-    """Whether a page of this server asks, or a person types, as the browser says; an old one names where it stood."""
+    """Whether the request comes from a page of this server or from the address bar; an old browser names its page."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None:
         return site in ("same-origin", "none")

@@ -38,11 +38,11 @@ class PeopleSettings(Settings):
     """Every request shows a token, on this machine too."""
 
     host: str = Field("127.0.0.1", validation_alias="ROLLWAY_PEOPLE_HOST", description="an address of this machine")
-    """Where it listens; beyond 127.0.0.1 put TLS in front of it, since tokens travel in requests."""
+    """The address to listen at; beyond 127.0.0.1 put TLS in front of it, since tokens travel in requests."""
     port: int = Field(
         PEOPLE_PORT, ge=1, le=65_535, validation_alias="ROLLWAY_PEOPLE_PORT", description="a port from 1 to 65535"
     )
-    """Where it listens."""
+    """The port to listen at."""
     rate: float = Field(
         50,
         gt=0,
@@ -50,8 +50,10 @@ class PeopleSettings(Settings):
         validation_alias="ROLLWAY_PEOPLE_RATE",
         description="a number of requests a second, more than 0 and up to 100000",
     )
-    """Requests a second that one token may make for long; four times as many at once. At 50 its plans may take 10 s of
-    the processor at once, and 0.25 s each second for long; other rates scale both."""
+    """Requests a second that one token may make for long; four times as many at once.
+
+    At 50 its plans may take 10 s of the processor at once, and 0.25 s each second for long; other rates scale both.
+    """
 
 
 _AT_ONCE = 4

@@ -1,4 +1,4 @@
-"""Refusals as RFC 9457 has them: which status each has, and the document that says why."""
+"""Refusals by RFC 9457: the status of each, and its document."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,7 +36,7 @@ class TooManyRequestsError(RollwayError):
 
 
 class InternalError(RollwayError):
-    """Rollway itself is wrong: nobody has foreseen what happened."""
+    """An unforeseen fault of Rollway itself."""
 
     code = "server_fault"
 
@@ -70,12 +70,12 @@ STATUS: Mapping[type[RollwayError], int] = {
 
 
 def status_of(kind: type[RollwayError]) -> int:
-    """The one of the refusal, or of the nearest class above it that has one."""
+    """The status of the refusal, or of the nearest class above it that has one."""
     return next(STATUS[above] for above in kind.__mro__ if above in STATUS)
 
 
 def problem(error: RollwayError) -> dict[str, Any]:
-    """The document: what RFC 9457 names, and `code`, `field` and `values` as the command line and tasks have them."""
+    """The document: the fields of RFC 9457, and `code`, `field` and `values` as everywhere else."""
     fields = error.as_json()
     field = {"field": fields["detail"].pop("field")} if "field" in fields["detail"] else {}
     return {

@@ -1,4 +1,4 @@
-"""Reads a request: its path, its parameters, and the token that it shows."""
+"""Reads a request: its path, its parameters, and its token."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ def _storable(text: str) -> str:
 
 
 class Parameters(BaseModel):
-    """The parameters that may stand after the `?`: none."""
+    """The parameters of a query: none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,7 +48,7 @@ class RouteParameters(Parameters):
     """The choice of replicas."""
 
     gone: bool = False
-    """Whether replicas that are gone are told, too."""
+    """Whether to list replicas that are gone, too."""
     limit: int = Field(50, ge=1, le=10_000)
     """The most replicas to list, the newest first, when `gone` is set."""
 
@@ -122,7 +122,7 @@ class EventParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest(Generic[P_co]):
-    """A read as it was asked for."""
+    """A request for a read: the caller's token, the path, and the parameters."""
 
     token: Token
     path: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""YAML as an applied file is read: what YAML would silently drop is a fault, and faults say where they are.
+"""YAML as `apply` reads it: anything that YAML would silently drop is a fault, and faults name their line.
 
 Neither its size nor its aliases make it long to read, and no number is one in YAML 1.1 and another one in YAML 1.2.
 """
@@ -24,14 +24,14 @@ _SAME_NUMBER = re.compile(r"[-+]?(0|[1-9]\d*|0x[\da-fA-F]+|(\.\d+|\d+\.\d*)([eE]
 """Numbers of YAML 1.1 that YAML 1.2 reads alike: 010 is 8 in one and 10 in the other, and 1:30 is 90 or a text."""
 
 _NO_SUCH_VALUE = (ValueError, KeyError, AttributeError, TypeError, OverflowError)
-"""What PyYAML lets through when a text is not what its tag says: a date in month 13, a number of 5,000 digits."""
+"""The errors of PyYAML for a text that does not fit its tag: a date in month 13, a number of 5,000 digits."""
 
 
 TOO_LONG = f"has more than {MOST_YAML_BYTES // 1024} KiB, which are the most; put what is large into a file of its own"
 
 
 class StrictLoader(yaml.SafeLoader):
-    """Refuses a field that stands twice, of which YAML would silently keep the last, and what is nested without end."""
+    """Refuses a field that occurs twice, of which YAML would silently keep the last, and endless nesting."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -72,7 +72,7 @@ class StrictLoader(yaml.SafeLoader):
         return f"more than {_MOST_VALUES:,} values are too many" if is_too_large else ""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002  (PyYAML's own)
-        """Raises ConstructorError for a value that is not what it looks like, or is said to be; it may be a secret."""
+        """Raises ConstructorError for a value that does not fit its form or its tag; it may be a secret."""
         try:
             return super().construct_object(node, deep)
         except _NO_SUCH_VALUE:
@@ -90,7 +90,7 @@ class StrictLoader(yaml.SafeLoader):
 
     @staticmethod
     def _keys(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
-        """None of what is no mapping, though its tag says so."""
+        """The keys; none of a node that is no mapping, though its tag says so."""
         pairs = node.value if isinstance(node, yaml.MappingNode) else ()
         return (key for key, _ in pairs if isinstance(key, yaml.ScalarNode) and key.value != "<<")
 

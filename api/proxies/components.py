@@ -1,4 +1,4 @@
-"""The parts that pages work with, put together once for each app."""
+"""The parts of the server for proxies, made once for each app."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -43,7 +43,7 @@ class Parts:
 
     @classmethod
     def put_together(cls, engine: Engine, redis_url: str, where: ApiSettings, on_release: Callable[[], None]) -> Self:
-        """All parts, not working yet."""
+        """Make all parts, not working yet."""
         observed, names = Observed(), Names()
         recorder = Recorder(engine, observed, on_release)
         opener = Opener(where.certificate_key, where.tls_door)
@@ -66,7 +66,7 @@ class Parts:
 
     @property
     def work(self) -> list[Coroutine[Any, Any, None]]:
-        """The work that goes on while the app serves."""
+        """The background work while the app serves."""
         measurements = self.measurer.run(), self.demand.run(), self.callers.run()
         names = self.names.run(self.publisher.read_soon)
         publisher = self.publisher.run(lambda: self.notices.fault is None)

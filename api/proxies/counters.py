@@ -76,7 +76,7 @@ _Looks = Mapping[UUID, tuple[DemandLook, ...]]
 
 
 class DemandReader:
-    """Remembers the looks of the last seconds, for a rate takes two. The values are written, and workers act on them.
+    """Remembers the looks of the last seconds, since a rate takes two. The values are written, and workers act on them.
 
     Several servers may read at once: each finds the same rate, and the newest value counts.
     """
@@ -98,7 +98,7 @@ class DemandReader:
                 await asyncio.sleep(_DEMAND_EVERY_SECONDS if is_read else _REST_SECONDS)
 
     async def _update(self, proxies: ProxyPages) -> bool:
-        """Read and write what rules want to know; whether any does."""
+        """Read and write the values that rules need; returns whether any rule does."""
         demand = await asyncio.to_thread(in_transaction, self._engine, demanded)
         self._looks = await self._looked(proxies, demand) if demand else {}
         if demand:
@@ -107,7 +107,7 @@ class DemandReader:
         return bool(demand)
 
     async def _looked(self, proxies: ProxyPages, demand: Demanded) -> _Looks:
-        """The looks of each deployment, this one among them."""
+        """The looks of each deployment, including this one."""
         seconds = time.monotonic()
         names = {series.deployment_id: series.deployment for series in demand.series}
         counts, busy = await asyncio.gather(
@@ -127,7 +127,7 @@ class DemandReader:
         return looks
 
     def _staying(self, names: set[str]) -> dict[str, Collection[tuple[str, str, int]]]:
-        """Find where proxies have these deployments' replicas that take requests: deployment, IP address and port."""
+        """The replicas of these deployments that take requests: deployment, IP address and port."""
         services = self._publisher.current.table.services if self._publisher.current else ()
         return {
             service.name: {(service.name, replica.ip, replica.port) for replica in service.serving}

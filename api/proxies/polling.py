@@ -1,4 +1,4 @@
-"""Proxies that take over whole tables, as Traefik does: a poll acknowledges what an earlier one was told long ago.
+"""Proxies that take over whole tables, as Traefik does: a poll acknowledges a table that was given long ago.
 
 A proxy reads a table, and takes it over when the pause is over that its throttle keeps after the table before:
 
@@ -18,11 +18,11 @@ from db.proxies.acks import SeenProxy
 from traffic.resources import Watermark
 
 APPLY_SECONDS = 1.0
-"""What a proxy has for reading a table and for putting it in place, beside its throttle."""
+"""The time a proxy needs to read a table and to put it in place, besides its throttle."""
 
 
 class _Told(NamedTuple):
-    """A table that a proxy was told, first at this monotonic time."""
+    """A table that a proxy got, first at this monotonic time."""
 
     at: float
     table: Watermark
@@ -30,14 +30,14 @@ class _Told(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class WholeTables:
-    """Remembers which tables each of them was told and when, from the newest that it has acknowledged on."""
+    """Remembers the tables that each proxy got and when, from the newest that it has acknowledged on."""
 
     publisher: Publisher
     recorder: Recorder
     _history: dict[str, Sequence[_Told]] = field(default_factory=dict)
 
     async def poll(self, proxy: SeenProxy, throttle_seconds: float) -> Published | None:
-        """Note that the proxy asks again; the table to give it, or None while there is none yet.
+        """Take in a poll; returns the table to give, or None while there is none yet.
 
         `throttle_seconds`: the pause that it keeps between two tables.
         """

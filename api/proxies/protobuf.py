@@ -35,7 +35,7 @@ def _load_pool() -> DescriptorPool:
 
 
 POOL = _load_pool()
-"""What stands in an Any is found here by its type's name."""
+"""The content of an Any is found here by the name of its type."""
 
 
 def _message(name: str) -> Any:  # noqa: ANN401  (a class that protobuf makes)
@@ -74,19 +74,19 @@ KINDS = {url: kind for kind, url in TYPE_URLS.items()}
 
 
 class Made(NamedTuple):
-    """A resource as Envoy is told of it. `entries`: those that stand in it, encoded, by their versions."""
+    """A resource as an Envoy message. `entries`: the encoded entries in it, by their versions."""
 
     message: Any
     entries: Mapping[str, bytes]
 
 
 Messages = Mapping[ResourceKind, Mapping[str, Made]]
-"""What was made of each resource, by kind and name."""
+"""The messages made of the resources, by kind and name."""
 NO_MESSAGES: Messages = {kind: {} for kind in ResourceKind}
 
 
 def messages_of(resources: Resources, before: Messages = NO_MESSAGES) -> Messages:
-    """A message for each resource; what is of the same version is taken from `before`."""
+    """A message for each resource; one of the same version is taken from `before`."""
     return {
         kind: {
             name: old
@@ -107,7 +107,7 @@ def _message_of(kind: ResourceKind, name: str, resource: Resource, cached: Mappi
 
 
 def _encoded(message_class: Any, resource: Resource, cached: Mapping[str, bytes], entries: dict[str, bytes]) -> bytes:  # noqa: ANN401  (a class that protobuf makes)
-    """The message's bytes. Entries of a list may follow the rest as they were encoded before, and are noted."""
+    """The message's bytes. Entries of a list may follow as they were encoded before, and are remembered."""
     own: bytes = message_class(**_fields(message_class.DESCRIPTOR, resource.content)).SerializeToString(
         deterministic=True
     )
@@ -134,7 +134,7 @@ def _fields(descriptor: Descriptor, content: Mapping[str, Any]) -> dict[str, Any
 
 @cache
 def _makers(descriptor: Descriptor) -> Mapping[str, Callable[[Any], Any] | None]:
-    """Return how each field's value is made from JSON; None where it is the same."""
+    """The function that makes each field's value from JSON; None where it is the same."""
     return {field.name: _maker(field) for field in descriptor.fields}
 
 
@@ -157,5 +157,5 @@ def _made_as(descriptor: Descriptor) -> Callable[[Any], Any]:
 
 @lru_cache(maxsize=4096)
 def _parsed(descriptor: Descriptor, value: str) -> Message:
-    """Durations, limits and what stands in an Any or a Struct: the same ones again and again."""
+    """Durations, limits and the contents of an Any or a Struct recur often, so they are cached."""
     return ParseDict(json.loads(value), message_factory.GetMessageClass(descriptor)(), descriptor_pool=POOL)

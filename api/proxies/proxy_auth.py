@@ -1,4 +1,4 @@
-"""Believes a proxy that shows the token of its node id, before anything of it is noted."""
+"""Checks the token of a proxy's node id, before anything about it is recorded."""
 
 import time
 from dataclasses import dataclass, field
@@ -17,7 +17,10 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(eq=False, slots=True)
 class ProxyAccess:
-    """`key`: of the installation. None on a server that only its own machine reaches: every id is believed there."""
+    """Access of proxies. `key`: of the installation.
+
+    None on a server that only its own machine reaches: any id is believed.
+    """
 
     observed: Observed
     key: str | None = field(repr=False)
@@ -30,7 +33,7 @@ class ProxyAccess:
             raise HTTPException(403 if token else 401, why)
 
     def why_not(self, node_id: str, token: str) -> str | None:
-        """A sentence for who is a stranger; None for a proxy that shows its token."""
+        """The refusal of a stranger; None for a proxy with its token."""
         if self.key is None or is_token_of(node_id, token, self.key):
             return None
         self.observed.strangers.inc()

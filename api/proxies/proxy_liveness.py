@@ -1,4 +1,4 @@
-"""Knows which proxies are there, since when each is silent, and which ids two of them use."""
+"""Tracks the proxies: which are alive, since when each is silent, and which ids two of them use."""
 
 import time
 from collections import Counter, deque
@@ -13,7 +13,7 @@ _DOUBLE_SECONDS = 60.0
 
 
 class Presence:
-    """The proxies that were heard lately. A proxy is there as long as a stream of its is open."""
+    """The recent proxies. A proxy is alive as long as one of its streams is open."""
 
     def __init__(self) -> None:
         self._proxies: dict[str, SeenProxy] = {}
@@ -21,7 +21,7 @@ class Presence:
         self._streams: Counter[str] = Counter()
 
     def hear(self, proxy: SeenProxy) -> bool:
-        """A proxy says something; whether that says more than was known of it."""
+        """Take in a sign of life; returns whether it says anything new."""
         is_news = self._proxies.get(proxy.node_id) != proxy
         self._proxies[proxy.node_id] = proxy
         self._heard[proxy.node_id] = time.monotonic()
@@ -29,7 +29,7 @@ class Presence:
 
     @contextmanager
     def open_stream(self, node: str) -> Iterator[None]:
-        """The proxy is there as long as this is open."""
+        """The proxy is alive as long as this is open."""
         self._streams[node] += 1
         try:
             yield
@@ -42,12 +42,12 @@ class Presence:
 
     @property
     def nodes(self) -> KeysView[str]:
-        """The ids of the proxies that this server heard lately."""
+        """The ids of the recent proxies of this server."""
         return self._proxies.keys()
 
     @property
     def live(self) -> list[SeenProxy]:
-        """Proxies with an open stream, and those that were heard a moment ago."""
+        """Proxies with an open stream, and those heard a moment ago."""
         now = time.monotonic()
         return [
             proxy
@@ -56,16 +56,16 @@ class Presence:
         ]
 
     def kind_of(self, node: str) -> str | None:
-        """Return envoy or traefik; None for one that was not heard lately."""
+        """The kind, envoy or traefik; None for a proxy that was not heard lately."""
         proxy = self._proxies.get(node)
         return proxy.kind if proxy else None
 
     def heard_since(self, moment: float) -> list[SeenProxy]:
-        """Proxies with an open stream, and those that were heard since that moment (monotonic seconds)."""
+        """Proxies with an open stream, and those heard since that moment (monotonic seconds)."""
         return [proxy for node, proxy in self._proxies.items() if self._streams[node] or self._heard[node] >= moment]
 
     def silent(self) -> list[str]:
-        """The ids of those that were silent for so long that they may be forgotten."""
+        """The ids of proxies that have been silent long enough to be forgotten."""
         now = time.monotonic()
         return [
             node
@@ -74,7 +74,7 @@ class Presence:
         ]
 
     def forget(self, nodes: Iterable[str]) -> None:
-        """Forget these proxies; what one says next is its first word."""
+        """Forget these proxies; their next message counts as their first."""
         for node in nodes:
             self._heard.pop(node, None)
             self._proxies.pop(node, None)
@@ -82,7 +82,7 @@ class Presence:
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """A stream: where its proxy tells what it has counted, as host:port."""
+    """A stream, and the address of its proxy's statistics, as host:port."""
 
     address: str | None
 
@@ -91,7 +91,7 @@ class _Place:
 
 
 class Doubles:
-    """Notices two proxies with one id: one that has a newer stream says nothing more on the one that it left behind.
+    """Notices two proxies with one id: a single one says nothing more on a stream that it left for a newer one.
 
     When two use an id, both streams go on. What was on its way when a stream was left is no second proxy, so that twice
     within a minute is asked for. The two processes of one that is restarted hot tell at one address, and are no two.
@@ -103,7 +103,7 @@ class Doubles:
 
     @contextmanager
     def open_stream(self, node: str, stats_address: str | None = None) -> Iterator[Callable[[], None]]:
-        """A stream of its. Yields what to call whenever the proxy says something on it."""
+        """A stream of the proxy. Yields a function to call at each message on it."""
         this = _Place(stats_address)
         streams = self._open.setdefault(node, [])
         streams.append(this)

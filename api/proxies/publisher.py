@@ -1,4 +1,4 @@
-"""The publisher: keeps the newest table at hand, and tells whoever waits for the next one."""
+"""The publisher: keeps the newest table, and notifies those that wait for the next one."""
 
 import asyncio
 import time
@@ -46,7 +46,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A read, and what was made of it: of the next read only what differs from this is made anew."""
+    """A read, and its results: of the next read only the differences are made again."""
 
     snapshot: TrafficSnapshot
     table: TrafficTable
@@ -67,7 +67,7 @@ class Publisher:
     ) -> None:
         self.current: Published | None = None
         self.forgetful: set[str] = set()
-        """Deployments of which a cluster was dropped or made anew: proxies do not tell all that is under way there."""
+        """Deployments with a dropped or renewed cluster: proxies no longer report all that is under way there."""
         self.fault: str | None = "not read yet"
         self.stopping = False
         self._engine = engine
@@ -87,7 +87,7 @@ class Publisher:
 
     @property
     def age(self) -> float:
-        """Seconds since what is served was read."""
+        """The age of the served table in seconds."""
         return time.monotonic() - self._read_at
 
     def read_soon(self) -> None:
@@ -96,7 +96,7 @@ class Publisher:
 
     @contextmanager
     def tells(self, listener: asyncio.Event) -> Iterator[None]:
-        """Set this after every read, though it may find the same, and when the server stops."""
+        """Set this event after every read, though it may find the same, and when the server stops."""
         self._listeners.add(listener)
         try:
             yield
@@ -117,7 +117,7 @@ class Publisher:
         return self._is_told() and time.monotonic() - self._news_at > _RESTLESS_SECONDS
 
     async def run(self, is_told: Callable[[], bool]) -> None:
-        """Read until cancelled. `is_told`: whether notices of changes come at present."""
+        """Read until cancelled. `is_told`: whether notices of changes arrive at present."""
         self._is_told = is_told
         while not self.stopping:
             notified = self._asked.is_set()
@@ -128,7 +128,7 @@ class Publisher:
                 await asyncio.wait_for(self._asked.wait(), _REST_SECONDS if self.rests else READ_SECONDS)
 
     def stop(self) -> None:
-        """Let every stream go, at once."""
+        """End every stream at once."""
         self.stopping = True
         self.read_soon()
         self._wake()

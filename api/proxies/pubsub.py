@@ -18,7 +18,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Notices:
-    """Listens until cancelled. `fault`: why it hears nothing, or None. Meanwhile the publisher reads by itself."""
+    """Listens until cancelled. `fault`: why no notice arrives, or None. Meanwhile the publisher reads by itself."""
 
     def __init__(self, redis_url: str, on_notice: Callable[[], None]) -> None:
         self.fault: str | None = "not connected yet"
@@ -37,7 +37,7 @@ class Notices:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _listen(self) -> None:
-        """Ends by an error. A network that has forgotten the connection says none, so that is asked for."""
+        """Ends by an error. A network that has dropped the connection reports none, so the server is pinged."""
         client = redis.asyncio.Redis.from_url(
             self._url, retry=Retry(NoBackoff(), 0), socket_connect_timeout=2, socket_timeout=_QUIET_SECONDS
         )

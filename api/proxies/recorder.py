@@ -38,7 +38,7 @@ _REFUSALS = (psycopg.DataError, psycopg.IntegrityError, UnicodeError)
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """`drained`: routes that every live proxy has let go of. `refused`: proxies that cannot be stored, and why."""
+    """`drained`: routes that every live proxy has released. `refused`: proxies that cannot be stored, and why."""
 
     drained: list[DrainedRoute]
     refused: dict[str, str]
@@ -69,7 +69,7 @@ class Writer:
         return Written(drained, refused)
 
     def note_refused(self, names: Collection[str], no_more: Collection[str], why: str) -> None:
-        """Note which certificates a proxy does not take over, in its words, and which it does now."""
+        """Record which certificates a proxy refuses, in its words, and which it accepts now."""
 
         def note(connection: psycopg.Connection) -> None:
             note_refused(connection, names, storable(why))
@@ -107,7 +107,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Recorder:
-    """Writes what proxies newly know at once, and their signs of life once a second; after a fault it tries again.
+    """Writes new acknowledgements at once, and signs of life once a second; after a fault it tries again.
 
     `on_release` is called in a thread when every live proxy has let go of some replicas, so that they may be stopped.
     `fault`: why the last write failed, or None. `failed_writes`: how many did.
@@ -129,7 +129,7 @@ class Recorder:
         self._beat_at = float("-inf")
 
     async def hear(self, proxy: SeenProxy) -> None:
-        """A proxy is heard. Wait, a second at most, until a new one is written down: only then may it get a table.
+        """Take in a sign of life. Wait, a second at most, until a new proxy is stored: only then may it get a table.
 
         Otherwise a replica in that table might be stopped before the proxy counts as one that must let go of it.
         """
@@ -143,12 +143,15 @@ class Recorder:
                 await asyncio.wait_for(asyncio.shield(self._registered), remaining)
 
     def write_soon(self) -> None:
-        """There may be something to write: a proxy may know more, or a table may show more drains."""
+        """Write soon: a proxy may know more, or a table may show more drains."""
         self._due.set()
 
     @contextmanager
     def hears_of(self, node: str, stream: object) -> Iterator[None]:
-        """A proxy knows only what it says on each of these: restarted hot, an Envoy is two processes for a while."""
+        """Take in a stream.
+
+        A proxy knows only what all its streams do: restarted hot, an Envoy is two processes for a while.
+        """
         marks = self._said.setdefault(node, {})
         marks[stream] = None
         try:
@@ -162,7 +165,7 @@ class Recorder:
                 del self._said[node]
 
     def knows(self, node: str, watermark: Watermark, *, is_news: bool, by: object = None) -> None:
-        """A proxy says that it knows this table, on the stream `by` if it has one.
+        """A proxy acknowledges this table, on the stream `by` if it has one.
 
         It is written at once when it `is_news`, else with the next sign of life.
         """
@@ -184,7 +187,7 @@ class Recorder:
         return self._known.get(node)
 
     async def note_refused(self, names: Collection[str], no_more: Collection[str], why: str) -> None:
-        """A proxy does not show these certificates, and shows those `no_more` refused. It says so again, as it must."""
+        """A proxy refuses these certificates, and accepts those `no_more` refused. It repeats that, as it must."""
         try:
             await asyncio.to_thread(self._writer.note_refused, names, no_more, why)
         except POSTGRES_ERRORS as error:

@@ -18,7 +18,7 @@ _THREADS = 4
 
 
 class Names:
-    """Looks names up beside the reading of tables, so that a slow name server delays nobody else.
+    """Looks names up outside the reading of tables, so that a slow name server delays nobody else.
 
     A replica whose name is not known yet is left out of the table; one that is no longer found keeps its last address.
     """
@@ -50,7 +50,7 @@ class Names:
         return replace(deployment, routes=tuple(routes))
 
     async def run(self, on_change: Callable[[], None]) -> None:
-        """Look up what is wanted, at once when it is new and then every ten seconds, until cancelled."""
+        """Look up the wanted names, at once when they are new and then every ten seconds, until cancelled."""
         looking: dict[str, asyncio.Task[None]] = {}
         while True:
             with suppress(TimeoutError):
@@ -81,7 +81,7 @@ class Names:
 
 @lru_cache(maxsize=65_536)
 def _name(address: str) -> str | None:
-    """The name in "name:port", None when there is an IP address or no sense in it."""
+    """The name in "name:port", None for an IP address or nonsense."""
     host, _, port = address.rpartition(":")
     try:
         read_address(address)

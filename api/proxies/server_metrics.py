@@ -1,4 +1,4 @@
-"""Measurements that the server for proxies makes of itself."""
+"""The metrics of the server for proxies itself."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
 

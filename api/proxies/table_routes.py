@@ -1,4 +1,4 @@
-"""The table in the forms that Traefik, Prometheus and people read."""
+"""The table in the formats of Traefik, Prometheus and people."""
 
 from dataclasses import asdict
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ class ShownToken(BaseModel):
 
 
 class TraefikPoll(ShownToken):
-    """The way Traefik polls. `throttle_seconds`: its providersThrottleDuration, which is 2 s by default."""
+    """A poll of Traefik. `throttle_seconds`: its providersThrottleDuration, which is 2 s by default."""
 
     node: NodeId
     poll_seconds: float = Field(5, gt=0, le=60)
@@ -44,7 +44,7 @@ def _parse(request: Request, kind: type[Q]) -> tuple[Parts, Q]:
 
 
 async def traefik(request: Request) -> Response:
-    """For Traefik's HTTP provider. Replicas that leave wait for it: it must poll as often as it says."""
+    """For Traefik's HTTP provider. Draining replicas wait for it: it must poll at the rate that it names."""
     parts, poll = _parse(request, TraefikPoll)
     if parts.recorder.presence.kind_of(poll.node) == "envoy":
         raise HTTPException(409, f"{poll.node} is the id of an Envoy; each proxy needs an id of its own.")
@@ -60,7 +60,7 @@ async def targets(request: Request) -> Response:
 
 
 async def table(request: Request) -> Response:
-    """The table for people, with the proxies that this server tells: whether each knows it, and what it knows."""
+    """The table for people, with the proxies of this server: whether each knows it, and what it knows."""
     parts, _ = _parse(request, ShownToken)
     current = _current(parts)
     document = {

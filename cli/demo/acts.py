@@ -1,4 +1,4 @@
-"""The acts of the demo, under load: create, roll out, come back, canary. Each checks what it promised."""
+"""The acts of the demo, under load: create, roll out, come back, canary. Each checks its promises."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -76,7 +76,7 @@ def canary_in_words(run: Demo) -> str:
 
 
 def _check_load(run: Demo) -> None:
-    """Wait for the last answers. The promises: only the canary's failed, and no replica of v3 was asked."""
+    """Wait for the last answers. The promises: only the canary's failed, and no replica of v3 got a request."""
     run.load.stop()
     tally = run.load.tally
     good = tally.by_revision(200)
@@ -92,7 +92,7 @@ def _check_load(run: Demo) -> None:
 
 
 def leave(run: Demo) -> None:
-    """Destroy the deployment, so that nothing of it stays in a database that was here before."""
+    """Destroy the deployment, so that nothing of it stays in a database that existed before."""
     run.load.stop(waits=False)
     with suppress(RollwayError):
         run.do(Destroy)

@@ -1,4 +1,4 @@
-"""`rollway demo`: what the command line shows and promises; the acts are in `cli.demo.acts`."""
+"""`rollway demo`: its output and promises; the acts are in `cli.demo.acts`."""
 
 import os
 import secrets
@@ -53,7 +53,7 @@ def demo(*, as_json: AsJson = False) -> None:
 
 
 def _perform(stage: DemoStage, name: str, console: Console) -> Demo:
-    """All acts until one fails; a refusal or a wait without end is a promise that was not kept."""
+    """All acts until one fails; a refusal or an endless wait is a broken promise."""
     with Reader() as reader:
         run = Demo(console, reader, name, demo_load(stage.envoy, name))
         try:
@@ -95,7 +95,7 @@ def _document(run: Demo, stage: DemoStage, seconds: float, *, is_kept: bool) -> 
 
 
 def load_document(tally: Tally) -> dict[str, Any]:
-    """Write down what became of the requests, for programs."""
+    """The results of the requests, for programs."""
     return {
         "requests": tally.requests,
         "failed": tally.failed.total(),

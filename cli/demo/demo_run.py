@@ -1,4 +1,4 @@
-"""One run of the demo: its deployment, told what to do and watched, and what it promises, checked."""
+"""One run of the demo: its deployment, its commands, and its promises, checked."""
 
 import sys
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from domain.commands.rollout_commands import ActivateRevision
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A promise: what should happen, whether it did, and what was seen."""
+    """A promise: what should happen, whether it did, and what happened."""
 
     promise: str
     kept: bool
@@ -47,7 +47,7 @@ def demo_load(envoy: str, host: str) -> Load:
 
 @dataclass(slots=True)
 class Demo:
-    """One run: a deployment on a stage, the load that it is under, and what was seen so far."""
+    """One run: a deployment on a stage, its load, and the results."""
 
     console: Console
     reader: Reader
@@ -57,7 +57,7 @@ class Demo:
     films: dict[str, list[Cycle]] = field(default_factory=dict)
     answers: dict[str, list[str]] = field(default_factory=dict)
     verdict: str = ""
-    """What the canary's judge found, with its numbers."""
+    """The verdict of the canary's judge, with its numbers."""
 
     @property
     def deployment(self) -> DeploymentView:
@@ -69,7 +69,7 @@ class Demo:
         self.console.print(text)
 
     def promise(self, promise: str, *, kept: bool, seen: str) -> None:
-        """Note a promise and what became of it."""
+        """Record a promise and its result."""
         self.promises.append(Promise(promise, kept, seen))
 
     def do(self, command: type[Command], **settings: object) -> dict[str, Any]:

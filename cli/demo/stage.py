@@ -1,4 +1,4 @@
-"""The demo's stage: a stack in a folder of its own, and the proof that nothing of it is left."""
+"""The demo's stage: a stack in a folder of its own, and the proof that nothing of it remains."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ _SETTINGS = {} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"}
 
 @dataclass(slots=True)
 class DemoStage:
-    """A stack that runs. `keep`: leave its folder. `leftovers`: what still ran after it was torn down."""
+    """A running stack. `keep`: leave its folder. `leftovers`: the processes that still ran after it was torn down."""
 
     home: Home
     console: Console
@@ -44,7 +44,7 @@ class DemoStage:
 
     @property
     def envoy(self) -> str:
-        """http://127.0.0.1:port, where requests go."""
+        """http://127.0.0.1:port, the address for requests."""
         return next(part.address for part in stack_status(self.home).parts if part.name == "envoy")
 
     @property
@@ -62,7 +62,7 @@ class DemoStage:
                 self.processes += [process, *process.children(recursive=True)]
 
     def tear_down(self) -> None:
-        """Stop everything, note what is left, and remove the folder unless something is left or `keep` is set."""
+        """Stop everything, record the leftovers, and remove the folder unless there are some or `keep` is set."""
         self.remember()
         try:
             down(self.home, lambda _: None)

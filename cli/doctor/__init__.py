@@ -1,1 +1,1 @@
-"""`rollway doctor`: what is asked of an installation, a row for each question."""
+"""`rollway doctor`: the questions about an installation, a row for each."""

@@ -1,4 +1,4 @@
-"""Looks for what the doctor is asked, in pieces, each a short transaction: no statement is long whatever there is."""
+"""The checks of the doctor, in pieces, each a short transaction: no statement is long, however much there is."""
 
 import os
 import sys
@@ -38,7 +38,7 @@ from tasks.worker.connections import redis_client
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The findings, a sentence each: none where all is well. `counts`: of what was looked at; `document`: for --json.
+    """The findings, a sentence each: none where all is well. `counts`: of checked things; `document`: for --json.
 
     Lists that several questions have under the same name are one in the document.
     """
@@ -79,7 +79,7 @@ def impossible_states(engine: Engine) -> Findings:
 
 
 def receipts(engine: Engine) -> Findings:
-    """Receipts that are not what was sealed, or are gone."""
+    """Receipts that were changed after they were sealed, or are gone."""
     return _audited(list(all_chains(engine)), "receipts broken")
 
 
@@ -111,7 +111,7 @@ def silent_redis(_: Engine) -> Findings:
 
 
 def messages_aside(_: Engine) -> Findings:
-    """The messages that did not fit, which workers have put aside; null in the document where Redis is silent."""
+    """The messages that did not fit, put aside by workers; null in the document where Redis is silent."""
     try:
         count, last = how_many_aside(redis_client()), last_aside(redis_client())
     except RedisError:
@@ -124,7 +124,7 @@ def messages_aside(_: Engine) -> Findings:
 
 
 def untold_events(engine: Engine) -> Findings:
-    """The events that were given up, or that are tried again."""
+    """The events that were given up, or that are being retried."""
     subscriptions = in_transaction(engine, all_subscriptions)
     document = {"subscriptions": [asdict(subscription) for subscription in subscriptions]}
     return Findings([sentence for view in subscriptions for sentence in _untold(view)], document=document)
@@ -138,12 +138,12 @@ def _untold(view: SubscriptionView) -> Iterator[str]:
 
 
 def drifted(check: str) -> Callable[[Engine], Findings]:
-    """Return who looks at rows that should not stay as they are: `check` is one of `db.audit.drift`."""
+    """The check for rows that should not stay as they are: `check` is one of `db.audit.drift`."""
     return lambda engine: Findings(in_transaction(engine, partial(drift, check=check)))
 
 
 def renamed(engine: Engine) -> Findings:
-    """Revisions whose content is not the one that their name was made from."""
+    """Revisions whose content is not the one behind their generated name."""
     return Findings(
         [
             f"{each.deployment}: revision {each.name} looks named by its content, whose name is {each.right}"
@@ -158,12 +158,12 @@ def retention_behind(engine: Engine) -> Findings:
 
 
 def certificates_that_fail(engine: Engine) -> Findings:
-    """Certificates that could not be had, or not anew, that are not believed or shown, and hosts without any."""
+    """Certificates that failed to be issued, renewed, trusted or shown, and hosts without any."""
     return Findings(in_transaction(engine, certificate_troubles))
 
 
 def lost_hosts(engine: Engine) -> Findings:
-    """Hosts that have been silent for more than a day, and those that are up and that Redis does not answer."""
+    """Hosts that have been silent for more than a day, and those that are up but cut off from Redis."""
     hosts = in_transaction(engine, all_hosts)
     silent = [(host.name, host.now - host.last_seen_at) for host in hosts]
     return Findings(
@@ -190,7 +190,7 @@ def wrong_clocks(engine: Engine) -> Findings:
 
 
 def missing_walls(engine: Engine) -> Findings:
-    """The hosts where replicas run as the workers' own user, and what stands in the way of another."""
+    """The hosts where replicas run as the workers' own user, and what prevents another."""
     sentences = status.missing_walls(in_transaction(engine, signs_of_life))
     findings = [f"{sentence}. {_WITHOUT_A_WALL}" for sentence in sentences]
     return Findings(findings, document={"unwalled": findings})
@@ -202,7 +202,7 @@ def held_replicas(_: Engine) -> Findings:
 
 
 def secrets_of_others(engine: Engine) -> Findings:
-    """The hosts where an operator of one deployment may hand another one's secrets to a program of his own."""
+    """The hosts where an operator of one deployment may hand another one's secrets to a program."""
     by_host = in_transaction(engine, secrets_for_all)
     return Findings(
         [f"host {host} gives every deployment what is in {', '.join(secrets)}" for host, secrets in by_host.items()],
@@ -222,7 +222,7 @@ _SET_CONTRACT = '"UPDATE installation SET contract = {}"'
 
 
 def schema(engine: Engine) -> Findings:
-    """Triggers, constraints, indexes, functions and columns against those that all migrations leave.
+    """Triggers, constraints, indexes, functions and columns, compared with those after all migrations.
 
     A database that has not seen all of them, or more than there are here, is another question's.
     """
@@ -246,7 +246,7 @@ def migrated(engine: Engine) -> Findings:
 
 
 def _stage(engine: Engine) -> str:
-    """Say which migrations are missing, here or there; empty where the number alone is wrong, or nothing is."""
+    """The missing migrations, here or there; empty where the number alone is wrong, or nothing is."""
     version = number(engine)
     if version == newest():
         return ""
@@ -274,7 +274,7 @@ def _misnumbered(engine: Engine) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables. `past`: by table, how many rows may be cut."""
+    """The tables. `past`: by table, the number of rows that may be cut."""
 
     sizes: Sequence[TableSize]
     past: Mapping[str, int]
@@ -294,7 +294,7 @@ class Tables:
 
 
 def measured_tables(engine: Engine) -> Tables:
-    """Measure all, and count what will be cut next by the settings of this shell."""
+    """Measure all, and count the rows to be cut next by the settings of this shell."""
     retention = Retention.from_environment(os.environ)
     past = Counter(commands=in_transaction(engine, partial(commands_to_cut, retention=retention)))
     page = in_transaction(engine, partial(page_of_past, retention=retention, after=None))

@@ -1,4 +1,4 @@
-"""`rollway doctor`: asks every question, and tells what was found; with --sizes also how big the tables are."""
+"""`rollway doctor`: asks every question, and prints the findings; with --sizes also the sizes of the tables."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -65,7 +65,7 @@ def _examine(*, with_sizes: bool) -> "tuple[list[tuple[DoctorQuestion, Findings]
 
 
 def _looked(question: "DoctorQuestion", engine: "Engine") -> "Findings":
-    """Where somebody dropped what a question reads, the others are still asked. Raises where migrations are missing."""
+    """Run the checks; where a table was dropped, the others still run. Raises where migrations are missing."""
     from psycopg.errors import UndefinedColumn, UndefinedTable  # noqa: PLC0415
 
     from cli.doctor.checks import Findings  # noqa: PLC0415
@@ -88,7 +88,7 @@ def _lines(answers: "Iterable[tuple[DoctorQuestion, Findings]]") -> Iterator[str
 
 
 def _documents(answers: "Iterable[tuple[DoctorQuestion, Findings]]") -> dict[str, Any]:
-    """All of them as one; lists of the same name are joined."""
+    """All documents as one; lists of the same name are joined."""
     document: dict[str, Any] = {}
     for _, findings in answers:
         for name, value in findings.document.items():

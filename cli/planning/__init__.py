@@ -1,1 +1,1 @@
-"""The commands that look ahead, or back, and touch nothing."""
+"""Commands that look ahead, or back, and touch nothing."""

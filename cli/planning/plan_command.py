@@ -1,4 +1,4 @@
-"""`rollway plan`: what holds, the waves as a table, the doubts."""
+"""`rollway plan`: the limits, the waves as a table, the doubts."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -80,7 +80,7 @@ NOTHING = "  nothing is created or drained"
 
 
 def plan_page(title: str, plan: Plan) -> RenderableType:
-    """The whole plan; of one that does nothing a line."""
+    """The whole plan; one line when it does nothing."""
     if not any(wave.does for wave in plan.waves):
         return Group(title, NOTHING, *_doubts(plan))
     table = columns("  WAVE", "REPLICAS", "BEGINS", "TAKES", "WHAT")

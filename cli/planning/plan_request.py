@@ -1,4 +1,4 @@
-"""Finds what to foresee: an activation by name, what a file would lead to, or the rest of what is under way."""
+"""Finds the subject of a plan: an activation by name, a file, or the rest of a rollout under way."""
 
 import random
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from domain.planning.what_if import Supposing, hypothetical
 
 @dataclass(frozen=True, slots=True)
 class AskedAhead:
-    """One deployment to foresee at the database's time `now`; revisions by name, empty where there is none."""
+    """One deployment to plan for at the database's time `now`; revisions by name, empty where there is none."""
 
     name: str
     from_revision: str
@@ -40,12 +40,12 @@ class AskedAhead:
         return f"{self.name}: {moves or 'no revision'}, {deployment.desired_replicas} replicas{how}"
 
     def supposing(self, supposing: Supposing) -> Self:
-        """The question with what is supposed."""
+        """The question with these suppositions."""
         deployment = hypothetical(self.subject.deployment, supposing, self.now)
         return replace(self, subject=replace(self.subject, deployment=deployment))
 
     def chance(self) -> Draw:
-        """Draws that are the same for the same question, so that it is answered alike each time."""
+        """A random generator seeded by the question, so that the answer is the same each time."""
         return random.Random(f"{self.name} {self.to_revision}").random  # noqa: S311  (nobody is to be kept out)
 
 
@@ -63,7 +63,7 @@ Otherwise = Annotated[
 def asked_for(
     reader: Reader, deployment: str | None, revision: str | None, file: str | None, otherwise: list[str] | None
 ) -> list[AskedAhead]:
-    """Find what a command's arguments name. Raises UsageError, and the refusals that the change itself would meet."""
+    """The subjects that the arguments name. Raises UsageError, and the refusals of the change itself."""
     supposing = Supposing.of(_settings(otherwise)) if otherwise else None
     questions = _as_it_is(reader, deployment, revision, file)
     return [question.supposing(supposing) for question in questions] if supposing else questions

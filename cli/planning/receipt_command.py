@@ -58,7 +58,7 @@ def receipt(*, rollout: Rollout, as_json: AsJson = False) -> None:
 
 
 def _of(name: str) -> tuple[str, str]:
-    """The path of the receipt of an id, or of the last one of a deployment, and what it names."""
+    """The path of the receipt of an id, or of the last one of a deployment, and its name."""
     try:
         return "/v1/rollouts/{rollout}/receipt", str(UUID(name))
     except ValueError:
@@ -73,7 +73,7 @@ def _deviations(reader: Reader, rollout: str) -> list[str]:
 
 
 def receipt_page(receipt: dict[str, Any], seal: Seal | None, deviations: Sequence[str]) -> str:
-    """The whole of it."""
+    """The whole receipt."""
     before, after = (_head, _promises, _waves), (_waits, _acts)
     first, last = ([line for part in parts for line in part(receipt)] for parts in (before, after))
     return "\n".join((*first, *_otherwise(deviations), *last, *_seal(seal)))
@@ -164,13 +164,13 @@ def _table(*names: str) -> Iterator[str]:
 
 
 def _row(*cells: str) -> str:
-    """Escape what Markdown would take for a border."""
+    """Escape characters that Markdown would take for a border."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A step with the snapshot that it saw, and the decision that this release makes of it."""
+    """A step with its snapshot, and the decision of this release on it."""
 
     step: StepView
     saw: Deployment
@@ -178,7 +178,7 @@ class Replayed:
 
     @property
     def is_same(self) -> bool:
-        """Whether what is stored comes out again."""
+        """Whether the decision is the recorded one."""
         return is_same_decision(self.step.decision, self.decision)
 
     @property

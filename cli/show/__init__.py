@@ -1,1 +1,1 @@
-"""Shows people status, the film of a rollout, what a wait waits for."""
+"""Prints status, the log of a rollout, and the reason for a wait."""

@@ -1,4 +1,4 @@
-"""A rollout as a film: a line for each cycle, from the steps that Postgres keeps, so that none is missed by polling."""
+"""The log of a rollout: a line for each cycle, from the steps in Postgres, so that polling misses none."""
 
 import re
 import time
@@ -26,14 +26,15 @@ from domain.model.states import Lifecycle, RolloutOutcome, RouteStatus
 
 _WIDE = 20
 _SLOW_START = timedelta(seconds=5)
-"""A start that takes longer says what it waits for."""
+"""A start that takes longer prints what it waits for."""
 _COUNTS_ON_SECONDS = 30
-"""So seldom a wait of which only the numbers change is printed again; on a terminal never, the last line has them."""
+"""The interval at which a wait is printed again when only its numbers change; not on a terminal, whose last line has
+them."""
 
 
 @dataclass(slots=True)
 class Film:
-    """Prints a line for each cycle, each picture and each reason to wait; on a terminal, a last line is always fresh.
+    """Prints a line for each cycle, picture and reason to wait; on a terminal, a last line is always fresh.
 
     `numbered`: for a rollout that only moves, with a number for each cycle and without reasons to wait.
     """
@@ -54,7 +55,7 @@ class Film:
 
     @property
     def seconds(self) -> float:
-        """Since the film began."""
+        """The seconds since the log began."""
         return time.monotonic() - self.started
 
     @contextmanager
@@ -98,7 +99,7 @@ class Film:
         self._print_if_new(_now(deployment))
 
     def _print_failure(self, progress: Progress) -> None:
-        """A line for each start that fails; in a rollout for each cause, until a step says it and goes back."""
+        """A line for each failed start; in a rollout for each cause, until a step reports it and goes back."""
         failing, rollout = progress.failing, progress.rollout
         if failing is None or (rollout and (rollout.back_reason or self.numbered)):
             return
@@ -124,7 +125,7 @@ class Film:
             self._print(now)
 
     def _waits_for_more(self, now: Cycle) -> bool:
-        """Whether it waits for something else than was printed last; a step's own reason was printed with the step."""
+        """Whether it waits for something new; a step's own reason was printed with the step."""
         if self.numbered or self._last is None or now.why == self._reason:
             return False
         counts_on = _without_numbers(now.why) in map(_without_numbers, (self._reason, self._last.why))
@@ -164,11 +165,11 @@ POLL_SECONDS = 0.1
 _LOST_PATIENCE = 15.0
 
 Goal = Callable[[Progress], bool]
-"""Whether what was waited for has happened. Raises a refusal when it never will."""
+"""Whether the goal of the wait is reached. Raises a refusal when it never will be."""
 
 
 def wait_until(goal: Goal, reader: Reader, deployment: str, timeout: float, film: Film) -> Progress:
-    """The progress that reached the goal; the film shows each change on the way.
+    """The progress that reached the goal; each change on the way is printed.
 
     Raises WaitTimedOutError or WaitsForPersonError after `timeout` seconds, and what the goal raises.
     """
@@ -199,7 +200,7 @@ def _timed_out(progress: Progress, timeout: float) -> WaitTimedOutError | WaitsF
 
 
 def rollout_completed(progress: Progress) -> bool:
-    """The rollout that the film follows is completed; without a rollout, `settled`.
+    """The rollout of the log is completed; without a rollout, `settled`.
 
     Raises RolledBackError when the rollout ended in any other way.
     """
@@ -237,7 +238,7 @@ def settled(progress: Progress) -> bool:
 
 
 def gone_back(progress: Progress) -> bool:
-    """The rollout that an undo began is completed, or the one that it turned back is where it came from.
+    """The rollout that an undo began is completed, or the turned one is back where it came from.
 
     Raises what `rollout_completed` and `settled` raise.
     """
@@ -251,13 +252,13 @@ def destroyed(progress: Progress) -> bool:
 
 
 def followed(reader: Reader, deployment: str, film: Film) -> Progress:
-    """The deployment, and what its rollout has done since the film showed it last."""
+    """The deployment, and the new steps of its rollout."""
     after = film.last_step if film.rollout_id else None
     return reader.view(Progress, f"{DEPLOYMENT}/progress", deployment, rollout=film.rollout_id, after=after)
 
 
 def _progress(reader: Reader, deployment: str, film: Film) -> Progress:
-    """Waits through a restart of Postgres."""
+    """Read the progress, waiting through a restart of Postgres."""
     lost_at = time.monotonic()
     while True:
         try:

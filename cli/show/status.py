@@ -1,4 +1,4 @@
-"""A deployment as `status` shows it: words, tables, why it waits, and where it is reached."""
+"""A deployment as `status` prints it: words, tables, the reason to wait, and its addresses."""
 
 import os
 from collections import Counter
@@ -36,7 +36,7 @@ from stack.stack_errors import StackError
 
 
 def callers_words(now: Sequence[AnsweringView]) -> Text | None:
-    """A line for each revision that answers; red where requests fail; None where nobody asked, or no proxy told."""
+    """A line for each revision that answers; red where requests fail; None without requests or reports."""
     lines = [
         Text(_of_revision(each, is_alone=len(now) == 1), "red" if each.failed_per_second else "")
         for each in now
@@ -80,7 +80,7 @@ def urls_of(view: ReachedView, envoy: str) -> list[str]:
 
 
 def certificates_in_words(view: ReachedView) -> Iterator[str]:
-    """Say of each certificate how long it is good, or why there is none."""
+    """The validity of each certificate, or why there is none."""
     for certificate in view.certificates:
         until = f"until {certificate.not_after:%Y-%m-%d %H:%M} UTC" if certificate.not_after else ""
         coming = "is ordered" if certificate.is_ordered else ""
@@ -103,7 +103,7 @@ def reached_in_words(view: ReachedView, envoy: str) -> str:
 
 
 def silent_parts(signs: SignsOfLife) -> Iterator[str]:
-    """A sentence for each part that was heard of before and is silent, and for workers also when none ever was.
+    """A sentence for each part that has gone silent, and for workers also when none was ever there.
 
     And one for replicas that are not kept apart from the workers.
     """
@@ -119,7 +119,7 @@ def silent_parts(signs: SignsOfLife) -> Iterator[str]:
 
 
 def missing_walls(signs: SignsOfLife) -> Iterator[str]:
-    """A sentence when replicas are not kept apart from the workers, with what stands in the way on this machine."""
+    """A sentence when replicas run under the workers' account, with what prevents another on this machine."""
     if sentence := signs.missing_wall:
         from stack.parts.replica_accounts import advice  # noqa: PLC0415 -- only where it is missing, and others shall start fast
 
@@ -144,13 +144,13 @@ def waits_for_person(view: DeploymentView) -> str:
 
 
 def warn_of_missing_worker(reader: Reader, console: Console) -> None:
-    """After a command: what was asked for is stored, and waits. Nothing is said where `console` is quiet."""
+    """After a command: it is stored, and waits for a worker. Nothing is printed where `console` is quiet."""
     if sentence := signs_of_life(reader).missing_worker:
         printer(stderr=True, quiet=console.quiet).print(f"note: {sentence}", style="yellow")
 
 
 def warn_of_doubts(reader: Reader, names: Iterable[str], console: Console) -> None:
-    """After activations: whose new rollout has a judge that proxies do not tell enough, or that may err more often."""
+    """After activations: the rollouts whose judge gets too little from proxies, or may err more often."""
     from domain.cycle.evaluator import EVALUATOR  # noqa: PLC0415 -- after activations only, and status shall start fast
 
     for name in names:
@@ -253,7 +253,7 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
 
 
 def _under_way(route: RouteView, now: datetime) -> str:
-    """None has begun after the drain did."""
+    """Whether nothing has begun after the drain did."""
     if not route.answers_under_way or route.drain_started_at is None:
         return ""
     answers = number_of(route.answers_under_way, "answer")
@@ -313,7 +313,7 @@ def policy_words(policy: dict[str, Any] | None) -> str:
 
 
 def _short(value: object) -> str:
-    """1, 5%, (errors (allowed 1%), at_least (requests 60)), 5% → 50%: what is none is left out."""
+    """1, 5%, (errors (allowed 1%), at_least (requests 60)), 5% → 50%: empty settings are left out."""
     match value:
         case float():
             return f"{value:g}"

@@ -1,4 +1,4 @@
-"""Where the stack of this machine listens. Without the reads of the database, which `rollway up` would wait for."""
+"""The addresses of this machine's stack. Without the reads of the database, which `rollway up` would wait for."""
 
 import os
 from urllib.parse import urlsplit
@@ -10,7 +10,7 @@ from stack.stack_status import stack_status
 
 
 def envoy_address() -> str:
-    """http://127.0.0.1:port of the Envoy of the stack that runs here; empty when none does, or another is asked."""
+    """http://127.0.0.1:port of the Envoy of the stack that runs here; empty when none does, or for another server."""
     if remote() is not None:
         return ""
     parts = stack_status(find_home(os.environ)).parts

@@ -1,1 +1,1 @@
-"""The terminal: what is printed, how a command ends, and what interrupts it."""
+"""The terminal: output, exit codes, and interrupts."""

@@ -1,4 +1,4 @@
-"""How a command ends: exit codes, refusals, Ctrl-C, and streams that nobody reads any more."""
+"""The end of a command: exit codes, refusals, Ctrl-C, and broken pipes."""
 
 import codecs
 import json
@@ -40,21 +40,21 @@ class UnreachableError(RollwayError):
 
 
 class MigrationError(RollwayError):
-    """The database is as it was: Postgres refuses what would bring it to the newest schema."""
+    """The database is unchanged: Postgres refuses a migration."""
 
     code = "not_migrated"
 
 
 class WaitTimedOutError(RollwayError):
-    """--wait has waited long enough; what it waited for goes on."""
+    """--wait has waited long enough; the rollout continues."""
 
 
 class WaitsForPersonError(RollwayError):
-    """--wait has waited long enough, and so has the rollout: it goes on when a person says so."""
+    """--wait has waited long enough, and the rollout waits for a person."""
 
 
 class ElsewhereError(RollwayError):
-    """The thing asked for lies on another host, whose name stands in the detail."""
+    """The thing lies on another host, which the detail names."""
 
     code = "on_another_host"
 
@@ -64,11 +64,11 @@ class RolledBackError(RollwayError):
 
 
 class DegradedError(RollwayError):
-    """Scaling gave up for now; it is tried again on its own."""
+    """Scaling gave up for now, and retries on its own."""
 
 
 class FaultError(RollwayError):
-    """Rollway itself is wrong: nobody has foreseen what happened."""
+    """An unforeseen fault of Rollway itself."""
 
     @classmethod
     def of(cls, error: Exception, variable: str) -> Self:
@@ -78,7 +78,7 @@ class FaultError(RollwayError):
 
 
 def exit_code(error: RollwayError) -> ExitCode:
-    """The exit code that stands for a refusal."""
+    """The exit code of a refusal."""
     match error:
         case InvalidInputError() | UsageError():
             return ExitCode.USAGE
@@ -104,7 +104,7 @@ def tell(error: RollwayError, *, as_json: bool) -> None:
 
 
 def exits(*codes: ExitCode, example: str) -> str:
-    """The end of a command's help: examples, and the exit codes that it can give."""
+    """The end of a command's help: examples, and its exit codes."""
     lines = ["Examples:", *(f"  {line}" for line in example.splitlines())]
     meanings = [f"  {code.value:<3}  {MEANING[code]}" for code in sorted({ExitCode.DONE, *codes})]
     return "\b\n" + "\n".join(lines) + "\n\n\b\n" + "\n".join(["Exit codes:", *meanings])
@@ -159,7 +159,7 @@ def interruptible(message: str = STOPPED) -> Iterator[None]:
 
 
 def ignore_signals() -> None:
-    """From now on nothing interrupts what is left to do."""
+    """Ignore all signals from now on, for the rest of the work."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
@@ -183,7 +183,7 @@ _ASCII = {
 
 
 def write_ascii_where_needed() -> None:
-    """From now on; a stream of UTF-8 stays as it is."""
+    """Write ASCII from now on; a stream of UTF-8 stays as it is."""
     codecs.register_error(_HANDLER, _in_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
@@ -191,7 +191,7 @@ def write_ascii_where_needed() -> None:
 
 
 def close_quietly() -> None:
-    """Nobody reads any more, as behind `| head`: what is left is written to nobody, and not complained of."""
+    """Ignore that nobody reads any more, as after `| head`: the rest is written to nobody."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
 

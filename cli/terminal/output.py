@@ -24,10 +24,10 @@ _OBEYED = re.compile("[\x7f-\x9f]")
 
 
 class _Printer(Console):
-    """Shows what a terminal would obey, so that no reason, name or log line moves the cursor or sets the title."""
+    """Prints control characters visibly, so that no reason, name or log line moves the cursor or sets the title."""
 
     def on_broken_pipe(self) -> None:
-        """Raise, as the reader has gone: a command that follows something takes that for its end."""
+        """Raise, as the reader has gone: a command that follows something ends by that."""
         raise BrokenPipeError
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -56,7 +56,7 @@ def _without_padding(segments: Iterable[Segment]) -> Iterable[Segment]:
 
 
 def printer(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """Prints text as it is, control characters apart.
+    """A printer of text as it is, except for control characters.
 
     Where the output is no terminal there are no colours, no wrapping and no padding; with NO_COLOR no escapes at all.
     """
@@ -75,7 +75,7 @@ def printer(*, stderr: bool = False, quiet: bool = False) -> Console:
 
 
 def program() -> str:
-    """Return the command as it is typed here: `rollway`, or the path of the call where a shell does not find it."""
+    """The command as it is typed here: `rollway`, or the path of the call where a shell does not find it."""
     called, path = sys.argv[0], shutil.which("rollway")
     if Path(called).name != "rollway" or (path and Path(path).samefile(called)):
         return "rollway"
@@ -105,7 +105,7 @@ def columns(*names: str) -> Table:
 
 
 def ago(at: datetime, now: datetime) -> str:
-    """Say how long before `now`, roughly: 5 min ago."""
+    """The time before `now`, roughly: 5 min ago."""
     return f"{roughly(now - at)} ago"
 
 

@@ -1,4 +1,4 @@
-"""Notes for a person on standard error: what a worker would log, and what is doubtful about the Redis that is used.
+"""Warnings for a person on standard error: a worker's log lines, and doubts about the Redis in use.
 
 What is imported inside of functions takes a second, which commands that only read can save.
 """
@@ -11,7 +11,7 @@ from cli.terminal.output import printer
 
 
 def show_notes() -> None:
-    """From now on what is logged is a note for people: without the key and the driver's words."""
+    """Log as notes for people from now on: without the key and the driver's words."""
     import structlog  # noqa: PLC0415
 
     structlog.configure(processors=[_only_the_event], logger_factory=_to_stderr)
@@ -27,7 +27,7 @@ def look_at_redis() -> None:
 
 
 def _to_stderr(*_: object) -> object:
-    """Today's standard error: a logger that is made once would keep the one of its first line."""
+    """The present standard error: a logger made once would keep that of its first line."""
     import structlog  # noqa: PLC0415
 
     return structlog.PrintLogger(sys.stderr)

@@ -1,4 +1,4 @@
-"""A replica as a container: what a revision may ask for, its configuration, and what the engine refuses."""
+"""A replica as a container: what a revision may ask for, its configuration, and the engine's refusals."""
 
 import ipaddress
 import posixpath
@@ -15,7 +15,7 @@ from runtime.protocol import Replica, ReplicaRequest, ReplicaStartError
 
 
 class EngineRefusalError(Exception):
-    """The engine answered that it will not do this; the message is its own, in one line."""
+    """The engine refused; the message is its own, in one line."""
 
 
 def docker_spec(request: ReplicaRequest) -> DockerSpec:
@@ -26,7 +26,7 @@ def docker_spec(request: ReplicaRequest) -> DockerSpec:
 
 
 def refusal_in_words(request: ReplicaRequest, refused: str) -> str:
-    """One sentence for a person, out of the engine's own words about a container that it did not start."""
+    """One sentence for a person about a container that the engine did not start."""
     docker, text = docker_spec(request), refused.lower()
     if "port is already allocated" in text or "address already in use" in text:
         return f"a port for revision {request.revision!r} is taken on the engine's host: {refused}"
@@ -55,7 +55,7 @@ class DockerPolicy:
     host_network: bool = False
 
     def check(self, request: ReplicaRequest) -> None:
-        """Raises ReplicaStartError with what the revision may not, and which setting would allow it."""
+        """Raises ReplicaStartError with the setting that would allow what the revision may not."""
         docker = docker_spec(request)
         shares = docker.network is not None and (docker.network == "host" or docker.network.startswith("container:"))
         if shares and not self.host_network:
@@ -90,12 +90,12 @@ Json = Mapping[str, Any]
 
 
 def container_name(route_id: UUID) -> str:
-    """The name of a route's container: it is always the same, so that an engine cannot hold two replicas of a route."""
+    """The name of a route's container: always the same, so that an engine cannot hold two replicas of a route."""
     return f"rollway-{route_id}"
 
 
 def is_of(container: Json, route_id: UUID) -> bool:
-    """Whether an inspected container was started for this route, and not by somebody else under its name."""
+    """Whether an inspected container was started for this route, and not by another program under its name."""
     return (container["Config"]["Labels"] or {}).get(ROUTE_LABEL) == str(route_id)
 
 
@@ -143,7 +143,7 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
 
 
 def replica_of(container: Json, address: str) -> Replica | None:
-    """The replica that an inspected container is; None for one that was created and never started."""
+    """The replica of an inspected container; None for one that was created and never started."""
     state = container["State"]
     if state["Status"] == "created":
         return None
@@ -156,7 +156,7 @@ def replica_of(container: Json, address: str) -> Replica | None:
 
 
 def listed_replica(container: Json, address: str) -> Replica | None:
-    """The replica that a listed container is. One that was created and never started counts as ended.
+    """The replica of a listed container. One that was created and never started counts as ended.
 
     None when its label holds no route id, because somebody else wrote it.
     """

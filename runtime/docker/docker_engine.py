@@ -103,7 +103,7 @@ class DockerEngine:
         return text.decode(errors="replace")
 
     def has_image(self, image: str) -> bool:
-        """Whether the image is on the engine. Raises EngineRefusalError when this is no name of an image."""
+        """Whether the image is on the engine. Raises EngineRefusalError when this is no image's name."""
         with self._api() as api:
             try:
                 api.inspect_image(image)  # type: ignore[no-untyped-call]

@@ -142,7 +142,10 @@ class DockerRuntime:
             raise ReplicaStartError(f"a container that is not Rollway's has the name {name!r} on the Docker engine")
 
     def _is_created(self, request: ReplicaRequest) -> bool:
-        """False when its name is taken. Only an engine that refuses is asked for the image: mostly it is there."""
+        """False when its name is taken.
+
+        The engine is asked for the image only after a refusal: mostly the image is there.
+        """
         engine, docker = self._engine(), docker_spec(request)
         shared = self._choose_port() if docker.network == "host" else None
         name, config = container_name(request.route_id), container_config(request, self._owner, self._address, shared)
@@ -212,7 +215,7 @@ class ImagePulls:
         self._running: dict[str, Future[None]] = {}
 
     def provide(self, request: ReplicaRequest) -> None:
-        """Fetch the image of a revision. Raises ReplicaStartError when it cannot be had, or shall not be pulled.
+        """Fetch the image of a revision. Raises ReplicaStartError when it is not available, or may not be pulled.
 
         Raises RuntimeUnavailableError while it is being pulled.
         """
@@ -226,7 +229,7 @@ class ImagePulls:
             raise ReplicaStartError(f"{what} cannot be pulled: {error}") from error
 
     def fetch(self, image: str) -> None:
-        """Wait until the image is on the engine. Raises EngineRefusalError when it cannot be had.
+        """Wait until the image is on the engine. Raises EngineRefusalError when it is not available.
 
         Raises RuntimeUnavailableError when it takes longer than the patience: asked again, it waits for the same pull.
         """

@@ -1,1 +1,1 @@
-"""Gives every runtime what it needs of this machine: files, ports, identities of processes."""
+"""The machine for every runtime: files, ports, identities of processes."""

@@ -38,7 +38,7 @@ def is_free(port: int, host: str = "", *, reuse: bool = False) -> bool:
 
 
 def claim(port: int, host: str) -> socket.socket | None:
-    """A socket that keeps `port` of `host` for a server that shares it (SO_REUSEPORT); None where somebody has it.
+    """A socket that keeps `port` of `host` for a server that shares it (SO_REUSEPORT); None where it is taken.
 
     Two such servers, of strangers too, would share the port, and its callers, without an error. Nobody connects to the
     socket, as it does not listen. While it is open, `is_free` is false for others, and their claim is refused.
@@ -56,7 +56,7 @@ def claim(port: int, host: str) -> socket.socket | None:
 
 
 def joined(address: Address) -> socket.socket:
-    """A socket that keeps this address beside those of our own user that share it. Raises OSError.
+    """A socket that keeps this address next to those of our own user that share it. Raises OSError.
 
     As long as one of them is open, no other user can have the port. SO_REUSEADDR, for connections that have just been
     closed, would let others in if it stayed. :: is for IPv4 as well.
@@ -92,7 +92,7 @@ def handed_socket(environ: Mapping[str, str]) -> socket.socket | None:
 
 
 def listens_at(path: str) -> bool:
-    """Whether somebody accepts at this Unix socket."""
+    """Whether a server accepts connections at this Unix socket."""
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.settimeout(1)

@@ -1,4 +1,4 @@
-"""Tells which process a pid meant when it was written down, whatever happens to pids, clock and machine."""
+"""Identifies a process beyond its pid, whatever happens to pids, clock and machine."""
 
 import os
 import signal
@@ -65,7 +65,7 @@ def wait_for_end(identity: Identity | None, seconds: float) -> None:
 
 
 def kill_if_stopped(pid: int) -> bool:
-    """SIGKILL for a process that stands still, as after SIGSTOP or Ctrl-Z. Returns whether it did."""
+    """SIGKILL for a stopped process, as after SIGSTOP or Ctrl-Z. Returns whether it was sent."""
     sighting = _sighting(pid)
     if sighting is None or sighting[0] != psutil.STATUS_STOPPED:
         return False

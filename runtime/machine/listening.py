@@ -31,14 +31,14 @@ _LISTENS = "0A"
 _PIECE = 16_384
 _AGE_SECONDS = 0.5
 _AGE_OF_A_MISS_SECONDS = 0.05
-"""A socket that is not in the table may listen since."""
+"""A socket that is not in the table may have begun to listen since."""
 
 _IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True, slots=True)
 class ListeningSocket:
-    """A socket that listens at an address: of which user, and the number by which its holders show it."""
+    """A socket that listens at an address: its user, and the inode by which its holders are found."""
 
     host: _IpAddress
     port: int
@@ -79,7 +79,7 @@ class ListenerTable:
 
 
 def listeners() -> Mapping[int, Sequence[ListeningSocket]] | None:
-    """Return them by their ports; None where the system does not say."""
+    """The listening sockets by port; None where the system does not say."""
     by_port: dict[int, list[ListeningSocket]] = defaultdict(list)
     for look in (_query, _scan):
         by_port.clear()
@@ -125,7 +125,7 @@ def _scan() -> Iterator[ListeningSocket]:
 
 
 def _listening_rows(table: Path) -> Iterator[list[str]]:
-    """The rows of those that listen stand first, so thousands of connections are not read.
+    """The rows of listening sockets come first, so thousands of connections are not read.
 
     0: 0100007F:1F90 00000000:0000 0A ...
     """

@@ -25,7 +25,7 @@ _LONGEST_LINE = 64 * 1024
 
 
 def rotate(log: Path, limits: LogLimits) -> bool:
-    """Begin the log anew if it is too big; whether it was. No error when it is gone."""
+    """Truncate the log if it is too big; returns whether it was. No error when it is gone."""
     try:
         if log.stat().st_size <= limits.most_bytes:
             return False
@@ -113,7 +113,7 @@ def _end_of(path: Path, most_bytes: int) -> bytes:
 
 
 def _found_in(folder: Path) -> list[tuple[float, int, Path]]:
-    """Return when each file was written last, how big it is, and its path."""
+    """The last write, the size and the path of each file."""
     files = []
     for path in folder.iterdir() if folder.is_dir() else ():
         with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Files and folders of this machine: which are closed to a user, whose they are, and how one is locked."""
+"""Files and folders of this machine: access of a user to them, their owners, and locks."""
 
 import fcntl
 import os
@@ -21,7 +21,7 @@ class Visitor:
     gids: frozenset[int] = frozenset()
 
     def may(self, status: os.stat_result, right: int) -> bool:
-        """Whether it has the right on what has this status: `stat.S_IROTH`, or `S_IXOTH`."""
+        """Whether the user has this right on a file of this status: `stat.S_IROTH`, or `S_IXOTH`."""
         if self.uid == 0:
             return True
         if status.st_uid == self.uid:
@@ -49,7 +49,7 @@ def closed_folders(path: Path, visitor: Visitor) -> Sequence[Path]:
 
 
 def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Each step to `path` and to what it leads to, as far as they are there."""
+    """Each step to `path` and to its targets, as far as they exist."""
     rest, here, links = list(_parts(path.absolute())), Path("/"), 0
     while rest:
         step = here / rest.pop(0)
@@ -67,7 +67,7 @@ def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def way_in(folders: Sequence[Path], home: Path) -> str:
-    """What lets another user reach what lies behind these folders. Root's own folder and `home` are never opened."""
+    """The remedy that lets another user into these folders. Root's own folder and `home` are never opened."""
     owner = _owner_of(folders[0])
     if any(path.is_relative_to(place) for path in folders for place in (Path(pwd.getpwuid(0).pw_dir), home)):
         inside = "it must stay closed, so put what is run where every user may enter, as in /opt or /srv"
@@ -97,7 +97,7 @@ _LOCKS = Path("/proc/locks")
 
 @contextmanager
 def file_lock(path: Path, patience_seconds: float, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock on `path`, whose folder must exist; `on_wait` is called once when somebody else holds it.
+    """Hold the lock on `path`, whose folder must exist; `on_wait` is called once when another process holds it.
 
     Raises TimeoutError after the patience: a process that is stopped while it holds the lock hangs nobody for ever.
     """
@@ -132,7 +132,7 @@ def stuck_holder_of(path: Path) -> int | None:
 
 
 def process_name(pid: int) -> str:
-    """Say which process that is: process 4711 (python -m celery worker)."""
+    """The process in words: process 4711 (python -m celery worker)."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:

@@ -1,4 +1,4 @@
-"""Tells systemd, where it asks, that this process is alive: one that hangs is ended then, and started anew."""
+"""Tells systemd, where it asks, that this process is alive: a hanging one is killed then, and started again."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ _MOST_SECONDS = 60.0
 
 
 def tell(state: str) -> None:
-    """Tell systemd: READY=1, WATCHDOG=1. Nothing is told where nobody listens, and none is waited for."""
+    """Tell systemd: READY=1, WATCHDOG=1. Without a listener nothing is sent, and nothing is waited for."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return
@@ -31,14 +31,14 @@ def pause() -> float | None:
 
 
 async def stay_alive() -> None:
-    """Tell it from an event loop, until cancelled: one that hangs tells nothing."""
+    """Report life from an event loop, until cancelled: a hanging loop reports nothing."""
     while (seconds := pause()) is not None:
         tell("WATCHDOG=1")
         await asyncio.sleep(seconds)
 
 
 def keep_alive() -> None:
-    """Tell it from a thread, as long as this process runs: one that is frozen tells nothing."""
+    """Report life from a thread, as long as this process runs: a frozen process reports nothing."""
     if (seconds := pause()) is not None:
         threading.Thread(target=_keep_alive, args=(seconds,), name="watchdog", daemon=True).start()
 

@@ -1,1 +1,1 @@
-"""Probes of replicas, and the metrics that they serve."""
+"""Probes of replicas, and the metrics of replicas."""

@@ -1,4 +1,4 @@
-"""Examines how a replica answers: asks it as a probe does, and as callers do, and tries what may be wrong."""
+"""Examines how a replica answers: asks it as a probe does, and as callers do, and tries likely mistakes."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ _MOST_OF_A_HEAD = 2 * MOST_HEADER_KIB * 1024
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _UNKNOWN = (404, 405)
 _PLAIN_TO_TLS = 400
-"""Servers of TLS that can tell answer so to a question in clear text."""
+"""The answers of TLS servers to a question in clear text."""
 
 
 async def examine(  # noqa: PLR0913  (all that is known of a replica)
@@ -36,7 +36,7 @@ async def examine(  # noqa: PLR0913  (all that is known of a replica)
     is_container: bool = False,
     tls: ReplicaTls | None = None,
 ) -> Examination:
-    """Ask the replica at `address` (host:port), for some 20 s at most. Never raises for what it answers.
+    """Ask the replica at `address` (host:port), for some 20 s at most. Never raises, whatever it answers.
 
     `listening`: where its processes listen, as host:port, which tells more when nothing listens at `address`. `tls`:
     how it is asked; None: in clear text.

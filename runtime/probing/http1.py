@@ -1,4 +1,4 @@
-"""Questions in HTTP/1.1: the request as bytes, what the answer comes to, and TLS to a replica."""
+"""Questions in HTTP/1.1: the request as bytes, the judgement of the answer, and TLS to a replica."""
 
 import ssl
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _KEPT_IN_URLS = "/?[]@!$&'()*+,;=:%~"
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """Whether it was a success, and what was seen in a few words ("GET /health answered 503").
+    """Whether it was a success, and what happened in a few words ("GET /health answered 503").
 
     `is_late`: nothing was heard in time.
     """
@@ -43,13 +43,13 @@ class Question(Protocol):
 
 
 def of_status(check: HealthCheck, address: str, status: int) -> ProbeAnswer:
-    """Judge a status of HTTP. Servers that know host names answer so to one that they do not know."""
+    """Judge a status of HTTP. Servers that know host names answer 400, 404 or 421 to an unknown one."""
     doubt = f" to Host: {address}; health_check.host names another" if status in _OF_A_HOST and not check.host else ""
     return ProbeAnswer(status in _SUCCESS, f"{check.request_line} answered {status}{doubt}")
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Split "host:port". Raises ValueError for what is no such thing."""
+    """Split "host:port". Raises ValueError for anything else."""
     parts = urlsplit(f"//{address}")
     if not parts.hostname or parts.netloc != address:
         raise ValueError(f"{address!r} is not host:port")
@@ -62,12 +62,12 @@ def target_of(path: str) -> str:
 
 
 class UnknownAuthoritiesError(OSError):
-    """Nobody has read yet whom to believe."""
+    """The authorities to trust have not been read yet."""
 
 
 @lru_cache(256)
 def context_of(tls: ReplicaTls, protocol: str) -> ssl.SSLContext:
-    """Make the context of a connection. Raises UnknownAuthoritiesError, and what OpenSSL says of authorities."""
+    """Make the context of a connection. Raises UnknownAuthoritiesError, and OpenSSL's errors about authorities."""
     if tls.ca == "":
         raise UnknownAuthoritiesError
     context = ssl.create_default_context(cadata=tls.ca)
@@ -76,7 +76,7 @@ def context_of(tls: ReplicaTls, protocol: str) -> ssl.SSLContext:
 
 
 def why_no_tls(tls: ReplicaTls, error: OSError) -> str:
-    """Say why there is no TLS to a replica; nothing where that is not what failed."""
+    """Why there is no TLS to a replica; empty where TLS is not what failed."""
     match error:
         case UnknownAuthoritiesError():
             return "is not asked: nobody has read the file of upstream_tls.ca yet"
@@ -92,11 +92,11 @@ _MOST_HEADER_BYTES = 100 * 1024
 
 
 _SETTINGS = b"\x04\x00\x00\x00\x00\x00"
-"""Type, flags and stream of what a server of HTTP/2 says first, after three bytes of length."""
+"""Type, flags and stream of the first frame of an HTTP/2 server, after three bytes of length."""
 
 
 class Http1Question:
-    """GET `check.path` of the replica at `address`. Raises h11.LocalProtocolError for what no request can carry."""
+    """GET `check.path` of the replica at `address`. Raises h11.LocalProtocolError for an impossible request."""
 
     def __init__(self, address: str, check: HealthCheck) -> None:
         self._check, self._address = check, address
@@ -109,7 +109,7 @@ class Http1Question:
         return data
 
     def hear(self, data: bytes) -> ProbeAnswer | None:
-        """The status and the headers are all that is waited for."""
+        """Only the status and the headers are waited for."""
         try:
             self._http.receive_data(data)
             event = self._http.next_event()

@@ -67,7 +67,7 @@ class Http2Question:
             self._http.send_data(_STREAM, body, end_stream=True)
 
     def to_send(self) -> bytes:
-        """At first the request, later what HTTP/2 itself must answer."""
+        """At first the request, later the frames that HTTP/2 itself requires."""
         return self._http.data_to_send()
 
     def hear(self, data: bytes) -> ProbeAnswer | None:
@@ -103,7 +103,7 @@ class Http2Question:
 
 
 class GrpcQuestion(Http2Question):
-    """Whether the replica's health service says SERVING, of `check.service` or, without one, of the whole server."""
+    """Whether the replica's health service answers SERVING for `check.service`, or for the whole server."""
 
     def __init__(self, address: str, check: HealthCheck) -> None:
         self._what, self._check, self._address = check.request_line, check, address
@@ -157,7 +157,7 @@ class GrpcQuestion(Http2Question):
 
 
 def _headers_of(event: ResponseReceived | TrailersReceived) -> dict[str, str]:
-    """Headers or trailers as text; what is no ASCII becomes U+FFFD."""
+    """Headers or trailers as text; bytes beyond ASCII become U+FFFD."""
     return {
         bytes(name).decode("ascii", "replace"): bytes(value).decode("ascii", "replace") for name, value in event.headers
     }

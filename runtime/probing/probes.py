@@ -138,7 +138,7 @@ async def probe(address: str, check: HealthCheck, tls: ReplicaTls | None = None)
 
 
 class _Exchange(asyncio.Protocol):
-    """A question on its way: what it says is sent, and what comes is heard until it has its answer."""
+    """A question on its way: its bytes are sent, and received bytes are passed to it until it has its answer."""
 
     def __init__(self, question: Question) -> None:
         self.answer: asyncio.Future[ProbeAnswer] = asyncio.get_running_loop().create_future()

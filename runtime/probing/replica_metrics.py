@@ -45,7 +45,7 @@ async def _read_all(pages: Collection[MetricsPage]) -> dict[MetricsPage, tuple[M
 
 
 async def _read_alike(pages: Sequence[MetricsPage]) -> dict[MetricsPage, tuple[MetricSample, ...]]:
-    """Read pages whose replicas are all asked in clear text, or by the same TLS."""
+    """Read pages of replicas that are all asked in clear text, or by the same TLS."""
     tls = pages[0].tls
     try:
         secure = context_of(tls, "http1") if tls else False  # loading the certificates of systems takes 0.1 s
@@ -63,7 +63,7 @@ async def _read_alike(pages: Sequence[MetricsPage]) -> dict[MetricsPage, tuple[M
 
 
 async def _fetch(client: httpx.AsyncClient, page: MetricsPage) -> tuple[MetricSample, ...] | None:
-    """The samples of one page; None for whatever is no page of metrics. Never raises."""
+    """The samples of one page; None for anything but a page of metrics. Never raises."""
     extensions = {"sni_hostname": page.tls.name} if page.tls else {}
     url = f"{'https' if page.tls else 'http'}://{page.address}{page.path}"
     try:

@@ -1,4 +1,4 @@
-"""Accounts for deployments: numbers of users that nobody else on this machine has, each for one deployment of one home.
+"""Accounts for deployments: user numbers that nothing else on this machine has, one for each deployment of a home.
 
 They need no line in /etc/passwd, so none is written there. A home takes a whole range at once, and notes in its own
 folder which deployment has which number:
@@ -28,7 +28,7 @@ _NAMES = TypeAdapter(dict[str, int])
 
 
 class NoAccountError(Exception):
-    """No account can be had for a deployment; the message is half a sentence that says why."""
+    """No account is available for a deployment; the message is half a sentence that says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Ranges:
     size: int
 
     def first_of(self, number: int) -> int:
-        """Return the first number of the range that this one is in."""
+        """The first number of the range of this number."""
         return number - (number - self.numbers.start) % self.size
 
 
@@ -98,7 +98,7 @@ class AccountPool:
         return self.home / "accounts.json"
 
     def _with(self, deployment: str) -> Mapping[str, int]:
-        """Under the lock: what is noted, with a number for this deployment."""
+        """Under the lock: the recorded accounts, with a number for this deployment."""
         pool = _pool_of_this_machine()
         recorded = self._load()
         held = {first for first in {pool.first_of(number) for number in recorded.values()} if self._take_range(first)}
@@ -119,7 +119,7 @@ class AccountPool:
                 yield first
 
     def _take_range(self, preferred: int | None = None) -> int:
-        """Take a range for this home, the `preferred` one or any; 0 where another home has the wanted one."""
+        """Take a range for this home, the `preferred` one or any; 0 where another home has the preferred one."""
         pool = _pool_of_this_machine()
         try:
             self.registry.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ class AccountPool:
 
 
 def _ranges_in(registry: Path) -> dict[int, Path]:
-    """Return which home has which range of this machine, by the first number of each."""
+    """The home of each range of this machine, by the first number of the range."""
     try:
         names = os.listdir(registry)  # noqa: PTH208  # strings are what is needed
     except (FileNotFoundError, NotADirectoryError):
@@ -161,7 +161,7 @@ def _ranges_in(registry: Path) -> dict[int, Path]:
 
 
 def _free_range(pool: Ranges, ranges: Mapping[int, Path]) -> int:
-    """Return the first number of a range that nobody has, and in which this machine knows no user and no group.
+    """The first number of a free range, in which this machine knows no user and no group.
 
     Where all are taken, of one whose home is gone, if there is one. Raises NoAccountError.
     """
@@ -178,14 +178,14 @@ def _free_range(pool: Ranges, ranges: Mapping[int, Path]) -> int:
 
 
 def _is_left(numbers: range, home: Path) -> bool:
-    """Whether the home that has these is gone, and nothing runs as one of them."""
+    """Whether the home of this range is gone, and no process runs under its numbers."""
     return not home.exists() and not any(
         user in numbers for process in psutil.process_iter(["uids"]) for user in process.info["uids"] or ()
     )
 
 
 def _pool_of_this_machine() -> Ranges:
-    """Return the pool whose numbers this system may give to a process. Raises NoAccountError."""
+    """The pool of numbers that this system may give to a process. Raises NoAccountError."""
     for pool in POOLS:
         if any(pool.numbers.start in mapped and pool.numbers.stop - 1 in mapped for mapped in _mapped()):
             return pool
@@ -193,7 +193,7 @@ def _pool_of_this_machine() -> Ranges:
 
 
 def _mapped() -> list[range]:
-    """The users that there are here: all, but in a container that has a part of its host's."""
+    """The user numbers of this system: all, except in a container that has a part of its host's."""
     try:
         rows = Path("/proc/self/uid_map").read_text().splitlines()
     except OSError:

@@ -12,7 +12,7 @@ from runtime.process.process_table import kill_account
 from runtime.protocol import ReplicaRequest, ReplicaStartError
 
 EACH = "@deployment"
-"""In place of a user's name: each deployment runs as an account of its own, which no other deployment or home has."""
+"""Instead of a user's name: each deployment runs under an account of its own, which no other deployment or home has."""
 REPLICA_USER = "rollway-replica"
 """The account that all replicas of a machine once had."""
 POSTGRES_USER = "rollway-postgres"
@@ -103,7 +103,7 @@ def why_no_wall(user: str, home: Path, besides: Collection[str] = ()) -> str:
 
 
 def _parts_of(home: Path, besides: Collection[str]) -> Iterator[Path]:
-    """The home, its folders and files, and what is in those but for what replicas have."""
+    """The home, its folders and files, and their content except for the replicas' own."""
     yield home
     for part in _inside(home):
         if part.name not in besides:
@@ -125,7 +125,7 @@ def _owner(path: Path) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Whose processes are taken for replicas: those of users that all deployments may share, and of its own account."""
+    """The users whose processes count as replicas: shared ones, and the deployment's own account."""
 
     shared: frozenset[int]
     pool: AccountPool
@@ -139,7 +139,7 @@ class Owners:
         return cls(shared, pool or AccountPool(home))
 
     def end_account_of(self, deployment: str) -> None:
-        """End everything that runs as the account of a deployment, if it has had one."""
+        """End everything that runs under the account of a deployment, if it has had one."""
         if number := self.pool.accounts().get(deployment):
             kill_account(number)
 

@@ -66,13 +66,13 @@ def _end_hoards(ports: range, accounts: Mapping[str, int]) -> list[Hoard]:
 
 
 def _users(ports: range) -> Mapping[int, int]:
-    """Count how many of these ports each user has, by its number, most first."""
+    """The number of these ports that each user has, by its number, most first."""
     users = {port: int(row[7]) for name in _TCP for row in _rows(name) if (port := _port(row)) in ports}
     return dict(Counter(users.values()).most_common())
 
 
 def _hoards(ports: range, deployments: Mapping[int, str]) -> Iterator[Hoard]:
-    """A socket that is bound and does not listen yet holds its port, and stands in no table: it is counted too."""
+    """A socket that is bound but does not listen yet holds its port, and is in no table: it is counted too."""
     port_of = {row[_INODE_OF_IP]: _port(row) for name in _TCP for row in _rows(name)}
     others = {row[_INODE.get(name, _INODE_OF_IP)] for name in _OTHERS for row in _rows(name)}
     for pid in psutil.pids():
@@ -156,7 +156,7 @@ class PortHolders:
         return Holding(bool(listening), self._describe(strange[0]) if strange else "")
 
     def _describe(self, listener: ListeningSocket) -> str:
-        """Say which user it is: user 1879048193, of the deployment 'other'; user 33 (www-data)."""
+        """The user in words: user 1879048193, of the deployment 'other'; user 33 (www-data)."""
         accounts = {number: name for name, number in self.owners.pool.accounts().items()}
         if deployment := accounts.get(listener.uid):
             return f"user {listener.uid}, of the deployment {deployment!r}"
@@ -166,7 +166,7 @@ class PortHolders:
 
 
 def _uid_of(pid: int) -> int | None:
-    """The user of a replica that a version before has started."""
+    """The user of a replica that an earlier version has started."""
     with suppress(psutil.Error):
         return int(psutil.Process(pid).uids().real)
     return None

@@ -42,7 +42,7 @@ class ProcessLogs:
         self._records = RecordFolder(home.resolve())
 
     def path(self, route_id: UUID) -> Path:
-        """Return where the output of this replica goes."""
+        """The output file of this replica."""
         return self.folder / f"{route_id}.log"
 
     def tail(self, route_id: UUID, lines: int) -> str:
@@ -76,7 +76,7 @@ class ProcessLogs:
         return LogPiece(whole.decode(errors="replace"), place + len(whole))
 
     def keep_small(self, limits: LogLimits) -> None:
-        """Begin logs anew that are too big, and remove those of replicas that ended long ago. Raises OSError."""
+        """Truncate logs that are too big, and remove those of replicas that ended long ago. Raises OSError."""
         for log in self.folder.glob("*.log"):
             rotate(log, limits)
         names = {str(route_id) for route_id in self._records.route_ids()}
@@ -145,7 +145,7 @@ def kept_log(log: Path, limits: LogLimits, account: Account | None) -> Iterator[
 
 
 def keep_again(log: Path, limits: LogLimits, writer: int, pipe: int | None) -> Identity | None:
-    """Another keeper for the log that the process `writer` writes by its output; None where it has no such pipe now."""
+    """Another keeper for the log that the process `writer` writes to; None where it has no such pipe now."""
     library = _unbuffered()
     for output in (1, 2) if library else ():
         path = f"/proc/{writer}/fd/{output}"
@@ -163,7 +163,7 @@ def keep_again(log: Path, limits: LogLimits, writer: int, pipe: int | None) -> I
 
 
 def end_keeper(keeper: Identity | None) -> None:
-    """End it where somebody whom its replica left still holds the pipe: what was printed before is written by then."""
+    """End the keeper where a leftover of its replica still holds the pipe: earlier output is written by then."""
     wait_for_end(keeper, _PATIENCE_SECONDS)
     kill_group(keeper)
 
@@ -189,7 +189,7 @@ def _environment() -> dict[str, str]:
 
 @cache
 def _unbuffered() -> str:
-    """The library by which a head leaves the next one what it has not written itself; empty where there is none."""
+    """The library that makes head write at once, so that the next one loses nothing; empty where there is none."""
     script = "LD_PRELOAD=$1 _STDBUF_O=0; export LD_PRELOAD _STDBUF_O; head -c 1; head -c 1 >/dev/null; head -c 9"
     try:
         variables = _output("stdbuf", "-o0", "env").decode(errors="replace").splitlines()

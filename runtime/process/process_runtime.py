@@ -165,7 +165,7 @@ class ProcessRuntime:
         return self._with_keeper(current)
 
     def _with_keeper(self, record: ReplicaRecord) -> ReplicaRecord:
-        """The record of one that runs: with another keeper of its log, where that was killed."""
+        """The record of a running replica: with another keeper of its log, where the keeper was killed."""
         if record.ended or record.process is None or record.log_keeper is None or is_alive(record.log_keeper):
             return record
         with self._records.locked():
@@ -245,7 +245,7 @@ class ProcessRuntime:
             return _Held(record, process)
 
     def _let_begin(self, replica: "_Held") -> ReplicaRecord:
-        """Outside of the lock: however long its command takes to be found, all others of this host are started."""
+        """Begin outside of the lock: however long it takes to find its command, all others of this host are started."""
         try:
             replica.process.begin()
         except (ReplicaStartError, OSError):
@@ -292,7 +292,7 @@ _IN_FRONT = {
     "php-fpm": "--nodaemonize",
     "sshd": "-D",
 }
-"""By which option a program stays that is known to go."""
+"""The option by which a program stays in the foreground, for programs known to leave it."""
 
 
 def cause_of_end(record: ReplicaRecord, log_tail: str, home: Path, is_owner: IsOwner) -> str:

@@ -17,7 +17,7 @@ import psutil
 from runtime.machine.identity import HAS_PROC, Identity, IsOwner, identify, is_alive, is_unreaped, may_be_of
 
 KEEPER = "ROLLWAY_KEEPER"
-"""By this variable a replica is found again: it says whose it is, and not where that one's records are."""
+"""The variable by which a replica is found again: it names the home, and not where its records are."""
 _LAST_THREAD_SECONDS = 1.0
 
 
@@ -52,7 +52,7 @@ def adopt_child(child: subprocess.Popen[bytes]) -> Identity:
 
 
 def drop_children_except(remembered: Container[Identity | None]) -> None:
-    """Reap our ended children, and forget those that nobody will ask for again."""
+    """Reap our ended children, and forget those that no caller will ask for again."""
     with _children_guard:
         ours = [key for key in _children if key[0] == os.getpid()]
         for key in ours:
@@ -86,7 +86,7 @@ MayBe = Callable[[int, str], bool]
 
 
 def sightings(home: Path, may_be: MayBe, known_pids: Container[int] = ()) -> dict[UUID, Sighting]:
-    """Replicas of this home among the running processes that `may_be` one, by route id, but for `known_pids`.
+    """Replicas of this home among the running processes that `may_be` one, by route id, except for `known_pids`.
 
     Others' processes are never taken for replicas, whatever they carry: anybody can write an environment.
     Looks only into session leaders (a replica is one), which are few; of several with one route id the oldest wins.
@@ -105,7 +105,7 @@ def sightings(home: Path, may_be: MayBe, known_pids: Container[int] = ()) -> dic
 
 
 def _may_be_of(pid: int, home: Path) -> bool:
-    """Whether it can be of this home, by one read of /proc: a quarter of the price of asking psutil."""
+    """Whether it can be of this home, by one read of /proc: a quarter of the price of psutil."""
     try:
         carried = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -114,7 +114,7 @@ def _may_be_of(pid: int, home: Path) -> bool:
 
 
 def _is_kept_by(home: Path, env: Mapping[str, str]) -> bool:
-    """Whether a replica of that environment is of this home. Those of 0.1 were told the folder itself."""
+    """Whether a replica of that environment is of this home. Those of 0.1 have the folder itself."""
     if KEEPER in env:
         return env[KEEPER] == keeper_of(home)
     return env.get("ROLLWAY_HOME") == str(home)
@@ -147,7 +147,7 @@ _LISTENS = psutil.CONN_LISTEN
 
 
 def group_is_alive(identity: Identity) -> bool:
-    """Whether anybody of the process group that this session leader began still runs, though itself may have ended."""
+    """Whether any process of the group that this session leader began still runs, though itself may have ended."""
     try:
         os.killpg(identity.pid, 0)
     except OSError:
@@ -158,7 +158,7 @@ def group_is_alive(identity: Identity) -> bool:
 
 
 def kill_group(identity: Identity | None) -> None:
-    """Send SIGKILL to whoever is left of the process group that this process began, though itself may have ended."""
+    """Send SIGKILL to the rest of the process group that this process began, though itself may have ended."""
     if identity is not None and group_is_alive(identity):
         with suppress(OSError):
             os.killpg(identity.pid, signal.SIGKILL)
@@ -178,12 +178,12 @@ def kill_family(route_id: UUID, identity: Identity, is_owner: IsOwner) -> None:
 
 
 def left_of(route_id: UUID, identity: Identity, is_owner: IsOwner) -> list[psutil.Process]:
-    """What a replica has left that has ended itself, in the order of its numbers."""
+    """The leftovers of an ended replica, in the order of their numbers."""
     return sorted(_family(str(route_id), identity, is_owner), key=lambda process: process.pid)
 
 
 def listening_of(handle: str) -> tuple[str, ...]:
-    """Return where a replica of this handle (`pid:71`) and its children listen, as host:port, in order."""
+    """The addresses where a replica of this handle (`pid:71`) and its children listen, as host:port, in order."""
     places: set[str] = set()
     with suppress(psutil.Error, ValueError):
         process = psutil.Process(int(handle.removeprefix("pid:")))
@@ -253,7 +253,7 @@ def _is_left_of(route_id: str, process: psutil.Process, is_owner: IsOwner) -> bo
 
 
 def kill_account(number: int) -> None:
-    """Send SIGKILL to everything that runs as the user of this number."""
+    """Send SIGKILL to everything that runs under this user number."""
     for _ in range(_KILL_ROUNDS):
         members = [process for pid in psutil.pids() if (process := _run_by(pid, number))]
         if not members:

@@ -49,7 +49,7 @@ class ReplicaAccess(BaseModel):
         return self._first(self._needed(), home)
 
     def barrier_after(self, exit_code: int | None, log_tail: str, home: Path) -> str:
-        """Say it of a program that has ended: by its log, where that tells of something that was denied."""
+        """The barrier of a program that has ended: from its log, where that mentions a denied access."""
         lines = [line for line in log_tail.splitlines() if _DENIED in line.lower()]
         files = (file for file in self.named_in(lines) if closed_folders(file, self._visitor) or _is_program(file))
         if barrier := self._first(files, home):
@@ -63,7 +63,7 @@ class ReplicaAccess(BaseModel):
         yield from filter(None, map(self._file, sorted(words, key=lambda word: "/" not in word)))
 
     def with_crlf(self, log_tail: str) -> Path | None:
-        """The script of a shell, or what is run by its first line, whose lines end as on Windows; None for none."""
+        """The script of a shell, or the target of its first line, with line ends of Windows; None for none."""
         program = self._file(self.program)
         if program and _has_crlf(program, b""):
             return program
@@ -102,7 +102,7 @@ class ReplicaAccess(BaseModel):
         return may(status, stat.S_IXOTH) and (not needs_both or may(status, stat.S_IROTH))
 
     def _needed(self) -> Iterator[Path]:
-        """The program and what runs it, one after the other; what is closed is not read."""
+        """The program and its interpreters, one after the other; closed ones are not read."""
         word: str | None = self.program
         for _ in range(_MOST_FILES):
             file = self._file(word) if word else None
@@ -132,13 +132,13 @@ def _head_of(file: Path) -> bytes:
 
 
 def _interpreter_of(script: Path) -> list[str]:
-    """The words behind `#!` of a script; none of what is no script."""
+    """The words after `#!` of a script; none of anything else."""
     head = _head_of(script)
     return _words(os.fsdecode(head[2:].partition(b"\n")[0])) if head.startswith(b"#!") else []
 
 
 def _has_crlf(script: Path, interpreter: bytes) -> bool:
-    """Whether its first line ends so, and names such an interpreter. Those of other languages take such lines."""
+    """Whether its first line ends in CR LF, and names such an interpreter. Those of other languages take such lines."""
     first = _head_of(script).partition(b"\n")[0]
     return first.endswith(b"\r") and (
         (first.startswith(b"#!") and interpreter in first) or (script.suffix in _OF_SHELLS and b"\0" not in first)
@@ -146,7 +146,7 @@ def _has_crlf(script: Path, interpreter: bytes) -> bool:
 
 
 def _is_program(file: Path) -> bool:
-    """Whether its owner may run it: data that is denied to a replica may be meant for its owner alone."""
+    """Whether its owner may run it: data that a replica may not read can be meant for its owner alone."""
     with suppress(OSError):
         return bool(file.stat().st_mode & stat.S_IXUSR)
     return False
@@ -159,7 +159,7 @@ def _words(line: str) -> list[str]:
 
 
 def _base_of(program: Path) -> Path | None:
-    """The folder of the Python that a virtual environment was made of, where the program is in one."""
+    """The folder of the Python behind a virtual environment, where the program is in one."""
     with suppress(OSError, UnicodeDecodeError):
         for line in (program.parent.parent / "pyvenv.cfg").read_text()[: _HEAD * 8].splitlines():
             name, _, value = line.partition("=")

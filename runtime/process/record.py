@@ -51,7 +51,7 @@ class ReplicaRecord(BaseModel):
 
     @classmethod
     def of(cls, sighting: Sighting, port: int | None) -> Self:
-        """The record of a process whose own was unfinished (`port` is what it says), broken or missing."""
+        """The record of a process whose own was unfinished (`port` is from it), broken or missing."""
         env = sighting.env
         return cls(
             route_id=sighting.route_id,
@@ -71,7 +71,7 @@ class ReplicaRecord(BaseModel):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether it never became a replica, and nobody is there any more who could make it one."""
+        """Whether it never became a replica, and no process is left that could make it one."""
         if self.begun:
             return self.process is None
         return not is_alive(self.process) and not is_alive(self.starter)

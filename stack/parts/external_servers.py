@@ -1,4 +1,4 @@
-"""Servers that somebody else runs: what is checked before Rollway uses them.
+"""Servers that somebody else runs: checked before Rollway uses them.
 
 The client libraries are imported where they are used: half a second that a start with the embedded servers can save.
 """

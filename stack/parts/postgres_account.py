@@ -19,7 +19,7 @@ from runtime.process.accounts import POSTGRES_USER
 from stack.stack_errors import StackError
 
 NOBODY = 65534
-"""Whom others run as, too: for PostgreSQL only where this machine takes no account of its own."""
+"""An account that other programs have too: for PostgreSQL only where this machine takes no account of its own."""
 MAJOR_VERSION = 18
 
 
@@ -35,7 +35,7 @@ class ServerAccount:
         return (str(self.tree / "bin" / program), *arguments)
 
     def data_argument(self, data: Path) -> str:
-        """The data folder as the programs are told, when started in it.
+        """The data folder as the programs get it, when started in it.
 
         Another user than the one who made the folders may not pass through a private parent; through its own working
         directory, which it was put into before it lost its rights, it may. So no parent's mode is ever changed.

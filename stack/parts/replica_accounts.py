@@ -48,7 +48,7 @@ def replica_user_here(home: Home, environ: Mapping[str, str]) -> str:
 
 
 def what_stands_in_the_way(home: Home) -> str:
-    """Say why deployments can have no accounts here, with what mends it; empty where they can."""
+    """Why deployments can have no accounts here, with the remedy; empty where they can."""
     if why := _not_by_looking():
         return why
     try:

@@ -1,4 +1,4 @@
-"""How parts are stopped, always in the same order: Envoy's requests first, then replicas within their grace."""
+"""Stops parts, always in the same order: Envoy's requests first, then replicas within their grace."""
 
 import logging
 import os
@@ -174,7 +174,7 @@ def _containers(home: Path) -> "DockerRuntime":
 
 
 def host_of(home: Path) -> str:
-    """The name that the workers of this stack go by."""
+    """The host name of this stack's workers."""
     state = read_state(Home(home))
     host = state.environment.get("ROLLWAY_HOST") if state else None
     return host or os.environ.get("ROLLWAY_HOST") or socket.gethostname()

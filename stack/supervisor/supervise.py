@@ -112,7 +112,9 @@ class Supervisor:
             self._start()
 
     def _hand_over(self, child: Child) -> None:
-        """Start a part beside itself. The old process has left it everything when it is up, and ends by itself later.
+        """Start a new process of a part while the old one runs.
+
+        The old one hands everything over, and ends by itself later.
 
         One that is leaving since the restart before is waited for: of three the oldest would be cut off.
         """
@@ -248,7 +250,7 @@ class Logs:
         self._looked_at = 0.0
 
     def keep_small(self, children: Iterable[Child]) -> None:
-        """Begin those anew that are too big, if the last look was some time ago."""
+        """Truncate the logs that are too big, if the last look was some time ago."""
         if time.monotonic() - self._looked_at < _LOOK_SECONDS:
             return
         self._looked_at = time.monotonic()
@@ -259,7 +261,10 @@ class Logs:
 
 
 def part_states(plan: StackPlan, children: Sequence[Child], *, over: bool) -> tuple[PartState, ...]:
-    """Servers of others, then our parts. `over`: all is being stopped, so what does not run has been stopped."""
+    """The states of others' servers, then of our parts.
+
+    `over`: all is being stopped, so what does not run has been stopped.
+    """
     external = [PartState(name=server.name, condition="external", address=server.address) for server in plan.external]
     return (*external, *(_state_of(plan, child, over=over) for child in children))
 
@@ -294,37 +299,37 @@ _SUFFIX = "-leaving"
 
 
 def leaving(name: str) -> str:
-    """Name the process that leaves the place of this part."""
+    """The name of the leaving process of this part."""
     return name + _SUFFIX
 
 
 @dataclass(slots=True)
 class Leaving:
-    """Knows them by their part. None of them may be ended while its successor lives, which would end with it."""
+    """The leaving processes by part. None of them may be ended while its successor lives, which would end with it."""
 
     _processes: dict[str, tuple[PartState, Process]] = field(default_factory=dict)
 
     def add(self, state: PartState, process: Process | None) -> None:
-        """Know this process of a part as one that leaves; without one there is nothing to wait for."""
+        """Add this process of a part as a leaving one; without a process there is nothing to wait for."""
         if process is not None:
             self._processes[state.name] = replace(state, name=leaving(state.name), condition="draining"), process
 
     def adopt(self, states: Iterable[PartState]) -> None:
-        """Take over those that an earlier supervisor left."""
+        """Take over the leaving processes of an earlier supervisor."""
         for state in states:
             if state.is_leaving and state.process is not None:
                 self._processes[state.name.removesuffix(_SUFFIX)] = state, AdoptedProcess(state.process)
 
     def states(self) -> tuple[PartState, ...]:
-        """Return those that have not ended."""
+        """The processes that have not ended."""
         self._processes = {name: its for name, its in self._processes.items() if its[1].poll() is None}
         return tuple(state for state, _ in self._processes.values())
 
     def has(self, name: str) -> bool:
-        """Whether one of this part has not ended."""
+        """Whether a process of this part has not ended."""
         return any(state.name == leaving(name) for state in self.states())
 
     def end(self, name: str) -> None:
-        """End the one of this part, whose successor has ended: it holds what the next process needs to start."""
+        """End the process of this part, whose successor has ended: it holds what the next process needs to start."""
         if process := self._processes.pop(name, None):
             stop_together([process[0]], lambda _: None)

@@ -1,1 +1,1 @@
-"""Certificates: what is in one, how its key is kept, and how an authority gives one."""
+"""Certificates: their contents, the sealing of their keys, and the authority that issues them."""

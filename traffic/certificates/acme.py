@@ -158,7 +158,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class WantedProof:
-    """What the authority wants to see, by its `kind`: where, and what.
+    """The proof that the authority wants, by its `kind`: where, and what.
 
     `http-01`: the answer at the path of the token; `tls-alpn-01`: the answer, a certificate of the order's own key, in
     a handshake; `dns-01`: the answer in a TXT record. `response`: what the authority is told when it is there.
@@ -172,7 +172,7 @@ class WantedProof:
 
     @property
     def is_open(self) -> bool:
-        """Whether the authority waits to be told that the answer is there."""
+        """Whether the authority waits for word that the answer is in place."""
         return bool(self.challenge.status == messages.STATUS_PENDING)
 
 
@@ -189,7 +189,7 @@ class Authority:
     challenge: str = "http-01"
 
     def register(self, email: str | None) -> AcmeAccount:
-        """Make the account, or find the one that this key has; return it with its address."""
+        """Make the account, or find the one of this key; returns it with its address."""
         registration = messages.NewRegistration.from_data(email=email, terms_of_service_agreed=True)
         with told_apart():
             try:
@@ -220,12 +220,12 @@ class Authority:
         return None
 
     def answer(self, proof: WantedProof) -> None:
-        """Say that what it wants to see is there."""
+        """Tell the authority that the proof is in place."""
         with told_apart():
             self._client.answer_challenge(proof.challenge, proof.response)
 
     def issued(self, order: Order, host: str) -> str | None:
-        """Return the certificate with its chain in PEM; None while the authority still looks.
+        """The certificate with its chain in PEM; None while the authority still checks.
 
         Raises AuthorityError with what it found when it gives none.
         """

@@ -1,4 +1,4 @@
-"""Settings of certificates: the key that theirs are sealed with, and the authority that gives them."""
+"""Settings of certificates: the key that seals their keys, and the authority that issues them."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,25 +19,25 @@ CERTIFICATE_KEY: str | None = Field(
 
 
 class CertificateSettings(Settings):
-    """What workers are told of certificates."""
+    """The workers' settings of certificates."""
 
     key: str | None = CERTIFICATE_KEY
-    """What the keys of certificates are sealed with in Postgres, the same everywhere; without it there are none."""
+    """The key that seals the keys of certificates in Postgres, the same everywhere; without it there are none."""
     directory: str = Field(
         LETS_ENCRYPT,
         pattern=r"^https://\S+$",
         validation_alias="ROLLWAY_ACME_DIRECTORY",
         description="the https:// address of a directory",
     )
-    """The authority that gives certificates (RFC 8555); left out, Let's Encrypt, to whose terms `tls: auto` agrees."""
+    """The authority that issues certificates (RFC 8555); left out, Let's Encrypt, to whose terms `tls: auto` agrees."""
     email: str | None = Field(
         None, pattern=r"^\S+@\S+$", validation_alias="ROLLWAY_ACME_EMAIL", description="an address for mail"
     )
-    """Whom the authority may write to about the certificates."""
+    """The address for mail from the authority about the certificates."""
     authorities: Annotated[Path, BeforeValidator(absolute)] | None = Field(
         None, validation_alias="ROLLWAY_ACME_CA", description="the absolute path of a file of certificates in PEM"
     )
-    """By which authorities the directory itself may be certified; left out, by those that browsers believe."""
+    """A CA bundle that verifies the ACME directory; left out, the one that browsers trust."""
     challenge: Literal["http-01", "tls-alpn-01"] = Field(
         "http-01", validation_alias="ROLLWAY_ACME_CHALLENGE", description="http-01 or tls-alpn-01"
     )
@@ -45,4 +45,4 @@ class CertificateSettings(Settings):
     dns_hook: Annotated[Path, BeforeValidator(absolute)] | None = Field(
         None, validation_alias="ROLLWAY_ACME_DNS_HOOK", description="the absolute path of a program"
     )
-    """A program that sets and takes away a TXT record, run as PROGRAM set|unset NAME VALUE; needed for wildcards."""
+    """A program that sets and removes a TXT record, run as PROGRAM set|unset NAME VALUE; needed for wildcards."""

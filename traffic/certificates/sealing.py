@@ -12,7 +12,7 @@ from domain.text.errors import RollwayError
 
 
 class SealError(RollwayError):
-    """What was sealed with another key cannot be opened."""
+    """The text was sealed with another key."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class KeySeal:
         return self._fernet.encrypt(text.encode()).decode()
 
     def unseal(self, text: str) -> str:
-        """What was sealed. Raises SealError when it was sealed with another key, or is damaged."""
+        """The text that was sealed. Raises SealError when it was sealed with another key, or is damaged."""
         try:
             return self._fernet.decrypt(text.encode()).decode()
         except InvalidToken:

@@ -1,4 +1,4 @@
-"""What is in a certificate, and whether proxies can show it."""
+"""The contents of a certificate, and whether proxies can show it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from domain.text.errors import RollwayError
 
 _SHORTEST_RSA = 2048
 _CURVES = ("secp256r1", "secp384r1", "secp521r1")
-"""Envoy takes a certificate with a key of another curve, or with a shorter one of RSA, not over."""
+"""Envoy refuses a certificate whose key has another curve, or is a shorter one of RSA."""
 
 
 class CertificateFaultError(RollwayError):
@@ -23,7 +23,7 @@ class CertificateFaultError(RollwayError):
 
 @dataclass(frozen=True, slots=True)
 class CertificateFacts:
-    """The host names that a certificate was made out to, and from when to when it is good.
+    """The host names of a certificate, and the time for which it is valid.
 
     `doubt`: why some callers will not believe it; None: nothing in its file says so.
     """
@@ -74,7 +74,7 @@ def _why_not_shown(certificate: x509.Certificate) -> str | None:
 
 
 def _doubt(certificates: Sequence[x509.Certificate]) -> str | None:
-    """Each certificate is followed by its issuer's; the last may leave out who callers know anyhow."""
+    """The fault of the order: each issuer must follow; the last may leave out a well-known root."""
     for issued, other in pairwise(certificates):
         if issued.issuer != other.subject:
             return f"behind {_called(issued.subject)} must come its issuer, {_called(issued.issuer)}, in the file"
@@ -89,7 +89,7 @@ def _called(name: x509.Name) -> str:
 
 
 def check_authorities(text: str) -> None:
-    """Raise CertificateFaultError unless the text is certificates in PEM, of authorities to be believed."""
+    """Raise CertificateFaultError unless the text is PEM certificates of authorities to trust."""
     _certificates(text, "file of authorities")
 
 

@@ -28,7 +28,7 @@ _NO_GRPC = {
     "treat_missing_header_as_empty": True,
 }
 _NOT_WEBSOCKET = "(?i)" + "|".join(f"{'websocket'[:place]}([^{letter}].*)?" for place, letter in enumerate("websocket"))
-"""Whatever else may stand in Upgrade: RE2 has no word for not."""
+"""All other values of Upgrade: RE2 cannot negate."""
 _OWN = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
@@ -84,12 +84,12 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
 
 
 def _metadata(node_id: str, key: str | None, stats_port: int) -> dict[str, object]:
-    """What the server for proxies is told of this one."""
+    """What this Envoy tells the server for proxies about itself."""
     return {"rollway_stats_port": stats_port} | ({"rollway_token": token_of(node_id, key)} if key else {})
 
 
 def listener_filters(in_front: InFront) -> list[dict[str, Any]]:
-    """What a listener reads of a connection before all else."""
+    """The filters that read a connection before all else."""
     kind = "type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol"
     reads = {"name": "envoy.filters.listener.proxy_protocol", "typed_config": {"@type": kind}}
     return [reads] if in_front.proxy_protocol else []
@@ -108,7 +108,7 @@ def filter_of_requests(trusted_hops: int = 0) -> Mapping[str, Any]:
 
 
 def _page_for(status: int) -> dict[str, Any]:
-    """Take the page of the route, where it has one, for what Envoy itself answers; a caller of gRPC reads none."""
+    """Use the page of the route, where it has one, for Envoy's own answers; gRPC gets none."""
     key = page_key(str(status))
     has_one = {"@type": _IF, "expression": f"'{key}' in xds.route_metadata.filter_metadata['{PAGES}']"}
     filters = [
@@ -121,7 +121,7 @@ def _page_for(status: int) -> dict[str, Any]:
 
 
 def for_callers(host: str, port: int, **more: str) -> dict[str, Any]:
-    """The address of a listener for callers, as Envoy writes it: :: is for those who come by IPv4, too."""
+    """The address of a listener for callers, as Envoy writes it: :: also takes callers by IPv4."""
     both = {"ipv4_compat": True} if host == "::" else {}
     return {"socket_address": {"address": host, "port_value": port, **both, **more}}
 

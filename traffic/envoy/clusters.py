@@ -1,4 +1,4 @@
-"""The clusters of a deployment, as Envoy is told of them, and the endpoints of each."""
+"""The clusters of a deployment, as Envoy gets them, and the endpoints of each."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -26,15 +26,16 @@ from traffic.resources import Resource, listing, resource
 from traffic.routing_table import Service, Upstream
 
 XDS_CLUSTER = "rollway-xds"
-"""The name under which the bootstrap knows the server that these resources come from."""
+"""The bootstrap's name for the server that these resources come from."""
 _HTTP = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _NO_LIMIT = 1_000_000
 _SPEAKS_TLS = {"tls": "yes"}
 _UPSTREAM_TLS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 _SYSTEM_AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
-"""As Debian, Ubuntu, Alpine and Arch have it, and the images of Envoy."""
+"""The path on Debian, Ubuntu, Alpine and Arch, and in the images of Envoy."""
 _RING_SIZE = 4096
-"""Places on the ring of callers who stay: with ten replicas each has its tenth of them but for a twentieth of that."""
+"""Places on the ring of callers who stay: with ten replicas each gets its tenth of them, give or take a twentieth of
+that."""
 _UNLIMITED = dict.fromkeys(("max_connections", "max_pending_requests", "max_requests", "max_retries"), _NO_LIMIT)
 _HEALTH = {
     RouteStatus.HEALTHY: "HEALTHY",
@@ -45,7 +46,7 @@ _HEALTH = {
 
 
 def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
-    """The clusters of a deployment with their endpoints; those but the first only while there are such."""
+    """The clusters of a deployment with their endpoints; all but the first only while they have replicas."""
     canary = [canary_cluster(service.name)] if service.canary is not None else []
     baseline = [baseline_cluster(service.name)] if service.baseline is not None else []
     clusters = {}
@@ -62,7 +63,7 @@ def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
 
 
 def is_left(name: str, service: Service) -> bool:
-    """Whether none but replicas that leave are in this cluster, so that no route leads to it."""
+    """Whether only leaving replicas are in this cluster, so that no route leads to it."""
     return wire_of(name) not in wires_of(service, side(service, side_of(name)))
 
 
@@ -71,7 +72,10 @@ def _on(wire: str, upstreams: Iterable[Upstream]) -> tuple[Upstream, ...]:
 
 
 def cluster_of(name: str, service: Service) -> dict[str, Any]:
-    """That of a mirror counts under a name of its own, so that to read it takes no look at all clusters."""
+    """The configuration of a cluster.
+
+    A mirror counts under a name of its own, so that its statistics can be read alone.
+    """
     wire, its_side = service.wires[wire_of(name)], side_of(name)
     made = cluster(name, wire.protocol)
     if wire.tls is not None:
@@ -96,7 +100,7 @@ def _bounded(sticky: Sticky) -> dict[str, Any]:
 
 
 def _tls(tls: ReplicaTls, protocol: Protocol) -> dict[str, Any]:
-    """Return how replicas are asked by TLS: under one name, which their certificates must be for."""
+    """TLS to the replicas: under one name, which their certificates must be for."""
     validation = {"trusted_ca": {"filename": _SYSTEM_AUTHORITIES}} if tls.ca is None else believed(tls.ca)
     names = [{"san_type": "DNS", "matcher": {"exact": tls.name}}]
     context = {
@@ -107,7 +111,7 @@ def _tls(tls: ReplicaTls, protocol: Protocol) -> dict[str, Any]:
 
 
 def believed(authorities: str) -> dict[str, Any]:
-    """Return whom to believe; while nobody is known, nobody is believed: no certificate has this fingerprint."""
+    """The authorities to trust; while none is known, no certificate is trusted: none has this fingerprint."""
     if authorities:
         return {"trusted_ca": {"inline_string": authorities}}
     return {"verify_certificate_hash": ["0" * 64]}
@@ -157,7 +161,7 @@ _OUTLIERS = {
 }
 
 _FAILURES = {"headers": [{"name": ":status", "string_match": {"safe_regex": {"regex": "50[234]"}}}]}
-"""Answers that say nothing of the request, but that the replica cannot answer any."""
+"""Answers that say nothing about the request, only that the replica cannot answer."""
 
 _UPSTREAM = {
     protocol: {
@@ -177,7 +181,7 @@ _UPSTREAM = {
 
 
 def stand_ins_of(name: str, service: Service) -> tuple[Upstream, ...]:
-    """Return who answers for a canary, or its baseline, what none of its replicas can: the others.
+    """The sides that answer for a canary, or its baseline, when none of its replicas can.
 
     One who is spoken to in another way cannot stand in.
     """
@@ -188,7 +192,7 @@ def stand_ins_of(name: str, service: Service) -> tuple[Upstream, ...]:
 
 
 def assignment_of(name: str, endpoints: tuple[Upstream, ...], service: Service) -> Resource:
-    """The endpoints of a cluster of a deployment; others get a request when none of them is healthy, or has failed.
+    """The endpoints of a cluster of a deployment; further ones are used when none of these is healthy.
 
     Those others stand in for a canary; or, where callers stay, they wait for a seat.
     """
@@ -216,7 +220,7 @@ def _lot(content: Mapping[str, Any], endpoints: Iterable[Resource]) -> Resource:
 
 
 def _without_seats(endpoints: tuple[Upstream, ...]) -> frozenset[Upstream]:
-    """Return those that wait for a seat, where others have one."""
+    """The replicas that wait for a seat while others have one."""
     serving = [upstream for upstream in endpoints if upstream.status is not RouteStatus.TERMINATING]
     waiting = frozenset(upstream for upstream in serving if upstream.seat is None)
     return waiting if len(waiting) < len(serving) else frozenset()

@@ -8,20 +8,20 @@ from traffic.envoy.envoy_names import as_in_a_file
 from traffic.routing_table import Service, TlsDoor
 
 MOST_BODY = {"max_direct_response_body_size_bytes": MOST_PAGE_BYTES}
-"""The route configuration says so: as long as a page of one's own may be."""
+"""The limit in the route configuration: the largest page of a deployment's own."""
 
 
 CHALLENGES = "/.well-known/acme-challenge/"
-"""RFC 8555, 8.3: where an authority looks for the answer to a challenge."""
+"""RFC 8555, 8.3: the path where an authority looks for the answer to a challenge."""
 _HTTPS_PORT = 443
 _HTTP3_KNOWN_SECONDS = 86_400
 """The time for which a browser may use HTTP/3 before it is told again."""
 _IN_CLEAR = [{"name": "x-forwarded-proto", "string_match": {"exact": "http"}}]
-"""The proxy says this itself, whatever a client sent."""
+"""The proxy sets this itself, whatever a client sent."""
 
 
 def answer(match: dict[str, Any], status: int, sentence: str) -> dict[str, Any]:
-    """Answer what matches so; no cluster is asked."""
+    """Answer the matching requests; no cluster is involved."""
     return {"match": match, "direct_response": {"status": status, "body": {"inline_string": sentence}}}
 
 
@@ -45,7 +45,7 @@ def before_all(service: Service, door: TlsDoor | None, *, is_secure: bool) -> It
 
 
 def told_browsers(service: Service, door: TlsDoor | None) -> dict[str, Any]:
-    """What a virtual host with certificates tells browsers: to come by TLS alone (RFC 6797) and by HTTP/3."""
+    """The headers of a virtual host with certificates: use TLS alone (RFC 6797), and HTTP/3."""
     tls = service.rules.tls
     if door is None or tls is None:
         return {}
@@ -58,7 +58,7 @@ def told_browsers(service: Service, door: TlsDoor | None) -> dict[str, Any]:
 
 
 def _set(headers: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Set these headers of an answer, whatever a replica said."""
+    """Set these headers of an answer over those of a replica."""
     return [
         {"header": {"key": key, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
         for key, value in headers.items()
@@ -72,14 +72,14 @@ def _to_tls(door: TlsDoor) -> dict[str, Any]:
 
 
 def who_gets_through(maintenance: Maintenance, match: dict[str, Any]) -> dict[str, Any]:
-    """What matches and has the header by which it gets through."""
+    """The match of requests with the header that lets them through a maintenance."""
     name, value = maintenance.allowed
     wanted = {"string_match": {"exact": value}} if value else {"present_match": True}
     return {**match, "headers": [*match.get("headers", []), {"name": name, **wanted}]}
 
 
 def in_maintenance(name: str, maintenance: Maintenance, match: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """All that matches gets 503 of the proxy itself, which counts for no revision: no cluster is asked."""
+    """Answer matching requests by 503 from the proxy itself, which counts for no revision."""
     sentence = f"Rollway: {name} is in maintenance; try again later.\n"
     headers = {"retry-after": str(maintenance.retry_after_seconds), "cache-control": "no-store"}
     if maintenance.page:
@@ -91,26 +91,26 @@ def in_maintenance(name: str, maintenance: Maintenance, match: dict[str, Any]) -
 
 
 def too_large(name: str, most: int, match: dict[str, Any]) -> dict[str, Any]:
-    """413 for what matches and says itself that its body is larger than that."""
+    """Answer 413 to matching requests whose declared body is larger than that."""
     header = {"name": _LENGTH, "range_match": {"start": most + 1, "end": _LARGEST_NUMBER}}
     sentence = f"Rollway: a request to {name} may have a body of {most} bytes.\n"
     return answer({**match, "headers": [*match.get("headers", []), header]}, 413, sentence)
 
 
 def of_unsaid_size(match: dict[str, Any]) -> dict[str, Any]:
-    """What matches and does not say how large its body is; a websocket has none."""
+    """The match of requests that do not declare the size of their body; a websocket has none."""
     unsaid = [{"name": name, "present_match": True, "invert_match": True} for name in (_LENGTH, "upgrade")]
     return {**match, "headers": [*match.get("headers", []), *unsaid]}
 
 
 def read_whole(most: int) -> dict[str, Any]:
-    """Have requests of a route read to their end, or to where they are too large, before a replica is asked."""
+    """Read requests of a route to their end, or until they are too large, before a replica gets them."""
     buffer = {"buffer": {"max_request_bytes": most}}
     return {"envoy.filters.http.buffer": as_in_a_file(_BUFFER, buffer)}
 
 
 def limited(each_second: int | None) -> dict[str, Any]:
-    """What a virtual host says of how many requests it takes: one more in a second gets 429."""
+    """The rate limit of a virtual host: further requests in a second get 429."""
     if each_second is None:
         return {}
     always = {"default_value": {"numerator": 100}}

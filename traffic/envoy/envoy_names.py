@@ -1,4 +1,4 @@
-"""Names what Envoy is told of: its route table, the clusters of a deployment, a header, and a cookie."""
+"""Names of Envoy's resources: its route table, the clusters of a deployment, a header, and a cookie."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ PREVIEW_HEADER = "x-rollway-preview"
 MIRROR_STATISTICS = "rollway_mirror"
 """Statistics of clusters that get copies begin so; no deployment's name has an underscore."""
 STOOD_IN = "!"
-"""The end of the id of a revision that a request was for and another one answered."""
+"""The suffix of the id of a revision whose request another revision answered."""
 _AS_IN_A_FILE = "type.googleapis.com/xds.type.v3.TypedStruct"
 COOKIE_SECONDS = 7 * 86_400
 """The lifetime of the cookie of a canary."""
@@ -19,11 +19,11 @@ COOKIE_SECONDS = 7 * 86_400
 _SIDES = _PREVIEW, _CANARY, _BASELINE, _MIRROR = "preview", "canary", "baseline", "mirror"
 
 PAGES = "envoy.filters.http.lua"
-"""Where a route's metadata has the pages of its deployment: where the script of the bootstrap finds them too."""
+"""The place of a deployment's pages in a route's metadata, where the script of the bootstrap finds them too."""
 
 
 def page_key(status: str) -> str:
-    """Name the page for this status among them."""
+    """The key of the page for this status."""
     return f"page_{status}"
 
 
@@ -53,17 +53,17 @@ def mirror_cluster(name: str) -> str:
 
 
 def on_wire(side: str, wire: str) -> str:
-    """The name of the cluster of those replicas of a side that are spoken to in this way: web, or web/canary/http2."""
+    """The name of the cluster of those replicas of a side that speak this protocol: web, or web/canary/http2."""
     return f"{side}/{wire}" if wire else side
 
 
 def side_of(cluster: str) -> str:
-    """The side that a cluster belongs to, by its own name where all are spoken to in the usual way: web/canary."""
+    """The side that a cluster belongs to, by its own name where all speak the usual protocol: web/canary."""
     return _split(cluster)[0]
 
 
 def wire_of(cluster: str) -> str:
-    """How the replicas of a cluster are spoken to."""
+    """The protocol of the replicas of a cluster."""
     return _split(cluster)[1]
 
 
@@ -74,7 +74,7 @@ def _split(cluster: str) -> tuple[str, str]:
 
 
 def as_in_a_file(kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a part of this kind in the form in which Envoy reads a file: so its newest fields need not be known here.
+    """A part of this kind in the form of Envoy's files: its newest fields need not be known here.
 
     `kind`: the URL of its type.
     """

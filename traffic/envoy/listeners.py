@@ -22,7 +22,7 @@ _QUIC = "envoy.transport_sockets.quic"
 _QUIC_TRANSPORT = f"{_TYPES}.transport_sockets.quic.v3.QuicDownstreamTransport"
 _LUA = f"{_TYPES}.filters.http.lua.v3.Lua"
 _PROVES = "acme-tls/1"
-"""What an authority asks for in a handshake that proves a name; nobody else does."""
+"""The protocol of a handshake in which an authority proves a name; no one else asks for it."""
 _FROM_HERE = {"resource_api_version": "V3", "ads": {}}
 
 # The name in the handshake says which certificate is shown, and which callers must show one: who then asked for another
@@ -59,7 +59,7 @@ def listeners_of(services: Iterable[Service], door: TlsDoor, before: Named, chan
 
 
 def _entries(services: Iterable[Service], chains: Chains, before: Resource | None, changes: Collection[str]) -> Entries:
-    """By deployment its chains, made again where it has changed; nothing of one without."""
+    """The chains of each deployment, made again where it has changed; none of one without."""
     by_name = {}
     for service in services:
         if before is not None and service.name not in changes:
@@ -129,7 +129,7 @@ def _certificates(service: Service) -> Iterator[tuple[ShownCertificate, tuple[st
 
 
 def _chains(door: TlsDoor, service: Service) -> Iterator[Mapping[str, Any]]:
-    """The chains of handshakes by which names are proven, and of those that requests come by."""
+    """The chains of handshakes that prove names, and of those for requests."""
     for proof in _proofs(service):
         secrets = [{"name": proof.name, "sds_config": _FROM_HERE}]
         both = {"alpn_protocols": [_PROVES], "tls_certificate_sds_secret_configs": secrets}

@@ -1,4 +1,4 @@
-"""The clusters of a side of a deployment, one for each way in which its replicas are spoken to, and their shares.
+"""The clusters of a side of a deployment, one for each protocol of its replicas, and their shares.
 
 A cluster of Envoy speaks one protocol. So a rollout to another one has two, each with its share of the requests:
 
@@ -35,7 +35,7 @@ def side(service: Service, name: str) -> tuple[Upstream, ...]:
 
 
 def wires_of(service: Service, upstreams: Iterable[Upstream]) -> list[str]:
-    """Name the ways in which these replicas are spoken to, the oldest one's first; without any, the next one's."""
+    """The protocols of these replicas, the oldest one's first; without replicas, that of the next one."""
     return list(dict.fromkeys(upstream.wire for upstream in upstreams)) or [service.wire]
 
 
@@ -55,7 +55,7 @@ def shares_of(service: Service, name: str, of: int = WHOLE) -> Shares:
 
 
 def _first(service: Service, upstreams: Sequence[Upstream]) -> Sequence[Upstream]:
-    """Return those who get requests before others do: who is healthy, and has a seat where callers stay."""
+    """The replicas that get requests first: healthy ones, with a seat where callers stay."""
     healthy = [upstream for upstream in upstreams if upstream.status is RouteStatus.HEALTHY] or upstreams
     seated = [upstream for upstream in healthy if upstream.seat is not None] if service.rules.sticky else []
     return seated or healthy

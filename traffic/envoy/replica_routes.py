@@ -28,7 +28,7 @@ _ONLY_READS = [
 
 
 def to_replicas(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The routes of what matches to all that serve, each of which gets its share."""
+    """The routes of matching requests to all serving replicas, each side with its share."""
     where = leading_to(service)
     if service.mirrored and not service.is_held:
         return _mirrored(where, service, match, rewrite)
@@ -38,7 +38,7 @@ def to_replicas(service: Service, match: dict[str, Any], rewrite: dict[str, Any]
 
 
 def leading_to(service: Service) -> dict[str, Any]:
-    """Where its routes lead: to the clusters of all sides that have a share."""
+    """The clusters of all sides that have a share."""
     if not _is_shared(service):
         return led_to(shares_of(service, service.name), by_hash=service.rules.sticky is not None)
     canary, baseline = service.weight, service.baseline_weight

@@ -29,20 +29,20 @@ COUNTERS_PAGE = (
     f"{_STATS}^(rollway%5C.|server%5C.uptime$|cluster%5C.{MIRROR_STATISTICS}%5C..*upstream_rq_(completed|5..)$)"
 )
 REQUESTS_PAGE = f"{_STATS}^(rollway%5C.done%5C.|server%5C.uptime$)"
-"""What `Counted.requests` needs alone: a fraction of the other page."""
+"""The page that `Counted.requests` alone needs: a fraction of the other one."""
 LONGEST_MS = 86_400_000
-"""The last bucket holds what took longer than the others; to Envoy it must end somewhere."""
+"""The last bucket holds all longer times; to Envoy it must have an end."""
 
 
 def callers_page(timed: Iterable[str]) -> str:
-    """The page that tells what the callers of all deployments got, and how long those of the named ones waited."""
+    """The page with what the callers of all deployments got, and with the waits of those of the named ones."""
     names = "|".join(re.escape(name) for name in sorted(timed))
     waits = quote(rf"|rollway\.first_byte\.cluster\.({names}){_ASKED}\.revision\.") if names else ""
     return f"{_STATS}^(rollway%5C.(done|failed|refused|redirected)%5C.|server%5C.uptime${waits})"
 
 
 _ASKED = "(/(canary|baseline))?(/(http2|tls)[0-9a-z-]*)?"
-"""What may stand behind a deployment's name in that of a cluster that callers are sent to."""
+"""The suffixes of the clusters of a deployment that callers are sent to."""
 _NAME = re.compile(
     r"rollway\.(begun|done|failed|refused|redirected|cut|again|again_failed|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}!?|)"
 )
@@ -73,7 +73,7 @@ class _StatsPage(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """All that one proxy has counted since it began, `uptime` seconds ago: by cluster, then by revision id.
+    """The counters of one proxy since it began, `uptime` seconds ago: by cluster, then by revision id.
 
     `refused`: by cluster, the requests that no replica was there for. `copies`: by deployment.
     """
@@ -95,7 +95,7 @@ class Counted:
         return Counters(self.uptime, of, refused, self.copies.get(deployment, Copies()))
 
     def callers(self) -> CallersCounted:
-        """What all callers got, without those who asked for a preview."""
+        """The answers to all callers, without those to requests for a preview."""
         totals: dict[Answering, Requests] = {}
         for cluster, its in self.of.items():
             for revision, answers in its.items():
@@ -135,7 +135,7 @@ class _Counted:
     first_byte: tuple[int, ...] = Answers().first_byte
 
     def answers(self, *, stood_in: bool) -> Answers:
-        """Sum up the answers; who was stood in for was asked first, or could not be."""
+        """The sum of the answers; a request that another side answered counts for the side that was tried first."""
         kinds = ("cut", "begun", "refused", "again", "again_failed", "redirected")
         total, failed = self.counts.get("done", 0), self.counts.get("failed", 0)
         answers = Answers(total, failed, self.first_byte, *(self.counts.get(kind, 0) for kind in kinds))
@@ -143,7 +143,7 @@ class _Counted:
 
 
 def read_counters(page: bytes) -> Counted:
-    """Read the page `COUNTERS_PAGE` of a proxy. Raises ValueError for what is no such page."""
+    """Read the page `COUNTERS_PAGE` of a proxy. Raises ValueError for any other page."""
     stats = _StatsPage.model_validate_json(page).stats
     counters: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
     uptime = next((int(stat.value) for stat in stats if stat.name == "server.uptime"), None)
@@ -190,15 +190,15 @@ def _buckets(cumulative: Iterable[_Bucket]) -> tuple[int, ...]:
 
 
 def _is_of(cluster: str, deployment: str) -> bool:
-    """No deployment's name has a slash, so what stands behind one is a further cluster of a deployment."""
+    """No deployment's name has a slash, so a suffix after one names a further cluster of a deployment."""
     return cluster.partition("/")[0] == deployment and side_of(cluster) != preview_cluster(deployment)
 
 
 ALONE_PAGE = "/stats?usedonly&type=Gauges&format=json&filter=^server%5C.(uptime|parent_connections)$"
-"""What `is_alone` reads. With 5,000 deployments it costs an Envoy six times what a page of few clusters does."""
+"""The page that `is_alone` reads. With 5,000 deployments it costs an Envoy six times a page of few clusters."""
 
 _MOST_NAMED = 500
-"""Names in a path, of which Envoy takes 60 KiB."""
+"""The length of all names in a path, of which Envoy takes 60 KiB."""
 _CONNECTIONS = "upstream_cx_active"
 _UNDER_WAY = frozenset({"rq_active", "rq_pending_active"})
 _ANSWERED = frozenset({"rq_success"})
@@ -241,7 +241,7 @@ class _GaugesPage(BaseModel):
 
 
 def clusters_page(deployments: Iterable[str]) -> str:
-    """The page that says how many answers are under way at each replica of these deployments, and maybe of others."""
+    """The page with the answers under way at each replica of these deployments, and maybe of others."""
     named = sorted(deployments)
     if len(named) > _MOST_NAMED:
         return "/clusters?format=json"
@@ -259,12 +259,12 @@ def under_way(page: bytes) -> Places:
 
 
 def read_answered(page: bytes) -> Places:
-    """How often each has answered, but for 5xx, since it has been in its cluster. Raises ValueError as above."""
+    """The answers of each replica, except 5xx, since it has been in its cluster. Raises ValueError as above."""
     return _by_place(page, _ANSWERED)
 
 
 def by_cluster(page: bytes) -> dict[str, int]:
-    """The answers under way by cluster. Raises ValueError for what is no page of clusters."""
+    """The answers under way by cluster. Raises ValueError for any other page."""
     counts: Counter[str] = Counter()
     for name, _, busy in _each(page, _UNDER_WAY):
         counts[name] += busy
@@ -286,14 +286,14 @@ def _each(page: bytes, statistics: Collection[str]) -> Iterator[tuple[str, _Sock
 
 
 def connections_page(deployments: Iterable[str]) -> str:
-    """The page that says how many connections there are to replicas of these deployments, in dropped clusters too."""
+    """The page with the connections to replicas of these deployments, in dropped clusters too."""
     names = "|".join(map(re.escape, sorted(deployments)[:_MOST_NAMED]))
     pattern = rf"^cluster\.({names})(/.*)?\.{_CONNECTIONS}$"
     return f"/stats?usedonly&{urlencode({'type': 'Gauges', 'format': 'json', 'filter': pattern})}"
 
 
 def connections(page: bytes) -> dict[str, int]:
-    """The connections to replicas by deployment. Raises ValueError for what is no page of gauges."""
+    """The connections to replicas by deployment. Raises ValueError for any other page."""
     counts: Counter[str] = Counter()
     for stat in _GaugesPage.model_validate_json(page).stats:
         counts[stat.name.removeprefix("cluster.").removesuffix(f".{_CONNECTIONS}").partition("/")[0]] += stat.value
@@ -301,7 +301,7 @@ def connections(page: bytes) -> dict[str, int]:
 
 
 def known_connections(page: bytes) -> dict[str, int]:
-    """The connections in clusters that there are, by deployment. Raises ValueError for what is no page of clusters."""
+    """The connections in existing clusters by deployment. Raises ValueError for any other page."""
     counts: Counter[str] = Counter()
     for cluster in _Clusters.model_validate_json(page).cluster_statuses:
         name = cluster.name.partition("/")[0]
@@ -313,7 +313,7 @@ def known_connections(page: bytes) -> dict[str, int]:
 
 
 def is_alone(page: bytes) -> bool:
-    """Whether what a proxy said just before this page is all that it has under way.
+    """Whether this process of the proxy has no predecessor, so that its page before this one was complete.
 
     An Envoy that was restarted hot tells what came to its new process. The old one goes on with what came before, and
     tells nobody: it is only known whether it still has connections. Raises ValueError for what is no page `ALONE_PAGE`.

@@ -14,7 +14,7 @@ from traffic.routing_table import Service, TrafficTable
 
 
 def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] | None = None) -> Resources:
-    """Everything that Envoy is told. `before`: an older table, whose unchanged parts are kept."""
+    """All resources of Envoy. `before`: an older table, whose unchanged parts are kept."""
     old_table, old = before or (TrafficTable("", ()), NO_RESOURCES)
     if before is not None and old_table.services is table.services:
         return old
@@ -48,7 +48,7 @@ def _tls_resources(
     updated: Iterable[Service],
     gone: Collection[str],
 ) -> dict[ResourceKind, Named]:
-    """The listener for TLS and its certificates: made again where a deployment is secured otherwise."""
+    """The listener for TLS and its certificates: made again where a deployment's TLS has changed."""
     listeners, secrets = (old.by_kind[kind] for kind in (ResourceKind.LISTENERS, ResourceKind.SECRETS))
     touched = [service for service in updated if _door(service) != _door(was.get(service.name))]
     obsolete = [was[name] for name in (*gone, *(service.name for service in touched)) if name in was]
@@ -66,7 +66,7 @@ def _tls_resources(
 def _routes(
     table: TrafficTable, old: Named, was: Mapping[str, Service], updated: Iterable[Service], gone: Collection[str]
 ) -> Named:
-    """The route configuration: only routes to deployments that are reached in another way are made again."""
+    """The route configuration: only routes to deployments whose entrances have changed are made again."""
     others = {
         service.name for service in updated if service.name not in was or _way(service) != _way(was[service.name])
     }
@@ -81,7 +81,7 @@ def _is_same(service: Service, before: Service | None) -> bool:
 
 
 def _patched(old: Named, without: Collection[str], added: dict[str, Resource]) -> Named:
-    """What is kept and what was made; the same object where that is no change."""
+    """The old resources with the changes; the same object where nothing changes."""
     if all(name in added for name in without) and all(old.get(name) == resource for name, resource in added.items()):
         return old
     return {name: resource for name, resource in old.items() if name not in without} | added

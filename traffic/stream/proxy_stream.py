@@ -1,4 +1,4 @@
-"""One proxy's stream: what the proxy is told next, and the newest table that it knows in every part."""
+"""One proxy's stream: the next message to the proxy, and the newest table that it knows in every part."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from traffic.stream.resource_stream import GONE, NOTHING_YET, DiscoveryRequest, 
 
 _CLUSTERS, _ENDPOINTS, _ROUTES, _LISTENERS, _SECRETS = ResourceKind
 _WHOLE = {_CLUSTERS, _LISTENERS}
-"""A proxy gets all of these that there are, and hears of those that are gone."""
+"""A proxy gets all resources of these kinds, and notice of those that are gone."""
 _BY_NAME = {_ENDPOINTS, _SECRETS}
-"""A proxy gets those of these that it asks for, as its clusters and listeners name them."""
+"""A proxy gets the resources of these kinds that it asks for, as its clusters and listeners name them."""
 _BY_CHOICE = {_LISTENERS, _SECRETS}
-"""A proxy may know a table without these: an older bootstrap does not ask for them."""
+"""A proxy may know a table without these kinds: an older bootstrap does not ask for them."""
 
 
 class Numbered(Protocol):
@@ -64,22 +64,22 @@ class Stream(Generic[Table]):
 
     @property
     def acknowledged(self) -> Watermark | None:
-        """The newest table that the proxy knows; None while that is not known."""
+        """The newest table that the proxy knows; None while that is unknown."""
         parts = (part for kind, part in self._parts.items() if part.is_asked or kind not in _BY_CHOICE)
         oldest = min((part.acknowledged for part in parts), key=number_of)
         return oldest if oldest.number else None
 
     def refused(self, kind: ResourceKind) -> Mapping[str, str]:
-        """Return the versions, by name, of what the proxy did not take over, each sent alone."""
+        """The versions, by name, of the resources that the proxy refused when each was sent alone."""
         return {name: refusal.version for name, refusal in self._parts[kind].refused.items()}
 
     def next_try(self, now: float) -> float | None:
-        """Return when something refused may be sent again (monotonic seconds, as is `now`)."""
+        """The time when something refused may be sent again (monotonic seconds, as is `now`)."""
         refusals = (refusal for part in self._parts.values() for refusal in part.refused.values())
         return min((refusal.not_before for refusal in refusals if refusal.not_before > now), default=None)
 
     def hear(self, request: DiscoveryRequest, now: float) -> tuple[str, ...]:
-        """Take in what the proxy says. The names of what it refused, if it refuses a response."""
+        """Take in a request. Returns the names of the resources that it refuses."""
         part = self._parts[request.kind]
         pending = part.pending
         refused = part.hear(request, now)
@@ -160,7 +160,7 @@ class Stream(Generic[Table]):
         return dict(list(due.items())[: part.most])
 
     def _is_there(self, cluster: str, newest: Table) -> bool:
-        """Whether routes need not wait for it: it has some endpoints, or the proxy refuses it, or it is gone by now."""
+        """Whether routes need not wait for a cluster: it has endpoints, or is refused, or is gone by now."""
         clusters, endpoints = self._parts[_CLUSTERS], self._parts[_ENDPOINTS]
         if cluster in clusters.refused or cluster not in newest.resources.by_kind[_CLUSTERS]:
             return True

@@ -1,4 +1,4 @@
-"""One kind of resource on a proxy's stream: what the proxy asked for, holds and refused, and what is on its way."""
+"""One kind of resource on a proxy's stream: what it asked for, holds and refused, and what is on its way."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from traffic.resources import Named, ResourceKind, Watermark
 
 GONE = ""
-"""The version of what the proxy shall hold no more."""
+"""The version of a resource that the proxy must drop."""
 NOTHING_YET = Watermark(0, "", "")
 MOST_NAMES = 50_000
-"""That a proxy may have of one kind: an Envoy that comes back can say 40,000 in one message."""
+"""The most resources of one kind: an Envoy that comes back can name 40,000 in one message."""
 LONGEST_NAME = 512
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 
 class TooManyNamesError(Exception):
-    """A proxy asks for, or says that it holds, more than any table of ours has. The sentence is for its operator."""
+    """A proxy asks for, or claims to hold, more than any table of ours has. The sentence is for its operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class StreamPart:
     acknowledged: Watermark = NOTHING_YET
 
     def hear(self, request: DiscoveryRequest, now: float) -> tuple[str, ...]:
-        """Take in what the proxy says. The names of what it refused, if it refuses a response.
+        """Take in a request. Returns the names of the resources that it refuses.
 
         Raises TooManyNamesError when it says more than a proxy of ours can mean.
         """
@@ -95,7 +95,7 @@ class StreamPart:
         return refused
 
     def _bound(self, request: DiscoveryRequest) -> None:
-        """Bound what it says: that is kept as long as its stream lasts, so it must have an end."""
+        """Bound the request: it is kept as long as its stream lasts."""
         words = (*request.subscribe, *request.holds, *request.holds.values())
         if any(len(name) > LONGEST_NAME for name in words):
             raise TooManyNamesError(f"A name or version on a stream has {LONGEST_NAME} characters at most.")
@@ -135,7 +135,7 @@ class StreamPart:
         return ()
 
     def _hear_refusal(self, versions: Mapping[str, str], now: float) -> tuple[str, ...]:
-        """One of several is looked for among half as many; one alone gets a pause that doubles."""
+        """Send half of several to find the refused one; a single one gets a pause that doubles."""
         if len(versions) > 1:
             self.most = len(versions) // 2
             return tuple(versions)

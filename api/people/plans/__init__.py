@@ -1,1 +1,1 @@
-"""Plans are made in processes of their own, which end when nobody waits for their plan."""
+"""Processes that make plans, each of which ends when nobody waits for its plan."""

@@ -16,7 +16,7 @@ from api.people.plans.workers import ANSWER, QUESTION, AskedPlan
 from domain.planning.rollout_plan import plan
 
 _NICE = 10
-"""Everything else goes first: requests, and on a machine with everything its workers."""
+"""The lowest priority: requests go first, and on a shared machine its workers."""
 
 
 def main() -> None:

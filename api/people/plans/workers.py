@@ -16,12 +16,12 @@ from domain.planning.plan_input import Planned
 QUESTION = Struct(">Q")
 """The length of the question that follows, in bytes."""
 ANSWER = Struct(">dQ")
-"""The seconds of processor time that an answer took, and how many bytes of it follow."""
+"""The header of an answer: the seconds of processor time it took, and its length in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedPlan:
-    """The plan of one deployment, on its way to `revision`. `extras`: what is answered beside it."""
+    """A question for the plan of one deployment, on its way to `revision`. `extras`: further fields of the answer."""
 
     planned: Planned
     deployment: str
@@ -46,7 +46,7 @@ class Thinkers:
         self._idle.append(await _started())
 
     async def think(self, questions: Sequence[AskedPlan], pay: Callable[[float], None]) -> bytes:
-        """Return the plans, as JSON. Whoever is cancelled meanwhile ends the process.
+        """The plans, as JSON. Cancelling the call ends the process.
 
         `pay`: told the seconds that it took, however it ends.
         """
@@ -71,7 +71,7 @@ class Thinkers:
         return await _started()
 
     async def end(self) -> None:
-        """End those that wait for a question."""
+        """End the idle processes."""
         for process in self._idle:
             with suppress(ProcessLookupError):
                 process.kill()

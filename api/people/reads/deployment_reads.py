@@ -77,7 +77,7 @@ def rollouts(
 def receipts(
     connection: Connection, request: ReadRequest[PageParameters]
 ) -> Annotated[Document, Shape((KeptRollout,), "page")]:
-    """Show rollouts of a deployment that are forgotten but for their receipts, the newest first."""
+    """Show rollouts of a deployment of which only the receipts are kept, the newest first."""
     view = view_of(connection, request)
     return page_of(kept_page(connection, view.id, request.parameters.cursor, request.parameters.limit))
 
@@ -100,7 +100,7 @@ def routes(connection: Connection, request: ReadRequest[RouteParameters]) -> Rep
 def progress(
     connection: Connection, request: ReadRequest[ProgressParameters]
 ) -> Annotated[Document, Shape((Progress,))]:
-    """Show what who waits for a rollout looks at again and again."""
+    """Show the progress of a rollout, for clients that wait for it."""
     view = view_of(connection, request)
     rollout_id = request.parameters.rollout
     if rollout_id is not None and rollout_document(connection, rollout_id)["deployment"] != view.name:
@@ -115,12 +115,12 @@ def view_of(connection: Connection, request: ReadRequest[Any]) -> DeploymentView
 
 
 def page_of(page: Page[Any]) -> Document:
-    """As JSON has it: its items, and the cursor of the next one."""
+    """A page as JSON: its items, and the cursor of the next one."""
     return {"items": page.items, "next": page.next}
 
 
 def find_routes(connection: Connection, request: ReadRequest[AbbreviatedParameters]) -> Abbreviated:
-    """Replicas, of deployments that the token is for, whose id begins or ends so; 10 at most."""
+    """Replicas, of deployments that the token is for, by the beginning or end of their id; 10 at most."""
     names = None if request.token.is_for_all else list(request.token.deployments)
     rows = routes_abbreviated(connection, request.parameters.id, names)
     whose = {route.deployment_id: deployment_by_id(connection, route.deployment_id).name for route in rows}
@@ -155,7 +155,7 @@ def revision_difference(connection: Connection, request: ReadRequest[DifferenceP
 
 
 def revision_found(revision: RevisionView | None, deployment: str, name: str) -> RevisionView:
-    """The revision of that name, as it was looked for. Raises RevisionNotFoundError where there was none."""
+    """The revision of that name. Raises RevisionNotFoundError where there is none."""
     if revision is None:
         message = f"{deployment} has no revision {name}; its revisions are under /v1/deployments/{deployment}/revisions"
         raise RevisionNotFoundError(message, deployment=deployment, revision=name)

@@ -1,4 +1,4 @@
-"""The reads for which decisions are made once more, or ahead: what a change or a document will do, what is offered."""
+"""The reads that decide again, or ahead: the effects of a change or a document, and the commands on offer."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -50,7 +50,7 @@ def _may(token: Token, command: type[Command]) -> bool:
 
 
 def questions(connection: Connection, command: Command) -> Sequence[AskedPlan]:
-    """Foretell what the command would leave of each deployment that it is about: a plan is made from each."""
+    """Compute each deployment as the command would leave it: a plan is made from each."""
     match command:
         case Apply():
             return [

@@ -15,7 +15,7 @@ from domain.installation.tokens import Role
 
 @dataclass(frozen=True, slots=True)
 class HttpResource:
-    """One method of one path. `role`: the least that may ask; `is_of_fleet`: only tokens for all deployments may."""
+    """One method of one path. `role`: the least that it needs; `is_of_fleet`: it needs a token for all deployments."""
 
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
@@ -43,7 +43,7 @@ class Read(HttpResource):
 
     @property
     def parameters(self) -> type[Parameters]:
-        """What may be said beside the path."""
+        """The parameters that the read takes in the query or the body."""
         return _parameters(self.source) or Parameters
 
     @property
@@ -179,7 +179,7 @@ class Shape:
 
 
 def shape_of(function: Callable[..., Any]) -> Shape:
-    """The shape that the annotation of a read says: a view, a list of views, or a document with its shape."""
+    """The shape in the annotation of a read: a view, a list of views, or a document with its shape."""
     kind = get_type_hints(function, include_extras=True)["return"]
     match get_origin(kind), get_args(kind):
         case found, (_, Shape() as shape) if found is Annotated:

@@ -1,4 +1,4 @@
-"""Reads of replicas: their output and how each answers, as their hosts tell through Redis."""
+"""Reads of replicas: their output and how each answers, from their hosts through Redis."""
 
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -23,7 +23,7 @@ from tasks.worker.connections import redis_client
 
 _log = structlog.get_logger(__name__)
 _WITHOUT_CHECK = HealthCheck(path="/")
-"""What is asked of replicas whose revision has no check."""
+"""The check for replicas whose revision has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def as_hosts_find(_request: ReadRequest[RevisionParameters], document: Document)
 
 
 def _callers_host(connection: Connection, deployment_id: UUID) -> str:
-    """The first host name by which callers come; of a wildcard one below it."""
+    """The first host name of the deployment; of a wildcard a name below it."""
     entrances = reached_at(connection, deployment_id).entrances
     names = (entrance.value for entrance in entrances if entrance.kind is EntranceKind.HOST)
     return next(names, "localhost").replace("*.", "www.", 1)

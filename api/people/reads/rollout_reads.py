@@ -1,4 +1,4 @@
-"""The reads of rollouts, and of what PUT sets."""
+"""The reads of rollouts, and of the settings behind PUT."""
 
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -95,7 +95,7 @@ def _visible_rollout(connection: Connection, request: ReadRequest[Parameters]) -
 
 
 def rollout_id(request: ReadRequest[Parameters]) -> UUID:
-    """The one in the path. Raises InvalidInputError."""
+    """The id in the path. Raises InvalidInputError."""
     try:
         return UUID(request.path["rollout"])
     except ValueError:

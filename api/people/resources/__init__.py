@@ -1,1 +1,1 @@
-"""The resources: each path with what answers it, and the description of them all."""
+"""The resources: each path with its handler, and the description of them all."""

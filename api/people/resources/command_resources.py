@@ -1,4 +1,4 @@
-"""The resources that carry out or plan a command: path, method, role; and how a request becomes a command."""
+"""The resources that carry out or plan a command: path, method, role; and the command of a request."""
 
 import json
 import re
@@ -24,7 +24,7 @@ IN_HEADERS = {
     "expected_version": "the header If-Match",
     "schema_version": "the path, as /v1",
 }
-"""Fields of commands that no body has, and what says the same over HTTP."""
+"""Fields of commands that no body has, and their place in a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ others."""
 
 
 def request_of(command: Command) -> tuple[str, str, dict[str, Any], dict[str, str]]:
-    """Method, path, body and headers. The actor is the name of the token that is shown with it."""
+    """Method, path, body and headers of a command. The actor is the name of the token."""
     (write,) = (write for write in WRITES if write.command is type(command))
     values = command.model_dump(mode="json")
     in_path = {name: values[name] for name in values if f"{{{name}}}" in write.path}
@@ -83,7 +83,7 @@ _ETAG = re.compile(r'"(\d{1,18})"')
 def carry_out(
     write: Write, token: Token, path: Mapping[str, str], headers: Mapping[str, str], body: bytes
 ) -> dict[str, Any]:
-    """Return {"result", "repeated"} of it. Raises the refusals of `domain`, and NotAllowedError."""
+    """The answer {"result", "repeated"}. Raises the refusals of `domain`, and NotAllowedError."""
     payload = {**payload_of(write, token, path, body), "request_id": _request_id(headers, token, path)}
     if "expected_version" in write.command.model_fields and headers.get("if-match", "*") != "*":
         payload["expected_version"] = _version(headers["if-match"])
@@ -93,13 +93,13 @@ def carry_out(
 
 
 def planned(forecast: Forecast, token: Token, path: Mapping[str, str], body: bytes) -> Command:
-    """The command as it is asked about. Raises what the command would be refused for before it is looked at."""
+    """The command of a forecast. Raises what the command itself would be refused for at once."""
     payload = {**payload_of(forecast, token, path, body), "request_id": "in a plan"}
     return parse_command(forecast.command.task, payload)
 
 
 def payload_of(resource: Write | Forecast, token: Token, path: Mapping[str, str], body: bytes) -> dict[str, Any]:
-    """The payload that path, body and token say. Raises NotAllowedError and InvalidInputError."""
+    """The payload from path, body and token. Raises NotAllowedError and InvalidInputError."""
     token.refuse_below(resource.role)
     payload = {**fields_of(body, path), **path, "actor": token.name}
     if resource.command.is_of_fleet:
@@ -117,7 +117,7 @@ def _documents(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _refuse_what_catches_all(token: Token, document: Mapping[str, Any]) -> None:
-    """Raises NotAllowedError: what no deployment is reached by is no deployment's."""
+    """Raises NotAllowedError: requests that belong to no deployment are nobody's to take."""
     traffic = document.get("traffic", document)
     if isinstance(traffic, dict) and traffic.get("path_prefix") == "/":
         message = (
@@ -142,7 +142,7 @@ def fields_of(body: bytes, path: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _request_id(headers: Mapping[str, str], token: Token, path: Mapping[str, str]) -> str:
-    """The key among those of its token and deployment: nobody can use up another one's keys."""
+    """The key, in the namespace of its token and deployment: nobody can use up another one's keys."""
     key = headers.get("idempotency-key")
     if key is not None and not (0 < len(key) <= _KEY_LENGTH and key.isascii() and key.isprintable()):
         right = f"1 to {_KEY_LENGTH} printable ASCII characters, new ones for each request"

@@ -29,12 +29,12 @@ _PYTHONS_WORD = re.compile(r"\bNone\b")
 
 @dataclass(slots=True)
 class Components:
-    """The models that were referred to so far."""
+    """The models that were referred to until now."""
 
     schemas: dict[str, Schema] = field(default_factory=dict)
 
     def put(self, name: str, schema: Schema) -> Schema:
-        """Keep a schema and what it refers to. Returns a reference to it. Raises ValueError where a name is two."""
+        """Keep a schema and its definitions. Returns a reference. Raises ValueError where a name has two schemas."""
         models = {**schema.pop("$defs", {}), name: schema}
         for each, model in models.items():
             if self.schemas.setdefault(each, model) != model:
@@ -42,7 +42,7 @@ class Components:
         return {"$ref": REF.format(model=name)}
 
     def of_type(self, kind: Any) -> Schema:  # noqa: ANN401  (any type that Pydantic knows)
-        """The schema of a type that is shown; of a class a reference to it."""
+        """The schema of a type; of a class a reference to it."""
         schema = TypeAdapter(kind).json_schema(ref_template=REF, mode="serialization")
         if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, BaseModel | Enum)):
             return self.put(kind.__name__, schema)
@@ -51,7 +51,7 @@ class Components:
         return schema
 
     def of_shape(self, shape: Shape, operation: str) -> Schema:
-        """Return the schema of a read's answer: a view, or what is named after the operation that shows it."""
+        """The schema of a read's answer: a view, or a model named after the operation."""
         name = "".join(map(str.capitalize, operation.split("_")))
         parts = [self.of_type(view) for view in shape.views] + ([self._object(shape.more)] if shape.more else [])
         item = parts[0] if len(parts) == 1 else {"allOf": parts}
@@ -69,7 +69,7 @@ class Components:
         return {"type": "object", "properties": properties, "required": list(fields)}
 
     def documented(self) -> dict[str, Schema]:
-        """All of them by name, each field with what it means."""
+        """All schemas by name, each field with its meaning."""
         kinds = {kind.__name__: kind for kind in _models(BaseModel) if kind.__module__.startswith(("domain.", "api."))}
         return {
             name: _with_meanings(schema, kinds[name]) if name in kinds else schema
@@ -91,7 +91,7 @@ def _with_meanings(schema: Schema, kind: type[BaseModel]) -> Schema:
 
 
 def in_jsons_words(document: Any) -> Any:  # noqa: ANN401  (JSON)
-    """Write null for None in what is said for people: that is JSON's word for it."""
+    """Write null for None in texts for people: that is JSON's word for it."""
     match document:
         case dict():
             return {
@@ -237,7 +237,7 @@ def _says(documented: object, resource: HttpResource) -> dict[str, str]:
 
 
 def _trimmed(command: type[Command], components: Components) -> Schema:
-    """The command without what its path and its headers say."""
+    """The command without the fields that its path and headers have."""
     schema = command.model_json_schema(ref_template=REF)
     elsewhere = {*IN_HEADERS, *named_in(DOORS[command].path)}
     for name in elsewhere & schema["properties"].keys():
@@ -270,6 +270,6 @@ def _json(says: str, schema: Schema) -> Schema:
 
 
 def _refused() -> dict[str, Schema]:
-    """Return the schemas of refusals: 4XX is wrong or not allowed, 5XX may be asked again."""
+    """The responses of refusals: 4XX is wrong or not allowed, 5XX may be retried."""
     content = {MEDIA_TYPE: {"schema": {"$ref": REF.format(model="Problem")}}}
     return {status: {"description": says, "content": content} for status, says in _REFUSALS.items()}

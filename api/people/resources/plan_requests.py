@@ -1,4 +1,4 @@
-"""Plans answered: let in, read from Postgres, thought about elsewhere, and dropped when who asked has left."""
+"""Requests for plans: admitted, read from Postgres, computed in another process, dropped when the client leaves."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
@@ -34,7 +34,7 @@ class Foresight:
     async def answer(
         self, forecast: Forecast, request: Request, token: Token, path: Mapping[str, str], body: bytes
     ) -> Response:
-        """The plan that is asked for. Raises what the command would be refused for, and TooManyRequestsError."""
+        """The requested plan. Raises the refusals of the command, and TooManyRequestsError."""
         with self.access.work.let_in(token) as bill:
             command = planned(forecast, token, path, body)
             questions = await run_in_threadpool(self._questions, token, command)

@@ -33,11 +33,11 @@ from domain.text.storable import unstorable
 
 Answer = Callable[[Request], Awaitable[Response]]
 REPLAYED = "idempotency-replayed"
-"""The header of an answer that was given before."""
+"""The header of a repeated answer."""
 _WAITING = ThreadPoolExecutor(8, "waits-for-hosts")
-"""Threads of their own: while hosts are silent, everything else is answered."""
+"""Threads for questions to hosts: while hosts are silent, everything else is answered."""
 _OF_A_TOKEN = AtOnce(2)
-"""Questions to hosts of one token, so that others have threads left."""
+"""The most questions to hosts of one token, so that others have threads left."""
 _PRIVATE = {"cache-control": "no-store"}
 _log = structlog.get_logger(__name__)
 

@@ -27,10 +27,10 @@ from db.views.fleet_changes import OVERLAP, Changes, caught_up, changes_since
 from domain.installation.tokens import Token
 
 MOST_WAITING = 100
-"""Pieces that a listener has not taken yet. One that takes them slower is ended, and catches up when it comes again."""
+"""The most pieces that wait for a listener. A slower one is ended, and catches up when it comes again."""
 Scope = tuple[str | None, Sequence[str]]
 Document = tuple[str, str, dict[str, object]]
-"""An event: its kind, its deployment, and what it says."""
+"""An event: its kind, its deployment, and its content."""
 
 _TOLD_AGAIN_AFTER = 3 * OVERLAP
 
@@ -64,7 +64,7 @@ class Listener:
 
     @property
     def holds(self) -> set[str | bytes]:
-        """What lets it listen: all of it must be valid."""
+        """The names that must stay valid for it to listen: its token, and its session."""
         return {self.token.name} | ({self.session} if self.session else set())
 
     @property
@@ -74,7 +74,7 @@ class Listener:
 
     @property
     def names(self) -> Sequence[str] | None:
-        """The deployments that it is told of; None: all."""
+        """The deployments of its events; None: all."""
         if self.deployment is not None:
             return [self.deployment]
         return None if self.token.is_for_all else self.token.deployments
@@ -91,7 +91,7 @@ class Listener:
 
 
 def give(listeners: Iterable[Listener], events: Sequence[Event]) -> list[Listener]:
-    """The events for each, in one piece that is made once for all of one scope. Returns those that are behind."""
+    """Give each listener its events, in one piece made once for a scope. Returns the listeners that are behind."""
     pieces: dict[Scope, bytes] = {}
     behind = []
     for listener in listeners:
@@ -107,12 +107,12 @@ def give(listeners: Iterable[Listener], events: Sequence[Event]) -> list[Listene
 
 @dataclass(slots=True)
 class Telling:
-    """Knows what was told: a record is read again and again for a while, and told each time that it has changed."""
+    """Remembers the records that were sent: each is read again for a while, and sent again when it has changed."""
 
     _sent_at: dict[tuple[object, object], datetime] = field(default_factory=dict)
 
     def new(self, changes: Changes) -> Iterator[Document]:
-        """Yield what was not told yet; from now on it was."""
+        """Yield the documents that were not sent yet, and remember them."""
         self._sent_at = {key: at for key, at in self._sent_at.items() if changes.at - at <= _TOLD_AGAIN_AFTER}
         for kind, deployment, document in documents_of(changes):
             if kind == "history":
@@ -124,12 +124,12 @@ class Telling:
 
 
 def cursor_of(boot: str, number: int, at: datetime) -> str:
-    """The id of an event: which process told it, as which of its events, and when by the clock of Postgres."""
+    """The id of an event: the process that sent it, its number there, and its time by the clock of Postgres."""
     return f"{boot}-{number}-{round(at.timestamp() * 1e6)}"
 
 
 def instant_of(cursor: str) -> datetime:
-    """Return when the event of this id was told; long ago, when the id is none of ours."""
+    """The time of the event of this id; long ago, when the id is not ours."""
     try:
         return datetime.fromtimestamp(int(cursor.split("-")[2]) / 1e6, UTC)
     except (ValueError, IndexError, OverflowError, OSError):
@@ -137,7 +137,7 @@ def instant_of(cursor: str) -> datetime:
 
 
 def documents_of(changes: Changes) -> Iterator[Document]:
-    """Yield what was noted first, then what it has come to."""
+    """Yield the records first, then the new states."""
     for record in changes.noted:
         yield "history", record.deployment, plain(record)
     for view in changes.deployments:
@@ -145,7 +145,7 @@ def documents_of(changes: Changes) -> Iterator[Document]:
 
 
 def text_of(cursor: str, kind: str, document: object) -> str:
-    """The event as it is sent; `cursor`: with which a listener goes on after it."""
+    """The event as text; `cursor`: its id, with which a listener continues after it."""
     return f"id: {cursor}\nevent: {kind}\ndata: {json.dumps(document, separators=(',', ':'))}\n\n"
 
 
@@ -160,7 +160,7 @@ _Wanted = tuple[tuple[str, ...] | None, datetime]
 
 
 class Reading(NamedTuple):
-    """What is told of it. `number`: of the last event that was told before. `at`: when, in monotonic seconds."""
+    """The text of a reading. `number`: of the last event before it. `at`: when it was read, in monotonic seconds."""
 
     number: int
     at: float
@@ -168,20 +168,20 @@ class Reading(NamedTuple):
 
     @property
     def is_old(self) -> bool:
-        """Whether nobody may be told it any more."""
+        """Whether it is too old to be shared."""
         return monotonic() - self.at > _SHARED_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """The readings of late, by the deployments that are told of, all or some by name, and since when."""
+    """The recent readings, by the names of their deployments, and since when."""
 
     engine: Engine
     _cache: dict[_Wanted, Reading] = field(default_factory=dict)
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def of(self, names: tuple[str, ...] | None, since: datetime, number: int, cursor: str) -> Reading:
-        """Return one that may be shared, or make it: one at a time, since a whole fleet is large.
+        """A reading that may be shared, or a new one: one at a time, since a whole fleet is large.
 
         `number`, `cursor`: of the event that was told last, as of now.
         """
@@ -193,7 +193,7 @@ class Readings:
         return reading
 
     def forget_old(self) -> None:
-        """Give back their memory."""
+        """Drop readings that are too old."""
         for key in [key for key, reading in self._cache.items() if reading.is_old]:
             del self._cache[key]
 
@@ -208,7 +208,7 @@ class Readings:
 
 _READ_SECONDS = 0.5
 _PAUSE_SECONDS = 0.1
-"""Between two reads, however much is said: what came meanwhile is sent together."""
+"""The pause between two reads: changes in between are sent together."""
 _VALID_SECONDS = 5.0
 _KEPT = 2_000
 _REST_SECONDS = 10.0
@@ -218,7 +218,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ChangeReader:
-    """Reads in a thread, and tells its listeners. `fault`: why it cannot read, or None."""
+    """Reads in a thread, and sends events to its listeners. `fault`: why it cannot read, or None."""
 
     def __init__(self, engine: Engine) -> None:
         self.fault: str | None = "not read yet"
@@ -259,7 +259,7 @@ class ChangeReader:
             self._drop(listener)
 
     def listen(self, token: Token, deployment: str | None, session: bytes | None = None) -> Listener:
-        """From now on; `leave` ends it. `session`: the hash of the one that it is heard in, if it is in one."""
+        """Listen from now on; `leave` ends it. `session`: the hash of the session behind it, if there is one."""
         listener = Listener(token, deployment, self._number, session)
         self.listeners.add(listener)
         self._is_heard.set()
@@ -277,7 +277,7 @@ class ChangeReader:
 
     @property
     def cursor(self) -> str:
-        """The id of the event that was told last: with it a listener goes on where it was."""
+        """The id of the last event: with it a listener continues where it was."""
         at = self._last.at if self._last else datetime.now(UTC) - timedelta(days=1)
         return cursor_of(self._boot, self._number, at)
 
@@ -304,7 +304,7 @@ class ChangeReader:
         return self._kept[0].number if self._kept else self._number + 1
 
     async def _rest(self) -> None:
-        """Where nobody listens, wait until somebody does. What was known then is old: it begins as another process."""
+        """Without listeners, wait for one. What was known is old then: it begins as another process."""
         if self.listeners or monotonic() - self._left_at < _REST_SECONDS:
             return
         self._is_current.clear()

@@ -17,7 +17,7 @@ _BEAT_SECONDS = 15.0
 """After 15 s without an event a comment is sent, so that no proxy on the way takes the stream for dead."""
 _MOST_STREAMS, _MOST_OF_A_TOKEN = 1_000, 50
 _PIECE = 65_536
-"""The whole of a large fleet is sent in such pieces, so that no buffer holds all of it for each stream."""
+"""The whole of a large fleet is sent in pieces of 64 KiB, so that no buffer holds all of it for each stream."""
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -40,7 +40,7 @@ class Streams:
         return StreamingResponse(events, 200, _HEADERS, "text/event-stream")
 
     def _refuse_too_many(self, token: Token) -> None:
-        """Raises TooManyRequestsError: nobody may take the streams of all others."""
+        """Raises TooManyRequestsError: no token may take the streams of all others."""
         of_token = sum(listener.token.name == token.name for listener in self.reader.listeners)
         for count, most, whose in (
             (len(self.reader.listeners), _MOST_STREAMS, ""),

@@ -21,7 +21,7 @@ from traffic.stream.proxy_stream import Response
 from traffic.stream.resource_stream import DiscoveryRequest, TooManyNamesError
 
 LARGEST_REQUEST = 4_194_304
-"""An Envoy that comes back names all that it holds, some 100 bytes for each cluster."""
+"""The largest request: an Envoy that comes back names all that it holds, some 100 bytes for each cluster."""
 _FIRST_WORD_SECONDS = 10
 _MOST_WORDLESS = 256
 _NO_NODE = "node.id must be 1 to 200 printable ASCII characters without blanks, such as edge-1."
@@ -51,7 +51,7 @@ _Context: TypeAlias = ServicerContext[Any, Any]
 
 @dataclass(eq=False, slots=True)
 class Discovery:
-    """The service. Streams without a first word are bounded: of too many the one goes that has waited longest."""
+    """The service. Streams without a first message are bounded: beyond the limit the longest waiting one ends."""
 
     streams: ProxyStreams
     access: ProxyAccess
@@ -67,7 +67,7 @@ class Discovery:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
 
     async def _serve(self, requests: AsyncIterator[Any], context: _Context) -> None:
-        """The proxy shows its token with its first word. Raises DecodeError when one cannot be read."""
+        """The proxy shows its token with its first message. Raises DecodeError for an unreadable one."""
         first = await self._first(requests)
         if first is None:
             await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "A stream begins with a request.")
@@ -104,7 +104,7 @@ class Discovery:
 
 
 async def serve(discovery: Discovery, address: str, most_connections: int) -> None:
-    """Serve until cancelled. `address`: as gRPC writes it. Raises InvalidInputError when it cannot be had."""
+    """Serve until cancelled. `address`: as gRPC writes it. Raises InvalidInputError when it is taken."""
     options = (*_OPTIONS, ("grpc.max_allowed_incoming_connections", most_connections))
     server = grpc.aio.server(options=options)
     server.add_generic_rpc_handlers((handler_of(discovery.tell),))
@@ -121,7 +121,7 @@ async def serve(discovery: Discovery, address: str, most_connections: int) -> No
 
 
 def stats_address(peer: str, port: int) -> str:
-    """Say where it tells what it has counted: on the host that its stream comes from.
+    """The address of its statistics: on the host that its stream comes from.
 
     gRPC writes that as ipv4:10.0.0.7:50321, and as unix: for one of this machine.
     """
@@ -132,7 +132,7 @@ def stats_address(peer: str, port: int) -> str:
 
 
 async def _requests(first: Any, others: AsyncIterator[Any]) -> AsyncIterator[DiscoveryRequest]:  # noqa: ANN401  (as above)
-    """Yield what concerns the kinds that there are."""
+    """Yield the requests of the kinds that we serve."""
     message = first
     while message is not None:
         kind = KINDS.get(message.type_url)

@@ -1,4 +1,4 @@
-"""Envoys' streams: each is told what its proxy does not hold yet, and noted as far as the proxy has taken it over."""
+"""Envoys' streams: each gets the changes that its proxy lacks, and its acknowledgements are recorded."""
 
 import asyncio
 import time
@@ -99,7 +99,7 @@ class ProxyStreams:
             )
 
     async def _note_refused(self, stream: Stream[Published], before: Mapping[str, str], why: str) -> Mapping[str, str]:
-        """Have it known which certificates the proxy does not show, and which it shows now."""
+        """Record which certificates the proxy refuses, and which it shows now."""
         now = stream.refused(ResourceKind.SECRETS)
         newly = [name for name, version in now.items() if before.get(name) != version]
         no_more = before.keys() - now.keys()

@@ -1,4 +1,7 @@
-"""The commands that change a deployment: what each says at the terminal, `rollway activate`, `pause`, ... `destroy`."""
+"""The commands that change a deployment, and their words at the terminal: `rollway activate`, `pause`, ...
+
+`destroy`.
+"""
 
 import os
 from collections.abc import Mapping
@@ -157,7 +160,7 @@ VERBS: Mapping[str, Verb] = {
         question="Destroy {deployment} and its {replicas} replicas?",
     ),
 }
-"""The verbs that say more than their class: what was done, what --wait waits for, whom --all means, what is asked."""
+"""The verbs with more than their class: the result in words, the goal of --wait, the meaning of --all, a question."""
 
 
 _Page = Annotated[
@@ -290,7 +293,7 @@ def rolling_update(
 
 
 def _refuse_stranger(view: DeploymentView, revision: str | None) -> None:
-    """Raises WrongStateError where NEXT is given and neither runs nor is on its way, so nothing of it turns back."""
+    """Raises WrongStateError where NEXT neither runs nor is on its way, so that nothing of it turns back."""
     if revision in (None, view.deploying_revision, view.current_revision):
         return
     runs = view.deploying_revision or view.current_revision
@@ -299,7 +302,7 @@ def _refuse_stranger(view: DeploymentView, revision: str | None) -> None:
 
 
 def _roll_back(asker: Asker, deployment: str, how: dict[str, Any]) -> None:
-    """Asker again, it goes on waiting, and has nothing to do when it is back."""
+    """Asked a second time, it keeps waiting; once the rollback is done it does nothing."""
     try:
         carry_out(VERBS["undo"], asker, deployment=deployment, revision=None, **how)
     except AlreadyUndoneError as error:
@@ -312,10 +315,10 @@ _KEPT = "rollway.behind_dashes"
 
 
 class TakesCommand(TyperCommand):
-    """A command that takes another command behind `--`, however many arguments stand before it."""
+    """A command that takes another command after `--`, however many arguments come before it."""
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
-        """Only what stands before the first `--` is read here."""
+        """Parse only the words before the first `--`."""
         place = args.index("--") if "--" in args else len(args)
         ctx.meta[_KEPT] = tuple(args[place + 1 :])
         return super().parse_args(ctx, args[:place])
@@ -326,7 +329,7 @@ class TakesCommand(TyperCommand):
 
 
 def behind_dashes(context: typer.Context) -> tuple[str, ...]:
-    """The words behind `--`; none of them where it was left out."""
+    """The words after `--`; empty where it was left out."""
     rest: Any = context.meta.get(_KEPT, ())
     return tuple(rest)
 

@@ -1,4 +1,4 @@
-"""`rollway logs`: what replicas print, on this host and on others, as it is printed."""
+"""`rollway logs`: the output of replicas, on this host and on others, as it is printed."""
 
 import os
 import sys
@@ -39,7 +39,10 @@ _MOST_PLACES = 2_000
 
 @dataclass(slots=True)
 class ReplicaLogs:
-    """Reads on. `places`: how far each was read; `silent`: hosts that do not answer, and when each is asked again."""
+    """Reads logs on.
+
+    `places`: how far each was read; `silent`: hosts that do not answer, and when to ask them again.
+    """
 
     reader: Reader
     deployment: str
@@ -50,7 +53,7 @@ class ReplicaLogs:
 
     @property
     def here(self) -> str | None:
-        """The host whose logs are the files of this home; None: a server is asked for those of all hosts."""
+        """The host whose logs are the files of this home; None: a server reads those of all hosts."""
         return host_of(self.home) if remote() is None else None
 
     def read_on(self, routes: Collection[RouteView]) -> Pieces:
@@ -68,7 +71,10 @@ class ReplicaLogs:
         return pieces
 
     def _remote_pieces(self, elsewhere: dict[str, dict[UUID, int | None]]) -> Pieces:
-        """A host that was silent is left alone for a while, so that it does not hold up the others."""
+        """The output on other hosts.
+
+        A silent host is left alone for a while, so that it does not hold up the others.
+        """
         hosts = {host: places for host, places in elsewhere.items() if self.silent.get(host, 0) <= time.monotonic()}
         places = [{"route": str(id_), "place": place} for each in hosts.values() for id_, place in each.items()]
         pieces: Pieces = {}
@@ -90,7 +96,7 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright
 
 
 def follow_deployment(reader: Reader, deployment: DeploymentView, lines: int) -> None:
-    """Until Ctrl-C, or until the deployment is destroyed; a replica that goes is read once more to its end."""
+    """Follow until Ctrl-C, or until the deployment is destroyed; a replica that goes is read once more to its end."""
     console, logs = printer(), ReplicaLogs(reader, deployment.name, lines)
     colours: dict[UUID, str] = {}
     silent: set[str] = set()
@@ -134,7 +140,7 @@ _HEX = frozenset("0123456789abcdef")
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """The output of a replica. `file`: None where there is none here. `text`: None where nothing is known of it."""
+    """The output of a replica. `file`: None where it is not here. `text`: None where nothing is known of it."""
 
     route: RouteView
     file: Path | None
@@ -207,7 +213,7 @@ def _deployment(reader: Reader, name: str) -> DeploymentView | None:
 
 
 def _logs_of(routes: Sequence[RouteView], source: ReplicaLogs) -> list[_Log]:
-    """From the files of their hosts; of a failed replica whose host does not answer the lines that were kept."""
+    """The logs from the files of their hosts; of a failed replica whose host is silent the lines that were kept."""
     files, pieces = ProcessLogs(source.home), source.read_on(routes)
     return [_log_of(route, pieces.get(route.id), files.path(route.id)) for route in routes]
 
@@ -226,7 +232,7 @@ def _refuse_elsewhere(route: RouteView, source: ReplicaLogs) -> None:
 
 
 def _show_all(deployment: DeploymentView, entries: list[_Log], source: ReplicaLogs) -> None:
-    """Each under its name; those of other hosts are named."""
+    """Print each log under its name; those of other hosts name the host."""
     if not entries:
         more = f"'rollway routes {deployment.name} --all' shows those that are gone"
         return printer(stderr=True).print(f"{deployment.name} has no replicas; {more}.")
@@ -275,7 +281,7 @@ def _follow(reader: Reader, route: RouteView, path: Path) -> None:
 
 
 def _follow_elsewhere(reader: Reader, route: RouteView, source: ReplicaLogs) -> None:
-    """Follow a replica whose host is asked."""
+    """Follow a replica on another host."""
     try:
         for _ in _until_gone(reader, route):
             for piece in source.read_on([route]).values():
@@ -299,6 +305,6 @@ def _until_gone(reader: Reader, route: RouteView) -> Iterator[None]:
 
 
 def _write(text: str) -> None:
-    """As it is into a pipe or a file; a terminal would obey what a replica prints."""
+    """Write the text as it is into a pipe or a file; a terminal would obey control characters."""
     sys.stdout.write(storable(text) if sys.stdout.isatty() else text)
     sys.stdout.flush()

@@ -73,7 +73,7 @@ def _history_of_all(lines: int, *, as_json: bool) -> None:
 
 
 def _row(record: HistoryView, state: str) -> tuple[str, str, str]:
-    """Say who, what and why. A verdict is shown when it is bad, the state when it differs from the record before."""
+    """The actor, the event and the reason. A verdict is shown when it is bad, the state when it has changed."""
     bad = f" {record.result}" if record.result in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP) else ""
     change = f"→ {record.target}: " if record.target != state and state else ""
     times = f" ({record.attempts} times)" if record.attempts > 1 else ""

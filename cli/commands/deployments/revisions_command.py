@@ -123,7 +123,7 @@ def _show(view: DeploymentView, revision: RevisionView, *, as_json: bool) -> Non
 def _diff(
     view: DeploymentView, before: RevisionView, after: RevisionView, hidden: Iterable[str], *, as_json: bool
 ) -> None:
-    """Raises typer.Exit with code 5 when they differ, be it in a value that is not shown."""
+    """Raises typer.Exit with code 5 when they differ, even in a hidden value."""
     old, new = _content(before), _content(after)
     for name in hidden:  # two values that are both shown as *** would hide that they differ
         new["env"][name] = f"{MASK} (another value)"
@@ -153,7 +153,7 @@ def _content(revision: RevisionView) -> dict[str, Any]:
 def _yaml(
     view: DeploymentView, revision: RevisionView, content: dict[str, Any], wire: Mapping[str, Any] | None = None
 ) -> str:
-    """As a file has it. `wire`: what of its `traffic` belongs to the revision, where that is to be shown."""
+    """The YAML as in a file. `wire`: the part of its `traffic` that belongs to the revision, where that is shown."""
     traffic = {"traffic": dict(wire)} if wire else {}
     document = {"deployment": view.name, "revision": {"name": revision.name, **content}, **traffic}
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)

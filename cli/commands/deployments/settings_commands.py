@@ -92,7 +92,7 @@ def push_metric(asker: Asker, *, deployment: DeploymentName, metric: str, value:
 
 
 def change_traffic(asker: Asker, deployment: str, values: str | None) -> None:
-    """Set where it is reached, from now on; without settings where a new deployment is. Raises its refusals."""
+    """Set its entrances from now on; without settings show those of a new deployment. Raises its refusals."""
     settings = {} if values is None else yaml_of(values)
     if not isinstance(settings, dict) or set(settings) - set(SetTraffic.model_fields) or _COMMON & set(settings):
         fields = ", ".join(name for name in SetTraffic.model_fields if name not in _COMMON)

@@ -139,7 +139,7 @@ def _of_rollout(reader: Reader, view: DeploymentView) -> dict[str, Text]:
 
 
 def _ended(rollout: RolloutView, now: datetime) -> Text:
-    """Say how it ended: back to v1 by rollway ("the new revision answered none of 25 requests"), completed 9 s ago."""
+    """The end of a rollout: back to v1 by rollway ("the new revision answered none of 25 requests")."""
     way = f"{'back ' if rollout.is_undo else ''}to {rollout.to_revision} by {rollout.actor}"
     why = f' ("{rollout.reason}")' if rollout.reason else ""
     ended = f"{(rollout.outcome or '').replace('_', ' ')} {ago(rollout.ended_at or now, now)}"

@@ -1,4 +1,4 @@
-"""`rollway subscribe`, `unsubscribe` and `subscriptions`: who is told of transitions."""
+"""`rollway subscribe`, `unsubscribe` and `subscriptions`: receivers of transitions."""
 
 from dataclasses import asdict
 from typing import Annotated

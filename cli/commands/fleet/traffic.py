@@ -92,7 +92,7 @@ def _show_explanation(explanation: Explanation, proxy_lines: Sequence[str]) -> N
 
 
 def _who_knows(reader: Reader) -> list[str]:
-    """The live proxies, any of which a caller may have come by; none for a token that may not see them."""
+    """The live proxies, any of which a caller may have come by; empty for a token that may not see them."""
     with suppress(NotAllowedError):
         proxies = reader.views(ProxyView, "/v1/proxies")
         return [f"{proxy.node_id}: {_last_acknowledged(proxy)}" for proxy in proxies if proxy.is_live]
@@ -161,7 +161,7 @@ def proxies(*, as_json: AsJson = False) -> None:
 
 
 def _rows(service: Service) -> Iterator[tuple[str | Text, ...]]:
-    """The first row of each kind says where it is reached."""
+    """The rows of a deployment; the first of each kind has the address."""
     prefixes = [prefix.value if prefix.strip else f"{prefix.value} (passed on)" for prefix in service.prefixes]
     live = ", ".join((*service.hosts, *prefixes)) or "nowhere"
     preview = ", ".join((*service.preview_hosts, f"header {PREVIEW_HEADER}"))

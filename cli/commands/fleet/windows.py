@@ -64,7 +64,7 @@ def freezes(*, as_json: AsJson = False) -> None:
 
 
 def _seconds(text: str) -> int:
-    """Raises UsageError for what is no duration."""
+    """Raises UsageError for anything but a duration."""
     match = re.fullmatch(r"(\d{1,9})([smhd])", text)
     if match is None:
         raise UsageError(f"--for must be a number with s, m, h or d behind, such as 90m or 62h; {text!r} is none")

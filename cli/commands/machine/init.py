@@ -90,7 +90,7 @@ def _asker(*, as_json: bool) -> Ask:
     asks = sys.stdin.isatty() and not as_json
 
     def ask(value: str | None, question: str, default: str | None, check: Callable[[str], str]) -> str:
-        """What was given, else what is answered; the default where nobody is there to ask. Raises UsageError."""
+        """The given value, else the answer to the question; the default without a terminal. Raises UsageError."""
         if value is None and asks:
             return str(typer.prompt(question, default=default, value_proc=check, err=True))
         if value is None and default is None:
@@ -104,7 +104,7 @@ def _asker(*, as_json: bool) -> Ask:
 
 
 def _with_port(command: str, port: str | None, ask: Ask) -> str:
-    """The command with {port} where it said a number."""
+    """The command with {port} in place of the number."""
     if "{port}" in command:
         return command
     number = _NUMBER.search(command)
@@ -113,7 +113,7 @@ def _with_port(command: str, port: str | None, ask: Ask) -> str:
 
 
 def _name_of(folder: Path) -> str:
-    """A name that the folder's suggests."""
+    """A valid name from the folder's."""
     return re.sub(r"[^a-z0-9.-]+", "-", folder.name.lower())[:_MOST_NAME].strip("-.") or "web"
 
 

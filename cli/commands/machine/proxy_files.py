@@ -1,4 +1,4 @@
-"""`rollway envoy-bootstrap`, `proxy-token` and `scrape-config`: for those who run proxies or Prometheus themselves."""
+"""`rollway envoy-bootstrap`, `proxy-token` and `scrape-config`: files for proxies and a Prometheus of your own."""
 
 import os
 import socket
@@ -148,7 +148,7 @@ def _checked_id(node_id: str) -> str:
 
 
 def _key() -> str | None:
-    """As `rollway up` chooses it: from the environment, else the one that was made here."""
+    """The key as `rollway up` chooses it: from the environment, else the one that was made here."""
     key = ApiSettings.from_environment(os.environ).proxy_key
     if key is not None:
         return key
@@ -163,7 +163,7 @@ def _running_api() -> str:
 
 
 def _discovery(value: str | None) -> Path | tuple[str, int]:
-    """What is given, else where the stack that runs here listens for Envoys."""
+    """The given address, else that of the stack that runs here for Envoys."""
     if value is not None:
         return Path(value) if value.startswith("/") else _address("--xds", value)
     home = find_home(os.environ)

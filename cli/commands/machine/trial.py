@@ -1,4 +1,4 @@
-"""One replica of a revision, started here for a moment, before a file says that it runs."""
+"""Starts one replica of a revision here for a moment, before a file is written for it."""
 
 import tempfile
 import time
@@ -34,12 +34,12 @@ _LOG_LINES = 40
 
 
 class NotHealthyError(RollwayError):
-    """The replica that was tried did not come up."""
+    """The tried replica did not come up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a replica of this machine's stack finds: its user, where it is not the one who starts it, and its limits."""
+    """The conditions of replicas of this machine's stack: their user, where it is another, and their limits."""
 
     home: Home
     user: str
@@ -48,12 +48,12 @@ class Ground:
 
     @classmethod
     def here(cls, home: Home, environ: Mapping[str, str]) -> "Ground":
-        """As the workers of this home have it, or will have once there are some. Raises InvalidInputError."""
+        """The conditions of this home's workers, now or in future. Raises InvalidInputError."""
         settings = TaskSettings.from_environment({**environ, "REDIS_URL": "redis://localhost"})
         return cls(home, replica_user_here(home, environ), settings, LogLimits.from_environment(environ))
 
     def runtime(self, home: Path, deployment: str) -> ProcessRuntime:
-        """A runtime with an empty folder of its own, so that no worker knows of what it starts."""
+        """A runtime with an empty folder of its own, unknown to all workers."""
         limits = ProcessLimits(self.settings.replica_processes, self.settings.replica_files, self.logs)
         return ProcessRuntime(
             home,
@@ -65,7 +65,7 @@ class Ground:
 
 
 class Tried(NamedTuple):
-    """After how many seconds it was healthy, and as which user, in words."""
+    """The seconds until it was healthy, and its user in words."""
 
     seconds: float
     user: str
@@ -110,7 +110,7 @@ def _wait_for_health(runtime: ProcessRuntime, request: ReplicaRequest, until: fl
 
 
 def _said_of(replica: Replica, check: HealthCheck, prober: Prober) -> str:
-    """What the probe saw; empty for a success."""
+    """The answer to the probe; empty for a success."""
     prober.submit([ProbeTarget(replica.route_id, replica.address or "", check)])
     answer = prober.answers(check.timeout_seconds + 1).get(replica.route_id)
     if answer is None:
@@ -119,7 +119,7 @@ def _said_of(replica: Replica, check: HealthCheck, prober: Prober) -> str:
 
 
 def _where_it_listens(replica: Replica) -> str:
-    """Say that it listens on another port than its own, where it does."""
+    """A sentence when it listens on another port than its own."""
     own = int((replica.address or ":0").rpartition(":")[2])
     ports = _ports_of(int(replica.handle.removeprefix("pid:")))
     if own in ports or not ports:

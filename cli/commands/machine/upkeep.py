@@ -48,7 +48,7 @@ def migrate(*, as_json: AsJson = False) -> None:
 
 
 def _upgrade() -> tuple[str | None, str | None]:
-    """The schema before and after. Raises MigrationError and what the driver says of a server that is away."""
+    """The schema before and after. Raises MigrationError and the driver's error of a server that is away."""
     engine = make_engine(DatabaseSettings.from_environment(os.environ).without_limits(), "rollway migrate")
     try:
         if not is_known(version := number(engine)):

@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
 
 
 def _parse(body: bytes, planned: PlannedRequest) -> tuple[str, str]:
-    """Read the revision that answered, and say what is wrong with the answer, if anything."""
+    """The revision that answered, and the fault of the answer, if any."""
     try:
         document = json.loads(body)
         revision = str(document["revision"])

@@ -1,4 +1,4 @@
-"""The open loop: sends each request when it is due, whatever became of those before it."""
+"""The open loop: sends each request when it is due, whatever happened to those before it."""
 
 import asyncio
 import math
@@ -72,7 +72,7 @@ class Generator:
         return self._tallies[-1]
 
     def begin_phase(self, name: str) -> Tally:
-        """Count the requests due from now on for this phase."""
+        """Count the requests due from now on in this phase."""
         now = self._epoch + time.monotonic()
         if self._tallies:
             self.tally.ended_at = now
@@ -80,7 +80,7 @@ class Generator:
         return self.tally
 
     def stop(self, *, waits: bool = True) -> None:
-        """Send no more. What is open is waited for, or else fails."""
+        """Send no more. Open requests are waited for, or else fail."""
         self._hurries = self._hurries or not waits
         if not self._over:
             self._over = True
@@ -102,7 +102,7 @@ class Generator:
         return LoadReport(phases=tuple(tally.report() for tally in self._tallies), cpu_seconds=time.process_time())
 
     def _pump(self) -> None:
-        """Send what is due, and come back when the next one is."""
+        """Send the due requests, and return when the next one is due."""
         now = time.monotonic()
         for _ in range(_MOST_AT_ONCE):
             due = self._began + self._sent / self._settings.rate
@@ -228,13 +228,13 @@ class Load:
         self._thread.start()
 
     def stop(self, *, waits: bool = True) -> None:
-        """Send no more. What is open is waited for, or else fails. Raises what ended the load before."""
+        """Send no more. Open requests are waited for, or else fail. Raises the error that ended the load before."""
         self._generator.stop(waits=waits)
         if self._thread.ident is not None:
             self.report()
 
     def report(self) -> LoadReport:
-        """Wait for the end, and tell of all phases."""
+        """Wait for the end, and report all phases."""
         self._thread.join()
         return self._report.result()
 

@@ -1,4 +1,4 @@
-"""The requests that are sent: their kinds, and a seeded plan of which comes when."""
+"""The requests of a load: their kinds, and a seeded plan of their order."""
 
 import hashlib
 import random

@@ -1,4 +1,4 @@
-"""Counts what becomes of requests, phase by phase, and reports it as plain data: Unix times, durations in seconds."""
+"""Counts the results of requests, phase by phase, and reports them as plain data: Unix times, durations in seconds."""
 
 import math
 from array import array
@@ -13,7 +13,7 @@ _FAILURES_KEPT = 5000
 
 
 class FailureKind(StrEnum):
-    """How a request can fail, as its sender sees it."""
+    """The ways in which a request can fail, as its sender sees it."""
 
     CONNECT = "connect"
     RESET = "reset"
@@ -87,7 +87,7 @@ class LoadReport:
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """A request under way, by the steady clock. `status`: 0 while nothing came back; `revision`: that it names."""
+    """A request under way, by the steady clock. `status`: 0 while nothing came back; `revision`: from the answer."""
 
     planned: PlannedRequest
     tally: "Tally"
@@ -99,7 +99,7 @@ class Exchange:
 
 @dataclass(slots=True, eq=False)
 class Tally:
-    """What became of the requests that were due in one phase; any thread may read it while they are counted.
+    """The results of the requests that were due in one phase; any thread may read it meanwhile.
 
     `answers`: by status and by the revision that the answer names, (0, "") where none came. `epoch`: what makes Unix
     seconds of the steady clock.

@@ -1,1 +1,1 @@
-"""The begin of a replica's process: what it becomes, within which limits, and with which environment."""
+"""The start of a replica's process: its account, its limits, and its environment."""

@@ -1,4 +1,4 @@
-"""What a replica's process runs before its command: it is told by a pipe what to become, and becomes that.
+"""The program of a replica's process before its command: it reads from a pipe what to become, and becomes that.
 
 An interpreter runs this file alone (-I -S), with an environment of its own and as the worker's user, so that nothing of
 the revision has a say before the last step. It imports what costs nothing: `os` alone would be a third of its time.
@@ -13,7 +13,7 @@ import resource
 from _signal import SIG_DFL, SIGPIPE, SIGXFSZ, signal  # type: ignore[import-not-found]
 
 BEGUN = b"+"
-"""The command is what runs next; whatever follows says why it does not."""
+"""The command runs next; anything that follows says why it does not."""
 NO_FOLDER, NO_COMMAND, CLOSED, NO_PROGRAM, NO_INTERPRETER, TROUBLE = (
     b"folder",
     b"none",
@@ -29,7 +29,7 @@ _SHELL = b"/bin/sh"
 
 
 def main() -> None:
-    """Become what standard input says; end where it ends too early, as whoever was to start this is gone."""
+    """Become what standard input says; end where it ends too early, since the starter is gone."""
     order = b""
     while piece := posix.read(0, _READ):
         order += piece
@@ -75,7 +75,7 @@ def _enter(folder: bytes | None) -> bytes:
 
 
 def _run(report: int, path: bytes, command: list[bytes], environment: dict[bytes, bytes]) -> bytes:
-    """Run it where it is found first, as the account; return why it is not run. Raises OSError."""
+    """Run the command where it is found first, under the account; returns why it is not run. Raises OSError."""
     name, why_not = command[0], NO_COMMAND
     for file in [name] if b"/" in name else [(folder or b".") + b"/" + name for folder in path.split(b":")]:
         if not _is_there(file):

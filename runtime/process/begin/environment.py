@@ -1,4 +1,4 @@
-"""The environment of a replica: what it is told, and what it gets of the worker's."""
+"""The environment of a replica: variables of Rollway's, and some of the worker's."""
 
 import os
 from collections.abc import Collection
@@ -29,10 +29,10 @@ INHERITED = (
     "HIP_*",
     "ROCR_*",
 )
-"""Where programs, languages, time zones, certificates and accelerators are found: no name here holds a secret."""
+"""Places of programs, languages, time zones, certificates and accelerators: no name here holds a secret."""
 
 _NEVER = ("DATABASE_URL", "REDIS_URL", "ROLLWAY_*")
-"""What steers Rollway itself, which no pattern of a host hands on; a revision may set variables of these names."""
+"""Variables that steer Rollway itself, which no pattern of a host hands on; a revision may set them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Surroundings:
     also: Collection[str] = ()
 
     def variables(self, request: ReplicaRequest, port: int, account: Account | None) -> dict[str, str]:
-        """The worker's of INHERITED and `also`, the account's, the revision's, then what Rollway tells a replica.
+        """The worker's variables of INHERITED and `also`, the account's, the revision's, then Rollway's for a replica.
 
         PORT and the ROLLWAY_* below cannot be overridden: by them a replica is found again. HOST is where proxies
         reach this machine; a revision whose service shall listen elsewhere sets its own.

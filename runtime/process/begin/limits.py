@@ -1,4 +1,4 @@
-"""Limits of replica processes, set as each starts: what one of them may take of what all of a host need."""
+"""Limits of replica processes, set as each starts: what one may take of the host's shared resources."""
 
 import resource
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class ProcessLimits:
 
 
 def _machine_has() -> int:
-    """Count the processes and threads that this machine can have at once."""
+    """The processes and threads that this machine can have at once."""
     counts = [_number(f"/proc/sys/kernel/{name}") for name in ("threads-max", "pid_max")]
     return min((count for count in counts if count), default=_SHARE * 4096)
 

@@ -1,4 +1,4 @@
-"""Starting one replica process: held at a gate, until its record is written, and then told what to become."""
+"""Starts one replica process: held at a gate until its record is written, then told what to become."""
 
 import marshal
 import os
@@ -37,7 +37,7 @@ class Confines:
 
 @dataclass(frozen=True, slots=True)
 class HeldProcess:
-    """A process that has done nothing yet, and is gone if whoever made it goes away."""
+    """A process that has done nothing yet, and ends if its maker goes away."""
 
     request: ReplicaRequest
     env: Mapping[str, str]
@@ -46,7 +46,7 @@ class HeldProcess:
     _order: bytes = field(repr=False)
 
     def begin(self) -> None:
-        """Let it become the replica. Else nothing is left of it.
+        """Let it become the replica. On failure nothing is left of it.
 
         Raises ReplicaStartError, and RuntimeUnavailableError where it does not say in time what became of it.
         """
@@ -68,14 +68,14 @@ class HeldProcess:
         raise ReplicaStartError(self._in_words(why_not))
 
     def drop(self) -> None:
-        """Let it become nothing."""
+        """End it."""
         for pipe in (self.child.stdin, self.child.stdout):
             if pipe:
                 pipe.close()
         self._end()
 
     def _report(self) -> bytes:
-        """Hand it the order, and read what it writes until it writes no more. Raises TimeoutError."""
+        """Hand it the order, and read its output to the end. Raises TimeoutError."""
         gate, answer = self.child.stdin, self.child.stdout
         if gate is None or answer is None:
             raise TypeError("a child that was given pipes has them")
@@ -134,7 +134,7 @@ class HeldProcess:
 
 
 def access_of(request: ReplicaRequest, env: Mapping[str, str], account: Account | None) -> ReplicaAccess:
-    """What it begins with, as this account or as the user of this process."""
+    """What it begins with, under this account or as the user of this process."""
     uid = account.uid if account else os.geteuid()
     folder = Path(request.spec.working_directory or Path.cwd())
     program, *words = filled_in(request.spec.command or ("",), env)
@@ -182,7 +182,7 @@ def hold(request: ReplicaRequest, env: Mapping[str, str], output: int, confines:
 
 @cache
 def _program() -> str:
-    """The file of `become`: as an import of it has left it, which spares each start a compilation, if that may be read.
+    """The compiled file of `become`, where it may be read: it spares each start a compilation.
 
     Where root has run Rollway from the same folder, under the umask of a stack, it may not.
     """
@@ -232,7 +232,7 @@ def _trouble(why_not: bytes) -> str:
 
 
 def _where(spec: RevisionSpec) -> str:
-    """Say where a command with a path of its own was looked for."""
+    """Where a command with a path of its own was looked for."""
     command = (spec.command or ("",))[0]
     if "/" not in command or Path(command).is_absolute():
         return ""

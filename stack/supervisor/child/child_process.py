@@ -14,7 +14,7 @@ from stack.part_specs import StackPart
 
 
 class AdoptedProcess:
-    """Stands in for a Popen that a supervisor needs, for a process that is nobody's child any more."""
+    """Replaces a Popen for a process that is no child of the supervisor."""
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
@@ -97,7 +97,7 @@ def spawn(
 
 
 def open_gate(gate: IO[bytes] | None) -> None:
-    """Let it begin, now that its pid is written down."""
+    """Let the process begin, now that its pid is written down."""
     if gate is None:
         return
     try:

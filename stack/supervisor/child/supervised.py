@@ -79,11 +79,11 @@ class Child:
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody has to look often that it still answers."""
+        """Whether it must be checked often that it still answers."""
         return self.ready and self.part.watched_port > 0
 
     def adopt(self, state: PartState) -> None:
-        """Take over the process of an earlier supervisor, which was up when it was last seen."""
+        """Take over the process of an earlier supervisor, which was up when last seen."""
         if state.process is None:
             return
         self._process, self._identity = AdoptedProcess(state.process), state.process
@@ -105,14 +105,14 @@ class Child:
         return self._process.end if isinstance(self._process, AdoptedProcess) else None
 
     def renew(self) -> None:
-        """Be as if it had never run; somebody has stopped it."""
+        """Reset as if it had never run; somebody has stopped it."""
         self.reap()
         self._epoch = 0
         self.crashes, self.error, self.finished = 0, "", False
         self.start_at = time.monotonic()
 
     def succeed(self) -> Process | None:
-        """The process that runs, which the next start takes the sockets over from."""
+        """The running process, which hands its sockets over to the next one."""
         process, self._process = self._process, None
         epoch = self._epoch + 1
         self.renew()
@@ -163,7 +163,7 @@ class Child:
         self._process, self._identity, self.ready = None, None, False
 
     def keep_log_small(self, limits: LogLimits) -> None:
-        """Begin its log anew when it is too big; while it starts, its log is read for that from where it began."""
+        """Truncate its log when it is too big; while it starts, its log is read from where this start began."""
         if self.settled and rotate(self.log, limits):
             self._log_start = 0
 
@@ -338,7 +338,7 @@ class KeptPorts:
 
     @property
     def descriptor(self) -> int | None:
-        """The descriptor that the process is handed; None where it listens by itself."""
+        """The descriptor that is handed to the process; None where it listens by itself."""
         return self._sockets[self._handed].fileno() if self._handed else None
 
     def let_wait(self) -> None:

@@ -1,4 +1,4 @@
-"""Whether every thread of a server that runs still answers: its end and its main thread show nothing of the others."""
+"""Whether every thread of a running server still answers: its end and its main thread show nothing of the others."""
 
 import socket
 import time
@@ -17,14 +17,14 @@ STUCK = f"it stood still: one of its threads has answered nothing for {_MOST_LOO
 
 @dataclass(slots=True)
 class _Question:
-    """One connection, by which a thread is asked. `looks`: in which it had not answered."""
+    """One connection that questions a thread. `looks`: the looks in which it had not answered."""
 
     connection: socket.socket
     is_sent: bool = False
     looks: int = -1
 
     def is_answered(self) -> bool:
-        """Whether anything has come. The request is sent once the connection stands, on a busy machine later."""
+        """Whether anything has come. The request is sent once the connection is there, on a busy machine later."""
         try:
             self.is_sent = self.is_sent or self.connection.send(_REQUEST) > 0
             self.connection.recv(1)
@@ -51,7 +51,7 @@ class Watch:
     _questions: list[_Question] = field(default_factory=list)
 
     def look(self) -> bool:
-        """Read what has come and ask again, if the last look was long enough ago; whether the server is stuck."""
+        """Read the answers and ask again, if the last look was long enough ago; whether the server is stuck."""
         now = time.monotonic()
         if now - self._looked_at < self.pause:
             return self.is_stuck
@@ -62,7 +62,7 @@ class Watch:
         return self.is_stuck
 
     def forget(self) -> None:
-        """Begin anew, with another process."""
+        """Start over, with another process."""
         self.is_stuck = False
         self._drop(list(self._questions))
 
