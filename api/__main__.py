@@ -43,7 +43,7 @@ class _ProxiesServer(QuietServer):
         self._end_soon()
 
     def fail(self) -> None:
-        """End, for a supervisor to start this server anew."""
+        """End, for a supervisor to start this server again."""
         self.exit_code = 1
         self.should_exit = True
         self.look_now()
@@ -60,7 +60,6 @@ class _ProxiesServer(QuietServer):
 
 
 def main() -> None:
-    """Serve."""
     configure_logging()
     servers: list[_ProxiesServer] = []
     try:

@@ -37,8 +37,7 @@ _log = structlog.get_logger(__name__)
 class Hooks:
     """The app's callbacks. `on_release`: in a thread, whenever every live proxy has let go of some replicas.
 
-    `on_failure`: when some of what goes on beside the requests has ended: the process must end too, or it would go on
-    serving what is true no more.
+    `on_failure`: when a background task has ended: the process must end too, or it would serve outdated tables.
     """
 
     on_release: Callable[[], None]

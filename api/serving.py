@@ -40,7 +40,6 @@ class BoundedBodies:
         self._refusal = refusal or JSONResponse({"detail": TOO_LARGE}, 413, headers={"connection": "close"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI's."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -100,11 +99,9 @@ class Connections:
         self._waiting[connection] = None
 
     def is_served(self, connection: "BoundedProtocol") -> None:
-        """The request of the connection is here."""
         self._waiting.pop(connection, None)
 
     def remove(self, connection: "BoundedProtocol") -> None:
-        """The connection is gone."""
         self._open.discard(connection)
         self._waiting.pop(connection, None)
 
@@ -123,7 +120,6 @@ class BoundedProtocol(H11Protocol):
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Asyncio's."""
         super().connection_made(transport)
         self._connections.add(self)
         self._look()
@@ -142,7 +138,6 @@ class BoundedProtocol(H11Protocol):
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Asyncio's."""
         super().connection_lost(exc)
         self._connections.remove(self)
         self._stop_waiting()
@@ -215,7 +210,6 @@ class QuietServer(uvicorn.Server):
     """
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until it is asked to end."""
         handed = handed_socket(os.environ)
         super().run([handed] if handed else sockets)
 

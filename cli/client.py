@@ -282,6 +282,5 @@ def failure_to_show(reader: Reader, view: DeploymentView) -> RouteView | None:
 
 
 def last_failed_route(reader: Reader, deployment: str) -> RouteView | None:
-    """The replica that failed last."""
     document = reader.ask(f"{DEPLOYMENT}/routes", deployment)["last_failed"]
     return build(RouteView, document) if document else None

@@ -92,9 +92,9 @@ _FILES = (".yaml", ".yml")
 _KINDS = ("rollout", "deployment", "deployments", "deploy", "deployment.apps", "pod", "pods", "service", "svc", "job")
 
 
-def hint_for_words(given: Sequence[str]) -> str | None:
+def hint_for_words(arguments: Sequence[str]) -> str | None:
     """The hint for a command that does not exist, or None for words that we do not know."""
-    words = [word for word in given if not word.startswith("-")]
+    words = [word for word in arguments if not word.startswith("-")]
     while words and words[0] in _TOOLS:
         words = words[1:]
     for count in (2, 1):
@@ -102,8 +102,8 @@ def hint_for_words(given: Sequence[str]) -> str | None:
         if len(words) >= count and typed in OTHERWISE:
             return f"there is no 'rollway {typed}'; {_fill_in(OTHERWISE[typed], words[count:])}"
         if len(words) >= count and typed in HABITS:
-            return f"'rollway {typed}' is '{_fill_in(_here(typed, given, words[count:]), words[count:])}' here"
-    return f"'{given[0]} {words[0]}' is 'rollway {words[0]}' here" if words and words[0] in COMMANDS else None
+            return f"'rollway {typed}' is '{_fill_in(_here(typed, arguments, words[count:]), words[count:])}' here"
+    return f"'{arguments[0]} {words[0]}' is 'rollway {words[0]}' here" if words and words[0] in COMMANDS else None
 
 
 def _here(typed: str, words: Sequence[str], rest: Sequence[str]) -> str:

@@ -36,7 +36,7 @@ _REVISIONS = """
 """
 
 Offered = list[tuple[str, str]]
-"""Names, each with what a shell shows beside it."""
+"""Names, each with what a shell shows next to it."""
 
 
 def deployments_offered(incomplete: str) -> Offered:

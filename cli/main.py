@@ -39,7 +39,6 @@ class LoadedWhenAsked(TyperGroup):
         self.commands = cast("MutableMapping[str, Command]", _Commands(self.commands))
 
     def list_commands(self, ctx: "Context") -> list[str]:  # noqa: ARG002 -- Typer's own
-        """The names, in the order of the table."""
         return list(self.commands)
 
     def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:  # noqa: ARG002 -- Typer's own

@@ -19,7 +19,6 @@ def os_user() -> str:
 
 
 def new_request_id() -> str:
-    """An id that no other request has."""
     return str(uuid4())
 
 

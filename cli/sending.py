@@ -135,8 +135,8 @@ def carry_out(
             film = Film(console, rollout_id=UUID(rollout_id) if rollout_id else None)
             if view.rollout is not None and view.rollout.id == film.rollout_id:
                 film.last_step = view.rollout.steps  # what happened before was not asked for here
-            reached = wait_until(verb.goal, reader, deployment, timeout, film).deployment
-            result = {**result, "state": str(reached.lifecycle)}
+            current = wait_until(verb.goal, reader, deployment, timeout, film).deployment
+            result = {**result, "state": str(current.lifecycle)}
     if asker.as_json:
         print_json(result)
 

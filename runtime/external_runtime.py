@@ -245,12 +245,12 @@ async def post_within(url: str, body: bytes, headers: Mapping[str, str], seconds
         httpx.AsyncClient(timeout=seconds, verify=_trusted()) as client,
         client.stream("POST", url, content=body, headers=headers) as answer,
     ):
-        read = bytearray()
+        content = bytearray()
         async for part in answer.aiter_bytes():
-            read += part
-            if len(read) >= _MOST_BYTES:
+            content += part
+            if len(content) >= _MOST_BYTES:
                 break
-        return WebhookAnswer(answer.status_code, bytes(read).decode(answer.encoding or "utf-8", "replace"))
+        return WebhookAnswer(answer.status_code, bytes(content).decode(answer.encoding or "utf-8", "replace"))
 
 
 def why_not_reached(error: BaseException) -> str:

@@ -149,11 +149,11 @@ def _lost_password(home: Home, running: Collection[str]) -> bool:
 
 def _choose(request: UpRequest, workers: int, say: Say, running: Collection[str], claims: ExitStack) -> ServerSettings:
     processes = measured_processes(workers)
-    named = request.environ.get("ROLLWAY_REPLICA_USER", "")
+    user_named = request.environ.get("ROLLWAY_REPLICA_USER", "")
 
     def initial_settings(last: ServerSettings | None) -> ServerSettings:
         base = last or ServerSettings(replica_user="")
-        user = named or choose_replica_user(request.home, base.replica_user, partial(_say_replicas, say))
+        user = user_named or choose_replica_user(request.home, base.replica_user, partial(_say_replicas, say))
         return replace(base, replica_user=user, sockets=sockets_folder(request.home, base.sockets))
 
     settings = choose_settings(

@@ -29,7 +29,7 @@ class PartStatus:
 class StackStatus:
     """The whole stack. `phase` "lost": the supervisor was killed, and parts of it still run.
 
-    "serving": it was stopped but for Envoy and the replicas.
+    "serving": it was stopped except for Envoy and the replicas.
     """
 
     home: Path

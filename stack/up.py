@@ -87,11 +87,11 @@ def stay(home: Home, say: Say) -> None:
     last: dict[str, tuple[str, int]] = {}
     while (status := _supervised(home, say)).supervisor_pid is not None:
         for part in status.parts:
-            seen = (part.state, part.restarts)
-            if last.setdefault(part.name, seen) != seen:
+            news = (part.state, part.restarts)
+            if last.setdefault(part.name, news) != news:
                 why = f": {part.error}" if part.error else ""
                 say(Notice(part=part.name, text=f"{part.state}, {part.restarts} restarts{why}"))
-            last[part.name] = seen
+            last[part.name] = news
         tell("WATCHDOG=1")
         time.sleep(0.5)
 
@@ -288,17 +288,17 @@ class Takeover:
         return "; ".join(f"{words}: {', '.join(part.name for part in parts)}" for words, parts in sentences if parts)
 
 
-def take_over(wanted: Sequence[StackPart], states: Sequence[PartState], restart: Collection[str]) -> Takeover:
+def take_over(planned: Sequence[StackPart], states: Sequence[PartState], restart: Collection[str]) -> Takeover:
     """Sort the running parts by their fate. `restart`: the names of parts to restart.
 
     it is leaving its place to another -> kept, until it ends by itself
     no part of that name is wanted     -> ended
-    it was not up when last seen       -> ended, and started anew with what is missing
+    it was not up when last seen       -> ended, and started again with what is missing
     it is to be restarted              -> restarted
     it was started from another plan   -> restarted
     else                               -> kept
     """
-    parts = {part.name: part for part in wanted}
+    parts = {part.name: part for part in planned}
     leaving = [part for part in states if part.is_leaving]
     running = [part for part in states if part.name in parts and part.condition == "running"]
     restarted = [part for part in running if part.name in restart or part.digest != parts[part.name].digest]

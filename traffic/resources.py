@@ -59,7 +59,6 @@ class Watermark:
 
 
 def resource(content: Mapping[str, Any]) -> Resource:
-    """A resource of this content."""
     return Resource(_short_hash(json.dumps(content, separators=(",", ":"), sort_keys=True).encode()), content)
 
 

@@ -53,8 +53,8 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
                 services[name] = _balanced(upstreams, service, stays=name == service.name)
         if service.weight:
             services |= _split(service, services[service.name])
-        for name, upstreams, found in ways:
-            for number, way in enumerate(found):
+        for name, upstreams, own_ways in ways:
+            for number, way in enumerate(own_ways):
                 router = f"{name}_{number}"
                 routers[router] = {
                     "rule": way.rule,

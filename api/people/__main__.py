@@ -34,7 +34,6 @@ class _PeopleServer(QuietServer):
 
 
 def main() -> None:
-    """Serve."""
     configure_logging()
     try:
         where = PeopleSettings.from_environment(os.environ)

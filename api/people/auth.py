@@ -213,7 +213,7 @@ class Access:
         """A token is looked up before anybody is refused, so that a right one is let in while others guess.
 
         who was let in before                -> at once
-        who guesses from an address of many  -> one look after the other, beside everybody else's
+        who guesses from an address of many  -> one look after the other, next to everybody else's
         whoever else                         -> a few looks at a time
         """
         if secret in self._well_known:
@@ -273,7 +273,7 @@ def names_withheld(token: Token) -> Iterator[None]:
 def secret_of_session(request: Request) -> str:
     """The session's secret in the cookie; empty when nobody is logged in.
 
-    Raises TwoSessionsError: browsers keep one for each host name, so somebody else has put another beside it.
+    Raises TwoSessionsError: browsers keep one for each host name, so somebody else has put another next to it.
     """
     pairs = [cookie.partition("=") for line in request.headers.getlist("cookie") for cookie in line.split(";")]
     match [value.strip() for name, _, value in pairs if name.strip() == SESSION_COOKIE]:

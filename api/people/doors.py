@@ -101,7 +101,6 @@ class Button:
 
 
 def button_of(verb: str) -> Button:
-    """The button of that verb."""
     command = BUTTONS[verb]
     door, what = DOORS[command], str(command.__doc__).partition("\n")[0]
     return Button(verb, door.label, what, fields_of(command), door.method == "PUT", command.is_planned)

@@ -90,7 +90,6 @@ def problem(error: RollwayError) -> dict[str, Any]:
 
 
 def refusal(error: RollwayError) -> JSONResponse:
-    """The answer."""
     headers: dict[str, str] = {}
     match error:
         case NoTokenError():

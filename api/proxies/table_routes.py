@@ -54,7 +54,6 @@ async def traefik(request: Request) -> Response:
 
 
 async def targets(request: Request) -> Response:
-    """For Prometheus' `http_sd_configs`."""
     parts, _ = _parse(request, ShownToken)
     return JSONResponse(prometheus_targets(_current(parts).table))
 

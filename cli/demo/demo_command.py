@@ -27,7 +27,7 @@ def demo(*, as_json: AsJson = False) -> None:
     A stack of its own in a temporary folder (DATABASE_URL and REDIS_URL are used when they are set), 3 replicas of
     examples/http_service.py, a rollout to a second revision, one to a broken revision that comes back by itself,
     and a canary that fails every fifth request until its judge aborts it. All the while requests go through Envoy, and
-    every one must be answered, but for those that the canary failed.
+    every one must be answered, except for those that the canary failed.
     Exit code 0 only when everything was as promised; otherwise the logs are kept, and it says where.
     """
     console = printer(stderr=as_json)

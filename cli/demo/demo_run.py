@@ -61,7 +61,6 @@ class Demo:
 
     @property
     def deployment(self) -> DeploymentView:
-        """The deployment as it is now."""
         return deployment_named(self.reader, self.name)
 
     def say(self, text: str = "") -> None:

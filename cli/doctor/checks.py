@@ -281,12 +281,10 @@ class Tables:
 
     @property
     def document(self) -> list[dict[str, Any]]:
-        """The tables as values of JSON."""
         return [{**asdict(size), "to_cut": self.past.get(size.name, 0)} for size in self.sizes]
 
     @property
     def table(self) -> Table:
-        """The tables for a terminal."""
         table = columns("TABLE", "ROWS", "BYTES", "TO CUT")
         for size in self.sizes:
             table.add_row(size.name, f"{size.rows:,}", f"{size.bytes:,}", f"{self.past.get(size.name, 0):,}")

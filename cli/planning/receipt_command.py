@@ -73,7 +73,6 @@ def _deviations(reader: Reader, rollout: str) -> list[str]:
 
 
 def receipt_page(receipt: dict[str, Any], seal: Seal | None, deviations: Sequence[str]) -> str:
-    """The whole receipt."""
     before, after = (_head, _promises, _waves), (_waits, _acts)
     first, last = ([line for part in parts for line in part(receipt)] for parts in (before, after))
     return "\n".join((*first, *_otherwise(deviations), *last, *_seal(seal)))

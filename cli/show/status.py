@@ -54,15 +54,15 @@ def losing_words(rows: Sequence[LosingView]) -> Iterator[Text]:
 def _of_revision(each: AnsweringView, *, is_alone: bool) -> str:
     if not each.revision:
         return f"{rate(each.failed_per_second)} requests/s found no replica"
-    said = [f"{rate(each.per_second)} requests/s"]
+    parts = [f"{rate(each.per_second)} requests/s"]
     for what, per_second in (("failed", each.failed_per_second), ("refused (4xx)", each.refused_per_second)):
         if per_second:
-            said.append(f"{rate(per_second)} {what} ({per_second / each.per_second:.2%})")
+            parts.append(f"{rate(per_second)} {what} ({per_second / each.per_second:.2%})")
     if each.half_ms is not None:
-        said.append(f"first byte: half within {each.half_ms} ms")
+        parts.append(f"first byte: half within {each.half_ms} ms")
     if each.most_ms is not None:
-        said.append(f"95 % within {each.most_ms} ms")
-    words = ", ".join(said)
+        parts.append(f"95 % within {each.most_ms} ms")
+    words = ", ".join(parts)
     return words if is_alone else f"{each.revision}: {words}"
 
 
@@ -190,12 +190,10 @@ def short_id(route_id: UUID) -> str:
 
 
 def route_colour(status: RouteStatus) -> str:
-    """The colour that a status is written in."""
     return _COLOURS.get(status, "dim")
 
 
 def deployments_table(views: Iterable[DeploymentView]) -> Table:
-    """A line for each deployment."""
     table = columns("NAME", "STATE", "HEALTHY", "REVISION", "REPLICAS", "WHY")
     for view in views:
         healthy = sum(route.is_serving for route in view.routes)
@@ -234,7 +232,6 @@ def deployment_page(
 
 
 def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
-    """A line for each replica."""
     table = columns("ROUTE", "REVISION", "STATUS", "HOST", "ADDRESS", "SINCE", "WHY")
     for route in routes:
         idle = ", no traffic" if route.is_active and route.traffic is TrafficStatus.INACTIVE else ""

@@ -19,7 +19,6 @@ class EngineRefusalError(Exception):
 
 
 def docker_spec(request: ReplicaRequest) -> DockerSpec:
-    """The section `docker` of its spec."""
     if request.spec.docker is None:
         raise ValueError(f"revision {request.revision!r} is not for the runtime 'docker'")
     return request.spec.docker

@@ -38,7 +38,6 @@ class DockerEngine:
         self._quiet_until = 0.0
 
     def close(self) -> None:
-        """Close the connections."""
         with self._lock:
             if self._connected:
                 self._connected.close()

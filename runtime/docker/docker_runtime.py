@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 SHARED_PORTS = range(30000, 32768)
-"""For containers that share their host's network: beside those of processes, below those of outgoing connections."""
+"""For containers that share their host's network: next to those of processes, below those of outgoing connections."""
 
 _LOCAL_ENGINE = "unix:///var/run/docker.sock"
 _ROUNDS = 8
@@ -206,7 +206,7 @@ class DockerRuntime:
 
 
 class ImagePulls:
-    """Pulls each image once at a time. A pull goes on when nobody waits for it, and ends with the worker."""
+    """Pulls each image once at a time. A pull continues when nobody waits for it, and ends with the worker."""
 
     def __init__(self, pull: Callable[[str], None], patience_seconds: float) -> None:
         self._pull_image = pull

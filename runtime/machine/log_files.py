@@ -1,7 +1,7 @@
 """Log files that others write: kept small while they are written, read across their parts, removed when they are old.
 
 Whoever writes a log holds it open, appends, and outlives us, so it cannot be given another file. A log that is too big
-is copied and then cut to nothing, and whoever writes goes on at its new beginning:
+is copied and then cut to nothing, and its writer continues at the new beginning:
 
     web.log    the log itself, in which the newest lines are
     web.log.1  what it was before, then web.log.2, and so on

@@ -101,8 +101,10 @@ class AccountPool:
         """Under the lock: the recorded accounts, with a number for this deployment."""
         pool = _pool_of_this_machine()
         recorded = self._load()
-        held = {first for first in {pool.first_of(number) for number in recorded.values()} if self._take_range(first)}
-        accounts = {name: number for name, number in recorded.items() if pool.first_of(number) in held}
+        owned_ranges = {
+            first for first in {pool.first_of(number) for number in recorded.values()} if self._take_range(first)
+        }
+        accounts = {name: number for name, number in recorded.items() if pool.first_of(number) in owned_ranges}
         if deployment in accounts:
             return accounts
         used = set(accounts.values())

@@ -133,9 +133,9 @@ class Owners:
     @classmethod
     def of(cls, accounts: Accounts, home: Path, pool: AccountPool | None = None) -> "Owners":
         """The owners on a host with those accounts, as far as it knows them, and the user of this process."""
-        known = {entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}
+        uids = {entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}
         users = {REPLICA_USER, accounts.usual, *accounts.others}
-        shared = frozenset({os.geteuid(), *(uid for user, uid in known.items() if user in users)})
+        shared = frozenset({os.geteuid(), *(uid for user, uid in uids.items() if user in users)})
         return cls(shared, pool or AccountPool(home))
 
     def end_account_of(self, deployment: str) -> None:

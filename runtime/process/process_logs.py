@@ -52,7 +52,7 @@ class ProcessLogs:
     def read_on(self, route_id: UUID, place: int | None, lines: int) -> "LogPiece":
         """Whole lines from `place` on, 64 KiB at most; without a place the last `lines` lines.
 
-        From the beginning where the log was begun anew.
+        From the beginning where the log was truncated.
         """
         path = self.path(route_id)
         if place is None:
@@ -136,7 +136,7 @@ def kept_log(log: Path, limits: LogLimits, account: Account | None) -> Iterator[
     try:
         keeper = adopt_child(_keeper(ends[0], log, limits, library))
         if account:
-            os.fchown(ends[1], account.uid, account.gid)  # so that it may open /dev/stderr anew
+            os.fchown(ends[1], account.uid, account.gid)  # so that it may open /dev/stderr again
         ends.append(os.open(f"/proc/self/fd/{ends[1]}", os.O_RDWR))
         yield KeptLog(ends[-1], keeper, os.fstat(ends[-1]).st_ino)
     finally:

@@ -121,14 +121,14 @@ class ProcessRuntime:
 
     def forget(self, route_id: UUID) -> None:
         """Drop the record of an ended replica and kill what it left running; its log stays. A running one is kept."""
-        known = self._find(route_id)
-        if known and known.ended:
-            self._kill_family(known)  # before the lock: they may be many, and all starts of the host wait for it
-            end_keeper(known.log_keeper)
+        current = self._find(route_id)
+        if current and current.ended:
+            self._kill_family(current)  # before the lock: they may be many, and all starts of the host wait for it
+            end_keeper(current.log_keeper)
         with self._records.locked():
             records = self._records.all()
             record = self._resolve(route_id, records)
-            if record and not (known and record.ended):
+            if record and not (current and record.ended):
                 return
             self._records.remove(route_id)
             if record and _was_last(record, records.values()):
@@ -172,7 +172,7 @@ class ProcessRuntime:
             latest = self._records.load(record.route_id)
             if latest is None or latest.process != record.process or latest.log_keeper != record.log_keeper:
                 return latest or record
-            kill_group(record.log_keeper)  # a part of it may be left, and read beside the next one
+            kill_group(record.log_keeper)  # a part of it may be left, and read next to the next one
             log = self._logs.path(record.route_id)
             keeper = keep_again(log, self._limits.logs, record.process.pid, record.log_pipe)
             updated = latest.model_copy(update={"log_keeper": keeper})
@@ -215,8 +215,8 @@ class ProcessRuntime:
         """Hold a process for it, whose record is written; or the replica that somebody else has started meanwhile."""
         with self._records.locked():
             records = self._records.all()
-            if known := self._resolve(request.route_id, records):
-                return known
+            if current := self._resolve(request.route_id, records):
+                return current
             port = self._free_port(records)
             account = account_of(request, self._accounts, self._owners.pool)
             env = self._surroundings.variables(request, port, account)

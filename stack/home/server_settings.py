@@ -70,7 +70,7 @@ class ServerSettings:
     for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart. `proxy_key` is
     what the tokens are made from by which the server for proxies knows them. `certificate_key`: what the keys of
     certificates are sealed with. `envoy_host`: where Envoy listens for callers. `envoy_handover_seconds`: for how long
-    one that is restarted goes on with what it has under way. `metrics`: the port where a part shows its metrics, by
+    one that is restarted continues with what it has under way. `metrics`: the port where a part shows its metrics, by
     its name. `redis_users`: the password of each service that may send commands. `sockets`: the folder by which clients
     name the Unix sockets, the home or a link to it. `replica_user`: as whom replicas run; empty: as the workers' own
     user, as nothing else was possible; None: so, as nobody has asked. `in_front`: what stands before its Envoys.

@@ -35,7 +35,6 @@ class Sockets:
 
     @property
     def valkey(self) -> Path:
-        """Valkey's socket."""
         return self.folder / "valkey" / VALKEY_SOCKET
 
     @property

@@ -123,7 +123,6 @@ def _reached_at(host: str) -> str:
 
 
 def envoy_name(number: int) -> str:
-    """The part's name: envoy, envoy2."""
     return "envoy" if number == 1 else f"envoy{number}"
 
 

@@ -165,5 +165,4 @@ def worker(name: str) -> tuple[str, ...]:
 
 
 def flower(address: str, port: int) -> tuple[str, ...]:
-    """Flower, which listens there."""
     return (sys.executable, "-m", "tasks.telemetry.flower", f"--address={address}", f"--port={port}", *FLOWER_OPTIONS)

@@ -34,7 +34,7 @@ def stop_in_order(
     """Stop beat, workers, Flower, xDS server; then the replicas by `replicas(home)`; then Envoy, Valkey, PostgreSQL.
 
     Envoy comes after the replicas because it carries the answers to the requests that they still finish. Without
-    `replicas` both are left alone: Envoy goes on with the last table that it was told.
+    `replicas` both are left alone: Envoy continues with the last table that it was told.
     `stopped` gets each part that was running, once it has ended.
     """
     stop_together([part for part in parts if not part.server], stopped)

@@ -39,7 +39,7 @@ class StartFailedError(Exception):
 class Supervisor:
     """Starts the parts of a plan in their order, restarts what ends, and stops all on SIGTERM.
 
-    It may be killed: what it runs goes on, and the next supervisor takes that over.
+    It may be killed: what it runs continues, and the next supervisor takes that over.
     """
 
     def __init__(self, home: Home, plan: StackPlan, replicas: Callable[[Path], object]) -> None:

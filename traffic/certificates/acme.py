@@ -250,8 +250,8 @@ class Authority:
                 uri=order.url,
                 csr_pem=crypto_util.make_csr(order.key.encode(), [host]),
                 authorizations=[
-                    messages.AuthorizationResource(body=messages.Authorization.from_json(found), uri=url)
-                    for url, found in asked_for
+                    messages.AuthorizationResource(body=messages.Authorization.from_json(authorization), uri=url)
+                    for url, authorization in asked_for
                 ],
             )
 

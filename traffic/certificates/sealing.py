@@ -22,7 +22,6 @@ class KeySeal:
     key: str = field(repr=False)
 
     def seal(self, text: str) -> str:
-        """The text sealed, as text."""
         return self._fernet.encrypt(text.encode()).decode()
 
     def unseal(self, text: str) -> str:

@@ -77,22 +77,22 @@ def cluster_of(name: str, service: Service) -> dict[str, Any]:
     A mirror counts under a name of its own, so that its statistics can be read alone.
     """
     wire, its_side = service.wires[wire_of(name)], side_of(name)
-    made = cluster(name, wire.protocol)
+    config = cluster(name, wire.protocol)
     if wire.tls is not None:
         # who waits while nothing serves waits in the proxy itself, without TLS
         socket = {"name": "envoy.transport_sockets.tls", "typed_config": _tls(wire.tls, wire.protocol)}
-        made["transport_socket_matches"] = [{"name": "tls", "match": _SPEAKS_TLS, "transport_socket": socket}]
+        config["transport_socket_matches"] = [{"name": "tls", "match": _SPEAKS_TLS, "transport_socket": socket}]
     if its_side == service.name and service.rules.hold_seconds is not None:
-        made["circuit_breakers"]["thresholds"].append({**_UNLIMITED, **request_hold.threshold(service.rules)})
+        config["circuit_breakers"]["thresholds"].append({**_UNLIMITED, **request_hold.threshold(service.rules)})
     sides = {canary_cluster(service.name), baseline_cluster(service.name)}
     if its_side in sides:
-        del made["outlier_detection"]  # the one replica on trial would be away for what old ones halve
+        del config["outlier_detection"]  # the one replica on trial would be away for what old ones halve
     if service.rules.sticky and its_side in {service.name, *sides}:
-        made |= {"lb_policy": "RING_HASH", "ring_hash_lb_config": {"minimum_ring_size": _RING_SIZE}}
-        made["common_lb_config"]["consistent_hashing_lb_config"] = _bounded(service.rules.sticky)
+        config |= {"lb_policy": "RING_HASH", "ring_hash_lb_config": {"minimum_ring_size": _RING_SIZE}}
+        config["common_lb_config"]["consistent_hashing_lb_config"] = _bounded(service.rules.sticky)
     if its_side != mirror_cluster(service.name):
-        return made
-    return {**made, "alt_stat_name": f"{MIRROR_STATISTICS}.{service.name}"}
+        return config
+    return {**config, "alt_stat_name": f"{MIRROR_STATISTICS}.{service.name}"}
 
 
 def _bounded(sticky: Sticky) -> dict[str, Any]:

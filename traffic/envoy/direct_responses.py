@@ -74,8 +74,8 @@ def _to_tls(door: TlsDoor) -> dict[str, Any]:
 def who_gets_through(maintenance: Maintenance, match: dict[str, Any]) -> dict[str, Any]:
     """The match of requests with the header that lets them through a maintenance."""
     name, value = maintenance.allowed
-    wanted = {"string_match": {"exact": value}} if value else {"present_match": True}
-    return {**match, "headers": [*match.get("headers", []), {"name": name, **wanted}]}
+    condition = {"string_match": {"exact": value}} if value else {"present_match": True}
+    return {**match, "headers": [*match.get("headers", []), {"name": name, **condition}]}
 
 
 def in_maintenance(name: str, maintenance: Maintenance, match: dict[str, Any]) -> Iterator[dict[str, Any]]:

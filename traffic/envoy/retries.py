@@ -79,7 +79,7 @@ def _own(service: Service) -> dict[str, Any]:
 
 
 def _hedged(rules: RequestRules) -> dict[str, Any]:
-    """The first request goes on when a second one is sent: what is slow and not hung is not sent for nothing."""
+    """The first request continues when a second one is sent: what is slow and not hung is not sent for nothing."""
     return {"hedge_policy": {"hedge_on_per_try_timeout": True}} if _hedge_after(rules) else {}
 
 

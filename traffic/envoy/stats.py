@@ -113,8 +113,8 @@ class Counted:
         """The requests to a deployment, answered or not, without those for a preview."""
         none: Mapping[UUID, Answers] = {}
         clusters = self._clusters(deployment)
-        done = sum(answers.done for name in clusters for answers in self.of.get(name, none).values())
-        return done + sum(self.refused.get(name, 0) for name in clusters)
+        count = sum(answers.done for name in clusters for answers in self.of.get(name, none).values())
+        return count + sum(self.refused.get(name, 0) for name in clusters)
 
     def _clusters(self, deployment: str) -> list[str]:
         return [name for name in {*self.of, *self.refused} if _is_of(name, deployment)]
@@ -242,10 +242,10 @@ class _GaugesPage(BaseModel):
 
 def clusters_page(deployments: Iterable[str]) -> str:
     """The page with the answers under way at each replica of these deployments, and maybe of others."""
-    named = sorted(deployments)
-    if len(named) > _MOST_NAMED:
+    sorted_names = sorted(deployments)
+    if len(sorted_names) > _MOST_NAMED:
         return "/clusters?format=json"
-    names = "|".join(map(re.escape, named))
+    names = "|".join(map(re.escape, sorted_names))
     return f"/clusters?{urlencode({'format': 'json', 'filter': f'^({names})(/.*)?$'})}"
 
 
@@ -315,7 +315,7 @@ def known_connections(page: bytes) -> dict[str, int]:
 def is_alone(page: bytes) -> bool:
     """Whether this process of the proxy has no predecessor, so that its page before this one was complete.
 
-    An Envoy that was restarted hot tells what came to its new process. The old one goes on with what came before, and
+    An Envoy that was restarted hot tells what came to its new process. The old one continues with what came before, and
     tells nobody: it is only known whether it still has connections. Raises ValueError for what is no page `ALONE_PAGE`.
     """
     gauges = {stat.name: stat.value for stat in _GaugesPage.model_validate_json(page).stats}

@@ -24,12 +24,16 @@ def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] 
     if before is not None and not gone and not updated:
         return old
     obsolete = [*(was[name] for name in gone), *(was[service.name] for service in updated if service.name in was)]
-    made = {name: (service, upstreams) for service in updated for name, upstreams in clusters_of(service).items()}
+    updated_clusters = {
+        name: (service, upstreams) for service in updated for name, upstreams in clusters_of(service).items()
+    }
     clusters = {
         name: replace(resource(cluster_of(name, service)), is_left=is_left(name, service))
-        for name, (service, _) in made.items()
+        for name, (service, _) in updated_clusters.items()
     }
-    endpoints = {name: assignment_of(name, upstreams, service) for name, (service, upstreams) in made.items()}
+    endpoints = {
+        name: assignment_of(name, upstreams, service) for name, (service, upstreams) in updated_clusters.items()
+    }
     without = {name for service in obsolete for name in clusters_of(service)}
     return together(
         {

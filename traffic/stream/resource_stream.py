@@ -90,7 +90,7 @@ class StreamPart:
             self.forget(name)
         for name in request.subscribe:
             self.subscribed.add(name)
-            if name not in request.holds:  # who asks anew waits for an answer
+            if name not in request.holds:  # who asks again waits for an answer
                 self.forget(name)
         return refused
 

@@ -38,7 +38,6 @@ class Read(HttpResource):
 
     @property
     def source(self) -> Callable[..., Any]:
-        """What shows it."""
         return _function(self.shows)
 
     @property
@@ -53,14 +52,12 @@ class Read(HttpResource):
         return self.source.__name__ if _parameters(self.source) else word
 
     def find(self, connection: Connection, request: ReadRequest[Any]) -> Any:  # noqa: ANN401  (whatever it shows)
-        """What there is now."""
         if _parameters(self.source):
             return self.source(connection, request)
         answer = self.source(connection, *request.path.values())
         return {"items": answer} if isinstance(answer, list) else answer
 
     def finish(self, request: ReadRequest[Any], answer: Any) -> Any:  # noqa: ANN401  (as above)
-        """What is answered."""
         return _function(self.afterwards)(request, answer) if self.afterwards else answer
 
 

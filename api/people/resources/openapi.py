@@ -157,7 +157,6 @@ _HEADERS: Mapping[str, Schema] = {
 
 @cache
 def openapi() -> Mapping[str, Any]:
-    """The document."""
     components = Components({"Problem": _PROBLEM})
     paths: dict[str, dict[str, Any]] = {}
     for resource in (*READS, *PLANS, *WRITES):

@@ -49,7 +49,6 @@ class Methods:
         self._answers = {**answers, **({"HEAD": answers["GET"]} if "GET" in answers else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI's."""
         request = Request(scope, receive)
         await (await self._answer(request))(scope, receive, send)
 

@@ -266,7 +266,6 @@ class ChangeReader:
         return listener
 
     def leave(self, listener: Listener) -> None:
-        """The listener is gone."""
         self.listeners.discard(listener)
         self._left_at = monotonic()
 

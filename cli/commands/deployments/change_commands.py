@@ -226,7 +226,7 @@ def restart(
     A deployment rolls the same revision again, called v3.r2 after v3, with its policy and budgets: for a secret or a
     file that its replicas read when they start. 'rollway undo' passes it by, as nothing but the replicas is new.
 
-    Without a name the parts of this machine's stack are restarted one after the other, while replicas and Envoy go on
+    Without a name the parts of this machine's stack are restarted one after the other, while replicas and Envoy keep
     serving. After it new code runs, for an upgrade; migrations come first. Envoy is left alone unless its
     configuration has changed or it is named with --part. When a part does not come up again, those after it run on as
     they are.
@@ -275,7 +275,7 @@ def rolling_update(
     """Roll out what runs with another image or command. With NEXT alone: a revision that exists.
 
     Everything else is as in the current revision. A NEXT that is not given is named by its content, so that the same
-    line asked again, after a crash or Ctrl-C, goes on with its rollout instead of beginning a second one, and has
+    line repeated, after a crash or Ctrl-C, continues its rollout instead of beginning a second one, and has
     nothing to do once it is completed. Neither NEXT nor a change: the rollout that is under way.
 
     With --rollback a rollout under way turns back, and a completed one is undone.

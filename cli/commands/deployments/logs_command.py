@@ -147,7 +147,6 @@ class _Log:
     text: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """As scripts read it."""
         lines = None if self.text is None else self.text.splitlines()
         return {"route": self.route.id, "host": self.route.host, "file": self.file, "lines": lines}
 
@@ -273,7 +272,7 @@ def _follow(reader: Reader, route: RouteView, path: Path) -> None:
         with path.open(encoding="utf-8", errors="replace") as file:
             file.seek(0, os.SEEK_END)
             for _ in _until_gone(reader, route):
-                if os.fstat(file.fileno()).st_size < file.tell():  # it was begun anew
+                if os.fstat(file.fileno()).st_size < file.tell():  # it was truncated
                     file.seek(0)
                 _write(file.read())
     except KeyboardInterrupt:

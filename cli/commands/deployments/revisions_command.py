@@ -142,12 +142,12 @@ def _diff(
 
 def _content(revision: RevisionView) -> dict[str, Any]:
     """The content of the revision without defaults; as it is stored where this release cannot read it."""
-    stored = stored_spec(json.dumps(revision.spec))
-    if stored.unreadable:
+    spec = stored_spec(json.dumps(revision.spec))
+    if spec.unreadable:
         return revision.spec
-    content = stored.spec.model_dump(mode="json", exclude_defaults=True)
+    content = spec.spec.model_dump(mode="json", exclude_defaults=True)
     # left out of a file it would be the folder of that file
-    return {"working_directory": None, **content} if stored.spec.runtime == "process" else content
+    return {"working_directory": None, **content} if spec.spec.runtime == "process" else content
 
 
 def _yaml(

@@ -21,7 +21,7 @@ def hosts(*, as_json: AsJson = False) -> None:
 
     A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere.
     One that is silent is not down yet, or no worker is left to say so; others get the new replicas.
-    One that is deaf reaches PostgreSQL and not Redis: what it runs goes on, and it gets no new replicas.
+    One that is deaf reaches PostgreSQL and not Redis: what it runs continues, and it gets no new replicas.
     One that is drained is emptied: replicas there are replaced on others. Below the table stands what stays, and why.
     CLOCK: by how much its clock differs from PostgreSQL's. A host that is off by more than a minute gets no new
     replicas while another is not. CONTRACT: what its worker reads and writes; an upgrade of Rollway may count it up.

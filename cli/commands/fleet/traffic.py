@@ -81,8 +81,8 @@ def _explain(deployment: str | None, url: str, *, as_json: bool) -> None:
 
 def _show_explanation(explanation: Explanation, proxy_lines: Sequence[str]) -> None:
     table = columns("", "")
-    for said in explanation.said:
-        table.add_row(said.about, said.says)
+    for each in explanation.said:
+        table.add_row(each.about, each.says)
     for upstream in explanation.replicas:
         status = Text(f"{upstream.status} {upstream.revision} at {address_of(upstream)}", route_colour(upstream.status))
         table.add_row(short_id(upstream.route_id), status)
@@ -121,11 +121,11 @@ def _show_traffic(table: TrafficTable, *, as_json: bool) -> None:
         return print_json({"services": table.services, "faults": table.faults})
     if not table.services:
         return printer().print("No deployments yet; 'rollway init' makes one.")
-    shown = columns("NAME", "TRAFFIC", "ADDRESS", "STATUS", "REVISION", "ROUTE", "REACHED AS")
+    rows = columns("NAME", "TRAFFIC", "ADDRESS", "STATUS", "REVISION", "ROUTE", "REACHED AS")
     for service in table.services:
         for row in _rows(service):
-            shown.add_row(*row)
-    printer().print(shown, soft_wrap=False)
+            rows.add_row(*row)
+    printer().print(rows, soft_wrap=False)
     for fault in table.faults:
         printer().print(f"! {fault}", style="yellow")
     return None

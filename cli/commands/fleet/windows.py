@@ -43,7 +43,7 @@ def freeze(asker: Asker, *, duration_seconds: _Duration = None, **fields: object
 
 @sends(DeleteFreeze)
 def unfreeze(asker: Asker, freeze: str) -> None:
-    """End a freeze. What it held goes on."""
+    """End a freeze. What it held continues."""
     asker.say(f"{freeze} freezes nothing any more", asker.send(DeleteFreeze, freeze=freeze))
 
 

@@ -84,7 +84,7 @@ def proxy_token(
 ) -> None:
     """Print the token of a node id, for proxies that are no Envoy, for Prometheus and for people.
 
-    It goes into the URL beside the id: http://HOST:PORT/v1/traffic?node=NODE_ID&token=TOKEN. It is made from
+    It goes into the URL next to the id: http://HOST:PORT/v1/traffic?node=NODE_ID&token=TOKEN. It is made from
     ROLLWAY_PROXY_KEY, or from the key of the stack that was made here.
     """
     key = _key()

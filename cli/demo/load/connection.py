@@ -30,7 +30,6 @@ class Connection(asyncio.Protocol):
         self.usable = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection that asyncio made."""
         self._transport = cast("asyncio.Transport", transport)
         self.usable = True
 
@@ -57,7 +56,6 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Take the next bytes of an answer."""
         self._received = self._received + data if self._received else data
         if self._exchange is None:
             self.close()  # an answer to no request

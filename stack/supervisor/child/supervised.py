@@ -168,7 +168,6 @@ class Child:
             self._log_start = 0
 
     def state(self) -> PartState:
-        """The state of the part, for the state file."""
         return PartState(
             name=self.part.name,
             condition=self._condition(),
