@@ -124,15 +124,15 @@ def _bring_up(
                         part="stack", text=takeover.sentence if names else f"without a supervisor; {takeover.sentence}"
                     )
                 )
-            for part in takeover.staying:
+            for part in takeover.kept:
                 if part.is_leaving and part.name in {leaving(restarted.name) for restarted in takeover.restarted}:
                     still = "still hands over from the last restart; this one waits for its end"
                     say(Notice(part=part.name, text=still))
             end_parts(home, takeover.ended)
             plan = replace(
                 plan,
-                parts=_needed(plan.parts, [part.name for part in takeover.staying]),
-                found=(*takeover.staying, *takeover.restarted),
+                parts=_needed(plan.parts, [part.name for part in takeover.kept]),
+                found=(*takeover.kept, *takeover.restarted),
                 restart=tuple(part.name for part in takeover.restarted),
             )
             follow(home, _launch(home, plan), say, plan)
@@ -268,12 +268,12 @@ def _news(part: PartState, plan: StackPlan | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Takeover:
-    """`staying` and `restarted` keep serving; of `restarted` each ends when its turn comes.
+    """`kept` and `restarted` keep serving; of `restarted` each ends when its turn comes.
 
     `ended` are ended at once.
     """
 
-    staying: tuple[PartState, ...]
+    kept: tuple[PartState, ...]
     restarted: tuple[PartState, ...]
     ended: tuple[PartState, ...]
 
@@ -281,7 +281,7 @@ class Takeover:
     def sentence(self) -> str:
         """The plan in words, for people, before it happens."""
         sentences = (
-            ("kept", self.staying),
+            ("kept", self.kept),
             ("restarted one after the other", self.restarted),
             ("ended, since they did not run well or are not wanted", self.ended),
         )
@@ -303,7 +303,7 @@ def take_over(planned: Sequence[StackPart], states: Sequence[PartState], restart
     running = [part for part in states if part.name in parts and part.condition == "running"]
     restarted = [part for part in running if part.name in restart or part.digest != parts[part.name].digest]
     return Takeover(
-        staying=tuple(part for part in states if part in leaving or (part in running and part not in restarted)),
+        kept=tuple(part for part in states if part in leaving or (part in running and part not in restarted)),
         restarted=tuple(restarted),
         ended=tuple(part for part in states if part not in running and part not in leaving),
     )

@@ -94,7 +94,7 @@ class Doubles:
     """Notices two proxies with one id: a single one says nothing more on a stream that it left for a newer one.
 
     When two use an id, both streams continue. A message that was on its way when a stream was left is no second proxy,
-    so it takes two within a minute. The two processes of a hot restart have one address of statistics, and count as one.
+    so it takes two within a minute. The two processes of a hot restart have one address, and count as one.
     """
 
     def __init__(self) -> None:

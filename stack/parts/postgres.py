@@ -39,9 +39,9 @@ def prepare_data(
 ) -> Path:
     """Make sure that `folder`/data holds a whole cluster with our role and database, and return it. No server runs.
 
-    A cluster is made under another name and then renamed, so a folder `data` was once complete. `durable` waits for the disk.
-    `say` hears what was found broken or had to be changed. Raises StackError: no space, not writable, another version,
-    not a cluster.
+    A cluster is made under another name and then renamed, so a folder `data` was once complete. `durable` waits for
+    the disk. `say` hears what was found broken or had to be changed. Raises StackError: no space, not writable,
+    another version, not a cluster.
     """
     data = folder / "data"
     with folder_errors(folder):

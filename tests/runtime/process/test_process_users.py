@@ -129,6 +129,7 @@ from pathlib import Path
 from runtime.process.accounts import Accounts, account_of
 from runtime.process.account_pool import AccountPool
 from runtime.protocol import ReplicaStartError
+from tests.runtime.process.test_process_users import as_user
 os.setuid(65534)
 pool = AccountPool(Path("/nowhere"))
 assert account_of(as_user("nobody"), Accounts("nobody"), pool) is None  # it is that user already
