@@ -62,19 +62,19 @@ def evidence_of(connection: Connection[Any], rollouts: Sequence[UUID]) -> dict[U
 
 def fold(connection: Connection[Any], rollout_id: UUID, interval: Interval) -> None:
     """Add the interval to what the judge of this rollout goes by, if it has one."""
-    found = next((_Canary(*row) for row in connection.execute(_CANARY, (rollout_id,))), None)
-    if found is None:
+    canary_row = next((_Canary(*row) for row in connection.execute(_CANARY, (rollout_id,))), None)
+    if canary_row is None:
         return
-    judging = judging_of(stored_policy({"strategy": found.strategy, "spec": found.spec, "limits": {}}))
+    judging = judging_of(stored_policy({"strategy": canary_row.strategy, "spec": canary_row.spec, "limits": {}}))
     if judging is None:
         return
-    before = NOTHING_SEEN if found.sums is None else _SUMS.validate_json(found.sums)
-    canary = CanaryState(found.stage, found.weight, found.weight_known_at, before)
-    control = rollout_id if judging.has_baseline else found.from_revision_id
-    sums = judging.fold_interval(canary, _evidence(found, control, interval))
+    before = NOTHING_SEEN if canary_row.sums is None else _SUMS.validate_json(canary_row.sums)
+    canary = CanaryState(canary_row.stage, canary_row.weight, canary_row.weight_known_at, before)
+    control = rollout_id if judging.has_baseline else canary_row.from_revision_id
+    sums = judging.fold_interval(canary, _evidence(canary_row, control, interval))
     connection.execute(_KEEP, (rollout_id, _SUMS.dump_json(sums).decode()))
-    if judging.settings is not None and found.weight:
-        _keep_point(connection, rollout_id, point_of(judging.settings, sums, interval.at, found.weight))
+    if judging.settings is not None and canary_row.weight:
+        _keep_point(connection, rollout_id, point_of(judging.settings, sums, interval.at, canary_row.weight))
 
 
 def _keep_point(connection: Connection[Any], rollout_id: UUID, point: Point) -> None:

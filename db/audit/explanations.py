@@ -48,12 +48,12 @@ def why_shown(connection: Connection[Any], name: str) -> WhyView:
     return WhyView(**shared, deviations=otherwise, certificates=missed, brings=reach.brings)
 
 
-def receipt_shown(connection: Connection[Any], named: UUID | str) -> ReceiptView:
+def receipt_shown(connection: Connection[Any], rollout: UUID | str) -> ReceiptView:
     """The receipt of the rollout of that id, or of the last one of the deployment of that name.
 
     Once it is sealed, as it was sealed. Raises DeploymentNotFoundError and RolloutNotFoundError.
     """
-    rollout_id = named if isinstance(named, UUID) else last_rollout_of(connection, named).id
+    rollout_id = rollout if isinstance(rollout, UUID) else last_rollout_of(connection, rollout).id
     receipt = sealed_receipt(connection, rollout_id)
     if receipt is None:
         return ReceiptView(made_from_rows(connection, rollout_id), None)

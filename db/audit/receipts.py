@@ -109,7 +109,7 @@ def seal(connection: Connection[Any], deployment_id: UUID, rollout_id: UUID) -> 
 
     None where somebody else has sealed it, or has taken its number.
     """
-    receipt = seal_receipt(made_from_rows(connection, rollout_id), _sealed(connection, _LAST, deployment_id))
+    receipt = seal_receipt(made_from_rows(connection, rollout_id), _receipt_by(connection, _LAST, deployment_id))
     cursor = connection.execute(_SEAL, (rollout_id, deployment_id, receipt.number, receipt.text, receipt.sha256))
     connection.execute(_FORGET, (deployment_id, receipt.number - KEPT))
     return receipt if cursor.rowcount else None
@@ -146,12 +146,12 @@ def against_plan(connection: Connection[Any], rollout_id: UUID) -> AgainstPlan:
 
 def sealed_receipt(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
     """As it was sealed, also when the rollout's rows are cut; None: it was not yet."""
-    return _sealed(connection, _OF_ROLLOUT, rollout_id)
+    return _receipt_by(connection, _OF_ROLLOUT, rollout_id)
 
 
 def receipt_before(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
     """The one whose hash the receipt of this rollout holds; None where there is none, or it is not kept any more."""
-    return _sealed(connection, _BEFORE, rollout_id)
+    return _receipt_by(connection, _BEFORE, rollout_id)
 
 
 def _compared(connection: Connection[Any], rollout_id: UUID) -> tuple[AgainstPlan, dict[UUID, str]]:
@@ -190,5 +190,5 @@ def _acts(connection: Connection[Any], rollout_id: UUID) -> list[RecordedAct]:
     return connection.cursor(row_factory=class_row(RecordedAct)).execute(_ACTS, (rollout_id,)).fetchall()
 
 
-def _sealed(connection: Connection[Any], query: LiteralString, *parameters: object) -> Sealed | None:
+def _receipt_by(connection: Connection[Any], query: LiteralString, *parameters: object) -> Sealed | None:
     return next(iter(connection.cursor(row_factory=class_row(Sealed)).execute(query, parameters).fetchall()), None)

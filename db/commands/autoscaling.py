@@ -73,10 +73,12 @@ def watched_deployments(connection: Connection) -> tuple[list[WatchedDeployment]
 
 
 def store_and_mark(
-    connection: Connection, measured: Mapping[UUID, Sequence[MetricValue]], fires: Sequence[UUID]
+    connection: Connection, by_deployment: Mapping[UUID, Sequence[MetricValue]], fires: Sequence[UUID]
 ) -> frozenset[UUID]:
     """Keep what was measured, and mark the deployments whose rules fire; returns those that were not marked before."""
-    store_values(connection, ((deployment_id, value) for deployment_id, values in measured.items() for value in values))
+    store_values(
+        connection, ((deployment_id, value) for deployment_id, values in by_deployment.items() for value in values)
+    )
     return _mark(connection, fires) if fires else frozenset()
 
 

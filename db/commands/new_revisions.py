@@ -86,9 +86,9 @@ def changed_revision(connection: Connection, deployment: Deployment, command: Ro
     if row is None:
         message = f"{deployment.name} runs nothing that could be changed: 'rollway apply' gives it a first revision"
         raise WrongStateError(message, deployment=deployment.name, state=str(deployment.status))
-    name, stored = row[0], stored_spec(json.dumps(row[1]))
-    spec = changed_spec(name, stored, command.image, command.command)
-    if command.revision is None and spec == stored.spec:
+    name, parsed = row[0], stored_spec(json.dumps(row[1]))
+    spec = changed_spec(name, parsed, command.image, command.command)
+    if command.revision is None and spec == parsed.spec:
         return str(name)
     shared = {"request_id": command.request_id, "actor": command.actor, "reason": command.reason}
     return AddRevision(deployment=deployment.name, name=command.revision, spec=spec, **shared)

@@ -117,8 +117,12 @@ def write_steered(  # noqa: PLR0913  (all that a command leaves behind)
     if before.rollout is not None and effect.ended is not None:
         connection.execute(_END_ROLLOUT, (effect.ended.value, now, before.rollout.id))
     verb = command.task.rpartition(".")[2].removesuffix("_revision")
-    told = {**record(command, verb, effect.sentence), **answer_values(command, result), "waits_for": effect.waits_for}
-    values = DEPLOYMENT.arrays([deployment_values(after)], version=after.version, now=now, **told)
+    parameters = {
+        **record(command, verb, effect.sentence),
+        **answer_values(command, result),
+        "waits_for": effect.waits_for,
+    }
+    values = DEPLOYMENT.arrays([deployment_values(after)], version=after.version, now=now, **parameters)
     if rollout is None or guard is None:
         connection.execute(_CHANGE_WITHOUT_ROLLOUT, values)
     else:
@@ -286,8 +290,8 @@ class StoredCase:
         deploying = self.deployment.deploying_revision_id
         rows = self._rows().execute(_REVISIONS, (self.deployment.id, revision, deploying)).fetchall()
         self.wires.update((row["id"], wire_of(row["wire"])) for row in rows)
-        asked = next((row for row in rows if row["name"] == revision), None)
-        if asked is None:
+        target = next((row for row in rows if row["name"] == revision), None)
+        if target is None:
             raise RevisionNotFoundError(
                 f"{self.deployment.name} has no revision {revision}; "
                 f"'rollway status {self.deployment.name}' lists them",
@@ -296,14 +300,14 @@ class StoredCase:
             )
         now = self.asking.at
         return ActivationRequest(
-            revision_id=asked["id"],
+            revision_id=target["id"],
             revision_name=revision,
             deploying_name=next((row["name"] for row in rows if row["id"] == deploying), None),
-            policy=read_policy(asked["strategy"], asked["spec"], asked["limits"]) if asked["strategy"] else None,
+            policy=read_policy(target["strategy"], target["spec"], target["limits"]) if target["strategy"] else None,
             supersede=supersede,
             desired=desired,
-            secrets=self._checks(asked["secrets"]) if with_secrets else (),
-            frozen=frozen_now(self.connection, self.deployment.name, now) if asked["may_be_frozen"] else None,
+            secrets=self._checks(target["secrets"]) if with_secrets else (),
+            frozen=frozen_now(self.connection, self.deployment.name, now) if target["may_be_frozen"] else None,
             through_freeze=isinstance(self.command, StartingCommand) and self.command.through_freeze,
         )
 

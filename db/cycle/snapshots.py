@@ -106,7 +106,9 @@ ROLLOUTS = f"""
 """
 _FIELDS = [field.name for field in fields(Rollout)]
 _BEFORE_POLICY = _FIELDS.index("policy")
-_stored: Callable[[RolloutRow], tuple[Any, ...]] = attrgetter(*(name for name in _FIELDS if name in RolloutRow._fields))
+_in_order: Callable[[RolloutRow], tuple[Any, ...]] = attrgetter(
+    *(name for name in _FIELDS if name in RolloutRow._fields)
+)
 
 
 def deployment_of(
@@ -142,9 +144,9 @@ def deployment_of(
 
 def rollout_of(row: RolloutRow) -> Rollout:
     """The rollout, with its own copy of the policy."""
-    stored, canary = _stored(row), CanaryState.from_row(row.stage, row.weight, row.weight_known_at)
+    columns, canary = _in_order(row), CanaryState.from_row(row.stage, row.weight, row.weight_known_at)
     # in the order of the fields, of which `canary` is the last one: by name it takes longer
-    values: tuple[Any, ...] = (*stored[:_BEFORE_POLICY], policy_of(row), *stored[_BEFORE_POLICY:], canary)
+    values: tuple[Any, ...] = (*columns[:_BEFORE_POLICY], policy_of(row), *columns[_BEFORE_POLICY:], canary)
     return Rollout(*values)
 
 

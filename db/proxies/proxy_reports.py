@@ -209,9 +209,9 @@ def keep_answering(connection: Connection[Any], route_ids: Collection[UUID]) -> 
         _DUE, (list(route_ids), RENEWED_BELOW, MOST_KEPT)
     ).fetchall():
         due.setdefault(owner, []).append((route_id, kept_until(found_sick_at, now)))
-    for owner, kept in due.items():
+    for owner, owned_ids in due.items():
         if lock_unheld(connection, owner):
-            connection.execute(_KEEP, _KEPT.arrays(kept))
+            connection.execute(_KEEP, _KEPT.arrays(owned_ids))
             count_change(connection, [owner])
         else:
             are_kept = False

@@ -146,8 +146,8 @@ class TrafficReader:
             anew[key] = _KnownDeployment(marks[key], before[key].deployment if same else deployment, faults)
         self._found = {key: anew.get(key) or before[key] for key in marks}
         if anew or len(marks) != len(before):
-            self._deployments = tuple(found.deployment for found in self._found.values())
-        left_out = tuple(fault for found in self._found.values() if found.faults for fault in found.faults)
+            self._deployments = tuple(entry.deployment for entry in self._found.values())
+        left_out = tuple(fault for entry in self._found.values() if entry.faults for fault in entry.faults)
         return TrafficSnapshot(snapshot_id, self._deployments, left_out)
 
 

@@ -97,7 +97,9 @@ def _deployments(connection: Connection[Any], rows: Sequence[DictRow]) -> list[D
     for route in present_routes(connection, (row["id"] for row in rows)):
         routes[route.deployment_id].append(route)
     rollouts = rollouts_by_id(connection, [row["rollout_id"] for row in rows if row["rollout_id"]])
-    unproven = {of: not_proven(*told) for of, *told in connection.execute(_UNPROVEN, ([row["id"] for row in rows],))}
+    unproven = {
+        of: not_proven(*counts) for of, *counts in connection.execute(_UNPROVEN, ([row["id"] for row in rows],))
+    }
     return [
         _deployment(row | {"unproven": unproven.get(row["id"], "")}, rollouts.get(row["rollout_id"]), routes[row["id"]])
         for row in rows

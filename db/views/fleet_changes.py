@@ -73,14 +73,16 @@ def changes_since(connection: Connection[Any], before: Mapping[UUID, State], sin
     """The deployments whose states are not the `before` ones, those that are gone too, and their records `since`."""
     ((at,),) = connection.execute(_NOW).fetchall()
     states: dict[UUID, State] = {row[0]: (*row[1:],) for row in connection.execute(_STATES, (LATE,))}
-    moved = [
+    differing = [
         deployment_id
         for deployment_id in {**before, **states}
         if before.get(deployment_id) != states.get(deployment_id)
     ]
-    if since is None or not moved:
+    if since is None or not differing:
         return Changes(at, states)
-    return Changes(at, states, deployments_by_id(connection, moved), _records(connection, since, _MOST_NOTED, moved))
+    return Changes(
+        at, states, deployments_by_id(connection, differing), _records(connection, since, _MOST_NOTED, differing)
+    )
 
 
 def caught_up(connection: Connection[Any], names: Sequence[str] | None, since: datetime) -> Changes:

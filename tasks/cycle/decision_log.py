@@ -145,7 +145,7 @@ def _revision_id(deployment: Deployment) -> UUID | None:
 
 def _names(engine: Engine, ids: set[UUID | None]) -> Mapping[UUID | None, str]:
     """Read names; the decisions are committed by now, so a Postgres that goes away just here costs a name, no more."""
-    missing_ids: Sequence[UUID] = [found for found in ids if found is not None]
+    missing_ids: Sequence[UUID] = [each for each in ids if each is not None]
     if len(_NAMES) > _MOST_NAMES:
         _NAMES.clear()
     unknown = [revision_id for revision_id in missing_ids if revision_id not in _NAMES]

@@ -112,14 +112,14 @@ class Ordering:
         from traffic.certificates.acme import AcmeAccount, Authority, new_key  # noqa: PLC0415 -- as above
 
         directory, trusted = self.settings.directory, self.settings.authorities
-        stored = in_transaction(self.engine, partial(account_at, directory=directory))
-        if stored is None:
+        row = in_transaction(self.engine, partial(account_at, directory=directory))
+        if row is None:
             authority = Authority(directory, AcmeAccount(new_key()), trusted).register(self.settings.email)
             note = partial(
                 note_account, directory=directory, sealed_key=self.seal.seal(authority.key), url=authority.url
             )
-            stored = in_transaction(self.engine, note)
-        account = AcmeAccount(self.seal.unseal(stored[0]), stored[1])
+            row = in_transaction(self.engine, note)
+        account = AcmeAccount(self.seal.unseal(row[0]), row[1])
         return Authority(directory, account, trusted, self.settings.challenge)
 
     def _order(self, authority: "Authority", certificate: TakenCertificate) -> "Order":

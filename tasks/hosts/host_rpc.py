@@ -159,10 +159,10 @@ _PIECES = TypeAdapter[Pieces](Pieces)
 
 
 def read_logs(
-    client: redis.Redis, asked: Mapping[str, Places], lines: int, patience_seconds: float = LOG_PATIENCE_SECONDS
+    client: redis.Redis, by_host: Mapping[str, Places], lines: int, patience_seconds: float = LOG_PATIENCE_SECONDS
 ) -> dict[str, Pieces]:
     """By host what its replicas have printed; a host that does not answer in time is missing. Raises RedisError."""
-    questions = {host: LogQuestion(lines=lines, places=dict(places)) for host, places in asked.items()}
+    questions = {host: LogQuestion(lines=lines, places=dict(places)) for host, places in by_host.items()}
     return _parsed_answers(_PIECES, ask(client, LOGS, questions, patience_seconds))
 
 
@@ -229,10 +229,10 @@ _FOUND = TypeAdapter(list[Examined])
 
 
 def examine_replicas(
-    client: redis.Redis, asked: Mapping[str, tuple[ExaminedReplica, ...]]
+    client: redis.Redis, by_host: Mapping[str, tuple[ExaminedReplica, ...]]
 ) -> dict[str, list[Examined]]:
     """By host what it found; a host that does not answer, or is busy with others, is missing. Raises RedisError."""
-    questions = {host: ExaminationQuestion(replicas=replicas) for host, replicas in asked.items()}
+    questions = {host: ExaminationQuestion(replicas=replicas) for host, replicas in by_host.items()}
     return _parsed_answers(_FOUND, ask(client, EXAMINATIONS, questions, _PATIENCE_SECONDS))
 
 

@@ -216,8 +216,8 @@ class Stops:
         outcomes = self._turns.ask(due, partial(self._take_step, in_flight=in_flight))
         for route_id, outcome in outcomes.items():
             self._note_trouble(route_id, outcome.why_not)
-        asked = [route_id for route_id, outcome in outcomes.items() if outcome.step is StopStep.ASK]
-        first_asked = [route_id for route_id in asked if route_id in by_id and not by_id[route_id].stop_requested_at]
+        to_ask = [route_id for route_id, outcome in outcomes.items() if outcome.step is StopStep.ASK]
+        first_asked = [route_id for route_id in to_ask if route_id in by_id and not by_id[route_id].stop_requested_at]
         if first_asked:
             in_transaction(self.engine, partial(request_stop, route_ids=first_asked))
         self._tell_cuts([(by_id[route_id], outcomes[route_id].cut) for route_id in first_asked])

@@ -29,12 +29,12 @@ def look_at_metrics(engine: Engine, waker: Waker) -> bool:
         return False
     pages = {deployment.id: _pages(deployment) for deployment in deployments}
     samples = read_pages([page for own in pages.values() for page in own.values()])
-    measured, fires = {}, []
+    by_deployment, fires = {}, []
     for deployment in deployments:
-        values = measured[deployment.id] = _values_of(deployment, pages[deployment.id], samples, now)
+        values = by_deployment[deployment.id] = _values_of(deployment, pages[deployment.id], samples, now)
         if deployment.fires(values, now):
             fires.append(deployment.id)
-    change_and_wake(engine, waker, partial(store_and_mark, measured=measured, fires=fires))
+    change_and_wake(engine, waker, partial(store_and_mark, by_deployment=by_deployment, fires=fires))
     return False
 
 

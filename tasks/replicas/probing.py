@@ -188,7 +188,7 @@ class ProbePass:
     _back_at: datetime | None = None
     _first_look_at: datetime | None = None
     _last_details: dict[UUID, str] = field(default_factory=dict)
-    _said: dict[UUID, str] = field(default_factory=dict)
+    _last_reports: dict[UUID, str] = field(default_factory=dict)
     _liveness: Liveness = field(init=False)
 
     def __post_init__(self) -> None:
@@ -321,9 +321,9 @@ class ProbePass:
     def _waits(self, route: RouteRow, answer: ProbeAnswer | None, now: datetime) -> RouteReport | None:
         """Report why a replica starts for long, once for each answer that it gives."""
         why = answer and why_not_yet(probed_route(route), answer.ok, answer.detail, now)
-        if not why or self._said.get(route.id) == why:
+        if not why or self._last_reports.get(route.id) == why:
             return None
-        self._said[route.id] = why
+        self._last_reports[route.id] = why
         return RouteReport(route.id, route.deployment_id, route.status, route.status, route.probe_streak, reason=why)
 
     def _can_be_judged(self, route: RouteRow, answer: ProbeAnswer | None, *, was_asked: bool) -> bool:

@@ -115,7 +115,7 @@ def test_what_proxies_told_moves_the_count_and_is_said(
     assert tell(engine, made, value, silent) == 1
     (watched,), now = in_transaction(engine, watched_deployments)
     assert watched.fires([], now) == (desired != 3)
-    in_transaction(engine, partial(store_and_mark, measured={}, fires=[made.id] if watched.fires([], now) else []))
+    in_transaction(engine, partial(store_and_mark, by_deployment={}, fires=[made.id] if watched.fires([], now) else []))
     assert is_marked(engine) == (desired != 3)
     mark(engine, made.id)
     check(engine)
