@@ -138,7 +138,7 @@ class Service:
     None: there is no canary. `sticky`: the rollout by whose cookie callers stay on their side. `mirrored`: of how many
     of 10,000 requests that only read the canary gets copies. `draining`: replicas that get no new request, and of which
     proxies still tell how many answers are under way. `baseline`: those that get as many requests as the canary, or
-    who stands in for them, as with `canary`; `baseline_weight`: so many of 10,000.
+    their stand-ins, as with `canary`; `baseline_weight`: their share of 10,000.
     `secured`: how it is reached by TLS; None: not at all. `maintenance`: None: callers reach the replicas.
     `wire`: how replicas are spoken to where there is none; `wires`: what that and the wires of its replicas stand for.
     `chosen`: the callers who get to the canary whatever its weight is.

@@ -1,6 +1,6 @@
 """Log files that others write: kept small while they are written, read across their parts, removed when they are old.
 
-Whoever writes a log holds it open, appends, and outlives us, so it cannot be given another file. A log that is too big
+The writer of a log holds it open, appends, and outlives us, so it cannot be given another file. A log that is too big
 is copied and then cut to nothing, and its writer continues at the new beginning:
 
     web.log    the log itself, in which the newest lines are

@@ -38,7 +38,7 @@ class ProcessRuntime:
 
     Replicas are told to listen on `address`, where proxies reach this host. They get the variables `also` of this
     process's environment besides those that every replica gets, and run as one of `accounts`, within `limits`. `pool`:
-    who gives deployments their accounts; the one of `home` unless said.
+    the accounts of deployments; by default that of `home`.
 
     Records are in `home`/replicas, logs in `home`/logs/replicas. A process becomes a replica once its record is
     written, and ends if its worker does before; one whose record is lost is found by ROLLWAY_ROUTE in its environment.

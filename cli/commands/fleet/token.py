@@ -62,9 +62,9 @@ def create(
     revisions, and reads what replicas print. An admin also creates and destroys, and sets policies, traffic,
     autoscaling and subscriptions. What the bearer does is noted as done by NAME.
 
-    Who adds revisions says what runs: where replicas run as the workers' own user, such a program can read what the
-    workers read, and so whatever an admin can. With --deployment it cannot: what such a token adds runs only where
-    ROLLWAY_REPLICA_USER keeps replicas apart. A releaser adds nothing.
+    Adding a revision means choosing what runs: where replicas run as the workers' own user, such a program can read
+    what the workers read, and so whatever an admin can. With --deployment it cannot: what such a token adds runs only
+    where ROLLWAY_REPLICA_USER keeps replicas apart. A releaser adds nothing.
     """
     if forever and days is not None:
         raise UsageError("--forever and --days do not go together")

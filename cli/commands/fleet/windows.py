@@ -88,8 +88,8 @@ def _window(view: FreezeView) -> str:
 def group(asker: Asker, **fields: object) -> None:
     """Let deployments share a budget of rollouts. Replaces the group of that name.
 
-    A rollout that finds no place begins and waits, its clocks standing still; who asked first goes first, or with
-    --in-order who stands first. An undo and the way back wait for nobody.
+    A rollout that finds no place begins and waits, its clocks stopped; the first to ask goes first, or with
+    --in-order the first of the list. An undo and the way back wait for nobody.
     """
     result = asker.send(SetGroup, **fields)
     budget = f"at most {result['most_at_once']} at once" if result["most_at_once"] else "any number at once"

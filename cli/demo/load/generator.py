@@ -28,9 +28,9 @@ _LONGER_NAP = 0.01
 class LoadSettings:
     """`rate` requests a second for at most `seconds`, to `address` (host:port), as `host`.
 
-    Slow requests take up to `longest` seconds; one fails when its answer is `timeout` seconds late. `connections`: so
-    many are opened before the first request. `trusted`: a file of authorities, with which it speaks TLS. `most_open`:
-    a request that is due while so many are open is due later, as are all after it, or, unless the load `waits`, fails.
+    Slow requests take up to `longest` seconds; one fails when its answer is `timeout` seconds late. `connections`: the
+    number opened before the first request. `trusted`: a file of authorities, with which it speaks TLS. `most_open`: a
+    request that is due while this many are open is due later, as are all after it, or, unless the load `waits`, fails.
     """
 
     address: str
