@@ -104,7 +104,7 @@ def _promises(receipt: dict[str, Any]) -> Iterator[str]:
         yield _row(f"at most {promised['most_live']} live", f"at most {most} {which}", mark)
         least, fewest = promised["fewest_serving"], actual["fewest_serving"]
         mark = _mark(ok=actual["is_floor_kept"])
-        yield _row(f"at least {least} serving by our own doing", f"at least {fewest} serving", mark)
+        yield _row(f"at least {least} serving, unless a replica fails on its own", f"at least {fewest} serving", mark)
     refused = f", {replayed['refused']} refused by Postgres" if replayed["refused"] else ""
     again = f"{replayed['equal']} of {replayed['steps']} come out the same{refused}"
     yield _row("each step can be decided again", again, _mark(ok=not replayed["differing"]))
@@ -121,7 +121,7 @@ def _waves(receipt: dict[str, Any]) -> Iterator[str]:
 
 def _otherwise(deviations: Sequence[str]) -> Iterator[str]:
     if deviations:
-        yield from ("", "Otherwise than planned:", "")
+        yield from ("", "Differences from the plan:", "")
     for deviation in deviations:
         yield f"- {deviation}"
 

@@ -349,7 +349,7 @@ def _rollout(view: DeploymentView) -> str:
     failures = f"{rollout.failed_routes} of {allowed} failures"
     if rollout.back_reason:
         return f"{start}; {failures}; turned back, without a deadline: {rollout.back_reason}"
-    clock = "its clock stands still" if rollout.clock_stopped_at else _time_left(rollout.deadline - view.now)
+    clock = "timeout paused" if rollout.clock_stopped_at else _time_left(rollout.deadline - view.now)
     return f"{start}; {clock}; {failures}"
 
 

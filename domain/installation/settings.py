@@ -167,7 +167,7 @@ class Retention(Settings):
         revisions                   not current, deploying or failing now; no rollout and no replica names it
         commands     a request id   by its age alone: sent again later, it is a new request
         destroyed    a deployment   all of it, by the days since its end alone
-        ended        a token that has expired, a freeze that is over, a host that has been down: by these days alone
+        ended        a token that has expired, a freeze that has ended, a host that has been down: by these days alone
 
     A way back leads along the newest completed rollouts, along the last one that led to the current revision, and along
     the last rollout to each revision that one of these names: so `undo` and `retry` do what they would have done.
@@ -195,4 +195,4 @@ class Retention(Settings):
     destroyed_days: float = _days("ROLLWAY_KEEP_DESTROYED_DAYS", 30)
     """For how long a destroyed deployment is kept."""
     ended_days: float = _days("ROLLWAY_KEEP_ENDED_DAYS", 30)
-    """For how long a token that has expired is kept, a freeze that is over, and a host that is down."""
+    """For how long a token that has expired is kept, a freeze that has ended, and a host that is down."""

@@ -194,13 +194,13 @@ def budget_of(deployment: Deployment) -> Budget:
 
 
 def guarantee(budget: Budget) -> str:
-    """E.g. "never more than 4 live, never fewer than 2 of 3 serving by our own doing"."""
+    """E.g. "never more than 4 live, never fewer than 2 of 3 serving, unless a replica fails on its own"."""
     most = f"never more than {budget.ceiling} live{' or stopping' if budget.count_stopping else ''}"
     if budget.alone:
         return f"{most}, and old and new never run at the same time"
     if budget.keep == 0:
         return f"{most}; none has to stay, so for a while none may serve"
-    return f"{most}, never fewer than {budget.keep} of {budget.desired} serving by our own doing"
+    return f"{most}, never fewer than {budget.keep} of {budget.desired} serving, unless a replica fails on its own"
 
 
 def moves_in_words(create: int, promote: int, drain: int, park: int) -> str:

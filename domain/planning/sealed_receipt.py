@@ -68,13 +68,13 @@ def _sentence(sums: Mapping[str, Answers], summary: Mapping[str, Any]) -> str:
 
 def _in_words(answers: Answers) -> str:
     if not answers.done and not answers.begun:
-        return "no answer counted"
+        return "no requests recorded"
     cut = f", {answers.cut:,} of them cut" if answers.cut else ""
     mended = f", {answers.mended:,} answered by another replica than the first" if answers.mended > 0 else ""
     under_way = answers.begun - answers.done
     waits = f", {under_way:,} not answered when it ended" if under_way > 0 else ""
     within = within_ms(answers.first_byte, 0.95)
-    fast = f", 95 of 100 began within {within} ms" if within else ""
+    fast = f", p95 to first byte {within} ms" if within else ""
     return f"{answers.failed:,} of {max(answers.done, answers.begun):,} failed{cut}{mended}{waits}{fast}"
 
 

@@ -84,7 +84,7 @@ def _stands(decision: ClassifiedDecision, before: ClassifiedDecision) -> bool:
 
 def _comes_to(deployment: Deployment, decision: ClassifiedDecision, now: datetime) -> str:
     if decision.verdict is Verdict.SKIPPED:
-        return f"a person is waited for: {waits_of(decision).words}"
+        return f"it waits for approval: {waits_of(decision).words}"
     because = _deadline(deployment, now) if decision.verdict is Verdict.EXPIRED else decision.reason
     if turns_back(decision):
         return f"the rollout goes back: {because}"
@@ -206,7 +206,7 @@ class Why:
 def why(deployment: Deployment, now: datetime, context: WaitContext = NOTHING_KNOWN) -> Why:
     """Explain why this snapshot waits at the database's time `now`."""
     if deployment.status.lifecycle is Lifecycle.DESTROYED:
-        gone = WaitTarget(WaitsFor.NOTHING, f"{deployment.name} is destroyed and waits for nothing")
+        gone = WaitTarget(WaitsFor.NOTHING, f"{deployment.name} is destroyed")
         return _why(deployment, gone, End(None, "nothing follows"), now)
     decision = cycle(deployment, now)
     if decision.changes_anything and _is_held(context, now):
@@ -255,7 +255,7 @@ def _rests(decision: ClassifiedDecision, context: WaitContext) -> WaitTarget:
     name = decision.deployment.name
     if context.unproven:
         return WaitTarget(WaitsFor.PROXIES, f"{name} waits for what proxies tell: {context.unproven}")
-    return WaitTarget(WaitsFor.NOTHING, f"{name} waits for nothing: {context.last_reason or decision.reason}")
+    return WaitTarget(WaitsFor.NOTHING, f"{name} is not waiting for anything: {context.last_reason or decision.reason}")
 
 
 def _worker(decision: ClassifiedDecision, context: WaitContext) -> WaitTarget:

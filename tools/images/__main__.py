@@ -112,7 +112,7 @@ def take(chrome: Browser, fleet: Fleet, people: People) -> None:
     ):
         fleet.ask("activate_revision", deployment=name, revision="v2", actor=actor, reason=reason)
     page.get_by_role("link", name="Deployments").click()
-    page.get_by_role("region", name="Waits for a person").wait_for()
+    page.get_by_role("region", name="Waiting for you").wait_for()
     page.screenshot(path=FOLDER / "fleet.png", clip={"x": 0, "y": 0, "width": 1200, "height": 430})
     page.get_by_role("link", name=re.compile("prices")).click()
     page.get_by_text(re.compile(r"canary 0 of [1-9]")).first.wait_for()
@@ -127,7 +127,7 @@ def take(chrome: Browser, fleet: Fleet, people: People) -> None:
 def dark_and_narrow(page: Page) -> None:
     """The same at night, and on a telephone."""
     page.emulate_media(color_scheme="dark")
-    page.get_by_role("region", name="Waits for a person").wait_for()
+    page.get_by_role("region", name="Waiting for you").wait_for()
     page.screenshot(path=FOLDER / "fleet-dark.png", clip={"x": 0, "y": 0, "width": 1200, "height": 430})
     page.set_viewport_size(NARROW)
     page.get_by_role("link", name=re.compile("search")).click()

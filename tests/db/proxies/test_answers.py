@@ -101,7 +101,7 @@ def test_what_proxies_tell_is_an_interval_since_they_told_last(engine: Engine) -
     with transaction(engine) as connection:
         requests = made_from_rows(connection, made.rollout_id)["requests"]
         assert against_plan(connection, made.rollout_id).requests == requests["said"]
-    assert requests["said"] == "v1: 0 of 8 failed; v2: no answer counted; only 1 of 2 proxies told at the worst time"
+    assert requests["said"] == "v1: 0 of 8 failed; v2: no requests recorded; only 1 of 2 proxies told at the worst time"
 
 
 def test_intervals_go_with_their_rollout(engine: Engine) -> None:

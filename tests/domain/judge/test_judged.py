@@ -172,7 +172,7 @@ def test_what_a_verdict_leads_to(
 def test_a_judge_is_waited_for_and_not_a_person() -> None:
     told = why(at_weight({}, [seen((10, 0), (90, 0))]), NOW)
     assert (str(told.waits_for), told.left_seconds) == ("judge", 1740)
-    assert told.then.startswith("a person is waited for: the canary has 5 % of the requests; undecided after 30 min")
+    assert told.then.startswith("it waits for approval: the canary has 5 % of the requests; undecided after 30 min")
     assert str(why(at_weight({}, [], 1800), NOW).waits_for) == "person"
     rollout = at_weight({}, []).rollout
     assert rollout

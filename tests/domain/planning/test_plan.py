@@ -82,14 +82,20 @@ def test_a_plan_says_wave_by_wave_what_is_done_and_how_far_it_goes(
 @pytest.mark.parametrize(
     ("deployment", "guarantee"),
     [
-        (deploying("■■■|"), "never more than 4 live, never fewer than 2 of 3 serving by our own doing"),
-        (deploying("■■■|", u=3), "never more than 4 live, never fewer than 1 of 3 serving by our own doing"),
+        (
+            deploying("■■■|"),
+            "never more than 4 live, never fewer than 2 of 3 serving, unless a replica fails on its own",
+        ),
+        (
+            deploying("■■■|", u=3),
+            "never more than 4 live, never fewer than 1 of 3 serving, unless a replica fails on its own",
+        ),
         (deploying("■|", 1, s=0), "never more than 1 live; none has to stay, so for a while none may serve"),
         (
             deploying("■■|", 2, policy=RECREATE),
             "never more than 2 live or stopping, and old and new never run at the same time",
         ),
-        (resting("■■|"), "never more than 4 live, never fewer than 3 of 3 serving by our own doing"),
+        (resting("■■|"), "never more than 4 live, never fewer than 3 of 3 serving, unless a replica fails on its own"),
     ],
 )
 def test_the_guarantee_is_one_line(deployment: Deployment, guarantee: str) -> None:

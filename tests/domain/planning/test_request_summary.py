@@ -53,8 +53,8 @@ def test_the_sums_of_all_intervals_are_told_by_revision() -> None:
         "seconds": 4.001,
         "fewest_reporting": 2,
         "most_live": 3,
-        "said": "v1: 11 of 7,830 failed, 95 of 100 began within 3 ms; "
-        "v2: 9 of 412 failed, 2 of them cut, 95 of 100 began within 300 ms; only 2 of 3 proxies told at the worst time",
+        "said": "v1: 11 of 7,830 failed, p95 to first byte 3 ms; "
+        "v2: 9 of 412 failed, 2 of them cut, p95 to first byte 300 ms; only 2 of 3 proxies told at the worst time",
     }
 
 
@@ -76,9 +76,9 @@ def test_what_was_sent_and_not_answered_or_answered_by_another_is_told(new: Answ
 @pytest.mark.parametrize(
     ("reporting", "refused", "said"),
     [
-        (2, 0, "v1: 0 of 3 failed; v2: no answer counted"),
-        (2, 1_200, "v1: 0 of 3 failed; v2: no answer counted; 1,200 refused without a replica"),
-        (1, 0, "v1: 0 of 3 failed; v2: no answer counted; only 1 of 2 proxies told at the worst time"),
+        (2, 0, "v1: 0 of 3 failed; v2: no requests recorded"),
+        (2, 1_200, "v1: 0 of 3 failed; v2: no requests recorded; 1,200 refused without a replica"),
+        (1, 0, "v1: 0 of 3 failed; v2: no requests recorded; only 1 of 2 proxies told at the worst time"),
         (0, 0, "not measured: no proxy told what it has answered"),
     ],
 )

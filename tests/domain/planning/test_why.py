@@ -179,7 +179,7 @@ def test_at_rest_it_says_what_was_found_last() -> None:
         NOW,
         WaitContext(last_reason="3 of 3 replicas healthy; queue_depth has no value yet"),
     )
-    assert told.sentence == "web waits for nothing: 3 of 3 replicas healthy; queue_depth has no value yet"
+    assert told.sentence == "web is not waiting for anything: 3 of 3 replicas healthy; queue_depth has no value yet"
 
 
 def test_a_route_is_named_as_everywhere_else() -> None:

@@ -40,7 +40,7 @@ def test_a_rollout_is_begun_paused_resumed_and_undone_and_the_page_shows_each(
     expect(page.get_by_role("region", name="v2 completed")).to_contain_text(re.compile("waves in(?s:.*)no proxy told"))
     press(page, "Undo", "it is slow")
     running_fleet.wait_until_ready("shop", "v1", 2)
-    expect(page.get_by_role("heading", name=re.compile("Way back: v2 → v1"))).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile("Rollback: v2 → v1"))).to_be_visible()
     history = page.get_by_role("region", name="History")
     for reason in ("ticket 7", "looking at the logs", "it is slow"):
         expect(history.get_by_text(reason)).to_be_visible()
@@ -60,7 +60,7 @@ def test_what_waits_for_a_person_stands_on_top_and_is_promoted_and_the_next_one_
     fleet = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.OPERATOR, name="bob"))
     expect(fleet.get_by_role("link", name="alpha")).to_be_visible()
     running_fleet.activate("blue", "v2")
-    waiting = fleet.get_by_role("region", name="Waits for a person")
+    waiting = fleet.get_by_role("region", name="Waiting for you")
     expect(waiting.get_by_role("img", name="old: 1 healthy; new: 1 healthy, without traffic")).to_be_visible()
 
     waiting.get_by_role("link", name="blue").click()
@@ -104,11 +104,11 @@ def test_a_file_is_dropped_looked_at_and_applied_and_its_deployment_updated_and_
     dialog.locator("#ask-do").click()
     page.get_by_role("link", name="dropped").click()
     expect(page.get_by_text("1/1 serving")).to_be_visible()
-    press(page, "Another image", "a newer one", Command=f"{program} again", Revision="v2")
+    press(page, "Change image or command", "a newer one", Command=f"{program} again", Revision="v2")
     expect(page.get_by_text("Waits for you to promote it.")).to_be_visible()
     press(page, "Promote", "looks good")
     running_fleet.wait_until_ready("dropped", "v2", 1)
-    page.get_by_role("button", name="Policy …").click()
+    page.get_by_role("button", name="Set policy …").click()
     policy = dialog.get_by_label("Policy", exact=True)
     expect(policy).to_have_value(re.compile("blue_green"))
     policy.fill("{strategy: no_such}")
@@ -117,7 +117,7 @@ def test_a_file_is_dropped_looked_at_and_applied_and_its_deployment_updated_and_
     expect(page.locator("#ask-wrong")).to_contain_text("no_such")
     policy.fill(json.dumps(CAREFUL))
     dialog.locator("#ask-do").click()
-    page.get_by_role("button", name="Policy …").click()
+    page.get_by_role("button", name="Set policy …").click()
     expect(policy).to_have_value(re.compile("rolling_update"))
     assert serious(page) == []
 

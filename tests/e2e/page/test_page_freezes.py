@@ -37,7 +37,7 @@ def test_freezes_and_groups_are_listed_with_who_set_them_and_one_that_is_ended_g
     assert serious(page) == []
     assert fits(page)
 
-    page.get_by_role("button", name="End a freeze").click()
+    page.get_by_role("button", name="End freeze").click()
     page.get_by_role("dialog").get_by_label("Freeze").fill("now")
     page.get_by_role("dialog").get_by_label("Reason").fill("it is done")
     page.locator("#ask-do").click()

@@ -22,7 +22,7 @@ def test_a_host_is_seen_drained_silent_and_down_and_its_clock_and_its_name_are_t
     page.keyboard.press("Enter")
     here = page.locator(".host").filter(has_text="here")
     expect(here).to_contain_text("up")
-    for fact in ("replicas: 2 healthy", "seen", "clock right", "contract"):
+    for fact in ("replicas: 2 healthy", "seen", "clock in sync", "contract"):
         expect(here).to_contain_text(fact)
 
     running_fleet.start_workers("far", host="far-away")
@@ -67,13 +67,13 @@ def test_a_host_is_emptied_used_again_and_forgotten_beside_its_name_and_a_refusa
     running_fleet.start_workers("gone", host="gone")
     page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.ADMIN, name="eve"), "/hosts")
     spare, gone = (page.locator(".host").filter(has_text=name) for name in ("spare", "gone"))
-    expect(spare.get_by_role("button")).to_have_text(["Empty …"])
+    expect(spare.get_by_role("button")).to_have_text(["Drain …"])
     answer(page, spare, "Empty")
     expect(spare).to_contain_text("drained by eve")
-    expect(spare.get_by_role("button")).to_have_text(["Use again …"])
+    expect(spare.get_by_role("button")).to_have_text(["Put back in service …"])
     expect(page.locator("#main")).to_be_focused()  # what was pressed is not there any more
     answer(page, spare, "Use again")
-    expect(spare.get_by_role("button")).to_have_text(["Empty …"])
+    expect(spare.get_by_role("button")).to_have_text(["Drain …"])
     expect(spare).not_to_contain_text("drained")
 
     for name in ("spare", "gone"):
@@ -82,7 +82,7 @@ def test_a_host_is_emptied_used_again_and_forgotten_beside_its_name_and_a_refusa
     expect(gone).to_have_count(0)
     spare.get_by_role("button", name="Forget").click()
     running_fleet.ask("forget_host", host="spare")
-    dialog = page.get_by_role("dialog", name="Forget: spare, as eve")
+    dialog = page.get_by_role("dialog", name="Forget spare")
     dialog.locator("#ask-do").click()
     expect(page.locator("#ask-wrong")).to_contain_text("there is no host spare")
     assert serious(page) == []
@@ -90,7 +90,7 @@ def test_a_host_is_emptied_used_again_and_forgotten_beside_its_name_and_a_refusa
     page.keyboard.press("Escape")
     page.get_by_role("link", name="Deployments").click()
     expect(page.get_by_role("button", name="Apply …")).to_be_visible()
-    expect(page.get_by_role("button", name="Empty …")).to_have_count(0)
+    expect(page.get_by_role("button", name="Drain …")).to_have_count(0)
 
 
 @pytest.mark.usefixtures("running_fleet")
@@ -122,7 +122,7 @@ def test_on_a_telephone_the_head_of_the_page_is_one_row(server_beside_fleet: Peo
 def answer(page: Page, host: Locator, button: str) -> None:
     """A button beside a host, and its dialog, which asks for no reason, as a host has no history."""
     host.get_by_role("button", name=button).click(timeout=60_000)
-    expect(page.get_by_role("dialog").get_by_role("button", name="Leave it")).to_be_focused()
+    expect(page.get_by_role("dialog").get_by_role("button", name="Cancel")).to_be_focused()
     expect(page.get_by_role("dialog").get_by_role("textbox")).to_have_count(0)
     page.locator("#ask-do").click()
     expect(page.get_by_role("dialog")).to_be_hidden()

@@ -68,7 +68,7 @@ def test_a_log_is_text_and_read_on_and_followed_and_stays_when_its_replica_has_e
     assert page.locator("#deployment").evaluate("it => it.querySelectorAll('script, img').length") == 0
 
     plain_http.get(f"http://{route['address']}/once")
-    page.get_by_role("button", name="Read on").click()
+    page.get_by_role("button", name="Load more").click()
     expect(log).to_contain_text("asked for /once")
     page.get_by_role("button", name="Follow").click()
     plain_http.get(f"http://{route['address']}/twice")
@@ -82,7 +82,7 @@ def test_a_log_is_text_and_read_on_and_followed_and_stays_when_its_replica_has_e
     expect(log).to_contain_text("asked for /twice")
     page.get_by_role("button", name="Close").click()
     expect(log).to_have_count(0)
-    page.get_by_text("Replicas that have ended").click()
+    page.get_by_text("Stopped replicas").click()
     page.locator("#ended").get_by_role("button", name="Log of").click()
     expect(log).to_contain_text(HARM)
     assert serious(page) == []

@@ -112,7 +112,7 @@ def test_what_callers_got_in_the_last_hour_is_drawn_as_curves_and_said_in_words(
     for title, said in (
         ("Requests a second", r"now [\d,]+"),
         ("Failures a second", r"now [\d.]+, and 4xx [\d.]+"),
-        ("First byte, ms", "now 95 of 100 within 50 ms"),
+        ("First byte, ms", "now p95 50 ms"),
     ):
         drawing = callers.get_by_role("img", name=title)
         expect(drawing).to_have_accessible_description(re.compile(f"Over .*: {said}"), timeout=30_000)
@@ -142,7 +142,7 @@ def test_what_fails_stands_above_the_others_and_is_counted_and_shown_alone(
     expect(trouble.get_by_role("link")).to_have_text(["unsound", "unwell"])
     expect(trouble.get_by_text("scaling, failing")).to_have_count(2)
     both = page.get_by_role("group", name="Show only").get_by_role("button").first
-    expect(both).to_have_text("2 fail")
+    expect(both).to_have_text("2 failing")
     both.focus()
     page.keyboard.press("Enter")
     for _ in ("pressed", "loaded by its address"):
@@ -152,7 +152,7 @@ def test_what_fails_stands_above_the_others_and_is_counted_and_shown_alone(
         page.reload()
     assert serious(page) == []
     running_fleet.ask("destroy", deployment="unwell")
-    expect(both).to_have_text("1 fails")
+    expect(both).to_have_text("1 failing")
     both.click()
     expect(sound).to_be_visible()
     running_fleet.ask("destroy", deployment="unsound")
@@ -163,7 +163,7 @@ def test_a_filter_without_a_match_says_so(
 ) -> None:
     unsound(running_fleet, "unlike")
     page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER))
-    trouble, failing = page.get_by_role("region", name="In trouble"), page.get_by_role("button", name="1 fails")
+    trouble, failing = page.get_by_role("region", name="In trouble"), page.get_by_role("button", name="1 failing")
     expect(trouble).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("so-much")

@@ -35,7 +35,7 @@ def broken_by_row(deployment: Deployment, now: datetime) -> str | None:
     if deployment.status == DESTROYED and deployment.routes:
         return "what is destroyed has no replicas"
     if deployment.paused_at is not None and (rollout is None or rollout.clock_stopped_at is None):
-        return "what is paused is a rollout, and its clock stands still"
+        return "what is paused is a rollout, and timeout paused"
     if (deployment.degraded_reason is None) != (deployment.retry_at is None):
         return "what was given up is tried again later"
     if any(route.parked_until is not None and route.traffic is TrafficStatus.ACTIVE for route in deployment.routes):

@@ -60,7 +60,8 @@ async function open(found, { deployment, document: whole, host, choices = {} }) 
   const name = deployment?.name ?? host;
   const fields = found.fields.filter((field) => !host || field.name !== "host");
   offer = { ...found, fields, place: deployment ? `/deployments/${encodeURIComponent(name)}/${found.verb}` : `/fleet/${found.verb}` };
-  document.getElementById("ask-head").textContent = `${name ? `${title}: ${name}` : title}, as ${document.body.dataset.token}`;
+  document.getElementById("ask-head").textContent = name ? `${title} ${name}` : title;
+  document.getElementById("ask-as").textContent = `Acting as ${document.body.dataset.token}`;
   document.getElementById("ask-what").textContent = found.what;
   document.getElementById("ask-do").textContent = title;
   const known = await knownOf(found, deployment, whole);
@@ -125,7 +126,7 @@ function settings(found) {
 function planned(found) {
   const took = found.seconds && [found.seconds.p50, found.seconds.p90].map((seconds) => duration(1000 * seconds));
   const span = took && (took[0] === took[1] ? took[0] : `${took[0]} to ${took[1]}`);
-  const learned = span ? `Takes ${span}, as past replicas took.` : "How long it takes is not learned yet.";
+  const learned = span ? `About ${span}, judging by earlier starts.` : "No timing data yet.";
   const time = found.waves.length ? learned : "No replica moves.";
   const waves = found.waves.slice(0, MOST_WAVES).map((wave) => h("li", {}, picture(wave.picture), h("span", {}, wave.why)));
   const more = found.waves.length > MOST_WAVES ? h("li", { class: "dim" }, `and ${found.waves.length - MOST_WAVES} more`) : null;

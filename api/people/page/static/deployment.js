@@ -31,7 +31,7 @@ let isReading = false;
 
 function made() {
   const { deployment, document, records, cycles, plan } = shown;
-  if (!deployment) return [h("p", { class: "why warn" }, shown.fault || "One moment.")];
+  if (!deployment) return [h("p", { class: "why warn" }, shown.fault || "Loading …")];
   const past = shown.rollout;
   return [
     head(deployment, Boolean(shown.callers?.losses)),

@@ -20,8 +20,14 @@ function asked(field, known, choices) {
   return h("div", { class: "field" }, label, input, field.kind === "documents" || field.kind === "values" ? filePicker(input) : null, means);
 }
 
+const LABELS = {
+  through_freeze: "Ignore freeze", anyway: "Allow a revision that never started", supersede: "Replace the rollout under way",
+  full: "Skip remaining steps",
+};
+
 /** E.g. "Idle timeout, in s" for idle_timeout_seconds. */
 function labelOf({ name, unit }) {
+  if (LABELS[name]) return LABELS[name];
   const words = (unit === "s" ? name.replace(/_seconds$/, "") : name).replaceAll("_", " ");
   return `${words[0].toUpperCase()}${words.slice(1)}${unit ? `, in ${unit}` : ""}`;
 }

@@ -46,7 +46,7 @@ function row(host) {
     h("span", {}, `replicas: ${replicas || "none"}`),
     h("span", { class: "dim" }, "seen ", since(seen, "ago")),
     clock(host),
-    h("span", { class: "dim" }, `contract ${contract}`),
+    h("span", { class: "dim" }, `protocol ${contract}`),
     buttons(offered.filter(({ verb }) => suits(verb, host)), "", name),
     Object.keys(host.stays).length ? h("ul", { class: "stays" }, Object.entries(host.stays).sort().map(stay)) : null,
   );
@@ -58,7 +58,7 @@ function suits(verb, { state, drained_at: drained }) {
 }
 
 function clock({ clock_offset_seconds: offset, is_clock_off: isOff }) {
-  if (!isOff) return h("span", { class: "dim" }, "clock right");
+  if (!isOff) return h("span", { class: "dim" }, "clock in sync");
   return h("span", { class: "off" }, `clock ${tenths(1000 * Math.abs(offset))} ${offset > 0 ? "ahead" : "behind"}`);
 }
 

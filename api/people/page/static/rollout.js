@@ -18,7 +18,7 @@ let readAt = 0;
 function draw() {
   const made = shown
     ? [rollout(shown.rollout, shown.cycles, shown.plan, shown.deployment), curves(shown.evidence), shown.kept ? receiptCard(shown.kept) : null]
-    : [h("p", { class: "why warn" }, fault || "One moment.")];
+    : [h("p", { class: "why warn" }, fault || "Loading …")];
   morphChildren(document.getElementById("rollout"), h("div", {}, made));
 }
 

@@ -29,9 +29,9 @@ export function callers(found) {
       ),
       drawn(
         "First byte, ms",
-        slowest ? `now 95 of 100 within ${slowest} ms` : "not known now",
-        curve("95 of 100", "other", (minute) => minute.most_ms),
-        curve("half", "canary", (minute) => minute.half_ms),
+        slowest ? `now p95 ${slowest} ms` : "not known now",
+        curve("p95", "other", (minute) => minute.most_ms),
+        curve("median", "canary", (minute) => minute.half_ms),
       ),
     ),
   );

@@ -23,4 +23,4 @@ export function drawCounts(deployments, only) {
   return only && said(only, kinds.get(only).count);
 }
 
-const said = (kind, count) => `${count} ${kind === FAIL && count === 1 ? "fails" : kind}`;
+const said = (kind, count) => `${count} ${{ [FAIL]: "failing", waits: "waiting" }[kind] ?? kind}`;

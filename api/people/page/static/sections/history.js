@@ -6,7 +6,7 @@ const FAILED = new Set(["error", "expired", "give_up"]);
 /** Handlers, as people call what they do. */
 const WORDS = {
   check_pending: "first revision", check_replica: "check of replicas", reconcile: "check of replicas",
-  deploying_provisioning: "rollout", deploying_rolling_back: "way back",
+  deploying_provisioning: "rollout", deploying_rolling_back: "rollback",
 };
 
 /** The section. `records`: as `/v1/deployments/NAME/history` has them, the newest first. */

@@ -36,7 +36,7 @@ export function printed() {
     h(
       "div",
       { class: "buttons", "data-key": "buttons" },
-      button("again", "Read on"),
+      button("again", "Load more"),
       hasEnded ? null : button("follow", "Follow", { "aria-pressed": String(isFollowed) }),
       button("close", "Close"),
     ),
@@ -83,7 +83,7 @@ const DOES = {
 
 async function open(route) {
   if (!route) return;
-  log = { route, pieces: [], place: null, said: "One moment.", isFollowed: false };
+  log = { route, pieces: [], place: null, said: "Loading …", isFollowed: false };
   drawn();
   await read();
   requestAnimationFrame(() => document.getElementById("log")?.focus());
@@ -128,6 +128,6 @@ function take(asked, { items: [piece], silent: [host] }) {
   const text = piece.text.replace(COLOURS, "");
   if (text) pieces.push(text);
   pieces.splice(0, pieces.length - MOST_PIECES);
-  asked.said = pieces.length ? (text || isFirst || asked.isFollowed ? "" : "Nothing since.") : "It has printed nothing yet.";
-  if (!isFirst && !asked.isFollowed) say(text ? "There is more in the log" : "Nothing since");
+  asked.said = pieces.length ? (text || isFirst || asked.isFollowed ? "" : "Nothing new.") : "It has printed nothing yet.";
+  if (!isFirst && !asked.isFollowed) say(text ? "There is more in the log" : "Nothing new");
 }

@@ -47,11 +47,11 @@ function routeCard(route) {
 
 /** Those that have ended, once somebody has unfolded them. */
 function endedOnes() {
-  const none = ended?.length ? null : h("p", { class: "empty" }, ended ? "None that is still known." : "One moment.");
+  const none = ended?.length ? null : h("p", { class: "empty" }, ended ? "No longer on record." : "Loading …");
   return h(
     "details",
     { id: "ended", class: "fold", "data-key": "ended" },
-    h("summary", {}, "Replicas that have ended"),
+    h("summary", {}, "Stopped replicas"),
     h("ul", { class: "routes" }, (ended ?? []).map(routeCard)),
     none,
   );

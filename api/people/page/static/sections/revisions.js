@@ -6,7 +6,7 @@ import { clock, since } from "../words.js";
 const PATH = `/v1/deployments/${encodeURIComponent(document.body.dataset.deployment)}/revisions`;
 const FIRST = 20; // so many come with the deployment
 const MOST = 500;
-const ONLY_FAILED = "has only failed";
+const ONLY_FAILED = "never started";
 const opened = new Set();
 const compared = new Map();
 let all = [];
@@ -80,7 +80,7 @@ function runs({ docker, command }) {
 
 function content({ created_at: at, spec }) {
   const rows = flat(spec).map(([path, value]) => h("div", {}, h("dt", {}, path), h("dd", {}, value)));
-  return h("div", { "data-key": "content" }, h("h3", {}, "What it runs, as made ", clock(at)), h("dl", { class: "content" }, rows));
+  return h("div", { "data-key": "content" }, h("h3", {}, "Contents, created ", clock(at)), h("dl", { class: "content" }, rows));
 }
 
 /** Read once for each pair: revisions never change. */
@@ -96,8 +96,8 @@ function difference(name, current) {
   }
   const found = compared.get(key);
   const line = ([kind, path, value]) => h("li", {}, h(kind, {}, kind === "del" ? "- " : "+ ", `${path}: ${value}`));
-  const said = found?.length ? h("ul", { class: "difference" }, found.map(line)) : h("p", { class: "dim" }, found ? "No difference." : "One moment.");
-  return h("div", { "data-key": "difference" }, h("h3", {}, `Against ${current}, which runs`), said);
+  const said = found?.length ? h("ul", { class: "difference" }, found.map(line)) : h("p", { class: "dim" }, found ? "No difference." : "Loading …");
+  return h("div", { "data-key": "difference" }, h("h3", {}, `Compared with ${current} (current)`), said);
 }
 
 /** Pairs of what goes and what comes, by their paths. */

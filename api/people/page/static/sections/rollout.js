@@ -6,7 +6,7 @@ import { duration, now, picture, since, tenths } from "../words.js";
 export function rollout(shown, cycles, plan, deployment) {
   const isRunning = !shown.outcome;
   const ended = isRunning ? now() : Date.parse(shown.ended_at);
-  const title = shown.is_undo ? "Way back" : "Rollout";
+  const title = shown.is_undo ? "Rollback" : "Rollout";
   return h(
     "section",
     { class: "card", "aria-labelledby": "rollout-head", "data-key": "rollout" },
@@ -28,17 +28,17 @@ function facts(shown, plan, ended, isRunning) {
   const spec = Object.entries(shown.spec).filter(([, value]) => value !== null && typeof value !== "object");
   const words = spec.map(([name, value]) => `${name} ${value}`).join(", ");
   const took = duration(ended - Date.parse(shown.started_at));
-  const runs = () => (shown.clock_stopped_at ? "its clock stands still" : since(shown.deadline, "left"));
-  const clock = () => (shown.back_reason ? "no deadline on the way back" : runs());
+  const runs = () => (shown.clock_stopped_at ? "timeout paused" : since(shown.deadline, "left"));
+  const clock = () => (shown.back_reason ? "no timeout in a rollback" : runs());
   const rows = [
-    ["by", shown.reason ? `${shown.actor}: “${shown.reason}”` : shown.actor],
-    ["how", `${shown.strategy}${words ? `: ${words}` : ""}`],
-    ["begun", since(shown.started_at, "ago")],
+    ["started by", shown.reason ? `${shown.actor}: “${shown.reason}”` : shown.actor],
+    ["strategy", `${shown.strategy}${words ? `: ${words}` : ""}`],
+    ["started", since(shown.started_at, "ago")],
     isRunning ? ["time", [h("span", {}, `${took}, `), clock()]] : ["took", took],
     plan?.waves.length ? ["planned", planWords(plan)] : null,
     plan ? ["requests", plan.requests] : null,
     shown.failed_routes ? ["failures", `${shown.failed_routes}; ${shown.last_failure ?? ""}`] : null,
-    shown.back_reason ? ["went back", shown.back_reason] : null,
+    shown.back_reason ? ["rolled back because", shown.back_reason] : null,
   ];
   return h("dl", { class: "facts" }, rows.filter(Boolean).map(([name, value]) => h("div", { "data-key": name }, h("dt", {}, name), h("dd", {}, value))));
 }
@@ -54,8 +54,8 @@ function otherwise(plan) {
   if (!plan?.deviations.length) return null;
   return h(
     "div",
-    { class: "otherwise", role: "group", "aria-label": "Otherwise than planned", "data-key": "otherwise" },
-    h("strong", {}, "Otherwise than planned"),
+    { class: "otherwise", role: "group", "aria-label": "Differences from the plan", "data-key": "otherwise" },
+    h("strong", {}, "Differences from the plan"),
     h("ul", {}, plan.deviations.map((deviation) => h("li", {}, deviation))),
   );
 }

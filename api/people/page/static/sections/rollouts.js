@@ -64,7 +64,7 @@ function item(rollout, deployment) {
     "li",
     { "data-key": id },
     h("a", { href: `/deployments/${PLACE}/rollouts/${id}` }, clock(began)),
-    h("span", { class: "revision" }, `${from} → ${to}`, rollout.is_undo ? h("span", { class: "dim" }, " way back") : null),
+    h("span", { class: "revision" }, `${from} → ${to}`, rollout.is_undo ? h("span", { class: "dim" }, " rollback") : null),
     outcomeBadge(rollout, deployment),
     h("span", { class: "took" }, `${outcome ? "in" : "for"} ${took}`),
     h("span", { class: "by" }, reason ? `${actor}: “${reason}”` : actor),
