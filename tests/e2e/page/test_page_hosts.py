@@ -22,7 +22,7 @@ def test_a_host_is_seen_drained_silent_and_down_and_its_clock_and_its_name_are_t
     page.keyboard.press("Enter")
     here = page.locator(".host").filter(has_text="here")
     expect(here).to_contain_text("up")
-    for fact in ("replicas: 2 healthy", "seen", "clock in sync", "contract"):
+    for fact in ("replicas: 2 healthy", "seen", "clock in sync", "protocol"):
         expect(here).to_contain_text(fact)
 
     running_fleet.start_workers("far", host="far-away")
