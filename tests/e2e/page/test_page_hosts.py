@@ -68,11 +68,11 @@ def test_a_host_is_emptied_used_again_and_forgotten_beside_its_name_and_a_refusa
     page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.ADMIN, name="eve"), "/hosts")
     spare, gone = (page.locator(".host").filter(has_text=name) for name in ("spare", "gone"))
     expect(spare.get_by_role("button")).to_have_text(["Drain …"])
-    answer(page, spare, "Empty")
+    answer(page, spare, "Drain")
     expect(spare).to_contain_text("drained by eve")
     expect(spare.get_by_role("button")).to_have_text(["Put back in service …"])
     expect(page.locator("#main")).to_be_focused()  # what was pressed is not there any more
-    answer(page, spare, "Use again")
+    answer(page, spare, "Put back in service")
     expect(spare.get_by_role("button")).to_have_text(["Drain …"])
     expect(spare).not_to_contain_text("drained")
 
