@@ -34,8 +34,8 @@ def test_a_plan_shows_the_waves_and_what_holds_and_touches_nothing(rollway: Roll
     assert lines == [
         "web: v1 → v2, 3 replicas, rolling_update",
         (
-            "never more than 4 live, never fewer than 2 of 3 serving, unless a replica fails on its own; at the busiest moment 2 "
-            "replicas answer all requests: 1.5 times what each answers now"
+            "never more than 4 live, never fewer than 2 of 3 serving, unless a replica fails on its own; "
+            "at the busiest moment 2 replicas answer all requests: 1.5 times what each answers now"
         ),
         "at most 3 live, 5 with those that stop or are parked; at least 2 serving",
         "WAVE REPLICAS BEGINS TAKES WHAT",
