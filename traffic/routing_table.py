@@ -223,9 +223,7 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
 
 
 def derive_table(
-    snapshot: TrafficSnapshot,
-    before: tuple[TrafficSnapshot, TrafficTable] | None = None,
-    door: TlsDoor | None = None,
+    snapshot: TrafficSnapshot, before: tuple[TrafficSnapshot, TrafficTable] | None = None, door: TlsDoor | None = None
 ) -> TrafficTable:
     """The table of a snapshot. `before`: an older one and its table, whose unchanged services are kept."""
     if before is not None and not before[1].faults and not snapshot.faults and _is_reached_alike(snapshot, before[0]):

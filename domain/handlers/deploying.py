@@ -29,9 +29,7 @@ class DeployingProvisioningHandler(DeploymentHandler):
     lock_id = "deploying"
     targets = frozenset({PROVISIONING})
     transitions = DeploymentStatusTransitions(
-        success=Transition(READY, RevisionMove.SWAP, degraded=False),
-        expired=_BACK,
-        give_up=_BACK,
+        success=Transition(READY, RevisionMove.SWAP, degraded=False), expired=_BACK, give_up=_BACK
     )
 
     def decide(self, deployment: Deployment, now: datetime) -> Decision:

@@ -62,11 +62,7 @@ class LogLimits(Settings):
     )
     """The most files of each log, with the current one."""
     ended_days: float = Field(
-        7,
-        ge=0,
-        le=36_500,
-        validation_alias="ROLLWAY_KEEP_LOGS_DAYS",
-        description="a number of days from 0 to 36500",
+        7, ge=0, le=36_500, validation_alias="ROLLWAY_KEEP_LOGS_DAYS", description="a number of days from 0 to 36500"
     )
     """The time for which the log of an ended replica stays, from its last line on."""
     ended_megabytes: float = Field(

@@ -70,10 +70,7 @@ def hosts_by(grounds: PlacingGrounds) -> list[str | None]:
     drained = sorted(name for name, host in reachable.items() if host.is_drained)
     responsive = takers({name: host for name, host in reachable.items() if name not in (*silent, *drained)})
     hosts, spare = (responsive, [*silent, *drained]) if responsive else (takers(grounds.hosts), drained)
-    return [
-        *place(grounds.unplaced, hosts, grounds.of_deployment, grounds.of_all, spare),
-        *[None] * grounds.later,
-    ]
+    return [*place(grounds.unplaced, hosts, grounds.of_deployment, grounds.of_all, spare), *[None] * grounds.later]
 
 
 def place(

@@ -163,8 +163,7 @@ def _complete_green(deployment: Deployment, buckets: Buckets, budget: Budget, ro
     create = min(shortfall, room)
     if create or replaceable:
         sentence = steps(
-            amount_of("creating", create, "green out of traffic"),
-            amount_of("draining", len(replaceable), "green"),
+            amount_of("creating", create, "green out of traffic"), amount_of("draining", len(replaceable), "green")
         )
         changes = RouteChanges.create(deploying_revision(deployment), create, TrafficStatus.INACTIVE)
         changes += RouteChanges.drain(ids(replaceable))

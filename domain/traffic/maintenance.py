@@ -73,8 +73,7 @@ def _checked_failure_page(value: str) -> str:
 
 
 FailurePages = Annotated[
-    dict[Literal["502", "503", "504"], Annotated[str, AfterValidator(_checked_failure_page)]],
-    BeforeValidator(_by_word),
+    dict[Literal["502", "503", "504"], Annotated[str, AfterValidator(_checked_failure_page)]], BeforeValidator(_by_word)
 ]
 """HTML by the status with which a proxy answers when no replica has."""
 

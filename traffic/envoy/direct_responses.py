@@ -84,10 +84,7 @@ def in_maintenance(name: str, maintenance: Maintenance, match: dict[str, Any]) -
     headers = {"retry-after": str(maintenance.retry_after_seconds), "cache-control": "no-store"}
     if maintenance.page:
         headers["content-type"] = "text/html; charset=utf-8"
-    yield {
-        **answer(match, 503, maintenance.page or sentence),
-        "response_headers_to_add": _set(headers),
-    }
+    yield {**answer(match, 503, maintenance.page or sentence), "response_headers_to_add": _set(headers)}
 
 
 def too_large(name: str, most: int, match: dict[str, Any]) -> dict[str, Any]:

@@ -46,11 +46,7 @@ def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] 
 
 
 def _tls_resources(
-    table: TrafficTable,
-    old: Resources,
-    was: Mapping[str, Service],
-    updated: Iterable[Service],
-    gone: Collection[str],
+    table: TrafficTable, old: Resources, was: Mapping[str, Service], updated: Iterable[Service], gone: Collection[str]
 ) -> dict[ResourceKind, Named]:
     """The listener for TLS and its certificates: made again where a deployment's TLS has changed."""
     listeners, secrets = (old.by_kind[kind] for kind in (ResourceKind.LISTENERS, ResourceKind.SECRETS))
