@@ -19,7 +19,7 @@ from api.proxy_app import Hooks, make_app
 from api.proxy_settings import ApiSettings
 from api.serving import QuietServer, compare_installation, config, most_connections, most_proxies
 from db.connection.transactions import engine
-from domain.replicas.route_events import RouteLifecycleType
+from domain.model.lifecycle_events import RouteLifecycleType
 from domain.text.errors import InvalidInputError
 from tasks.task_settings import settings
 from tasks.telemetry.log import configure_logging

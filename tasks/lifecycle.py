@@ -8,9 +8,14 @@ from db.commands.execute import execute_pending
 from db.connection.transactions import engine, in_transaction
 from db.due_work import OpenWork, note_tick, open_work
 from db.locking.statuses import due_statuses
-from domain.model.lifecycle_events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.model.lifecycle_events import (
+    ROUTE_CADENCES,
+    WHILE_THERE_IS_WORK,
+    DoDeploymentLifecycleEvent,
+    DoDeploymentLifecycleIfNeededEvent,
+    RouteLifecycleType,
+)
 from domain.model.states import DeploymentLifecycleStatus
-from domain.replicas.route_events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from tasks.app import app
 from tasks.hosts.host_timeouts import ask_hosts, keys_of_work, look_at_hosts
 from tasks.messaging.queues import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK, host_queue

@@ -1,9 +1,8 @@
 """The task of all looks at routes: start, probe, stop and sweep replicas, read metrics, look at hosts."""
 
 from db.connection.transactions import engine
-from domain.model.lifecycle_events import member_of
+from domain.model.lifecycle_events import ON_EACH_HOST, RouteLifecycleType, member_of
 from domain.replicas.host_choice import EXTERNAL
-from domain.replicas.route_events import ON_EACH_HOST, RouteLifecycleType
 from domain.text.errors import InvalidInputError
 from tasks.app import app
 from tasks.hosts.host_timeouts import ask_hosts

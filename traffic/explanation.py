@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 from domain.model.states import RouteStatus
 from domain.text.errors import InvalidInputError
 from domain.text.numbers import WHOLE
-from domain.traffic.page_host import PAGE_HOST, is_of_the_page
+from domain.traffic.entrances import PAGE_HOST, is_of_the_page
 from domain.traffic.tls_material import ANY_HOST, is_for
 from traffic.routing_table import Prefix, Service, TrafficTable, Upstream
 

@@ -13,9 +13,8 @@ from uuid import UUID
 from domain.model.states import RouteStatus
 from domain.traffic.caller_match import Chosen
 from domain.traffic.capacity import is_preview, sides, with_a_share
-from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX
+from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX, is_of_the_page
 from domain.traffic.maintenance import Maintenance
-from domain.traffic.page_host import is_of_the_page
 from domain.traffic.snapshot import (
     Canary,
     DeploymentInTraffic,

@@ -23,8 +23,7 @@ from api.people.problems import TooManyRequestsError, TwoSessionsError
 from db.access_tokens import hash_of, note_use, session_shown, token_shown
 from db.connection.transactions import database_now, in_transaction
 from domain.installation.tokens import NoTokenError, Token
-from domain.traffic.entrances import EntranceTakenError
-from domain.traffic.page_host import SESSION_COOKIE
+from domain.traffic.entrances import SESSION_COOKIE, EntranceTakenError
 
 _MOST_BUCKETS = 10_000
 

@@ -18,7 +18,16 @@ from domain.commands.deployment_commands import (
     SetTraffic,
 )
 from domain.commands.fields import CommandField, fields_of
-from domain.commands.fleet_commands import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
+from domain.commands.fleet_commands import (
+    DeleteFreeze,
+    DeleteGroup,
+    DeleteSubscription,
+    ForgetEvents,
+    ResendEvents,
+    SetFreeze,
+    SetGroup,
+    SetSubscription,
+)
 from domain.commands.replica_commands import DrainHost, ForgetHost, PushMetric, ReportRoute, UndrainHost
 from domain.commands.rollout_commands import (
     Abort,
@@ -31,7 +40,6 @@ from domain.commands.rollout_commands import (
     RollingUpdate,
     Undo,
 )
-from domain.commands.subscription_commands import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
 
 
 @dataclass(frozen=True, slots=True)

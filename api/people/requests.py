@@ -9,8 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from domain.installation.tokens import Token
 from domain.text.errors import InvalidInputError
-from domain.text.name_patterns import DeploymentName, Name
-from domain.text.storable import unstorable
+from domain.text.storable import DeploymentName, Name, unstorable
 
 P = TypeVar("P", bound="Parameters")
 P_co = TypeVar("P_co", bound="Parameters", covariant=True)

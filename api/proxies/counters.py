@@ -16,8 +16,8 @@ from db.connection.transactions import in_transaction
 from db.cycle.autoscaling_rules import store_values
 from db.proxies.measurements import LiveProxy
 from db.proxies.proxy_reports import Demanded, add_requests, demanded
-from domain.autoscaling.request_load import DemandLook, Shown, value_of_demand, with_look
 from domain.autoscaling.rule import MetricValue
+from domain.autoscaling.scaling_decision import DemandLook, Shown, value_of_demand, with_look
 from domain.traffic.request_counts import NO_LOOK, CallersCounted, CallersLook, came_since, most_asked, weighed
 from traffic.envoy.stats import REQUESTS_PAGE, callers_page, clusters_page, read_counters, under_way
 

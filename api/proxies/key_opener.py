@@ -11,7 +11,7 @@ from domain.traffic.tls_material import Secured, ShownCertificate
 from traffic.routing_table import TlsDoor
 
 if TYPE_CHECKING:
-    from traffic.certificates.sealing import KeySeal
+    from traffic.certificates.x509 import KeySeal
 
 
 @dataclass
@@ -71,6 +71,6 @@ class Opener:
 
     @cached_property
     def _seal(self) -> "KeySeal | None":
-        from traffic.certificates.sealing import KeySeal  # noqa: PLC0415 -- a server without certificates needs no cryptography
+        from traffic.certificates.x509 import KeySeal  # noqa: PLC0415 -- a server without certificates needs no cryptography
 
         return None if self.key is None else KeySeal(self.key)

@@ -20,7 +20,7 @@ from db.audit.explanations import ReceiptView, WhyView
 from db.views.rollout_views import RolloutView
 from db.views.timeline import StepView
 from domain.cycle.recording import inputs_from_json
-from domain.handlers.decision_replay import as_recorded, decided_again, is_same_decision
+from domain.handlers.dispatch import as_recorded, decided_again, is_same_decision
 from domain.model.decision import WaitsFor
 from domain.model.deployment import Deployment
 from domain.model.picture import picture

@@ -27,7 +27,7 @@ from domain.model.states import RouteStatus, TrafficStatus
 from domain.replicas.health import is_answering
 from domain.replicas.host_liveness import BEAT_MISSED_AFTER, MISSED_AFTER
 from domain.text.numbers import duration, number_of
-from domain.traffic.descriptions import entrances_in_words, rules_in_words
+from domain.traffic.entrances import entrances_in_words, rules_in_words
 from domain.traffic.request_counts import rate
 from domain.traffic.snapshot import EntranceKind
 from runtime.machine.path_access import process_name, stuck_holder_of

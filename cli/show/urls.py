@@ -4,7 +4,7 @@ import os
 from urllib.parse import urlsplit
 
 from cli.remote import remote
-from domain.traffic.page_host import PAGE_HOST
+from domain.traffic.entrances import PAGE_HOST
 from stack.home.folder import find_home
 from stack.stack_status import stack_status
 

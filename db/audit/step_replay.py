@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction
 from domain.cycle.step_deltas import Chain
-from domain.handlers.decision_replay import is_same_decision, records_a_failed_write, replay_step
+from domain.handlers.dispatch import is_same_decision, records_a_failed_write, replay_step
 
 _PAGE = 200
 """Steps that one statement reads: some megabytes."""

@@ -44,7 +44,7 @@ from domain.steering.rollout_history import (
     with_what_stays,
 )
 from domain.text.errors import RevisionNotFoundError
-from domain.traffic.descriptions import entrances_in_words
+from domain.traffic.entrances import entrances_in_words
 from domain.traffic.wire import Wire
 
 _OF_ROLLOUT = ROLLOUT.called("o")

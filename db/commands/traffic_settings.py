@@ -23,8 +23,7 @@ from domain.model.deployment import Deployment, Rollout
 from domain.model.states import ROLLING_BACK, Lifecycle
 from domain.text.errors import WrongStateError
 from domain.traffic.caller_match import STICKY
-from domain.traffic.descriptions import entrances_in_words
-from domain.traffic.entrances import EntranceTakenError, default_entrances, enclosing, named_after
+from domain.traffic.entrances import EntranceTakenError, default_entrances, enclosing, entrances_in_words, named_after
 from domain.traffic.maintenance import STORED, Maintenance, known_maintenance
 from domain.traffic.release import LastRelease, Reached, known_release, release_again, stored_release
 from domain.traffic.snapshot import Entrance, EntranceKind, stored_together

@@ -6,7 +6,7 @@ from typing import Any, LiteralString
 from psycopg import Connection
 
 from domain.commands.base import Command
-from domain.commands.subscription_commands import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
+from domain.commands.fleet_commands import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
 from domain.outbox.delivery import SubscriptionNotFoundError
 from domain.text.errors import InvalidInputError
 

@@ -15,8 +15,8 @@ from db.locking.row_locks import count_change, lock_unheld
 from db.locking.rows import columns
 from db.locking.statuses import IS_LIVE
 from db.proxies.measurements import LiveProxy
-from domain.autoscaling.request_load import DemandSeries
 from domain.autoscaling.rule import ProxyMetric
+from domain.autoscaling.scaling_decision import DemandSeries
 from domain.replicas.drain import IDLE_LOOKS, DrainLook
 from domain.replicas.health import MOST_KEPT, RENEWED_BELOW, kept_until
 from domain.traffic.request_counts import NO_REQUESTS, NOBODY, OTHERS, Answering, Came, Requests

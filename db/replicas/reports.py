@@ -18,7 +18,7 @@ from db.outbox import write_events
 from domain.model.deployment import StartFailures
 from domain.model.states import RouteStatus
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
-from domain.replicas.failure_reason import failure_in_short
+from domain.replicas.diagnosis import failure_in_short
 from domain.replicas.status_reports import StatusChange, StatusChanges, counters_after, failures_after, news_of
 
 

@@ -12,7 +12,7 @@ from psycopg.rows import DictRow, dict_row
 from db.locking.statuses import PRESENT
 from domain.model.deployment import Route
 from domain.model.states import RouteStatus, TrafficStatus
-from domain.replicas.failure_reason import failure_in_short
+from domain.replicas.diagnosis import failure_in_short
 from domain.text.errors import UnreadableError
 
 _ROUTES = """

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from domain.installation.tokens import Role
 from domain.text.errors import RollwayError
-from domain.text.name_patterns import DeploymentName
+from domain.text.storable import DeploymentName
 
 REQUEST_ID_LENGTH = 320
 MAX_REPLICAS = 10_000

@@ -23,7 +23,7 @@ from domain.revisions.secret_refs import MASK, names_masked
 from domain.steering import verbs
 from domain.steering.command_effect import Steered
 from domain.text.errors import RollwayError
-from domain.text.name_patterns import DeploymentName, Name
+from domain.text.storable import DeploymentName, Name
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.maintenance import USUAL_RETRY_SECONDS, checked_header, checked_page
 

@@ -6,13 +6,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from domain.commands import (
-    deployment_commands,
-    fleet_commands,
-    replica_commands,
-    rollout_commands,
-    subscription_commands,
-)
+from domain.commands import deployment_commands, fleet_commands, replica_commands, rollout_commands
 from domain.commands.apply import document
 from domain.commands.base import QUERIES, Command, Query
 from domain.text.errors import InvalidInputError, RollwayError, TooLargeError
@@ -26,7 +20,6 @@ COMMANDS: dict[str, type[Command]] = {
         rollout_commands,
         replica_commands,
         fleet_commands,
-        subscription_commands,
     )
     for command in vars(module).values()
     if isinstance(command, type) and issubclass(command, Command) and command.__module__ == module.__name__

@@ -10,7 +10,7 @@ from domain.commands.base import Command
 from domain.commands.results import Answer, MetricPushed, RouteReported
 from domain.installation.tokens import Role
 from domain.revisions.address import plausible_address
-from domain.text.name_patterns import DeploymentName
+from domain.text.storable import DeploymentName
 
 
 class PushMetric(Command):

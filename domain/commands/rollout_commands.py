@@ -11,7 +11,7 @@ from domain.installation.tokens import Role
 from domain.steering import verbs
 from domain.steering.activation import activate
 from domain.steering.command_effect import Steered
-from domain.text.name_patterns import Name
+from domain.text.storable import Name
 
 _Revision = Annotated[Name, Field(json_schema_extra={"x-names": "revision"})]
 

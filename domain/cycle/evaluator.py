@@ -15,7 +15,7 @@ from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.buckets import ids, next_end_at, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.builtin import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
-from domain.strategies.keep_whole import meanwhile
+from domain.strategies.converge import meanwhile
 
 
 def is_unproven(rollout: Rollout) -> bool:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.text.errors import RollwayError
-from domain.text.name_patterns import DeploymentName, Name
+from domain.text.storable import DeploymentName, Name
 
 SECRET_BYTES = 32
 SECRET_PREFIX = "rollway_"  # noqa: S105  (it begins every secret and is none)

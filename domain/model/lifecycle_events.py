@@ -1,4 +1,4 @@
-"""The two events that make everything move, their keys, and how often beat sends them."""
+"""The events that make deployments and routes move, their keys, and how often beat sends them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -65,3 +65,28 @@ def member_of(enum: type[E], name: str, value: str) -> E:
     except ValueError:
         words = ", ".join(member.value for member in enum)
         raise InvalidInputError(f"{name} must be one of {words}, not {value!r}", field=name) from None
+
+
+class RouteLifecycleType(StrEnum):
+    """The kind of a look at routes."""
+
+    START = "start"
+    PROBE = "probe"
+    STOP = "stop"
+    SWEEP = "sweep"
+    METRICS = "metrics"
+    HOSTS = "hosts"
+
+
+ROUTE_CADENCES: dict[RouteLifecycleType, float] = {
+    RouteLifecycleType.SWEEP: 30,
+    RouteLifecycleType.METRICS: 5,
+    RouteLifecycleType.HOSTS: 2,
+}
+"""Seconds between two looks. Beat asks for the sweep, the alarm looks at hosts and asks for metrics where rules are."""
+
+WHILE_THERE_IS_WORK = (RouteLifecycleType.START, RouteLifecycleType.PROBE, RouteLifecycleType.STOP)
+"""Looks that the alarm asks for, each second, where there is something to look at; a change asks for them at once."""
+
+ON_EACH_HOST = frozenset({*WHILE_THERE_IS_WORK, RouteLifecycleType.SWEEP})
+"""Looks that only a worker on the replicas' own host can make; any worker asks those hosts for them."""

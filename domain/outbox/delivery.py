@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field, model_validator
 
 from domain.outbox.cloud_events import CloudEventType
 from domain.text.errors import RollwayError
-from domain.text.name_patterns import DeploymentName, Name
 from domain.text.numbers import doubling_pause
+from domain.text.storable import DeploymentName, Name
 
 MOST_FILTERED = 100
 _DAY_SECONDS = 86_400

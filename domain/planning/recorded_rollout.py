@@ -11,8 +11,7 @@ from domain.cycle.effects import after, routes_after
 from domain.cycle.recording import changes_from_json, inputs_from_json
 from domain.cycle.rollout import guard_of
 from domain.cycle.transitions import ClassifiedDecision
-from domain.handlers.decision_replay import as_recorded, decided_again, is_same_decision, records_a_failed_write
-from domain.handlers.dispatch import cycle
+from domain.handlers.dispatch import as_recorded, cycle, decided_again, is_same_decision, records_a_failed_write
 from domain.model.decision import RouteChanges, WaitsFor
 from domain.model.deployment import Deployment, Route
 from domain.model.picture import picture

@@ -1,5 +1,6 @@
-"""Advice about a replica's answers: their faults, and the remedies."""
+"""Advice about a replica's answers: their faults, and the remedies; and why a replica failed, in one line."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -190,3 +191,32 @@ def _of_callers(examination: Examination) -> str | None:
             "let it take that host name (Django: ALLOWED_HOSTS)"
         )
     return _redirect(called)
+
+
+_MOST_OF_REASON = 600
+_LINES = 4
+_MOST_OF_LINE = 160
+_NAMES_THE_CAUSE = re.compile(r"(\w+\.)*\w*(Error|Exception)\b|panic:|fatal:", re.IGNORECASE)
+"""The beginning of a line that names an exception in Python, Java and Node, a panic in Go, and other fatal errors."""
+
+
+def failure_in_short(reason: str, log_tail: str | None) -> str:
+    """The reason, the line of its log that names an error, and the last ones; at most some 1,500 characters.
+
+    its process ended with exit code 3; its log ends: loading the model / out of memory
+    its process ended with exit code 1; its log says: ModuleNotFoundError: No module named 'flask'; its log ends: bye
+    """
+    lines = [line.strip() for line in (log_tail or "").splitlines() if line.strip()]
+    ends = lines[-_LINES:]
+    cause = next((line for line in reversed(lines) if _NAMES_THE_CAUSE.match(line)), None)
+    parts = [_cut(" ".join(reason.split()), _MOST_OF_REASON)]
+    if cause is not None and cause != lines[-1]:
+        parts.append(f"its log says: {_cut(cause, _MOST_OF_LINE)}")
+        ends = [line for line in ends if line != cause]
+    if ends:
+        parts.append(f"its log ends: {' / '.join(_cut(line, _MOST_OF_LINE) for line in ends)}")
+    return "; ".join(parts)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

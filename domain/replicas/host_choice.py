@@ -6,9 +6,9 @@
 One that is silent, since it gives no sign of life or is not asked for some seconds, gets them while no other can run
 them but a drained one: soon it is down, deaf, or heard again.
 
-Among the others, only hosts whose clock is near count (clock_skew.py). Of equal hosts the one with the fewest replicas
-of all deployments takes it, then the first by name, so that every worker would choose the same. Hosts that lack a
-secret of its revision are passed over; where all lack it, one of them gets the replica and reports what is missing.
+Among the others, only hosts whose clock is near count (host_liveness.py). Of equal hosts the one with the fewest
+replicas of all deployments takes it, then the first by name, so that every worker would choose the same. Hosts that
+lack a secret of its revision are passed over; where all lack it, one of them gets the replica and reports the lack.
 """
 
 from bisect import insort
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from domain.replicas.clock_skew import hosts_in_time
+from domain.replicas.host_liveness import hosts_in_time
 
 EXTERNAL = "external"
 """Stands where a host's name would, for replicas that another system runs. No host may be called so."""

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from domain.text.errors import RollwayError
-from domain.text.name_patterns import DEPLOYMENT_NAME_PATTERN
-from domain.text.storable import storable
+from domain.text.storable import DEPLOYMENT_NAME_PATTERN, storable
 
 MASK = "***"
 """Stands where a value would, wherever people look."""

@@ -11,8 +11,7 @@ from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.budget import Budget
-from domain.strategies.converge import converge
-from domain.strategies.keep_whole import kept_whole, sized_as_kept
+from domain.strategies.converge import converge, kept_whole, sized_as_kept
 from domain.strategies.weighted import SpecT, UnweightedDefaults
 
 StrategyCycleResult = Decision

@@ -1,4 +1,6 @@
-"""Converge: bring one revision (the target) to n replicas and drain all others (foreign), within a budget.
+"""Two ladders: to converge, and to keep a held rollout whole (`kept_whole`).
+
+Converge: bring one revision (the target) to n replicas and drain all others (foreign), within a budget.
 
 If line 1 does not apply, one cycle does all of lines 2 to 4. "Sick too long" means unhealthy or degraded for 30 s.
 Misplaced ones in traffic are foreign too.
@@ -18,14 +20,16 @@ Misplaced ones in traffic are foreign too.
     5  nothing to do in lines 2 to 4                            -> wait
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from domain.model.decision import Decision, RouteChanges
+from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment, Route
-from domain.model.states import TrafficStatus
+from domain.model.states import ROLLING_BACK, RouteStatus, TrafficStatus, Verdict
 from domain.strategies.backoff import hold_back
-from domain.strategies.buckets import Buckets, ids, worst_first
+from domain.strategies.buckets import Buckets, ids, sick_too_long, well_placed, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.messages import amount_of, creating, draining, for_replicas, steps
 from domain.text.numbers import number_of
@@ -100,3 +104,96 @@ def _incomplete(buckets: Buckets, budget: Budget) -> str:
         f"{len(buckets.sick)} unhealthy, {len(buckets.foreign)} of other revisions; "
         f"{buckets.occupied(budget)} of at most {budget.ceiling}"
     )
+
+
+def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: datetime) -> Decision:
+    """A held or paused rollout makes no progress, but dead replicas are replaced and a new size is applied.
+
+    `before`: the budget for the size before the rollout.
+
+    n = desired, and before the first step the size from before; "new" are live replicas of the deploying revision,
+    "old" others. Those parked on a way back are neither.
+
+    1  no new one                                 -> converge to the old revision, as at rest; to n where that is less,
+                                                     or where old ones have grown beyond the size from before
+    2  no old one, and it is on the way there, or
+       nothing may run next to new ones           -> converge to the new revision, as at rest
+    3  more live than the ceiling                 -> drain those above it, the sick first, then new ones
+    4  fewer than n, without the sick and (where
+       it is held or paused) the misplaced        -> create old ones, as far as the ceiling leaves room
+       no room                                    -> drain a sick one, or misplaced ones within the floor
+       more than n serve, some misplaced          -> drain those, but not the last of the current revision
+    5  otherwise                                  -> wait
+
+    n=3 surge=1, paused:   ■■|■  →  ■|■ one died  →  ■◇|■  →  ■■|■
+    """
+    current, target, rollout = deployment.current_revision_id, deployment.deploying_revision_id, deployment.rollout
+    if current is None or target is None or rollout is None:
+        raise ValueError(f"{deployment.name} is deploying without two revisions")
+    parked = Buckets.of(deployment.routes, current, now).parked if deployment.status == ROLLING_BACK else ()
+    buckets = Buckets.of((route for route in deployment.routes if route not in parked), target, now)
+    if not buckets.target:
+        well = len(well_placed(buckets.foreign, now))
+        return converge(deployment, current, _resting(budget if well > before.desired else _less(budget, before)), now)
+    goes_there = deployment.status.goes_forward and _has_begun(deployment)
+    if not buckets.foreign and (goes_there or budget.alone):
+        return converge(deployment, target, _resting(budget), now)
+    live = (*buckets.target, *buckets.foreign)
+    sick = sick_too_long(live, now)
+    misplaced = [route for route in live if deployment.stands_still and route.is_misplaced and route not in sick]
+    size = min(budget.desired, before.desired)
+    shortfall = size - (len(live) - len(sick) - len(misplaced))
+    create = max(0, min(shortfall, buckets.room(budget)))
+    drained = _above(live, target, budget)
+    is_coming = shortfall > 0 and len(live) < budget.ceiling  # or will be, once what stops leaves it room
+    if not (drained or is_coming or any(route.status is RouteStatus.PROVISIONING for route in live)):
+        spare = sum(route.is_serving for route in live) - max(budget.keep, size * (shortfall <= 0))
+        last = worst_first(r for r in buckets.foreign if r.is_serving and r.revision_id == current)[-1:]
+        moves = [route for route in worst_first(misplaced)[: max(0, spare)] if route not in last]
+        drained = worst_first(sick)[: shortfall > 0] or moves
+    changes = RouteChanges.create(current, create, drain=ids(drained))
+    if not changes:
+        return Decision.wait(Waits(WaitsFor.NOTHING, "what stands still is whole"))
+    reason = steps(creating(create, buckets, budget, "old"), draining(len(drained), budget))
+    return Decision.moved(reason, changes, now if drained else None)
+
+
+def sized_as_kept(deployment: Deployment) -> Deployment:
+    """Until the rollout's first step, the size from before is kept."""
+    if deployment.rollout is None or _has_begun(deployment):
+        return deployment
+    return replace(deployment, desired_replicas=deployment.rollout.desired_at_start)
+
+
+def _has_begun(deployment: Deployment) -> bool:
+    return not deployment.stands_still or (deployment.rollout is not None and deployment.rollout.steps > 0)
+
+
+def _less(budget: Budget, before: Budget) -> Budget:
+    return budget if budget.desired < before.desired else before
+
+
+def _resting(budget: Budget) -> Budget:
+    """At rest n serve; without room n - 1, not none."""
+    least = budget.desired - (1 < budget.desired == budget.ceiling)
+    return budget if budget.alone else replace(budget, keep=max(budget.keep, least))
+
+
+def meanwhile(wait: Decision, repairs: Decision, ends_at: datetime | None = None) -> Decision:
+    """Combine a wait with repairs, or give up with them. `ends_at`: when time alone allows more."""
+    if repairs.verdict is Verdict.GIVE_UP:
+        return repairs
+    times = (wait.recheck_at, repairs.recheck_at, ends_at)
+    recheck_at = min((at for at in times if at is not None), default=None)
+    if not repairs.changes:
+        return replace(wait, recheck_at=recheck_at)
+    reason = f"{wait.reason}; meanwhile {repairs.reason}"
+    return replace(wait, verdict=Verdict.NEED_RETRY, reason=reason, changes=repairs.changes, recheck_at=recheck_at)
+
+
+def _above(live: Iterable[Route], target: UUID, budget: Budget) -> list[Route]:
+    """The replicas above the ceiling, within the floor: those that serve come last, new ones before old ones."""
+    ordered = sorted(worst_first(live), key=lambda route: (route.is_serving, route.revision_id != target))
+    serving = sum(route.is_serving for route in ordered)
+    spare = max(0, serving - budget.keep)
+    return ordered[: max(0, min(len(ordered) - budget.ceiling, len(ordered) - serving + spare))]

@@ -37,7 +37,7 @@ from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
-from domain.strategies.keep_whole import meanwhile
+from domain.strategies.converge import meanwhile
 from domain.strategies.messages import complete, creating, draining, for_replicas, steps
 
 

@@ -1,8 +1,11 @@
-"""Text from elsewhere, made fit to be stored and shown."""
+"""Text from elsewhere, made fit to be stored and shown; and the patterns of names."""
 
 import re
 from collections.abc import Iterator
 from math import isfinite
+from typing import Annotated
+
+from pydantic import Field
 
 DEEPEST = 32
 """The deepest nesting of lists and fields in data from elsewhere; commands have five levels."""
@@ -66,3 +69,18 @@ def _fault_of(value: object, depth: int) -> str | None:
             return "must be a finite number"
         case _:
             return None
+
+
+NAME_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$"
+
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits, '-' and '.', 63 at most")]
+
+
+DEPLOYMENT_NAME_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,52}[a-z0-9])?$"
+"""Nine characters shorter, so that the name of a revision made from it is a name too."""
+
+
+DeploymentName = Annotated[
+    str, Field(pattern=DEPLOYMENT_NAME_PATTERN, description="lower-case letters, digits, '-' and '.', 54 at most")
+]

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from domain.text.name_patterns import DEPLOYMENT_NAME_PATTERN, NAME_PATTERN
+from domain.text.storable import DEPLOYMENT_NAME_PATTERN, NAME_PATTERN
 
 Fault = Mapping[str, Any]
 """As Pydantic lists it: "type", "loc", "msg", "input", "ctx"."""

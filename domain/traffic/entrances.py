@@ -1,8 +1,9 @@
-"""The entrances of a deployment: which host names and path prefixes are valid, and those that a new one gets."""
+"""The entrances of a deployment: which are valid, those that a new one gets, and how people read them and the rules."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
+from itertools import chain
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -10,10 +11,24 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from domain.text.errors import RollwayError
 from domain.traffic.caller_match import Sticky
 from domain.traffic.maintenance import FailurePages
-from domain.traffic.page_host import PAGE_HOST, is_of_the_page
-from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
+from domain.traffic.snapshot import USUAL, Entrance, EntranceKind, RequestRules
 from domain.traffic.tls import Tls, Upstream, why_no_certificate
 from domain.traffic.wire import Protocol
+
+SESSION_COOKIE = "__Host-rollway_session"
+"""The cookie of a session of the page. Our proxies pass it to no replica, and take it from none.
+
+By the beginning of its name browsers take it from the page's own host alone: no other name's cookies count for it.
+"""
+PAGE_HOST = "rollway.localhost"
+"""The page's own host name on its own machine, which every browser finds there: no proxy of ours answers by it."""
+
+
+def is_of_the_page(host: str) -> bool:
+    """Whether a host name is the page's own, or below it, where a script may set cookies for the page's own."""
+    bare = host.removesuffix(".")
+    return bare == PAGE_HOST or bare.endswith(f".{PAGE_HOST}")
+
 
 MAX_HOSTS = 100
 PREVIEW_PREFIX = "preview."
@@ -257,3 +272,51 @@ def _names(entrance: Entrance) -> tuple[str, ...]:
 
 def _is_default(name: str, entrance: Entrance) -> bool:
     return any((own.kind, own.value) == (entrance.kind, entrance.value) for own in default_entrances(name))
+
+
+def entrances_in_words(entrances: Iterable[Entrance], rules: RequestRules = USUAL) -> str:
+    """web, web.localhost, /web/, each request within 30 s; a prefix that is passed on says so."""
+    words = [
+        entrance.value + ("" if entrance.kind is EntranceKind.HOST or entrance.strip_prefix else " (passed on)")
+        for entrance in in_order(entrances)
+    ]
+    return (", ".join(words) or "nowhere") + rules_in_words(rules)
+
+
+def rules_in_words(rules: RequestRules) -> str:
+    """Rules that a new deployment has not, each behind a comma; empty when there are none."""
+    return "".join(f", {rule}" for rule in chain(_times(rules), _ways(rules), _limits(rules)))
+
+
+def _times(rules: RequestRules) -> Iterator[str]:
+    if rules.timeout_seconds:
+        yield f"each request within {rules.timeout_seconds:g} s"
+    if rules.hedge_after_seconds != USUAL.hedge_after_seconds:
+        yield f"hedged after {rules.hedge_after_seconds:g} s" if rules.hedge_after_seconds else "never hedged"
+    if not rules.preview:
+        yield "without a preview"
+    if rules.idle_timeout_seconds != USUAL.idle_timeout_seconds:
+        idle = rules.idle_timeout_seconds
+        yield f"cut when silent for {idle:g} s" if idle else "never cut when silent"
+
+
+def _ways(rules: RequestRules) -> Iterator[str]:
+    if rules.protocol is not USUAL.protocol:
+        yield "replicas speak HTTP/2"
+    if rules.upstream_tls is not None:
+        yield "replicas speak TLS"
+    if rules.tls is not None:
+        yield "over HTTPS, with certificates from an authority" if rules.tls.is_auto else "over HTTPS"
+    if rules.sticky is not None:
+        yield f"callers stay with a replica by {rules.sticky.description}"
+
+
+def _limits(rules: RequestRules) -> Iterator[str]:
+    if rules.hold_seconds is not None:
+        yield f"waiting {rules.hold_seconds:g} s while nothing serves"
+    if rules.max_body_bytes is not None:
+        yield f"bodies of {rules.max_body_bytes:,} bytes at most"
+    if rules.pages:
+        yield f"with pages of its own for {', '.join(status for status, _ in rules.pages)}"
+    if rules.max_requests_per_second is not None:
+        yield f"{rules.max_requests_per_second:,} requests a second at most"

@@ -29,10 +29,13 @@ from domain.handlers.dispatch import HandlerRegistry
 from domain.model.bounds import Bounds
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment
-from domain.model.lifecycle_events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.model.lifecycle_events import (
+    DoDeploymentLifecycleEvent,
+    DoDeploymentLifecycleIfNeededEvent,
+    RouteLifecycleType,
+)
 from domain.model.states import Verdict
 from domain.outbox.cloud_events import told_by_decisions
-from domain.replicas.route_events import RouteLifecycleType
 from domain.text.errors import InvalidInputError
 from tasks.cycle.decision_log import ChunkResult, count_chunk, log_chunk
 from tasks.redis.locks import Slot, Slots

@@ -44,7 +44,7 @@ from traffic.certificates.certificate_settings import CertificateSettings
 
 if TYPE_CHECKING:
     from traffic.certificates.acme import Authority, Order, WantedProof
-    from traffic.certificates.sealing import KeySeal
+    from traffic.certificates.x509 import KeySeal
 
 
 LEASE = timedelta(minutes=2)
@@ -68,7 +68,7 @@ class Ordering:
     @cached_property
     def seal(self) -> "KeySeal":
         """What keys are sealed with. Raises RollwayError where there is no key for that."""
-        from traffic.certificates.sealing import KeySeal  # noqa: PLC0415 -- cryptography, which few workers need
+        from traffic.certificates.x509 import KeySeal  # noqa: PLC0415 -- cryptography, which few workers need
 
         if self.settings.key is None:
             raise RollwayError(

@@ -20,8 +20,13 @@ from db.connection.transactions import database_now, in_transaction, transaction
 from db.replicas.heartbeats import note_hearing, note_secrets_for_all, note_webhooks, show_sign_of_life
 from db.replicas.secret_requests import is_asked
 from db.unreachable import answered_within
-from domain.replicas.clock_skew import clock_offset, is_warned_of, seconds_set_back, seconds_set_forward
-from domain.replicas.host_liveness import SIGN_OF_LIFE_SECONDS
+from domain.replicas.host_liveness import (
+    SIGN_OF_LIFE_SECONDS,
+    clock_offset,
+    is_warned_of,
+    seconds_set_back,
+    seconds_set_forward,
+)
 from domain.text.errors import InvalidInputError
 from tasks.hosts.background import keep_looking
 from tasks.hosts.secret_checks import AGAIN_AFTER

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domain.commands.base import Command
-from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
-from domain.replicas.route_events import RouteLifecycleType
+from domain.model.lifecycle_events import DoDeploymentLifecycleEvent, RouteLifecycleType
 from domain.text.errors import InvalidInputError
 from domain.text.storable import storable
 from tasks.messaging.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK

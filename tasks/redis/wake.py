@@ -12,10 +12,9 @@ from celery.signals import after_task_publish
 from redis.exceptions import RedisError
 
 from domain.handlers.dispatch import HANDLERS, woken_by
-from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
+from domain.model.lifecycle_events import DoDeploymentLifecycleEvent, RouteLifecycleType
 from domain.model.states import DeploymentLifecycleStatus
 from domain.replicas.host_choice import EXTERNAL
-from domain.replicas.route_events import RouteLifecycleType
 from tasks.messaging.envelope import made_anew
 from tasks.messaging.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
 from tasks.task_settings import KEY_PREFIX, TRAFFIC_CHANNEL

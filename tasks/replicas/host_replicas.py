@@ -34,10 +34,10 @@ from db.replicas.host_routes import (
 from db.replicas.kills import Cut, Kill, record_cuts, record_kills
 from db.replicas.reports import RouteReport
 from db.replicas.secret_requests import note_fault
+from domain.model.lifecycle_events import RouteLifecycleType
 from domain.model.states import RouteStatus
 from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, cut_by_maximum, next_stop_step
 from domain.replicas.health import pause_after
-from domain.replicas.route_events import RouteLifecycleType
 from domain.revisions.secret_refs import references_of
 from domain.text.storable import storable
 from runtime.host_secrets import NO_SECRETS, HostSecrets, UnreadSecretError

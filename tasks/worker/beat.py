@@ -13,8 +13,7 @@ from redis.exceptions import RedisError
 
 from domain.handlers.dispatch import HANDLERS
 from domain.installation.contract import UnfitServerError, WrongInstallationError, check_redis
-from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
-from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
+from domain.model.lifecycle_events import ROUTE_CADENCES, DoDeploymentLifecycleEvent, RouteLifecycleType
 from runtime.machine.watchdog import tell
 from tasks.messaging.queues import (
     ALARM_SECONDS,

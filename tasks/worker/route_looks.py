@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from db.connection.transactions import engine
-from domain.replicas.route_events import RouteLifecycleType
+from domain.model.lifecycle_events import RouteLifecycleType
 from tasks.hosts.host_timeouts import settle_routes
 from tasks.redis.wake import route_key
 from tasks.replicas.metric_scrapes import look_at_metrics

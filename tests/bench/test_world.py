@@ -10,7 +10,7 @@ from uuid import UUID
 import redis
 from sqlalchemy import Engine
 
-from domain.replicas.route_events import RouteLifecycleType
+from domain.model.lifecycle_events import RouteLifecycleType
 from tasks.messaging.queues import LIFECYCLE_QUEUE, host_queue
 from tasks.redis.wake import Waker
 from tests.support.pictures.pictures import PROVISIONING

@@ -136,7 +136,7 @@ SLOW = (
     "alembic",
     "celery",
     "domain.commands.registry",
-    "domain.handlers.decision_replay",
+    "domain.handlers.dispatch",
     "starlette",
     "httpx",
     "sqlalchemy",

@@ -33,7 +33,7 @@ from db.connection.transactions import in_transaction, make_engine
 from db.connection.database_settings import DatabaseSettings
 from db.access_tokens import create_token
 from domain.commands.registry import parse_command
-from domain.traffic.page_host import SESSION_COOKIE
+from domain.traffic.entrances import SESSION_COOKIE
 from domain.installation.tokens import NewToken
 from tasks import command_tasks
 from tasks.app import app

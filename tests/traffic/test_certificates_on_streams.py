@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from tests.support.proxies.proxies import CLUSTERS, ENDPOINTS, ROUTES, Made
 from traffic.envoy.envoy_names import ROUTE_CONFIGURATION
 from traffic.resources import ResourceKind, Resources, Watermark, resource, together
-from traffic.stream.proxy_stream import Stream
-from traffic.stream.resource_stream import DiscoveryRequest
+from traffic.stream import DiscoveryRequest, Stream
 
 LISTENERS, SECRETS = ResourceKind.LISTENERS, ResourceKind.SECRETS
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.proxies.proxies import CLUSTERS, ENDPOINTS, ROUTES, World, settled
-from traffic.stream.resource_stream import LONGEST_NAME, MOST_NAMES, DiscoveryRequest, TooManyNamesError
+from traffic.stream import LONGEST_NAME, MOST_NAMES, DiscoveryRequest, TooManyNamesError
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.proxies.proxies import CLUSTERS, ENDPOINTS, ROUTES, Proxy, Server, World, settled
 from traffic.resources import ResourceKind
-from traffic.stream.resource_stream import DiscoveryRequest
+from traffic.stream import DiscoveryRequest
 
 
 @pytest.fixture

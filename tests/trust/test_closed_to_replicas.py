@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from domain.replicas.failure_reason import failure_in_short
+from domain.replicas.diagnosis import failure_in_short
 from domain.revisions.revision import RevisionSpec
 from runtime.machine.path_access import Visitor, closed_folders
 from runtime.process.accounts import EACH, Accounts

@@ -29,8 +29,8 @@ from db.locking.statuses import statuses_of
 from db.proxies.acks import release_drained
 from db.replicas.host_routes import RouteRow, record_stopped, routes_to_start, routes_to_stop
 from db.replicas.reports import RouteReport, apply_reports
+from domain.model.lifecycle_events import RouteLifecycleType
 from domain.model.states import RouteStatus
-from domain.replicas.route_events import RouteLifecycleType
 from tasks.hosts.heartbeat import SignsGiver, keep_showing_signs_of_life
 from tasks.messaging.queues import host_queue
 from tasks.redis.wake import Waker, route_key

@@ -1,13 +1,18 @@
-"""The contents of a certificate, and whether proxies can show it."""
+"""The contents of a certificate, whether proxies can show it, and how its key is sealed."""
 
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from itertools import pairwise
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from domain.text.errors import RollwayError
@@ -107,3 +112,32 @@ def _names(certificate: x509.Certificate) -> tuple[str, ...]:
     except x509.ExtensionNotFound:
         return ()
     return tuple(dict.fromkeys(name.lower() for name in names.get_values_for_type(x509.DNSName)))
+
+
+class SealError(RollwayError):
+    """The text was sealed with another key."""
+
+
+@dataclass(frozen=True)
+class KeySeal:
+    """Seals and opens with the key of the installation (ROLLWAY_CERTIFICATE_KEY): AES-128-CBC with HMAC, by Fernet."""
+
+    key: str = field(repr=False)
+
+    def seal(self, text: str) -> str:
+        return self._fernet.encrypt(text.encode()).decode()
+
+    def unseal(self, text: str) -> str:
+        """The text that was sealed. Raises SealError when it was sealed with another key, or is damaged."""
+        try:
+            return self._fernet.decrypt(text.encode()).decode()
+        except InvalidToken:
+            raise SealError(
+                "it was sealed with another ROLLWAY_CERTIFICATE_KEY, which must be the same for the workers and the "
+                "servers for proxies"
+            ) from None
+
+    @cached_property
+    def _fernet(self) -> Fernet:
+        key = HKDF(SHA256(), 32, salt=None, info=b"rollway certificates").derive(self.key.encode())
+        return Fernet(urlsafe_b64encode(key))

@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 from domain.model.answer_counts import FIRST_BYTE_MS
+from domain.traffic.entrances import SESSION_COOKIE
 from domain.traffic.heads import MOST_HEADER_KIB, MOST_HEADER_LINES
 from domain.traffic.nodes import token_of
-from domain.traffic.page_host import SESSION_COOKIE
-from traffic.envoy import request_hold
+from traffic.envoy import retries
 from traffic.envoy.clusters import XDS_CLUSTER
 from traffic.envoy.envoy_names import PAGES, ROUTE_CONFIGURATION, page_key
 from traffic.envoy.stats import LONGEST_MS
@@ -69,11 +69,11 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         xds_type="STATIC" if isinstance(xds, Path) else "STRICT_DNS",
         xds_cluster=XDS_CLUSTER,
         route_configuration=ROUTE_CONFIGURATION,
-        held_listener=request_hold.LISTENER,
-        held_header=request_hold.HEADER,
+        held_listener=retries.HELD_LISTENER,
+        held_header=retries.HELD_HEADER,
         held_page=page_key("503"),
         html=_HTML,
-        held_round=f"{request_hold.ROUND_SECONDS:g}s",
+        held_round=f"{retries.HELD_ROUND_SECONDS:g}s",
         session_cookie=SESSION_COOKIE.removeprefix("__Host-"),
         failure_pages=json.dumps([_page_for(status) for status in (502, 503, 504)]),
         not_websocket=json.dumps(_NOT_WEBSOCKET),

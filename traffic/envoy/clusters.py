@@ -1,15 +1,26 @@
-"""The clusters of a deployment, as Envoy gets them, and the endpoints of each."""
+"""The clusters of a deployment, as Envoy gets them, their endpoints, and the shares of each side's clusters.
 
-from collections.abc import Iterable, Mapping
+A cluster of Envoy speaks one protocol. So a rollout to another one has two, each with its share of the requests:
+
+    v1 v1 v1        web
+    v1 v1 v2        web 2/3, web/http2 1/3
+    v2 v2 v2        web/http2
+
+No cluster ever speaks otherwise than at first: what is under way in one is told by it until the last of it has ended.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from domain.model.states import RouteStatus
+from domain.text.numbers import WHOLE
 from domain.traffic.caller_match import Sticky
 from domain.traffic.heads import MOST_HEADER_KIB, MOST_HEADER_LINES
 from domain.traffic.tls import ReplicaTls
 from domain.traffic.wire import Protocol
-from traffic.envoy import request_hold
+from traffic.envoy import retries
 from traffic.envoy.envoy_names import (
     MIRROR_STATISTICS,
     STOOD_IN,
@@ -21,9 +32,59 @@ from traffic.envoy.envoy_names import (
     side_of,
     wire_of,
 )
-from traffic.envoy.protocol_clusters import side, wires_of
 from traffic.resources import Resource, listing, resource
 from traffic.routing_table import Service, Upstream
+
+Shares = list[tuple[str, int]]
+"""The clusters by name, each with its share of requests."""
+
+
+def side(service: Service, name: str) -> tuple[Upstream, ...]:
+    """The replicas of the side of that name that take requests."""
+    sides = {
+        service.name: service.live,
+        canary_cluster(service.name): service.canary,
+        baseline_cluster(service.name): service.baseline,
+        preview_cluster(service.name): service.preview,
+        mirror_cluster(service.name): service.canary,
+    }
+    return sides[name] or ()
+
+
+def wires_of(service: Service, upstreams: Iterable[Upstream]) -> list[str]:
+    """The protocols of these replicas, the oldest one's first; without replicas, that of the next one."""
+    return list(dict.fromkeys(upstream.wire for upstream in upstreams)) or [service.wire]
+
+
+def shares_of(service: Service, name: str, of: int = WHOLE) -> Shares:
+    """The clusters of a side, with shares of `of` by their healthy replicas; of all if none is healthy."""
+    upstreams = side(service, name)
+    wires = wires_of(service, upstreams)
+    if len(wires) == 1:
+        return [(on_wire(name, wires[0]), of)]
+    counts = Counter[str]()
+    for upstream in _first(service, upstreams):
+        counts[upstream.wire] += upstream.weight
+    usable = [wire for wire in wires if counts[wire]]
+    parts = [of * counts[wire] // counts.total() for wire in usable]
+    parts[0] += of - sum(parts)
+    return [(on_wire(name, wire), part) for wire, part in zip(usable, parts, strict=True)]
+
+
+def _first(service: Service, upstreams: Sequence[Upstream]) -> Sequence[Upstream]:
+    """The replicas that get requests first: healthy ones, with a seat where callers stay."""
+    healthy = [upstream for upstream in upstreams if upstream.status is RouteStatus.HEALTHY] or upstreams
+    seated = [upstream for upstream in healthy if upstream.seat is not None] if service.rules.sticky else []
+    return seated or healthy
+
+
+def led_to(shares: Shares, *, by_hash: bool = False) -> dict[str, Any]:
+    """Where a route leads. `by_hash`: a caller stays with a cluster for as long as its share allows."""
+    if len(shares) == 1:
+        return {"cluster": shares[0][0]}
+    weighted: dict[str, Any] = {"clusters": [{"name": name, "weight": weight} for name, weight in shares]}
+    return {"weighted_clusters": {**weighted, **({"use_hash_policy": True} if by_hash else {})}}
+
 
 XDS_CLUSTER = "rollway-xds"
 """The bootstrap's name for the server that these resources come from."""
@@ -83,7 +144,7 @@ def cluster_of(name: str, service: Service) -> dict[str, Any]:
         socket = {"name": "envoy.transport_sockets.tls", "typed_config": _tls(wire.tls, wire.protocol)}
         config["transport_socket_matches"] = [{"name": "tls", "match": _SPEAKS_TLS, "transport_socket": socket}]
     if its_side == service.name and service.rules.hold_seconds is not None:
-        config["circuit_breakers"]["thresholds"].append({**_UNLIMITED, **request_hold.threshold(service.rules)})
+        config["circuit_breakers"]["thresholds"].append({**_UNLIMITED, **retries.held_threshold(service.rules)})
     sides = {canary_cluster(service.name), baseline_cluster(service.name)}
     if its_side in sides:
         del config["outlier_detection"]  # the one replica on trial would be away for what old ones halve
@@ -201,7 +262,7 @@ def assignment_of(name: str, endpoints: tuple[Upstream, ...], service: Service) 
     tls = service.wires[wire_of(name)].tls is not None
     first = [_endpoint(upstream, tls=tls) for upstream in endpoints if upstream not in waiting]
     if is_live and service.is_held and wire_of(name) == service.wire:
-        first.append(resource(request_hold.place()))
+        first.append(resource(retries.held_place()))
     others = [_endpoint(upstream, tls=tls) for upstream in endpoints if upstream in waiting]
     if stand_ins := stand_ins_of(name, service):
         failed = f"{endpoints[0].revision_id}{STOOD_IN}"

@@ -7,9 +7,9 @@ from typing import Any
 
 from domain.text.numbers import WHOLE
 from domain.traffic.caller_match import Chosen
+from traffic.envoy.clusters import led_to, shares_of
 from traffic.envoy.envoy_names import COOKIE_SECONDS, baseline_cluster, canary_cluster, cookie_of, mirror_cluster
 from traffic.envoy.listeners import is_secured
-from traffic.envoy.protocol_clusters import led_to, shares_of
 from traffic.envoy.retries import routed
 from traffic.routing_table import Service
 

@@ -1,12 +1,49 @@
-"""Envoy's routes to one place: which requests are tried again, and when to a second replica."""
+"""Envoy's routes to one place: which requests are tried again, and when to a second replica.
+
+Requests wait while nothing serves: at a listener of the proxy itself, from which they are sent again.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
 from domain.traffic.snapshot import RequestRules
-from traffic.envoy import request_hold
 from traffic.envoy.envoy_names import PAGES, page_key
 from traffic.routing_table import Service
+
+HELD_LISTENER = "rollway-held"
+"""The bootstrap's listener for waiting requests: it answers the first try at once, and later ones after a round."""
+HELD_HEADER = "x-rollway-held"
+"""The header of its answers; no client sees it."""
+HELD_ROUND_SECONDS = 0.5
+"""The longest time until a waiting request finds a replica that is there."""
+
+
+def held_place() -> dict[str, Any]:
+    """Return the endpoint of a cluster without replicas."""
+    return {
+        "endpoint": {"address": {"envoy_internal_address": {"server_listener_name": HELD_LISTENER}}},
+        "metadata": {"filter_metadata": {"envoy.lb": {"serving": "yes"}}},
+    }
+
+
+def held_retry(rules: RequestRules, retry_on: str) -> dict[str, Any]:
+    """Return the tries of a request that came while nothing served: one in each round, with little in between."""
+    rounds = round((rules.hold_seconds or 0) / HELD_ROUND_SECONDS)
+    return {
+        "retry_on": f"{retry_on},retriable-headers",
+        "retriable_headers": _HELD_HEADERS,
+        "num_retries": max(1, rounds),
+        "retry_back_off": {"base_interval": "0.025s", "max_interval": "0.05s"},
+    }
+
+
+def held_threshold(rules: RequestRules) -> dict[str, Any]:
+    """The limit of waiting requests: as many retries of this priority, which only they use."""
+    return {"priority": "HIGH", "max_retries": rules.hold_callers}
+
+
+_HELD_HEADERS = [{"name": HELD_HEADER, "present_match": True}]
+
 
 _IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE")
 _BACK_OFF = {
@@ -68,7 +105,7 @@ def _again_unsent(service: Service) -> dict[str, Any]:
     tries. More tries send nothing twice that has reached a replica.
     """
     if service.rules.hold_seconds is not None:
-        return {"priority": "HIGH", "retry_policy": {**_BACK_OFF, **request_hold.retried(service.rules, _UNSENT_ON)}}
+        return {"priority": "HIGH", "retry_policy": {**_BACK_OFF, **held_retry(service.rules, _UNSENT_ON)}}
     return {"retry_policy": {"retry_on": _UNSENT_ON, **_BACK_OFF}}
 
 

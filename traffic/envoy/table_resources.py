@@ -3,10 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from traffic.envoy.clusters import assignment_of, cluster_of, clusters_of, is_left
+from traffic.envoy.clusters import assignment_of, cluster_of, clusters_of, is_left, shares_of
 from traffic.envoy.envoy_names import ROUTE_CONFIGURATION, canary_cluster, preview_cluster
 from traffic.envoy.listeners import listeners_of, secrets_of
-from traffic.envoy.protocol_clusters import shares_of
 from traffic.envoy.replica_routes import leading_to
 from traffic.envoy.route_config import route_configuration
 from traffic.resources import NO_RESOURCES, Named, Resource, ResourceKind, Resources, resource, together

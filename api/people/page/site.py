@@ -25,7 +25,7 @@ from db.access_tokens import SESSION_LASTS, begin_session, end_session, end_sess
 from db.connection.transactions import in_transaction
 from domain.commands.base import Command
 from domain.installation.tokens import SECRET_BYTES, NoTokenError, Token
-from domain.traffic.page_host import PAGE_HOST, SESSION_COOKIE
+from domain.traffic.entrances import PAGE_HOST, SESSION_COOKIE
 
 _LOGS = BY_PATH[f"{DEPLOYMENT}/logs"]
 _LINES = 200

@@ -21,7 +21,7 @@ from api.people.resources.command_resources import IN_HEADERS, PLANS, WRITES, Fo
 from domain.commands.base import Command
 from domain.commands.fields import REF, Schema, model_schema
 from domain.installation.tokens import Role
-from domain.text.name_patterns import DeploymentName, Name
+from domain.text.storable import DeploymentName, Name
 from domain.text.validation_errors import meanings
 
 _PYTHONS_WORD = re.compile(r"\bNone\b")

@@ -17,8 +17,7 @@ from api.proxies.proxy_auth import ProxyAccess
 from api.proxies.publisher import Published
 from domain.text.errors import InvalidInputError
 from domain.traffic.nodes import is_node_id
-from traffic.stream.proxy_stream import Response
-from traffic.stream.resource_stream import DiscoveryRequest, TooManyNamesError
+from traffic.stream import DiscoveryRequest, Response, TooManyNamesError
 
 LARGEST_REQUEST = 4_194_304
 """The largest request: an Envoy that comes back names all that it holds, some 100 bytes for each cluster."""

@@ -14,8 +14,7 @@ from api.proxies.recorder import Recorder
 from api.proxies.server_metrics import Observed
 from db.proxies.acks import SeenProxy
 from traffic.resources import ResourceKind
-from traffic.stream.proxy_stream import Response, Stream
-from traffic.stream.resource_stream import DiscoveryRequest
+from traffic.stream import DiscoveryRequest, Response, Stream
 
 SILENCE_SECONDS = 10.0
 """An Envoy without a stream for 10 s counts no more; one that is alive comes back within a second."""

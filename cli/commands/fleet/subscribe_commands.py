@@ -12,7 +12,7 @@ from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import ago, columns, print_json, printer
 from db.views.fleet_settings import SubscriptionView
-from domain.commands.subscription_commands import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
+from domain.commands.fleet_commands import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
 from domain.text.numbers import number_of
 
 _Resend = Annotated[

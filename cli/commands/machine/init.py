@@ -18,7 +18,7 @@ from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
 from domain.commands.apply.document import RevisionSection
 from domain.text.errors import InvalidInputError
-from domain.text.name_patterns import DEPLOYMENT_NAME_PATTERN
+from domain.text.storable import DEPLOYMENT_NAME_PATTERN
 from stack.home.folder import find_home
 
 _MOST_NAME = 54

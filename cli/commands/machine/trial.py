@@ -12,7 +12,7 @@ from uuid import uuid4
 import psutil
 
 from domain.installation.settings import LogLimits
-from domain.replicas.failure_reason import failure_in_short
+from domain.replicas.diagnosis import failure_in_short
 from domain.replicas.health import RUNS_WELL
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.revision import RevisionSpec

@@ -25,7 +25,7 @@ from domain.revisions.secret_refs import EnvValue
 from domain.revisions.shell_syntax import fault_of_command, fault_of_text, fault_of_variable
 from domain.strategies.builtin import chosen_policy, parse_policy
 from domain.text.errors import InvalidInputError
-from domain.text.name_patterns import DeploymentName, Name
+from domain.text.storable import DeploymentName, Name
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.snapshot import Entrance
 

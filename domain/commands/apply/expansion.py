@@ -21,8 +21,7 @@ from domain.revisions.revision import RevisionExistsError, StoredSpec, stored_sp
 from domain.steering.activation import Activation, ActivationRequest, decide_activation
 from domain.text.errors import WrongStateError
 from domain.text.numbers import number_of
-from domain.traffic.descriptions import entrances_in_words
-from domain.traffic.entrances import EntranceTakenError
+from domain.traffic.entrances import EntranceTakenError, entrances_in_words
 from domain.traffic.release import Reached
 from domain.traffic.snapshot import Entrance
 from domain.traffic.wire import Wire

@@ -20,9 +20,9 @@ from domain.strategies.backoff import held_until
 from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
+from domain.strategies.canary.judge_step import for_proxies, soonest
 from domain.strategies.canary.sizing import above_floor
-from domain.strategies.canary.step_waits import for_proxies, soonest
-from domain.strategies.keep_whole import sized_as_kept
+from domain.strategies.converge import sized_as_kept
 from domain.strategies.messages import for_replicas
 from domain.strategies.weighted import SpecT
 from domain.text.numbers import WHOLE, number_of, percent

@@ -53,10 +53,20 @@ from domain.model.states import ROLLING_BACK
 from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, surge_budget
-from domain.strategies.canary.judge_step import Judgement, cautions, doubts, judgement
+from domain.strategies.canary.judge_step import (
+    Judgement,
+    cautions,
+    doubts,
+    for_a_look,
+    for_proxies,
+    judgement,
+    looking,
+    soonest,
+    still_coming,
+    waits_for_sides,
+)
 from domain.strategies.canary.rollback import WeighingStrategy, at_once, weight_back
 from domain.strategies.canary.sizing import completed, sizes_at, sizes_kept
-from domain.strategies.canary.step_waits import for_a_look, for_proxies, looking, soonest, still_coming, waits_for_sides
 from domain.strategies.canary.steps import (
     CanarySpec,
     baseline,
@@ -67,7 +77,7 @@ from domain.strategies.canary.steps import (
     weight_at,
     weight_of,
 )
-from domain.strategies.keep_whole import sized_as_kept
+from domain.strategies.converge import sized_as_kept
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from domain.text.numbers import percent
 

@@ -12,7 +12,7 @@ import redis
 from db.access_tokens import hash_of, revoke_token
 from db.connection.transactions import in_transaction
 from domain.installation.tokens import Role
-from domain.traffic.page_host import SESSION_COOKIE
+from domain.traffic.entrances import SESSION_COOKIE
 from tasks.task_settings import TRAFFIC_CHANNEL
 from tests.support.people.event_stream import listening
 from tests.support.people.people_api import People, people_process

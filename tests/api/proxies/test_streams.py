@@ -16,7 +16,7 @@ from tests.support.rows.deployments import Made, make_deployment
 from tests.support.stack.server_process import Process
 from tests.support.stack.waiting import eventually
 from traffic.resources import ResourceKind
-from traffic.stream.resource_stream import MOST_NAMES
+from traffic.stream import MOST_NAMES
 
 CLUSTERS, ENDPOINTS, ROUTES, *_ = ResourceKind
 

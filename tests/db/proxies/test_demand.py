@@ -11,8 +11,8 @@ from db.connection.transactions import in_transaction
 from db.cycle.autoscaling_rules import store_values
 from db.proxies.acks import SeenProxy, note_proxies, note_publisher
 from db.proxies.proxy_reports import Demanded, demanded
-from domain.autoscaling.request_load import DemandSeries
 from domain.autoscaling.rule import MetricValue, ProxyMetric
+from domain.autoscaling.scaling_decision import DemandSeries
 from tests.support.pictures.autoscaling import UP as PUSHED
 from tests.support.pictures.autoscaling import check, is_marked, ruled
 from tests.support.rows.deployments import ask, make_deployment, mark, read, write

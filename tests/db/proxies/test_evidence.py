@@ -14,8 +14,7 @@ from db.proxies.recorded_answers import record_interval
 from db.views.rollout_records import EvidenceView, evidence_shown
 from db.views.rollout_views import rollouts_by_id
 from domain.cycle.recording import inputs_json
-from domain.handlers.decision_replay import replay_step
-from domain.handlers.dispatch import cycle
+from domain.handlers.dispatch import cycle, replay_step
 from domain.judge.judge import Found, judge
 from domain.judge.judge_spec import Judge
 from domain.model.answer_counts import Answers, Copies, Interval

@@ -6,12 +6,15 @@ from domain.cycle.transitions import STAY, RevisionMove, Transition
 from domain.handlers.base import DeploymentHandler
 from domain.handlers.dispatch import HANDLERS, woken_by
 from domain.model.lifecycle_events import (
+    ON_EACH_HOST,
+    ROUTE_CADENCES,
+    WHILE_THERE_IS_WORK,
     DeploymentLifecycleType,
     DoDeploymentLifecycleEvent,
     DoDeploymentLifecycleIfNeededEvent,
+    RouteLifecycleType,
 )
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
-from domain.replicas.route_events import ON_EACH_HOST, ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from domain.strategies.builtin import STRATEGIES
 from domain.text.errors import InvalidInputError
 

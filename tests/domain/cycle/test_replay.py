@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from domain.cycle.recording import decision_json, inputs_from_json, inputs_json
 from domain.cycle.transitions import ClassifiedDecision
-from domain.handlers.decision_replay import replay_step
-from domain.handlers.dispatch import HANDLERS, cycle, handler_of
+from domain.handlers.dispatch import HANDLERS, cycle, handler_of, replay_step
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec
 from domain.model.states import RouteStatus, Verdict

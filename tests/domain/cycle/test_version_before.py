@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from domain.commands.registry import parse_command
-from domain.handlers.decision_replay import is_same_decision, replay_step
+from domain.handlers.dispatch import is_same_decision, replay_step
 from domain.revisions.revision import RevisionSpec, is_same, revision_name, stored_spec
 
 WRITTEN = json.loads(Path(__file__).with_name("written_by_0_1_0.json").read_text(encoding="utf-8"))

@@ -11,8 +11,7 @@ import pytest
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.recording import decision_json, inputs_json
 from domain.cycle.rollout import is_judged
-from domain.handlers.decision_replay import replay_step
-from domain.handlers.dispatch import HANDLERS
+from domain.handlers.dispatch import HANDLERS, replay_step
 from domain.judge.judge import Found, Judged, judge
 from domain.judge.judge_spec import Errors, Judge, Slow
 from domain.model.answer_counts import FIRST_BYTE_MS, Answers

@@ -8,9 +8,18 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.autoscaling.request_load import DemandLook, DemandSeries, Shown, value_of_demand, with_look
 from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, MetricValue, ProxyMetric
-from domain.autoscaling.scaling_decision import Quiet, Scaling, evaluate_rules, judge_rules
+from domain.autoscaling.scaling_decision import (
+    DemandLook,
+    DemandSeries,
+    Quiet,
+    Scaling,
+    Shown,
+    evaluate_rules,
+    judge_rules,
+    value_of_demand,
+    with_look,
+)
 from tests.support.pictures.autoscaling_rules import ago
 from tests.support.pictures.pictures import NOW
 

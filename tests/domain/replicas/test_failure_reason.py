@@ -7,7 +7,7 @@ import pytest
 from domain.cycle.transitions import classify
 from domain.handlers.deploying import DeployingProvisioningHandler
 from domain.model.decision import Decision, Waits, WaitsFor
-from domain.replicas.failure_reason import failure_in_short
+from domain.replicas.diagnosis import failure_in_short
 from tests.support.pictures.pictures import NOW, deploying
 
 WAIT = Decision.wait(Waits(WaitsFor.TIME, "1 new starting"))

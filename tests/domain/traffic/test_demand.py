@@ -4,8 +4,15 @@ from uuid import UUID
 
 import pytest
 
-from domain.autoscaling.request_load import WINDOW_SECONDS, DemandLook, DemandSeries, Shown, value_of_demand, with_look
 from domain.autoscaling.rule import MetricValue, ProxyMetric
+from domain.autoscaling.scaling_decision import (
+    WINDOW_SECONDS,
+    DemandLook,
+    DemandSeries,
+    Shown,
+    value_of_demand,
+    with_look,
+)
 from tests.support.pictures.pictures import NOW
 
 

@@ -5,8 +5,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.traffic.descriptions import entrances_in_words
-from domain.traffic.entrances import TrafficSettings, default_entrances, enclosing, in_order, named_after
+from domain.traffic.entrances import (
+    TrafficSettings,
+    default_entrances,
+    enclosing,
+    entrances_in_words,
+    in_order,
+    named_after,
+)
 from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 from domain.traffic.wire import Protocol, known_protocol
 

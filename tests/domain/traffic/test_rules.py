@@ -6,8 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.traffic.caller_match import Sticky
-from domain.traffic.descriptions import rules_in_words
-from domain.traffic.entrances import TrafficSettings
+from domain.traffic.entrances import TrafficSettings, rules_in_words
 from domain.traffic.snapshot import RequestRules, known_rules, stored_together
 from domain.traffic.tls import TlsSettings
 from domain.traffic.wire import Protocol

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.traffic.descriptions import rules_in_words
-from domain.traffic.entrances import TrafficSettings
+from domain.traffic.entrances import TrafficSettings, rules_in_words
 from domain.traffic.tls import (
     CertificateKind,
     TlsSettings,

@@ -14,7 +14,7 @@ from tests.support.proxies.edge import api_process, envoy_process
 from tests.support.stack.server_process import Process
 from tests.support.stack.stack import ROOT, Fleet
 from tests.support.stack.waiting import eventually
-from traffic.envoy import request_hold
+from traffic.envoy import retries
 
 pytestmark = pytest.mark.e2e
 
@@ -32,7 +32,7 @@ def spec(version: str) -> dict[str, object]:
 def lets_wait(envoy: Process) -> bool:
     """Whether its routes send again what nothing serves."""
     found = plain_http.get(f"{envoy.ready.removesuffix('/ready')}/config_dump?resource=dynamic_route_configs")
-    return request_hold.HEADER in found.text
+    return retries.HELD_HEADER in found.text
 
 
 def test_no_get_fails_while_the_one_replica_is_recreated(fleet: Fleet, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from domain.installation.contract import CONTRACT, HOME_FILE, WRONG_INSTALLATION
-from domain.replicas.route_events import RouteLifecycleType
+from domain.model.lifecycle_events import RouteLifecycleType
 from stack.home.folder import project_root
 from tests.support.rows.databases import copy_of
 from tests.support.stack.servers import EmbeddedServer

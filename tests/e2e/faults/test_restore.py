@@ -9,7 +9,7 @@ import pytest
 
 from cli.demo.demo_run import demo_load
 from cli.demo.load.generator import Load
-from domain.replicas.route_events import RouteLifecycleType
+from domain.model.lifecycle_events import RouteLifecycleType
 from stack.parts.postgres_account import installed_tree
 from tests.support.proxies.edge import api_process, envoy_process
 from tests.support.stack.server_process import Process

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import BrowserContext
 
 from domain.installation.tokens import Role
-from domain.traffic.page_host import PAGE_HOST, SESSION_COOKIE
+from domain.traffic.entrances import PAGE_HOST, SESSION_COOKIE
 from tests.support.people.browser import MISSING, browser, chromium, log_in
 from tests.support.people.people_api import People
 from tests.support.proxies import plain_http

@@ -11,7 +11,7 @@ from tests.support.certificates.authorities import Certified
 from tests.support.proxies.edge import Edge
 from tests.support.rows.deployments import Made, write
 from tests.support.rows.entrances import set_tls
-from traffic.certificates.sealing import KeySeal
+from traffic.certificates.x509 import KeySeal
 
 KEY = "k" * 32
 GIVEN: dict[str, Any] = {"certificate": "file:/c.pem", "key": "file:/c.key"}

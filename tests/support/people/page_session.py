@@ -7,7 +7,7 @@ import httpx
 
 from api.people.page.forms import form_token
 from domain.installation.tokens import Role
-from domain.traffic.page_host import SESSION_COOKIE
+from domain.traffic.entrances import SESSION_COOKIE
 from tests.support.people.people_api import People
 
 

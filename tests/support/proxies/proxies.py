@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from traffic.envoy.envoy_names import ROUTE_CONFIGURATION
 from traffic.resources import Resource, ResourceKind, Resources, Watermark, resource, together
-from traffic.stream.proxy_stream import Response, Stream
-from traffic.stream.resource_stream import DiscoveryRequest
+from traffic.stream import DiscoveryRequest, Response, Stream
 
 CLUSTERS, ENDPOINTS, ROUTES, *_ = ResourceKind
 NAMES = ("web", "api", "web/preview")

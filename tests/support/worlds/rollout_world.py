@@ -13,8 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from domain.cycle.recording import decision_json, inputs_json
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.handlers.decision_replay import replay_step
-from domain.handlers.dispatch import handler_of
+from domain.handlers.dispatch import handler_of, replay_step
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RolloutOutcome, Verdict

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction
 from db.replicas.heartbeats import show_sign_of_life
-from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
+from domain.model.lifecycle_events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.hosts.host_timeouts import look_at_hosts, settle_routes
 from tasks.redis.wake import Waker
 from tests.support.rows.deployments import HERE, drawn, make_deployment, write

@@ -31,7 +31,7 @@ from db.views.documents import begin_reading
 from db.views.fleet_changes import caught_up, changes_since
 from domain.commands.registry import COMMANDS
 from domain.installation.tokens import Role, Token
-from domain.replicas.route_events import RouteLifecycleType
+from domain.model.lifecycle_events import RouteLifecycleType
 from domain.text.errors import RollwayError
 from tasks import housekeeping
 from tasks.app import app

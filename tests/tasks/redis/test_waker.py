@@ -9,9 +9,8 @@ from redis.retry import Retry
 from structlog.testing import capture_logs
 
 from domain.handlers.dispatch import HANDLERS
-from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
+from domain.model.lifecycle_events import DoDeploymentLifecycleEvent, RouteLifecycleType
 from domain.replicas.host_choice import EXTERNAL
-from domain.replicas.route_events import RouteLifecycleType
 from tasks.messaging.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, host_queue
 from tasks.redis.wake import MOST_WAITING, Waker, route_key
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK

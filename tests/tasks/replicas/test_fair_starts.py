@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from db.connection.transactions import transaction
 from db.replicas.host_placement import hosts_with_work
-from domain.replicas.route_events import RouteLifecycleType
+from domain.model.lifecycle_events import RouteLifecycleType
 from runtime.docker.docker_runtime import DockerRuntime
 from runtime.external_runtime import ExternalRuntime
 from tasks.redis.wake import Waker

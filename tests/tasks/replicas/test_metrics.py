@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from db.connection.transactions import in_transaction
 from db.due_work import open_work
 from domain.handlers.check_replica import CheckReplicaHandler
-from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
+from domain.model.lifecycle_events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.messaging.queues import DO_IF_NEEDED_TASK
 from tasks.redis.wake import Waker
 from tasks.replicas.metric_scrapes import look_at_metrics

@@ -7,7 +7,7 @@ from celery import Celery
 from kombu.entity import Exchange
 
 from domain.handlers.dispatch import HANDLERS
-from domain.replicas.route_events import ROUTE_CADENCES, RouteLifecycleType
+from domain.model.lifecycle_events import ROUTE_CADENCES, RouteLifecycleType
 from domain.text.errors import InvalidInputError
 from tasks.app import TASK_MODULES, app
 from tasks.messaging.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, celery_settings

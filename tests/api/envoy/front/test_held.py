@@ -19,7 +19,7 @@ from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import Replica, replicas
 from tests.support.rows.deployments import Made, write
 from tests.support.stack.waiting import eventually
-from traffic.envoy import request_hold as held_rounds
+from traffic.envoy import retries
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 
@@ -51,7 +51,7 @@ class Held:
 
     def waiting(self) -> int:
         """How many wait at present; but for a moment between two of its tries each of them is counted."""
-        return self.edge.envoy.stat(f"http.{held_rounds.LISTENER}.fault.active_faults")
+        return self.edge.envoy.stat(f"http.{retries.HELD_LISTENER}.fault.active_faults")
 
     def is_full(self) -> bool:
         """Whether `hold_callers` wait, so that one more may not."""
@@ -121,7 +121,7 @@ def test_one_more_than_may_wait_is_told_so_at_once(envoy_edge: Edge) -> None:
         assert time.monotonic() - began < 10
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
         assert "x-rollway-held" not in refused.headers
-        time.sleep(2 * held_rounds.ROUND_SECONDS)
+        time.sleep(2 * retries.HELD_ROUND_SECONDS)
         assert not any(each.done() for each in waiting), "who came first goes on waiting"
         web.comes()
         assert [each.result().status_code for each in waiting] == [200, 200, 200]
@@ -133,7 +133,7 @@ def test_who_hangs_up_gives_the_place_to_another(envoy_edge: Edge) -> None:
             plain_http.get(envoy_edge.envoy.url + web.path, timeout=1)
         eventually(lambda: not web.is_full())
         asked = web.waits(pool)[0]
-        time.sleep(2 * held_rounds.ROUND_SECONDS)
+        time.sleep(2 * retries.HELD_ROUND_SECONDS)
         assert not asked.done()
         web.comes()
         assert asked.result().status_code == 200

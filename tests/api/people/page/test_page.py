@@ -7,7 +7,7 @@ import pytest
 from api.people.page.files import FILES, LIVE
 from api.people.page.forms import FORM_TOKEN, form_token
 from domain.installation.tokens import Role
-from domain.traffic.page_host import SESSION_COOKIE
+from domain.traffic.entrances import SESSION_COOKIE
 from tests.support.people.page_session import logged_in, pressed
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import make_deployment, read

@@ -7,7 +7,7 @@ from api.people.reads.read_table import ON_THE_PAGE, READS
 from db.access_tokens import revoke_token, session_id
 from db.connection.transactions import in_transaction
 from domain.installation.tokens import Role
-from domain.traffic.page_host import SESSION_COOKIE
+from domain.traffic.entrances import SESSION_COOKIE
 from tests.support.people.page_session import logged_in, pressed
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import make_deployment

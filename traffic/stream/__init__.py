@@ -1,1 +1,0 @@
-"""One proxy's stream of changes."""
