@@ -6,8 +6,7 @@ from pathlib import Path
 from pydantic import Field
 
 from domain.text.errors import InvalidInputError
-from traffic.certificates.certificate_settings import CERTIFICATE_KEY
-from traffic.in_front import InFront
+from traffic.edge_settings import CERTIFICATE_KEY, InFront
 from traffic.routing_table import TlsDoor
 
 API_PORT = 7070

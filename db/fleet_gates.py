@@ -11,8 +11,7 @@ from psycopg import Connection
 from psycopg.rows import DictRow, class_row, dict_row
 
 from db.connection.transactions import database_now
-from domain.steering.freeze_windows import AbsoluteWindow, CronWindow, Freeze, Frozen, frozen
-from domain.steering.gates import Gate, Group, OpenRollout
+from domain.steering.gates import AbsoluteWindow, CronWindow, Freeze, Frozen, Gate, Group, OpenRollout, frozen
 
 _FREEZES = """
     SELECT name, cron, time_zone, duration_seconds, starts_at, ends_at, deployments, groups, pauses, actor, reason,

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import Connection
 
 from db.locking.statuses import ACTIVE, IS_LIVE, PRESENT, RUNNING, words
-from domain.cycle.status_line import LATE
+from domain.model.picture import LATE
 from domain.model.states import Lifecycle, RouteStatus
 from domain.traffic.request_counts import MOST_NAMED, Requests
 

@@ -22,7 +22,7 @@ from stack.parts.processes import ProcessList, ProcessSetting, default_workers, 
 from stack.parts.replica_accounts import choose_replica_user, refuse_replica_users
 from stack.parts.valkey import redis_url, valkey_part
 from stack.stack_errors import StackError
-from traffic.in_front import InFront
+from traffic.edge_settings import InFront
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from domain.traffic.snapshot import (
 )
 from domain.traffic.tls_material import ANY_HOST, Secured
 from domain.traffic.wire import ReplicaWire
-from traffic.in_front import NOTHING_IN_FRONT, InFront
+from traffic.edge_settings import NOTHING_IN_FRONT, InFront
 
 _PREFIX = re.compile(r"/([A-Za-z0-9._~!$&'()*+,;=:@%-]+/)*")
 

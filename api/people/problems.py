@@ -11,8 +11,7 @@ from domain.installation.contract import UnfitServerError
 from domain.installation.tokens import NotAllowedError, NoTokenError, TokenNotFoundError
 from domain.outbox.delivery import SubscriptionNotFoundError
 from domain.replicas.host_liveness import HostNotFoundError
-from domain.steering.freeze_windows import FreezeNotFoundError
-from domain.steering.gates import GroupNotFoundError
+from domain.steering.gates import FreezeNotFoundError, GroupNotFoundError
 from domain.text import errors
 from domain.text.errors import RollwayError
 

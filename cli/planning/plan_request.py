@@ -16,7 +16,7 @@ from db.views.planning_views import Foreseeable, LearnedView, planned_activation
 from domain.cycle.recording import inputs_from_json
 from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Timings
-from domain.planning.sampled_times import Draw
+from domain.planning.simulator import Draw
 from domain.planning.what_if import Supposing, hypothetical
 
 

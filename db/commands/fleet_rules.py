@@ -12,8 +12,7 @@ from db.fleet_gates import all_freezes
 from db.locking.row_locks import mark_unheld
 from domain.commands.base import Command
 from domain.commands.fleet_commands import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
-from domain.steering.freeze_windows import FreezeNotFoundError
-from domain.steering.gates import GroupedAlreadyError, GroupNotFoundError
+from domain.steering.gates import FreezeNotFoundError, GroupedAlreadyError, GroupNotFoundError
 from domain.text.errors import InvalidInputError
 
 _SET_FREEZE = """

@@ -14,8 +14,7 @@ from db.locking.rows import named_row
 from db.locking.statuses import COUNTS_UNANSWERED, IS_COUNTED_ON, IS_LIVE
 from db.proxies.recorded_answers import counters_of, intervals_of, record_interval
 from domain.commands.rollout_commands import Undo
-from domain.judge.no_answers import unanswered
-from domain.model.answer_counts import Answers, Counters, Interval, Look, next_interval
+from domain.model.answer_counts import Answers, Counters, Interval, Look, next_interval, unanswered
 from domain.model.policy import RolloutLimits
 from domain.model.states import Lifecycle
 

@@ -7,9 +7,8 @@ from uuid import UUID
 
 from db.views.rollout_views import RolloutView, shared_fields
 from db.views.route_views import RouteView
-from domain.cycle.status_line import Standing, overdue, standing
 from domain.model.deployment import MOST_STARTS, Deployment
-from domain.model.picture import picture
+from domain.model.picture import Standing, overdue, picture, standing
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 
 

@@ -12,7 +12,7 @@ from db.locking.statuses import COUNTS_UNANSWERED, IS_COUNTED_ON, known_status, 
 from db.views.deployment_view import DeploymentView
 from db.views.rollout_views import RolloutView, rollouts_by_id
 from db.views.route_views import RouteView, present_routes
-from domain.judge.no_answers import not_proven
+from domain.model.answer_counts import not_proven
 from domain.model.states import DeploymentSubStep, Lifecycle
 from domain.text.errors import DeploymentNotFoundError
 from domain.traffic.maintenance import known_maintenance

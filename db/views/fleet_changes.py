@@ -12,7 +12,7 @@ from psycopg.rows import class_row, dict_row, scalar_row
 from db.views.deployment_view import DeploymentView
 from db.views.deployment_views import deployments_by_id, existing_deployments
 from db.views.timeline import HistoryView
-from domain.cycle.status_line import LATE
+from domain.model.picture import LATE
 
 OVERLAP = timedelta(seconds=20)
 """A record is dated when it is written and visible when that is committed, which no transaction delays for longer."""

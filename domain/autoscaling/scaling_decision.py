@@ -225,11 +225,9 @@ def _requests_per_second(samples: Sequence[tuple[float, Shown]]) -> float | None
     return (last.requests - first.requests) / (ends - begins)
 
 
-def _answers_under_way(samples: Sequence[tuple[float, Shown]]) -> float | None:
-    return sum(sample.under_way for _, sample in samples) / len(samples) if samples else None
-
-
 _SHARES: Mapping[ProxyMetric, Callable[[Sequence[tuple[float, Shown]]], float | None]] = {
     ProxyMetric.REQUESTS_PER_SECOND: _requests_per_second,
-    ProxyMetric.ANSWERS_UNDER_WAY: _answers_under_way,
+    ProxyMetric.ANSWERS_UNDER_WAY: lambda samples: (
+        sum(sample.under_way for _, sample in samples) / len(samples) if samples else None
+    ),
 }

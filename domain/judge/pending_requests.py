@@ -77,13 +77,9 @@ def _parts(exposure: Exposure) -> Iterator[_Sent]:
     for (new, old), seconds in zip(reversed(exposure.recent), reversed(exposure.seconds), strict=False):
         yield _Sent(new, old, _mean(area, age, age + seconds))
         age, canary, control = age + seconds, canary - new, control - old
-    oldest = max(age, _seconds_known(exposure))
+    oldest = max(age, (exposure.at - exposure.first_at).total_seconds() if exposure.at and exposure.first_at else 0.0)
     yield _Sent(canary, control, _mean(area, age, oldest))
     yield _Sent(0, exposure.control / oldest * (area[-1] - _at(area, oldest)), 1.0)
-
-
-def _seconds_known(exposure: Exposure) -> float:
-    return (exposure.at - exposure.first_at).total_seconds() if exposure.at and exposure.first_at else 0.0
 
 
 def _area(first_byte: Sequence[int]) -> list[float]:

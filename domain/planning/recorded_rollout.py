@@ -90,7 +90,9 @@ def extremes(steps: Sequence[RecordedStep]) -> Extremes | None:
         most_live_and_stopping=max(stand.live + stand.stopping for stand in stands),
         fewest_serving=min(stand.serving for stand in stands),
         is_ceiling_kept=all(_keeps_ceiling(step, later) for step, _, later in moments),
-        is_floor_kept=all(_keeps_floor(step, before, later) for step, before, later in moments),
+        is_floor_kept=all(
+            later.serving >= min(before.serving, guard_of(step.deployment).keep) for step, before, later in moments
+        ),
     )
 
 
@@ -157,10 +159,6 @@ def _keeps_ceiling(step: RecordedStep, later: Stand) -> bool:
         return True
     budget = guard_of(step.deployment)
     return later.live + (later.stopping if budget.count_stopping else 0) <= budget.ceiling
-
-
-def _keeps_floor(step: RecordedStep, before: Stand, later: Stand) -> bool:
-    return later.serving >= min(before.serving, guard_of(step.deployment).keep)
 
 
 def _seconds(span: timedelta) -> float:

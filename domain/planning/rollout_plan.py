@@ -22,7 +22,7 @@ from domain.model.states import RouteStatus
 from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Span, Timings, in_words
 from domain.planning.run import Course, Wave, course
-from domain.planning.sampled_times import Draw, LearnedFates
+from domain.planning.simulator import Draw, LearnedFates
 from domain.replicas.health import RUNS_WELL
 from domain.strategies.budget import Budget
 

@@ -62,7 +62,8 @@ def end_of(decision: ClassifiedDecision, now: datetime) -> End:
     first: datetime | None = None
     at: datetime | None = now
     for _ in range(MOST_LOOKS if decision.deployment.rollout else MOST_AT_REST):
-        snapshot, before, at = after(decision, at or now), decision, _next_look(decision)
+        snapshot, before = after(decision, at or now), decision
+        at = (decision.waits and decision.waits.until) or decision.due_at
         if at is None:
             return End(None, NEVER)
         first, decision = first or at, cycle(snapshot, at)
@@ -71,10 +72,6 @@ def end_of(decision: ClassifiedDecision, now: datetime) -> End:
     if decision.deployment.rollout is not None:
         return End(None, NEVER)  # a judge looks on, also on a way back that no deadline ends
     return End(first, "it is looked at again")
-
-
-def _next_look(decision: ClassifiedDecision) -> datetime | None:
-    return (decision.waits and decision.waits.until) or decision.due_at
 
 
 def _stands(decision: ClassifiedDecision, before: ClassifiedDecision) -> bool:

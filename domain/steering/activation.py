@@ -25,7 +25,7 @@ from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome
 from domain.revisions.secret_refs import SecretCheck, passed_over
 from domain.steering.command_effect import Asking, Steered
-from domain.steering.freeze_windows import Frozen
+from domain.steering.gates import Frozen
 from domain.text.errors import RollwayError, WrongStateError
 
 

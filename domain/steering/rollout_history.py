@@ -21,7 +21,7 @@ from uuid import UUID
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import Lifecycle, RolloutOutcome
-from domain.steering.freeze_windows import Frozen
+from domain.steering.gates import Frozen
 from domain.text.errors import RollwayError, WrongStateError
 
 _JUST = timedelta(minutes=1)

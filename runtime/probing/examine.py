@@ -11,8 +11,8 @@ import h11
 
 from domain.replicas.diagnosis import PATIENCE_SECONDS, USUAL_PATHS, Examination, HeardAnswer, NoAnswer
 from domain.revisions.health_check import HealthCheck
-from domain.traffic.heads import MOST_HEADER_KIB, refusal_of
 from domain.traffic.tls import ReplicaTls
+from domain.traffic.wire import MOST_HEADER_KIB, refusal_of
 from runtime.probing.http1 import AGENT, context_of, host_and_port, target_of, why_no_tls
 from runtime.probing.probes import probe
 

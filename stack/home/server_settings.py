@@ -14,7 +14,7 @@ from runtime.machine.free_ports import SERVER_PORTS, claim
 from stack.home.folder import Home, write_private
 from stack.home.sockets import Sockets
 from stack.stack_errors import StackError, folder_errors
-from traffic.in_front import NOTHING_IN_FRONT, InFront
+from traffic.edge_settings import NOTHING_IN_FRONT, InFront
 
 HOST = "127.0.0.1"
 HANDOVER_SECONDS = 60

@@ -40,7 +40,7 @@ from domain.traffic.tls import CertificateKind, asked_again_after, renewed_at, t
 from domain.traffic.tls_material import ANY_HOST, why_unfit
 from runtime.host_secrets import HostSecrets, SecretFaultError
 from tasks.hosts.background import keep_looking
-from traffic.certificates.certificate_settings import CertificateSettings
+from traffic.edge_settings import CertificateSettings
 
 if TYPE_CHECKING:
     from traffic.certificates.acme import Authority, Order, WantedProof

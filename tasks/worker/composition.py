@@ -52,7 +52,7 @@ from tasks.task_settings import KEY_PREFIX, log_limits, settings
 from tasks.telemetry.metrics_server import show_metrics
 from tasks.worker.connections import redis_client, waker
 from tasks.worker.garbage import collect_seldom
-from traffic.certificates.certificate_settings import CertificateSettings
+from traffic.edge_settings import CertificateSettings
 
 _log = structlog.get_logger(__name__)
 

@@ -26,7 +26,7 @@ from stack.supervisor.child.supervised import Child, is_ready
 from tests.support.stack.ports import free_port
 from tests.support.stack.small_stack import made_home
 from tests.support.stack.waiting import eventually
-from traffic.in_front import InFront
+from traffic.edge_settings import InFront
 
 
 @pytest.fixture(scope="module")

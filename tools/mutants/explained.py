@@ -11,7 +11,7 @@ EXPLAINED: dict[str, str] = {
     "bounds.Bounds: 0 -> 1": "without a limit of failures nobody counts them",
     "buckets.worst_first: 1 -> 2": "any number below the others puts a state that nobody knows first",
     "steps.ends_at: 0 -> -1 (2)": "of this pair only the seconds are looked at",
-    "sampled_times._change: 0.0 -> -1.0": "only what is above 0 is divided by",
+    "simulator._change: 0.0 -> -1.0": "only what is above 0 is divided by",
     "errors.RollwayError.__init__: super().__init__(message) -> nothing": "an exception has its arguments before that",
     "errors: if TYPE_CHECKING -> if not": "what is imported there is for types alone",
     "scaling_decision._judge: (to - desired) * rule.step -> (to - desired) / rule.step": "only the sign is asked for",

@@ -8,8 +8,7 @@ from uuid import UUID
 from domain.cycle.transitions import ClassifiedDecision
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
-from domain.steering.freeze_windows import AbsoluteWindow, Freeze
-from domain.steering.gates import Gate, OpenRollout
+from domain.steering.gates import AbsoluteWindow, Freeze, Gate, OpenRollout
 from tests.support.pictures.pictures import NOW, PROVISIONING
 
 LONG = 2 * 1800

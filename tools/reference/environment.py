@@ -7,7 +7,7 @@ from domain.installation.settings import LogLimits, Retention, Settings
 from tasks.task_settings import TaskSettings
 from tools.reference.markdown import page, table
 from tools.reference.models import rows_of
-from traffic.certificates.certificate_settings import CertificateSettings
+from traffic.edge_settings import CertificateSettings
 
 READERS: dict[str, tuple[type[Settings], ...]] = {
     "Workers, beat, and commands that write": (

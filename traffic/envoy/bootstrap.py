@@ -11,13 +11,13 @@ import yaml
 
 from domain.model.answer_counts import FIRST_BYTE_MS
 from domain.traffic.entrances import SESSION_COOKIE
-from domain.traffic.heads import MOST_HEADER_KIB, MOST_HEADER_LINES
 from domain.traffic.nodes import token_of
+from domain.traffic.wire import MOST_HEADER_KIB, MOST_HEADER_LINES
+from traffic.edge_settings import NOTHING_IN_FRONT, InFront
 from traffic.envoy import retries
 from traffic.envoy.clusters import XDS_CLUSTER
 from traffic.envoy.envoy_names import PAGES, ROUTE_CONFIGURATION, page_key
 from traffic.envoy.stats import LONGEST_MS
-from traffic.in_front import NOTHING_IN_FRONT, InFront
 
 _HTML = "text/html; charset=utf-8"
 _IF = "type.googleapis.com/envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"

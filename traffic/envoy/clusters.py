@@ -17,9 +17,8 @@ from typing import Any
 from domain.model.states import RouteStatus
 from domain.text.numbers import WHOLE
 from domain.traffic.caller_match import Sticky
-from domain.traffic.heads import MOST_HEADER_KIB, MOST_HEADER_LINES
 from domain.traffic.tls import ReplicaTls
-from domain.traffic.wire import Protocol
+from domain.traffic.wire import MOST_HEADER_KIB, MOST_HEADER_LINES, Protocol
 from traffic.envoy import retries
 from traffic.envoy.envoy_names import (
     MIRROR_STATISTICS,

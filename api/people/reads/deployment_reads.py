@@ -30,7 +30,7 @@ from db.views.pages import Page, deployments_page, history_page, kept_page, revi
 from db.views.rollout_views import KeptRollout, RolloutView
 from db.views.route_views import RouteView, all_routes, last_failed_route, routes_abbreviated
 from db.views.timeline import HistoryView, Progress, RevisionView, hidden_differences, progress_of, revision_shown
-from domain.cycle.status_line import Tone
+from domain.model.picture import Tone
 from domain.text.errors import RevisionNotFoundError, RolloutNotFoundError
 
 Document = dict[str, Any]

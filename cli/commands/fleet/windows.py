@@ -16,7 +16,7 @@ from cli.terminal.exits import UsageError
 from cli.terminal.output import columns, print_json, printer
 from db.views.fleet_settings import FreezeView, GroupView
 from domain.commands.fleet_commands import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
-from domain.steering.freeze_windows import instant
+from domain.steering.gates import instant
 from domain.text.numbers import duration
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

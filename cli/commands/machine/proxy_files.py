@@ -19,8 +19,8 @@ from stack.home.folder import find_home
 from stack.home.server_settings import load_settings
 from stack.stack_status import stack_status
 from stack.supervisor.stop import host_of
+from traffic.edge_settings import InFront
 from traffic.envoy import bootstrap
-from traffic.in_front import InFront
 
 _Admin = Annotated[
     str,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from domain.steering.freeze_windows import FrozenError
+from domain.steering.gates import FrozenError
 from domain.text.errors import InvalidInputError, RollwayError
 from domain.traffic.entrances import EntranceTakenError
 from tests.support.pictures.pictures import PENDING, PROVISIONING, READY, SCALING

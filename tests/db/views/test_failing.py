@@ -5,7 +5,7 @@ from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction
 from db.views.deployment_views import deployment_named
-from domain.cycle.status_line import Standing
+from domain.model.picture import Standing
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import make_deployment, write
 

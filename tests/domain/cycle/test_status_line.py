@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.cycle.status_line import standing
+from domain.model.picture import standing
 from domain.model.states import DeploymentLifecycleStatus
 from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
 

@@ -5,8 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.judge.no_answers import unanswered
-from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Interval
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Interval, unanswered
 from tests.support.pictures.pictures import NOW, V1, V2
 
 

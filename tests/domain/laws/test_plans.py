@@ -16,8 +16,7 @@ from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Span, Timings
 from domain.planning.rollout_plan import plan
 from domain.planning.run import Stand
-from domain.planning.sampled_times import LearnedFates
-from domain.planning.simulator import with_status, without
+from domain.planning.simulator import LearnedFates, with_status, without
 from tests.support.pictures.pictures import NOW, READY, deploying
 from tests.support.pictures.simulation import applied
 from tests.support.pictures.snapshots import REPLICAS, policies

@@ -11,8 +11,7 @@ from domain.planning.plan_input import Subject, says_when_healthy
 from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import plan
 from domain.planning.run import Stand, course
-from domain.planning.sampled_times import LearnedFates
-from domain.planning.simulator import Fate, Fates, World
+from domain.planning.simulator import Fate, Fates, LearnedFates, World
 from tests.support.pictures.pictures import DESTROYED, NOW, READY, deploying, resting, rolling_back
 from tests.support.pictures.simulation import world_of
 

@@ -17,7 +17,7 @@ from domain.steering.activation import (
     activate,
     decide_activation,
 )
-from domain.steering.freeze_windows import Frozen, FrozenError
+from domain.steering.gates import Frozen, FrozenError
 from domain.text.errors import WrongStateError
 from tests.support.people.people import asking, request
 from tests.support.pictures.pictures import (

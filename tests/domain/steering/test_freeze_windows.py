@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from domain.steering.freeze_windows import AbsoluteWindow, CronWindow, Freeze, frozen
+from domain.steering.gates import AbsoluteWindow, CronWindow, Freeze, frozen
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.steering.freeze_windows import AbsoluteWindow, Freeze
-from domain.steering.gates import Gate, Group, OpenRollout
+from domain.steering.gates import AbsoluteWindow, Freeze, Gate, Group, OpenRollout
 
 NOW = datetime(2026, 3, 14, 12, tzinfo=UTC)
 NAMES = "abcdefghij"

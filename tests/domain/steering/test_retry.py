@@ -10,7 +10,7 @@ from domain.cycle.rollout import NoRolloutError, size_again
 from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
-from domain.steering.freeze_windows import Frozen, FrozenError
+from domain.steering.gates import Frozen, FrozenError
 from domain.steering.verbs import retry
 from domain.text.errors import WrongStateError
 from tests.support.people.people import asking, request

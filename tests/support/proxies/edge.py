@@ -28,8 +28,8 @@ from tests.support.rows.deployments import Made, make_deployment, read, write
 from tests.support.stack.ports import free_port
 from tests.support.stack.server_process import Process
 from tests.support.stack.waiting import eventually
+from traffic.edge_settings import InFront
 from traffic.envoy.bootstrap import envoy_bootstrap
-from traffic.in_front import InFront
 
 DRAIN: LiteralString = """
     UPDATE routes SET status = 'terminating', traffic_status = 'inactive', drain_started_at = clock_timestamp(),

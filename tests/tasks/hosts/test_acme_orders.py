@@ -18,7 +18,7 @@ from tasks.hosts.acme_orders import CertificateWork
 from tests.support.certificates.authorities import Authority, Certified
 from tests.support.rows.deployments import HERE, make_deployment, read, write
 from tests.support.rows.entrances import set_tls
-from traffic.certificates.certificate_settings import CertificateSettings
+from traffic.edge_settings import CertificateSettings
 
 SHOP, WWW = "shop.example.com", "www.shop.example.com"
 Put = Callable[[Certified], str]

@@ -5,7 +5,7 @@ from socketserver import StreamRequestHandler
 
 import pytest
 
-from domain.traffic.heads import MOST_HEADER_LINES, refusal_of
+from domain.traffic.wire import MOST_HEADER_LINES, refusal_of
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.own_servers import own_server
 from tests.support.rows.deployments import Made

@@ -19,7 +19,7 @@ from stack.home.folder import project_root
 from stack.parts.processes import API, BEAT, FLOWER_OPTIONS, PEOPLE, worker
 from tasks.task_settings import TaskSettings
 from tests.cli.conftest import Rollway
-from traffic.in_front import InFront
+from traffic.edge_settings import InFront
 
 SERVICES = {
     "rollway-worker@.service",

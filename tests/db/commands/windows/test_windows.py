@@ -6,8 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from domain.commands.registry import parse_command
-from domain.steering.freeze_windows import FreezeNotFoundError, FrozenError
-from domain.steering.gates import GroupedAlreadyError, GroupNotFoundError
+from domain.steering.gates import FreezeNotFoundError, FrozenError, GroupedAlreadyError, GroupNotFoundError
 from domain.text.errors import InvalidInputError, RollwayError
 from tests.support.pictures.pictures import PENDING, PROVISIONING, ROLLING_BACK
 from tests.support.rows.deployments import ask, make_deployment, read, snapshot

@@ -1,4 +1,4 @@
-"""Settings of certificates: the key that seals their keys, and the authority that issues them."""
+"""Settings at the edge: a balancer in front of the proxies, the key that seals certificates' keys, their authority."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -6,6 +6,23 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from domain.installation.settings import Settings, absolute
+
+MOST_HOPS = 16
+
+
+class InFront(Settings):
+    """The settings of a balancer in front of the proxies."""
+
+    trusted_hops: int = Field(
+        0, ge=0, le=MOST_HOPS, validation_alias="ROLLWAY_TRUSTED_HOPS", description=f"a number from 0 to {MOST_HOPS}"
+    )
+    """The number of proxies in front of Envoy whose x-forwarded-for and x-forwarded-proto are believed."""
+    proxy_protocol: bool = Field(default=False, validation_alias="ROLLWAY_PROXY_PROTOCOL", description="on or off")
+    """Whether each connection to Envoy begins with the PROXY protocol; one without it is closed then."""
+
+
+NOTHING_IN_FRONT = InFront()
+
 
 LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory"
 
