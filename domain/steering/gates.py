@@ -206,10 +206,7 @@ class GroupedAlreadyError(RollwayError):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Deployments that share a budget of rollouts. `most_at_once`: None for any number.
-
-    `in_order`: a deployment rolls out when none of those before it does.
-    """
+    """Deployments with one budget of rollouts, `most_at_once`; None: any. `in_order`: each after those before it."""
 
     name: str
     members: tuple[str, ...]
