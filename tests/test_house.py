@@ -7,7 +7,10 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FILE, FUNCTION, FOLDER = 400, 40, 15
+FILE, FUNCTION, FOLDER, SMALL = 400, 40, 15, 60
+PRODUCT = {"domain", "db", "runtime", "traffic", "tasks", "api", "cli", "stack"}
+SHARED_NAMES = {"base": "the protocol of what stands beside it: of commands, of handlers, of strategies"}
+"""The names of modules that stand in several folders, each with its reason."""
 
 
 @cache
@@ -72,11 +75,37 @@ def test_no_folder_has_more_than_15_modules() -> None:
     assert {folder: count for folder, count in counted.items() if count > FOLDER} == {}
 
 
+def test_no_small_file_has_a_single_reader() -> None:
+    """What one other file alone imports belongs there, unless it is long enough to be a story."""
+    modules = {path.removesuffix(".py").replace("/", "."): path for path in sources() if Path(path).parts[0] in PRODUCT}
+    readers: dict[str, set[str]] = {path: set() for path in modules.values()}
+    for path in readers:
+        for node in nodes()[path]:
+            for imported in _imported_by(node):
+                if modules.get(imported, path) != path:
+                    readers[modules[imported]].add(path)
+    small = {path for path in readers if len(sources()[path].splitlines()) < SMALL and "/__" not in path}
+    assert sorted(path for path in small if len(readers[path]) == 1) == []
+
+
+def _imported_by(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.ImportFrom(module=str(module), names=names):
+            yield module
+            yield from (f"{module}.{each.name}" for each in names)
+        case ast.Import(names=names):
+            yield from (each.name for each in names)
+
+
+def test_no_module_name_stands_in_two_folders() -> None:
+    stems = Counter(Path(path).stem for path in sources() if Path(path).parts[0] in PRODUCT and "/__" not in path)
+    assert {stem for stem, count in stems.items() if count > 1} == set(SHARED_NAMES)
+
+
 def test_no_class_name_stands_twice() -> None:
-    product = {"domain", "db", "runtime", "traffic", "tasks", "api", "cli", "stack"}
     places: dict[str, list[str]] = {}
     for path, defined in nodes().items():
-        if Path(path).parts[0] in product:
+        if Path(path).parts[0] in PRODUCT:
             for node in defined:
                 if isinstance(node, ast.ClassDef):
                     places.setdefault(node.name, []).append(path)
