@@ -74,7 +74,7 @@ RELEASE: Mapping[str, Listed] = {
     ),
     "push-metric": Listed(
         "cli.commands.deployments.settings_commands",
-        "Tell the value of a metric now",
+        "Push a metric value",
         WRITING,
         "rollway push-metric web queue_length 17",
     ),
@@ -90,13 +90,13 @@ STEER: Mapping[str, Listed] = {
     "scale": Listed(_CHANGE, "Change how many replicas are wanted"),
     "maintenance": Listed(
         "cli.commands.deployments.change_commands",
-        "Answer callers by 503, or no longer",
+        "Turn maintenance mode (503) on or off",
         WRITING,
         "rollway maintenance web on --reason 'the database moves'\n"
         "rollway maintenance web on --page sorry.html --allow 'x-from-inside: yes'\n"
         "rollway maintenance web off",
     ),
-    "destroy": Listed(_CHANGE, "Drain every replica and end the deployment"),
+    "destroy": Listed(_CHANGE, "Stop all replicas and delete the deployment"),
 }
 
 WATCH: Mapping[str, Listed] = {
@@ -113,7 +113,7 @@ WATCH: Mapping[str, Listed] = {
         "cli.planning.receipt_command", "Show what a rollout promised, and what it did", READING, "rollway receipt web"
     ),
     "replay": Listed(
-        "cli.planning.receipt_command", "Decide every step of a rollout once more", READING, "rollway replay web --at 3"
+        "cli.planning.receipt_command", "Re-check every decision of a rollout", READING, "rollway replay web --at 3"
     ),
     "history": Listed(
         "cli.commands.deployments.look_commands",
@@ -162,7 +162,7 @@ FLEET: Mapping[str, Listed] = {
         "rollway traffic --json\nrollway traffic web --set '{hosts: [web.example.com], path_prefix: /api/}'\n"
         "rollway traffic --explain http://web.localhost/health",
     ),
-    "proxies": Listed("cli.commands.fleet.traffic", "Show the proxies that were heard of", READING, "rollway proxies"),
+    "proxies": Listed("cli.commands.fleet.traffic", "List known proxies", READING, "rollway proxies"),
     "hosts": Listed("cli.commands.fleet.host_commands", "Show the hosts that workers run on", READING, "rollway hosts"),
     "drain-host": Listed(
         "cli.commands.fleet.host_commands",
@@ -197,7 +197,7 @@ FLEET: Mapping[str, Listed] = {
     ),
     "freeze": Listed(
         "cli.commands.fleet.windows",
-        "Let nothing start in a window",
+        "Block new rollouts for a time",
         WRITING,
         "rollway freeze tonight --for 4h --pause\n"
         "rollway freeze weekend --cron '0 18 * * FRI' --for 62h --time-zone Europe/Berlin --deployment 'shop-*'",

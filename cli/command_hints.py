@@ -123,7 +123,7 @@ def hint_for_missing(words: Sequence[str]) -> str | None:
 def hint_for_option(words: Sequence[str], option: str) -> str | None:
     """The hint for an option that does not exist, or None for one that we do not know."""
     if words[0] == "scale" and option[1:].isdigit():
-        return f"there cannot be {option} replicas; 0 ends them all"
+        return f"replicas must be 0 or more, not {option}; 0 stops all of them"
     typed = next((key for key in (f"{words[0]} {option}", option) if key in OPTIONS), None)
     if typed is None:
         return None

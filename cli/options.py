@@ -35,7 +35,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the history.", show_default=False)]
 Actor = Annotated[
     str,
-    typer.Option("--actor", default_factory=os_user, help="Who, for the history.", show_default="your user name"),
+    typer.Option(
+        "--actor", default_factory=os_user, help="Name recorded in the history.", show_default="your user name"
+    ),
 ]
 RequestId = Annotated[
     str,

@@ -202,7 +202,7 @@ def replay(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Decide every step of a rollout once more, from what is on record of it. Touches nothing.
+    """Re-check every decision of a rollout, from what is on record of it. Touches nothing.
 
     Exit code 1 when a decision comes out otherwise than it is stored.
     """

@@ -155,7 +155,7 @@ class Scale(SteeringCommand):
 
 
 class Destroy(SteeringCommand):
-    """Drain every replica and end the deployment, in any state. The history stays.
+    """Stop all replicas and delete the deployment, even in a rollout. The history stays.
 
     By force it ends at once, its replicas taken as stopped: for those that nobody can stop any more, as what ran them
     is gone for good. What still runs of them is ended without a drain, by a sweep of its host.

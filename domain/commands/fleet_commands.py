@@ -77,7 +77,7 @@ _EXAMPLE = {"cron": "0 18 * * FRI", "time_zone": "Europe/Berlin", "duration_seco
 
 
 class SetFreeze(Command):
-    """Let nothing start in a window; replaces the freeze of that name. What leads back is never frozen."""
+    """Block new rollouts for a time; replaces the freeze of that name. Undo and abort always work."""
 
     task = "rollway.set_freeze"
     answer = FreezeSet
@@ -98,7 +98,7 @@ class SetFreeze(Command):
     ends_at: AwareDatetime | None = None
     """And when it ends."""
     deployments: tuple[Meant, ...] = Field((), max_length=MOST_NAMED)
-    """Over these: names, or beginnings of names with a * behind; with no groups either: over all."""
+    """Names, or name prefixes that end in *. Leave this and groups empty for all deployments."""
     groups: tuple[Name, ...] = Field((), max_length=MOST_NAMED)
     """And over the deployments of these groups."""
     pauses: bool = False

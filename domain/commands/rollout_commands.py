@@ -159,7 +159,7 @@ class Undo(SteeringCommand):
     is_planned = True
 
     revision: _Revision | None = None
-    """Left out: the one from before the current one that was not rolled back itself."""
+    """Default: the last revision that was not rolled back."""
     anyway: bool = False
     """To a revision of which no replica has ever come up, too."""
     now: bool = False

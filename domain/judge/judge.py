@@ -70,7 +70,7 @@ def still_needed(settings: Judge, sums: Sums, since: datetime, now: datetime) ->
 
     What is under way beyond its share is taken to stay so.
 
-    about 240 answers more, if all are well, some 4 min at this rate
+    about 240 more successful responses needed (4 min at this rate)
     """
     limit = limits_of(settings, had_copies=False).good
     more = max(
@@ -88,13 +88,11 @@ def still_needed(settings: Judge, sums: Sums, since: datetime, now: datetime) ->
     )
     if not more or sums.since != since:
         return ""
-    sentence = f"about {more:,} answers more, if all are well"
+    sentence = f"about {more:,} more successful responses needed"
     seconds = (now - since).total_seconds()
-    return (
-        f"{sentence}, some {duration(more / sums.requests * (now - since))} at this rate"
-        if sums.requests and seconds
-        else sentence
-    )
+    if not sums.requests or not seconds:
+        return sentence
+    return f"{sentence} ({duration(more / sums.requests * (now - since))} at this rate)"
 
 
 def _more(its: Compared, rules: _Rules, limit: float, surplus: float = 0.0) -> int:

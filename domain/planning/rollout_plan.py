@@ -85,7 +85,7 @@ def _about_people(subject: Subject, typical: Course) -> Iterator[str]:
 def _about_times(deployment: Deployment, timings: Timings, others: Sequence[Course]) -> Iterator[str]:
     back = [run.back_reason for run in others if run.back_reason is not None]
     if not timings.starts:
-        yield f"no start of a replica of {deployment.name} is on record yet: how long it takes cannot be said"
+        yield f"no start of a replica of {deployment.name} is on record yet: no timing data"
     elif back:
         yield f"in {len(back)} of {len(others)} runs it goes back though no replica fails: {back[0]}"
 
@@ -105,7 +105,7 @@ def _about_failures(deployment: Deployment, timings: Timings, typical: Course) -
     if not any(wave.create for wave in typical.waves):
         return
     if timings.never_up:
-        yield f"of the last {timings.revisions} revisions of {deployment.name} {timings.never_up} never came up"
+        yield f"{timings.never_up} of {deployment.name}'s last {timings.revisions} revisions never became healthy"
     if timings.failure_rate >= _OFTEN:
         failed, all_starts = timings.failed_starts, timings.failed_starts + len(timings.starts)
         yield f"{failed} of the last {all_starts} starts of {deployment.name} failed"

@@ -66,7 +66,7 @@ def test_no_hint_stands_for_a_command_that_exists_and_each_leads_to_one() -> Non
         ("apply", "Missing option '--file' / '-f'"),
         ("revisions web", "'rollway revisions list web' lists the revisions of the deployment web, 'rollway revisions"),
         ("scale web 1.5", "Invalid value for 'DESIRED_REPLICAS': must be a whole number, such as 3"),
-        ("scale web -1", "there cannot be -1 replicas; 0 ends them all"),
+        ("scale web -1", "replicas must be 0 or more, not -1; 0 stops all of them"),
         ("shrink web", "No such command 'shrink'"),
         ("--nothing", "No such option: --nothing"),
     ],

@@ -39,7 +39,7 @@ def test_every_writing_command_takes_who_why_and_a_request_id(rollway: Rollway, 
     [
         (["scale", "web"], "Missing argument 'DESIRED_REPLICAS'; see 'rollway scale --help'"),
         (["scale", "web", "many"], "Invalid value for 'DESIRED_REPLICAS': must be a whole number, such as 3"),
-        (["scale", "web", "-1"], "there cannot be -1 replicas; 0 ends them all"),
+        (["scale", "web", "-1"], "replicas must be 0 or more, not -1; 0 stops all of them"),
         (["logs", "web", "-20"], "No such option: -2"),
         (
             ["scale", "web", "20000"],

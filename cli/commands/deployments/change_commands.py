@@ -171,7 +171,7 @@ _Page = Annotated[
 
 @sends(SetMaintenance)
 def maintenance(asker: Asker, *, deployment: DeploymentName, page: _Page = None, **fields: object) -> None:
-    """Answer callers by 503, or no longer: proxies do it themselves. Previews are still reached, and rollouts continue.
+    """Turn maintenance mode (503) on or off: proxies answer callers. Previews are still reached, and rollouts continue.
 
     Requests with the header of --allow get through: its name, or its name and its value as 'name: value'.
     """

@@ -85,7 +85,7 @@ def autoscaling(
 
 @sends(PushMetric)
 def push_metric(asker: Asker, *, deployment: DeploymentName, metric: str, value: float) -> None:
-    """Tell the value of a metric now, for autoscaling rules with source 'pushed'."""
+    """Push a metric value, for autoscaling rules with source 'pushed'."""
     result = asker.send(PushMetric, deployment=deployment, metric=metric, value=value)
     acts = "a rule acts on it" if result["fires"] else "no rule acts on it"
     asker.say(f"{metric} of {deployment} is {value:g} now; {acts}", result)

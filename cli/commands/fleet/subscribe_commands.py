@@ -66,7 +66,7 @@ def subscriptions(*, resend: _Resend = None, forget: _Forget = None, asker: Aske
     if asker.as_json:
         return print_json([asdict(view) for view in views])
     if not views:
-        return printer().print("Nobody is told of events; 'rollway subscribe --help' says how.")
+        return printer().print("No subscriptions; 'rollway subscribe --help' says how to add one.")
     table = columns("NAME", "TELLS", "OF", "WAITING", "GIVEN UP", "QUEUED", "WHY")
     for view in views:
         given_up = Text(str(view.given_up), "red" if view.given_up else "")

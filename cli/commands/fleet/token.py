@@ -27,7 +27,7 @@ _Deployment = Annotated[
 _USUALLY = f"{USUAL_DAYS:g}; an admin's has no end"
 _Days = Annotated[float | None, typer.Option("--days", help="After which it is refused.", show_default=_USUALLY)]
 _Session = Annotated[str, typer.Option("--session", metavar="ID", help="Only this one; its first digits are enough.")]
-_Forever = Annotated[bool, typer.Option("--forever", help="It has no end.")]
+_Forever = Annotated[bool, typer.Option("--forever", help="It never expires.")]
 
 _token = typer.Typer(
     help="Make, list and revoke tokens of the HTTP API.",
@@ -83,7 +83,11 @@ def create(
         console.print("! what it lets run reaches what the workers' user reaches: --help says more", style="yellow")
     elif token.may(Role.OPERATOR):
         console.print("! what it adds runs only on hosts with ROLLWAY_REPLICA_USER, as that user", style="yellow")
-    ends = f"It ends on {token.expires_at:%Y-%m-%d}." if token.expires_at else "It has no end; --days gives it one."
+    ends = (
+        f"It ends on {token.expires_at:%Y-%m-%d}."
+        if token.expires_at
+        else "It never expires; use --days to set an expiry."
+    )
     console.print(f"{name} is {_may(token)}. {ends} The token is shown this once:")
     return typer.echo(secret)
 

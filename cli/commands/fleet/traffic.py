@@ -132,7 +132,7 @@ def _show_traffic(table: TrafficTable, *, as_json: bool) -> None:
 
 
 def proxies(*, as_json: AsJson = False) -> None:
-    """Show the proxies that were heard of, and what each has acknowledged.
+    """List known proxies, and what each has acknowledged.
 
     A replica that leaves is stopped only when every live proxy has acknowledged a table without it; DRAINS counts
     those that wait for this proxy. A proxy that has been silent for its time counts no more. Where two proxies use one

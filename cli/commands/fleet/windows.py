@@ -27,7 +27,7 @@ _Duration = Annotated[str | None, typer.Option("--for", metavar="DURATION", help
 
 @sends(SetFreeze, deployments="--deployment", groups="--group", pauses="--pause")
 def freeze(asker: Asker, *, duration_seconds: _Duration = None, **fields: object) -> None:
-    """Let nothing start in a window. Replaces the freeze of that name.
+    """Block new rollouts for a time. Replaces the freeze of that name.
 
     'activate', 'apply', 'restart' and 'retry' are refused meanwhile, unless they say --through-freeze and a --reason.
     What is under way finishes, or with --pause waits until the end. Undo and abort are never frozen.

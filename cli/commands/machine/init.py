@@ -47,13 +47,13 @@ def init(
     health: Annotated[str | None, typer.Option(metavar="PATH|-", help="What answers 200 when it is well.")] = None,
     replicas: Annotated[int | None, typer.Option(min=1, max=10_000, help="How many.")] = None,
     to: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to; NAME.yaml if left out.")] = None,
-    untried: Annotated[bool, typer.Option("--untried", help="Write it without a try.")] = False,
+    untried: Annotated[bool, typer.Option("--untried", help="Write it without a test start.")] = False,
     patience: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long the try may take.")] = 30.0,
     as_json: AsJson = False,
 ) -> None:
     """Write the file of a service of yours, tried here first.
 
-    What no option says is asked for. One replica is started for a moment: the file is written when it is healthy.
+    Prompts for anything not given as an option. Starts one replica for a moment, and writes the file if it is healthy.
     """
     ask = _asker(as_json=as_json)
     name = ask(name, "Name", _name_of(Path.cwd()), _checked_name)

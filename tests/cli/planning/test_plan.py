@@ -44,7 +44,7 @@ def test_a_plan_shows_the_waves_and_what_holds_and_touches_nothing(rollway: Roll
         "3 ■|■■ - - create 1, drain 1",
         "4 |■■■ - - all 3 replicas run the new revision",
         "! the revision has no health check: a replica counts as healthy once it has run for 3 s",
-        "! no start of a replica of web is on record yet: how long it takes cannot be said",
+        "! no start of a replica of web is on record yet: no timing data",
     ]
     assert everything(engine) == before
 

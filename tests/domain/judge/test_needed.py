@@ -47,7 +47,7 @@ def test_on_the_way_it_says_how_many_more_make_it_good_and_when(answers: int, mo
     told = Evidence(at, Answers(answers, begun=answers), Answers(9 * answers, begun=9 * answers), 1, 1)
     said = still_needed(rules, fold_interval(NOTHING_SEEN, told, rules, NOW), NOW, at)
     left = duration(timedelta(seconds=40 * more / answers))
-    assert said == (f"about {more} answers more, if all are well, some {left} at this rate" if more else "")
+    assert said == (f"about {more} more successful responses needed ({left} at this rate)" if more else "")
     assert found(rules, answers + more) is Found.GOOD
 
 

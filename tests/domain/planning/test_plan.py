@@ -128,7 +128,7 @@ def test_the_guarantee_is_one_line(deployment: Deployment, guarantee: str) -> No
         (
             deploying("■■■|"),
             Timings(),
-            "no start of a replica of web is on record yet: how long it takes cannot be said",
+            "no start of a replica of web is on record yet: no timing data",
         ),
         (deploying("■■■|"), Timings((2.0,), failed_starts=1), "1 of the last 2 starts of web failed"),
         (

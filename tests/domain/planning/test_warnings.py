@@ -20,7 +20,7 @@ BAD_EVENING = Timings((2.0,) * 9, failed_starts=1, never_up=4, revisions=7)
     [
         (
             deploying("■■■|"),
-            ("of the last 7 revisions of web 4 never came up", "1 of the last 10 starts of web failed"),
+            ("4 of web's last 7 revisions never became healthy", "1 of the last 10 starts of web failed"),
         ),
         (resting("■■■", 3, READY), ()),
     ],

@@ -22,7 +22,7 @@ def test_a_token_below_admin_ends_unless_its_maker_says_that_it_does_not(rollway
     short = rollway("token", "create", "short", "--role", role, "--days", "7")
     assert "It ends on 20" in short.err
     forever = rollway("token", "create", "forever", "--role", role, "--forever")
-    assert "It has no end; --days gives it one." in forever.err
+    assert "It never expires; use --days to set an expiry." in forever.err
     both = rollway("token", "create", "both", "--role", role, "--forever", "--days", "7")
     assert (both.code, "--forever and --days do not go together" in both.err) == (2, True)
     listed = {token["name"]: token["expires_at"] for token in json.loads(rollway("token", "list", "--json").out)}
@@ -31,7 +31,7 @@ def test_a_token_below_admin_ends_unless_its_maker_says_that_it_does_not(rollway
 
 
 def test_an_admins_token_says_that_it_has_no_end(rollway: Rollway) -> None:
-    assert "It has no end; --days gives it one." in rollway("token", "create", "root", "--role", "admin").err
+    assert "It never expires; use --days to set an expiry." in rollway("token", "create", "root", "--role", "admin").err
 
 
 def test_who_is_logged_in_is_listed_and_logged_out(rollway: Rollway, database: str) -> None:
