@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from api.people.auth import Access, secret_of_session
 from api.people.doors import BUTTONS, DOORS
-from api.people.page.files import HEADERS, LIVE, file, page
+from api.people.page.files import HEADERS, LIVE, file, filled, page
 from api.people.page.forms import body_of, fields_of_stranger, form_fields, form_token
 from api.people.paths import DEPLOYMENT, named_in
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
@@ -158,18 +158,25 @@ class Site:
             return RedirectResponse(_login(request.url.path), 303, HEADERS)
         engine, this = self._access.engine, session_id(secret)
         found = await run_in_threadpool(in_transaction, engine, lambda connection: sessions_of(connection, token.name))
-        lines = [
-            f"{each.id}  since {each.began_at:%Y-%m-%d %H:%M}, until {each.ends_at:%Y-%m-%d %H:%M} UTC"
-            f"{'  (this one)' if each.id == this else ''}"
+        rows = "".join(
+            filled(
+                "session",
+                id=each.id,
+                began=f"{each.began_at:%Y-%m-%d %H:%M}",
+                ends=f"{each.ends_at:%Y-%m-%d %H:%M} UTC",
+                action="Log out this session" if each.id == this else "Log out",
+            )
             for each in found
-        ]
-        return page("sessions", token=token.name, form_token=form_token(secret), sessions="\n".join(lines))
+        )
+        return page("sessions", rows=rows, token=token.name, form_token=form_token(secret))
 
     async def _end_sessions(self, request: Request) -> Response:
-        """End those whose ids begin so; with nothing said all of this token."""
+        """End the session of the pressed button, or all sessions of this token."""
         token = await self._access.of_session(request)
         form = await form_fields(request, secret_of_session(request))
         engine, chosen = self._access.engine, form.get("session", "").strip()
+        if not chosen and not form.get("everywhere"):
+            return RedirectResponse("/sessions", 303, HEADERS)
         await run_in_threadpool(in_transaction, engine, lambda connection: end_sessions(connection, token.name, chosen))
         return RedirectResponse("/sessions", 303, HEADERS)
 

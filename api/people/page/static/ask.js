@@ -11,6 +11,7 @@ const plan = document.getElementById("ask-plan");
 const MOST_WAVES = 6;
 const TOO_MANY = 429;
 const TYPING = 600;
+const DANGER = new Set(["destroy"]); // apart from the others, and done only once its name is typed
 let offer = null;
 let typed = null;
 let asking = new AbortController();
@@ -21,8 +22,10 @@ export const isOfHost = ({ fields }) => fields.some(({ name }) => name === "host
 /** A row of what the server offers this person now. `waitsFor`: the verb that a deployment waits for; `whose`: the host it is beside. */
 export function buttons(offered, waitsFor = "", whose = "") {
   if (!offered.length) return null;
-  const made = offered.map(({ verb, label }) =>
-    h("button", { "data-ask": verb, "data-key": verb, class: verb === waitsFor ? "primary" : null, type: "button" }, label));
+  const kind = (verb) => (verb === waitsFor ? "primary" : DANGER.has(verb) ? "danger" : null);
+  const last = [...offered].sort((one, other) => DANGER.has(one.verb) - DANGER.has(other.verb));
+  const made = last.map(({ verb, label }) =>
+    h("button", { "data-ask": verb, "data-key": verb, class: kind(verb), type: "button" }, label));
   return h("div", { class: "buttons", role: "group", "aria-label": whose ? `What you can do with ${whose}` : "What you can do", "data-key": "buttons" }, made);
 }
 
@@ -63,9 +66,11 @@ async function open(found, { deployment, document: whole, host, choices = {} }) 
   document.getElementById("ask-head").textContent = name ? `${title} ${name}` : title;
   document.getElementById("ask-as").textContent = `Acting as ${document.body.dataset.token}`;
   document.getElementById("ask-what").textContent = found.what;
-  document.getElementById("ask-do").textContent = title;
+  const act = document.getElementById("ask-do");
+  act.textContent = title;
+  act.className = DANGER.has(found.verb) ? "danger" : "primary";
   const known = await knownOf(found, deployment, whole);
-  document.getElementById("ask-fields").replaceChildren(h("div", {}, inputs(fields, known, choices), host ? h("input", { type: "hidden", name: "host", value: host }) : null));
+  document.getElementById("ask-fields").replaceChildren(h("div", {}, DANGER.has(found.verb) ? confirmation(name) : null, inputs(fields, known, choices), host ? h("input", { type: "hidden", name: "host", value: host }) : null));
   const { reason } = form.elements;
   reason.value = "";
   reason.required = !host; // no history keeps one of a host
@@ -117,6 +122,12 @@ async function showPlan() {
 function applied(found) {
   const would = found.would.length ? found.would.join("; ") : "nothing to do";
   return [h("p", {}, h("strong", {}, found.deployment), `: ${would}`), ...(found.waves.length ? planned(found) : [])];
+}
+
+/** A field without a name: no command takes it, and without the right word nothing is sent. */
+function confirmation(name) {
+  const input = h("input", { id: "ask-confirm", required: true, autocomplete: "off", pattern: name.replaceAll(/[.\-]/g, "\\$&") });
+  return h("div", { class: "field" }, h("label", { for: "ask-confirm" }, `Type ${name} to confirm`), input);
 }
 
 function settings(found) {

@@ -140,6 +140,8 @@ def test_sessions_are_listed_and_ended_one_by_one_or_all(people_server: People) 
     here.post("/sessions", data={"session": session_id(sessions[1]), **form})
     assert [client.get("/v1/deployments").status_code for client in clients] == [200, 401, 200]
     here.post("/sessions", data=form)
+    assert here.get("/v1/deployments").status_code == 200, "no button was pressed"
+    here.post("/sessions", data={"everywhere": "true", **form})
     assert [client.get("/v1/deployments").status_code for client in clients] == [401, 401, 401]
     for client in clients:
         client.close()
