@@ -182,6 +182,7 @@ def wait_until(goal: Goal, reader: Reader, deployment: str, timeout: float, film
                     film.end(progress.deployment)
                     return progress
                 if film.seconds > timeout:
+                    film.end(progress.deployment)
                     raise _timed_out(progress, timeout)
                 time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:

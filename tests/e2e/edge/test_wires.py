@@ -111,12 +111,15 @@ class Moving:
     def ask(self) -> None:
         cookies = httpx.Cookies()  # of who stays with a replica
         while not self.over.wait(_PAUSE_SECONDS):
-            now, comes = names = self.names
-            answer = self.once(now, cookies)
-            if answer.status_code == 404:
-                is_over = self.fleet.state("web")["lifecycle"] == "ready"
-                if is_over or names is not self.names:  # else the next rollout may have begun before the look
-                    answer = self.once(comes, cookies)
+            while True:
+                now, comes = names = self.names
+                answer = self.once(now, cookies)
+                if answer.status_code == 404:
+                    is_over = self.fleet.state("web")["lifecycle"] == "ready"
+                    if is_over or names is not self.names:  # else the next rollout may have begun before the look
+                        answer = self.once(comes, cookies)
+                if answer.status_code != 404 or names is self.names:
+                    break  # else a slow caller has asked by names that are two rollouts old
             self.answers[answer.status_code, _revision(answer)] += 1
 
     def once(self, name: str, cookies: httpx.Cookies) -> httpx.Response:

@@ -28,10 +28,10 @@ def test_a_wait_for_a_person_says_what_to_type_and_has_an_exit_code_of_its_own(
     rollway: Rollway, engine: Engine
 ) -> None:
     green_waits(engine)
-    ended = rollway("activate", "web", "v2", "--wait", "--timeout", "0.5")
+    ended = rollway("activate", "web", "v2", "--wait", "--timeout", "0")
     assert ended.code == 6
     assert "■■■|□□□   waits for you: rollway promote web\n" in ended.out
-    assert "web waits for you: rollway promote web (waited 0.5 s).\n" in ended.err
+    assert "web waits for you: rollway promote web (waited 0 s).\n" in ended.err
     scripted = rollway("activate", "web", "v2", "--wait", "--timeout", "0", "--json")
     assert (scripted.code, json.loads(scripted.out)["error"]["code"]) == (6, "waits_for_person")
 
