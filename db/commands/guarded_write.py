@@ -55,7 +55,7 @@ def load_named(
 
 
 def _stale(connection: Connection, deployment: Deployment, expected_version: int | None) -> StaleVersionError:
-    """Names the last actor, who may have been faster."""
+    """The refusal names the last actor, since that one may have been faster."""
     row = connection.execute(_LAST_ASKED, (deployment.id,)).fetchone()
     who = "; the last to steer it was {} ({})".format(*row) if row else ""
     return StaleVersionError(

@@ -22,7 +22,7 @@ _MOST_FIELDS = 20
 
 
 def form_token(secret: str) -> str:
-    """Return what each form of who has logged in with this secret carries: another site cannot know it."""
+    """The token of this session's forms, which another site cannot know."""
     return hmac.new(secret.encode(), b"a form of the page", hashlib.sha256).hexdigest()
 
 
@@ -50,7 +50,7 @@ async def _fields(request: Request) -> dict[str, str]:
 
 
 def body_of(command: type[Command], form: Mapping[str, str]) -> dict[str, Any]:
-    """Return what was filled in. Raises InvalidInputError, which names what is not what its field takes."""
+    """The fields as they were filled in. Raises InvalidInputError, which names each wrong field."""
     said = {field.name: _value(field, form[field.name]) for field in fields_of(command) if form.get(field.name)}
     return {**said, **({"reason": form["reason"]} if form.get("reason") else {})}
 
@@ -78,7 +78,7 @@ def _value(field: CommandField, text: str) -> Any:  # noqa: ANN401  (JSON)
 
 
 def _as_json(text: str, *, is_single: bool) -> object:
-    """Return what YAML says: a single value, or what several documents hold, or the list in one. Raises ValueError."""
+    """The value of a YAML text: of one document, or a list of several. Raises ValueError."""
     documents = documents_of(text)
     try:
         json.dumps(documents)

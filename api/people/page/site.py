@@ -29,7 +29,7 @@ from domain.traffic.entrances import PAGE_HOST, SESSION_COOKIE
 
 _LOGS = BY_PATH[f"{DEPLOYMENT}/logs"]
 _LINES = 200
-"""The last lines of a log are so many, when it is opened."""
+"""The number of last lines that are shown when a log is opened."""
 _NOT_KEPT = (
     "your browser keeps no session of this address: open the page by https, or on its own machine "
     f"as http://{PAGE_HOST}:{{port}}; 'ssh -L {{port}}:127.0.0.1:{{port}} MACHINE' makes yours that machine"
@@ -61,7 +61,7 @@ class Site:
         ]
 
     async def _live(self, name: str, request: Request) -> Response:
-        """One of the live pages, for who has logged in."""
+        """One of the live pages, for a session."""
         secret = secret_of_session(request)
         if not secret and request.headers.get("sec-fetch-site") == "cross-site":
             return page("again")  # a browser keeps a strict cookie back where a link on another site was followed
@@ -83,7 +83,7 @@ class Site:
         )
 
     async def _press(self, request: Request) -> Response:
-        """A button: a command, by who has logged in."""
+        """A button: a command of this session."""
         token, form, command = await self._form(request)
         write = next(write for write in WRITES if write.command is command)
         headers = {"idempotency-key": form["request_id"]} if form.get("request_id") else {}
@@ -124,7 +124,7 @@ class Site:
         return page("login", then=_path(request.query_params.get("then", "/")), wrong="")
 
     async def _log_in(self, request: Request) -> Response:
-        """The browser keeps a session of its own, not the token: whoever gets hold of it holds no bearer's secret."""
+        """Begin a session. The browser keeps its secret and not the token, so a stolen cookie is no bearer's token."""
         fields = await fields_of_stranger(request)
         secret, then = fields.get("token", "").strip(), _path(fields.get("then", "/"))
         try:
@@ -190,7 +190,7 @@ class Site:
 
 
 def _said(command: type[Command], request: Request, form: Mapping[str, str]) -> tuple[dict[str, str], bytes]:
-    """Return what the API would find in its path, and in the body."""
+    """The values of the path, and the body, as the API takes them."""
     body = body_of(command, form)
     path = {name: request.path_params.get(name) or body.pop(name, "") for name in named_in(DOORS[command].path)}
     return path, json.dumps(body).encode()
