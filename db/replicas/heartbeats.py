@@ -53,7 +53,7 @@ _COUNT_LOOKS = f"""
     WITH was AS MATERIALIZED (
         SELECT name, down_since IS NOT NULL AS down, deaf_since IS NOT NULL AS deaf FROM hosts
          WHERE silent_looks > 0 OR down_since IS NOT NULL OR NOT {_IS_HEARD} OR deaf_looks > 0 OR {_IS_UNASKED}
-         ORDER BY name FOR UPDATE)
+         ORDER BY name FOR UPDATE SKIP LOCKED) -- a worker that is cut off may hold the row of its host
     UPDATE hosts h
        SET silent_looks = CASE WHEN {_IS_HEARD} THEN 0 ELSE silent_looks + 1 END,
            down_since = CASE WHEN {_IS_HEARD} THEN NULL

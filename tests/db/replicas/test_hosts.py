@@ -53,6 +53,17 @@ def test_a_replica_waits_until_a_host_is_up(engine: Engine) -> None:
     assert (place(engine), hosts_of(engine, route)) == (1, ["a"])
 
 
+def test_a_worker_that_is_cut_off_within_its_sign_of_life_holds_up_no_look(engine: Engine) -> None:
+    up(engine, "a", "b")
+    for name in ("a", "b"):
+        silent(engine, name)
+    with transaction(engine) as cut_off:
+        cut_off.execute("UPDATE hosts SET last_seen_at = clock_timestamp() WHERE name = 'a'")
+        for _ in range(LOOKS - 1):
+            turned(engine)
+        assert turned(engine).down == {"b"}
+
+
 def test_only_hosts_with_work_are_asked(engine: Engine) -> None:
     up(engine, HERE, "idle")
     make_deployment(engine, "◇■", n=2, status=SCALING)
