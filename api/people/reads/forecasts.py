@@ -74,7 +74,7 @@ def plan_shape(command: type[Command]) -> Shape:
     """The shape of the answer: a plan, or one for each document that is applied."""
     if issubclass(command, Apply):
         return Shape((Plan,), "whole", {"deployment": str, "would": tuple[str, ...]})
-    return Shape((Plan,), "whole", {"would": tuple[str, ...]})
+    return Shape((Plan,), more={"would": tuple[str, ...]})
 
 
 class ApplyParameters(ToApply, Parameters):

@@ -132,7 +132,7 @@ def _says(then: str, decision: Any) -> bool:
         "the next step": Verdict.NEED_RETRY,
         "it completes": Verdict.SUCCESS,
         "scaling begins": Verdict.SUCCESS,
-        "a person is waited for": Verdict.SKIPPED,
+        "it waits for approval": Verdict.SKIPPED,
     }
     back = decision.verdict in (Verdict.EXPIRED, Verdict.GIVE_UP)
     is_kind = kinds[begins] is decision.verdict if begins in kinds else back

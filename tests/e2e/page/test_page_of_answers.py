@@ -174,9 +174,9 @@ def test_a_filter_without_a_match_says_so(
     expect(trouble).to_be_visible()
     failing.click()
     running_fleet.ask("destroy", deployment="unlike")
-    expect(page.get_by_text("None of “0 fail” has “unlike” in its name")).to_be_visible()
+    expect(page.get_by_text("None of “0 failing” has “unlike” in its name")).to_be_visible()
     page.get_by_role("searchbox").fill("")
-    expect(page.get_by_text("is shown, since only “0 fail” is chosen")).to_be_visible()
+    expect(page.get_by_text("is shown, since only “0 failing” is chosen")).to_be_visible()
     assert fits(page)
 
 
