@@ -38,7 +38,10 @@ class DiscoveryRequest:
 
 @dataclass(slots=True)
 class SentPart:
-    """A response not answered yet, with `versions` by name: then the proxy knows table `as_of`, with its `clusters`."""
+    """A response that is not answered yet: `versions` by name.
+
+    With it the proxy knows this kind `as_of` a table, whose clusters are `clusters`.
+    """
 
     nonce: str
     versions: dict[str, str]
@@ -73,7 +76,10 @@ class StreamPart:
     acknowledged: Watermark = NOTHING_YET
 
     def hear(self, request: DiscoveryRequest, now: float) -> tuple[str, ...]:
-        """Take in a request and return the names of refused resources. Raises TooManyNamesError."""
+        """Take in a request. Returns the names of the resources that it refuses.
+
+        Raises TooManyNamesError when it says more than a proxy of ours can mean.
+        """
         self._bound(request)
         self.complete = None
         self.is_asked = True

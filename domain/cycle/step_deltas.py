@@ -57,7 +57,10 @@ def begins_anew(replicas: int, following: int) -> bool:
 
 
 def changes_since(before: Inputs, now: Inputs) -> Inputs | None:
-    """The difference of a step's inputs, for `Chain`; None where this form cannot say it, as after another release."""
+    """The difference of a step's inputs from those before, so that `Chain` restores them.
+
+    None where that cannot be said in this form: another release wrote the one before, say.
+    """
     old, new = before["deployment"], now["deployment"]
     fields = _changed_fields(old, new, aside=("routes", "rollout"))
     routes = _changed_routes(old["routes"], new["routes"])
@@ -125,7 +128,10 @@ def _changed_fields(old: Inputs, new: Inputs, aside: Iterable[str] = ()) -> dict
 
 
 def _changed_routes(old: list[Inputs], new: list[Inputs]) -> dict[str, Any] | None:
-    """New or changed replicas, with their changed fields, and those that are gone; None where ids are not in order."""
+    """Replicas that are new or changed, with their changed fields, and those that are gone.
+
+    None where they do not stand in the order of their ids.
+    """
     before, after = ({route["id"]: route for route in routes} for routes in (old, new))
     if list(before) != sorted(map(_id, old)) or list(after) != sorted(map(_id, new)):
         return None

@@ -118,7 +118,10 @@ def wait_of(decision: Decision, bounds: Bounds, now: datetime) -> Wait | None:
 def classify(
     decision: Decision, deployment: Deployment, transitions: DeploymentStatusTransitions, bounds: Bounds, now: datetime
 ) -> ClassifiedDecision:
-    """Apply the limits and find the next status. A limit that replaces the verdict drops the decision's changes."""
+    """Apply the limits and find the next status.
+
+    If a limit replaces the verdict, the decision's changes are dropped.
+    """
     attempts = deployment.phase_attempts + 1 if decision.verdict is Verdict.ERROR else 0
     verdict, reason = hardened(decision, bounds, attempts, now)
     transition = transitions.of(verdict)

@@ -90,7 +90,10 @@ def _without_reason(decision: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def records_a_failed_write(attempts: int, decision: Mapping[str, Any]) -> bool:
-    """Whether an error stands for a refused write; the last of a row, after `attempts` others, is the giving up."""
+    """Postgres refused what was decided, so an error was written instead; the last of a row is the giving up.
+
+    `attempts`: errors in a row before it.
+    """
     if decision["verdict"] == Verdict.GIVE_UP:
         return attempts + 1 >= MAX_ATTEMPTS
     return bool(decision["verdict"] == Verdict.ERROR)

@@ -233,7 +233,10 @@ def _or_waits(measure: MeasureFound, waits: Waiting, slow: Slow, control: str, c
 
 
 def judge(settings: Judge, sums: Sums, since: datetime, now: datetime, *, had_copies: bool = False) -> Judged:
-    """Judge a canary whose weight every live proxy knows `since`. `had_copies`: they were judged before."""
+    """Judge all evidence of a canary whose present weight every live proxy has known `since`.
+
+    `had_copies`: they were judged before.
+    """
     here = sums if sums.since == since else at_no_weight(sums, since)
     results, limits = list(measures(settings, here)), limits_of(settings, had_copies=had_copies)
     for its in results:

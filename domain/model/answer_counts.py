@@ -210,7 +210,10 @@ def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | Non
 
 
 def not_proven(new: str, count: int, limit: int, remaining: timedelta | None) -> str:
-    """The sentence that `new` has answered nobody yet. `remaining`: the time that it is still counted; None: no end."""
+    """The sentence that `new` has answered nobody yet.
+
+    `remaining`: the time for which it is still counted; None: without an end.
+    """
     so_far = f"none of {number_of(count, 'request')}" if count else "nobody"
     suffix = f", counted for {duration(max(timedelta(), remaining))} more" if remaining is not None else ""
     return f"not proven yet: {new} has answered {so_far}, and goes back at {limit}{suffix}"

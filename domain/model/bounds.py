@@ -28,7 +28,10 @@ class Deadline(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """The limits of one phase: deadlines; new replicas that failed, and may fail; why the last of them failed."""
+    """The limits of one phase: its deadlines, and how many new replicas failed and may fail.
+
+    `last_failure`: why the last new replica failed.
+    """
 
     deadlines: tuple[Deadline, ...] = ()
     failed_routes: int = 0

@@ -22,7 +22,10 @@ _NOT_STORED_YET = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class SupposedCase:
-    """A command that nobody has given, to the deployment as it is; names matter only in sentences."""
+    """A command that nobody has given, to the deployment as it is.
+
+    Names matter only in sentences, so none is needed.
+    """
 
     deployment: Deployment
     command: SteeringCommand

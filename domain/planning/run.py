@@ -28,7 +28,10 @@ _ROUNDING = 1.003
 
 
 class SideLoad(NamedTuple):
-    """The load of each replica of a side: `times` an equal part of all requests. `share`: of 10,000 requests."""
+    """The load of each replica of a side: `times` what each would have, had all that serve an equal part of all.
+
+    `share`: of 10,000 requests.
+    """
 
     times: float
     replicas: int
@@ -73,7 +76,10 @@ HORIZON_SECONDS = 31 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """Replicas at one moment: for the ceiling, stopping, for the floor, all. Parked ones run, and are no budget's."""
+    """Replicas at one moment: those that the ceiling counts, stopping ones, those that the floor counts, and all.
+
+    Parked ones run, and are no budget's.
+    """
 
     live: int
     stopping: int

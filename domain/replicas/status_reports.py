@@ -107,7 +107,10 @@ def counters_after(
 def reported(
     deployment: Deployment, statuses: Mapping[UUID, RouteStatus], now: datetime, *, blame: bool = True, why: str = ""
 ) -> Deployment:
-    """The next snapshot, once these routes have these statuses, all for `why`. What is on its way out stays so."""
+    """The next snapshot, once these routes are found in these statuses. What is on its way out stays so.
+
+    `why`: for all of them.
+    """
     changed_routes = [
         route
         for route in deployment.routes

@@ -219,7 +219,10 @@ def stored_spec(text: str) -> StoredSpec:
 
 
 def is_same(raw: Mapping[str, Any], spec: RevisionSpec) -> bool:
-    """Whether a stored spec equals this one. Fields that its release did not know have their defaults."""
+    """Whether a stored spec equals this one.
+
+    Fields that the release which wrote it did not know have their defaults.
+    """
     try:
         return RevisionSpec.model_validate(raw) == spec
     except ValidationError:

@@ -206,7 +206,10 @@ class GroupedAlreadyError(RollwayError):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Deployments with one budget of rollouts, `most_at_once`; None: any. `in_order`: each after those before it."""
+    """Deployments that share a budget of rollouts. `most_at_once`: None for any number.
+
+    `in_order`: a deployment rolls out when none of those before it does.
+    """
 
     name: str
     members: tuple[str, ...]

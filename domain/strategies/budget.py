@@ -73,7 +73,10 @@ def rounded_down(amount: int | str, desired: int) -> int:
 
 @lru_cache(maxsize=1024)  # the deployments of a fleet share a few
 def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str) -> Budget:
-    """Ceiling n + s, keep n - u, 1 at least, except for one replica without surge. If s and u round to 0, u is 1."""
+    """Ceiling n + s, keep n - u, but at least 1, except for one replica without surge.
+
+    If s and u round to 0, u is 1.
+    """
     surge = rounded_up(max_surge, desired)
     unavailable = rounded_down(max_unavailable, desired)
     if surge == 0 and unavailable == 0:

@@ -58,7 +58,10 @@ class _PolicyInput(BaseModel):
 
 
 def parse_policy(raw: object, strategies: DeploymentStrategyRegistry = STRATEGIES) -> DeploymentPolicy:
-    """A policy from `{"strategy": name, "spec": {...}, "limits": {...}}`. InvalidInputError names a wrong field."""
+    """A policy from `{"strategy": name, "spec": {...}, "limits": {...}}`.
+
+    Raises InvalidInputError naming the field and what would be right.
+    """
     try:
         policy_input = _PolicyInput.model_validate(raw)
         strategy = strategies.get(policy_input.strategy)

@@ -132,7 +132,10 @@ def _on(wire: str, upstreams: Iterable[Upstream]) -> tuple[Upstream, ...]:
 
 
 def cluster_of(name: str, service: Service) -> dict[str, Any]:
-    """The configuration of a cluster. A mirror has statistics under a name of its own, to be read alone."""
+    """The configuration of a cluster.
+
+    A mirror counts under a name of its own, so that its statistics can be read alone.
+    """
     wire, its_side = service.wires[wire_of(name)], side_of(name)
     config = cluster(name, wire.protocol)
     if wire.tls is not None:
@@ -238,7 +241,10 @@ _UPSTREAM = {
 
 
 def stand_ins_of(name: str, service: Service) -> tuple[Upstream, ...]:
-    """The sides that answer for a canary or its baseline when no replica of it can; its protocol must be theirs."""
+    """The sides that answer for a canary, or its baseline, when none of its replicas can.
+
+    One who is spoken to in another way cannot stand in.
+    """
     sides = {canary_cluster(service.name): service.canary, baseline_cluster(service.name): service.baseline}
     if sides.get(side_of(name), service.live) in ((), service.live, None) or is_left(name, service):
         return ()

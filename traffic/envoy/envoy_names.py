@@ -74,5 +74,8 @@ def _split(cluster: str) -> tuple[str, str]:
 
 
 def as_in_a_file(kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """A part in the form of Envoy's files: its newest fields need not be known here. `kind`: the URL of its type."""
+    """A part of this kind in the form of Envoy's files: its newest fields need not be known here.
+
+    `kind`: the URL of its type.
+    """
     return {"@type": _AS_IN_A_FILE, "type_url": kind, "value": value}
