@@ -17,7 +17,8 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from db.commands import autoscaling, fleet_rules, webhooks
-from db.commands.apply.difference import settings_to_put_back, stored_of
+from db.commands.apply.difference import stored_of
+from db.commands.apply.settings_undo import keep_settings_release, mark_settings_undone, settings_to_put_back
 from db.commands.guarded_write import KEEP_ANSWER, answer_again, answer_values, lock_named, note
 from db.commands.new_revisions import add_revision
 from db.commands.policies import create_deployment, set_policy
@@ -29,7 +30,7 @@ from db.locking.row_locks import SKIPPING_HELD, holder_of, lock_unheld, refusal_
 from db.locking.statuses import IS_COUNTED_ON, lifecycle_status
 from db.replicas import report_commands
 from db.unreachable import AWAY
-from db.views.rollout_records import keep_settings_release, mark_settings_undone, sections
+from db.views.rollout_records import sections
 from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.expansion import Part, notes, parts, refuse_beyond, settings_alone, told_of
 from domain.commands.base import Command, DeploymentCommand

@@ -1,13 +1,12 @@
 """The reads of what is on record of rollouts: those that an undo looks back over, and evidence of judged canaries."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import class_row
-from psycopg.types.json import Jsonb
 
 from db.fleet_gates import frozen_now
 from db.locking.upstream import OF_DEPLOYMENT
@@ -75,7 +74,6 @@ _SETTINGS_RELEASE = """
            (SELECT id::text FROM rollouts WHERE deployment_id = d.id ORDER BY started_at DESC LIMIT 1)
       FROM deployments d WHERE d.id = %s
 """
-_KEEP_SETTINGS_RELEASE = "UPDATE deployments SET settings_release = %s WHERE id = %s"
 
 
 def sections(connection: Connection[Any], deployment: str, names: Iterable[str]) -> dict[str, Any]:
@@ -105,20 +103,6 @@ def settings_release(connection: Connection[Any], view: DeploymentView) -> Setti
     if runs != [release.revision_id, release.rollout_id]:
         return None
     return release.against(_sections(connection, view, release.after))
-
-
-def keep_settings_release(connection: Connection[Any], deployment: str, before: Mapping[str, Any]) -> None:
-    """Keep what a file without a rollout replaced, next to what it set."""
-    (view,) = existing_deployments(connection, [deployment])
-    ((_, *runs),) = connection.execute(_SETTINGS_RELEASE, (view.id,))
-    release = SettingsRelease(before, _sections(connection, view, before), *runs)
-    connection.execute(_KEEP_SETTINGS_RELEASE, (Jsonb(asdict(release)), view.id))
-
-
-def mark_settings_undone(connection: Connection[Any], deployment_id: UUID) -> None:
-    """Mark the last file as undone: a second undo is refused, since it would go further back."""
-    query = "UPDATE deployments SET settings_release = settings_release || '{\"is_undone\": true}' WHERE id = %s"
-    connection.execute(query, (deployment_id,))
 
 
 def past_of(connection: Connection[Any], view: DeploymentView) -> Past:

@@ -12,8 +12,9 @@ from api.people.plans.workers import AskedPlan
 from api.people.reads.deployment_reads import Document, view_of
 from api.people.reads.read_table import Shape
 from api.people.requests import Parameters, ReadRequest
-from db.commands.apply.difference import DocumentDifference, differences, settings_to_put_back
+from db.commands.apply.difference import DocumentDifference, differences
 from db.commands.apply.preview import AppliedAhead, applied_ahead
+from db.commands.apply.settings_undo import settings_to_put_back
 from db.commands.dry_run import dry_run
 from db.views.rollout_records import past_of
 from domain.commands.apply.document import Apply, ToApply

@@ -13,11 +13,9 @@ from db.cycle.autoscaling_rules import rules_of_one
 from db.views.deployment_view import DeploymentView
 from db.views.deployment_views import existing_deployments
 from db.views.fleet_views import owners_of, reached_at
-from db.views.rollout_records import settings_release
 from db.views.timeline import revision_named
 from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.expansion import Stored, StoredDeployment, StoredRevision, notes, parts
-from domain.commands.rollout_commands import Undo
 from domain.model.policy import DeploymentPolicy
 from domain.revisions.revision import RevisionSpec, is_restart, stored_spec
 from domain.revisions.secret_refs import MASK, masked
@@ -134,17 +132,6 @@ def _mask(before: dict[str, Any], after: dict[str, Any], *, with_values: bool) -
 
 def _changed_names(env: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
     return (name for name, value in env.items() if other.get(name) != value)
-
-
-def settings_to_put_back(connection: Connection[Any], undo: Undo) -> Apply | None:
-    """The apply that undoes a file which changed settings alone; None where a rollout, or nothing, came last."""
-    view = next(iter(existing_deployments(connection, [undo.deployment])), None)
-    release = settings_release(connection, view) if view and undo.revision is None else None
-    if release is None or release.is_undone:
-        return None
-    document = Document.model_validate({"deployment": undo.deployment, **release.before})
-    reason = undo.reason or "as before the last file"
-    return Apply(request_id=undo.request_id, actor=undo.actor, reason=reason, documents=(document,))
 
 
 def stored_of(connection: Connection, document: Document) -> Stored:

@@ -38,8 +38,11 @@ function row(deployment) {
   );
 }
 
+/** A deployment that loses requests counts as failing, whatever its state. */
+const counted = (deployment) => (losses.has(deployment.name) ? { ...deployment, tone: "bad" } : deployment);
+
 function isShown(deployment) {
-  if (only && kindOf(losses.has(deployment.name) ? { tone: "bad" } : deployment) !== only) return false;
+  if (only && kindOf(counted(deployment)) !== only) return false;
   const wanted = filter.value.trim().toLowerCase();
   if (!wanted) return true;
   const text = `${deployment.name} ${deployment.word} ${revisionWords(deployment)}`.toLowerCase();
@@ -118,7 +121,7 @@ function count() {
   for (const deployment of deployments.values()) {
     parts[listOf(deployment)] += isShown(deployment) ? 1 : 0;
   }
-  const chosen = drawCounts([...deployments.values()].map((each) => (losses.has(each.name) ? { ...each, tone: "bad" } : each)), only);
+  const chosen = drawCounts([...deployments.values()].map(counted), only);
   for (const part of ["losing", "waiting", "trouble"]) document.getElementById(part).hidden = !parts[part];
   const none = document.getElementById("none");
   none.hidden = Object.values(parts).some(Boolean);
