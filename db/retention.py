@@ -110,9 +110,12 @@ COMMANDS = f"""
 
 
 _SIZES = """
-    SELECT relname AS name, n_live_tup AS rows, pg_total_relation_size(relid) AS bytes
-      FROM pg_stat_user_tables WHERE schemaname = current_schema() ORDER BY 3 DESC, 1
+    SELECT s.relname AS name, pg_total_relation_size(s.relid) AS bytes,
+           CASE WHEN c.reltuples < 0 THEN s.n_live_tup ELSE c.reltuples::bigint END AS rows
+      FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
+     WHERE s.schemaname = current_schema() ORDER BY 2 DESC, 1
 """
+# ANALYZE counts rows whose session reports them afterwards: n_live_tup says them twice then, reltuples does not
 
 
 @dataclass(frozen=True, slots=True)
