@@ -21,6 +21,7 @@ from db.connection.transactions import in_transaction
 from db.proxies.measurements import DueRollout, LiveProxy, due_rollouts, live_proxies, note_told, record_look
 from db.proxies.proxy_reports import keep_answering, late_routes, note_drain_looks, routes_to_look_at
 from domain.model.answer_counts import Counters
+from domain.traffic.canary_shares import has_fresh_baseline
 from traffic.envoy.envoy_names import baseline_cluster, canary_cluster, side_of
 from traffic.envoy.stats import (
     ALONE_PAGE,
@@ -271,6 +272,6 @@ def _counters_of(rollout: DueRollout, page: Counted, busy: Mapping[str, int]) ->
     fresh = by_side[baseline_cluster(name)]
     under_way = {new: by_side[canary_cluster(name)], old: by_side[name] + fresh, rollout.id: fresh}
     counters = replace(page.counters(name, (old, new)), under_way=under_way)
-    if not rollout.has_baseline:
+    if not has_fresh_baseline(rollout.policy["spec"]):
         return counters
     return replace(counters, of={**counters.of, rollout.id: page.of_baseline(name, old)})

@@ -1,6 +1,6 @@
 """Reads what proxies are asked to tell: the rollouts whose next interval is due, and where live proxies are."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -15,17 +15,17 @@ from db.locking.statuses import COUNTS_UNANSWERED, IS_COUNTED_ON, IS_LIVE
 from db.proxies.recorded_answers import counters_of, intervals_of, record_interval
 from domain.commands.rollout_commands import Undo
 from domain.model.answer_counts import Answers, Counters, Interval, Look, next_interval, unanswered
-from domain.model.policy import RolloutLimits
 from domain.model.states import Lifecycle
+from domain.strategies.builtin import stored_policy
 
 _MEASURED = """
     SELECT o.id, d.id AS deployment_id, d.name AS deployment, o.from_revision_id, o.to_revision_id,
-           coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false) AS has_baseline,
+           jsonb_build_object('strategy', o.strategy, 'spec', o.spec, 'limits', o.limits) AS policy,
            o.ended_at IS NOT NULL AS has_ended,
            (SELECT name FROM revisions WHERE id = o.from_revision_id) AS from_revision,
            coalesce(i.id, 0) AS last_id, coalesce(i.at, o.started_at) AS last_at,
            CASE WHEN o.back_reason IS NULL AND NOT o.is_undo THEN o.unanswered END AS unanswered,
-           (o.limits ->> 'unanswered')::int AS most_unanswered, o.in_use, o.weight IS NOT NULL AS has_weight
+           o.in_use, o.weight IS NOT NULL AS has_weight
 """
 _LAST = "LEFT JOIN LATERAL (SELECT id, at FROM intervals WHERE rollout_id = o.id ORDER BY id DESC LIMIT 1) i ON true"
 
@@ -64,7 +64,7 @@ _END_PARKING = """
     UPDATE routes r SET parked_until = u.until
       FROM (SELECT o.deployment_id, o.from_revision_id,
                    greatest(clock_timestamp(), coalesce(o.ended_at, clock_timestamp())
-                            + coalesce((o.spec ->> 'scale_down_delay_seconds')::float8, 0) * interval '1 s') AS until
+                            + %s * interval '1 s') AS until
               FROM rollouts o WHERE o.id = %s) u
      WHERE r.deployment_id = u.deployment_id AND r.revision_id = u.from_revision_id AND r.parked_until > u.until
 """
@@ -79,11 +79,9 @@ _NOTE_TOLD = "UPDATE proxies SET told_at = clock_timestamp() WHERE node_id = ANY
 class DueRollout(NamedTuple):
     """A rollout under way, or one that ended just now and has answered nobody.
 
-    `has_baseline`: its canary is compared with a fresh one.
-
-    `last_id` and `last_at` are of its last interval; 0 and its start before the first. `unanswered`: as in `Rollout`;
-    None where it is not asked for: what a person leads back goes back to nothing by itself. `most_unanswered`: its
-    limit. `in_use`: as in `Rollout`. `has_weight`: it is a canary, whose share may still be none.
+    `policy`: as it is stored. `last_id` and `last_at` are of its last interval; 0 and its start before the first.
+    `unanswered` and `in_use`: as in `Rollout`; `unanswered` is None where an undo is excluded, as after an undo.
+    `has_weight`: it is a canary, whose share may still be none.
     """
 
     id: UUID
@@ -91,13 +89,12 @@ class DueRollout(NamedTuple):
     deployment: str
     from_revision_id: UUID
     to_revision_id: UUID
-    has_baseline: bool
+    policy: Mapping[str, Any]
     has_ended: bool
     from_revision: str
     last_id: int
     last_at: datetime
     unanswered: int | None
-    most_unanswered: int | None
     in_use: bool
     has_weight: bool
 
@@ -164,11 +161,12 @@ def _note_unanswered(connection: Connection[Any], rollout: DueRollout) -> None:
     intervals = intervals_of(connection, rollout.id)
     count = unanswered(intervals, rollout.from_revision_id, rollout.to_revision_id)
     if count != rollout.unanswered and lock_unheld(connection, rollout.deployment_id):
+        policy = stored_policy(rollout.policy)
         connection.execute(_NOTE_UNANSWERED, (count, rollout.id, not rollout.has_ended))
         if count is None:
-            connection.execute(_END_PARKING, (rollout.id,))
+            connection.execute(_END_PARKING, (policy.spec.parked_seconds, rollout.id))
         count_change(connection, [rollout.deployment_id], mark=_lookers(count))
-        reason = RolloutLimits(unanswered=rollout.most_unanswered).why_left(count)
+        reason = policy.limits.why_left(count)
         if rollout.has_ended and reason:
             key = f"{rollout.id}:{rollout.last_id}"
             _enqueue(connection, rollout, Undo.of_no_answers(key, rollout.deployment, rollout.from_revision, reason))

@@ -10,12 +10,12 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection, Cursor
-from psycopg.rows import kwargs_row
+from psycopg.rows import class_row, kwargs_row
 
 from db.certificates import secured_of
 from db.locking.statuses import RUNNING
 from domain.model.states import RouteStatus, TrafficStatus
-from domain.traffic.caller_match import known_chosen
+from domain.traffic.canary_shares import CanaryInTraffic
 from domain.traffic.maintenance import known_maintenance
 from domain.traffic.release import coming_wire, in_force, known_release
 from domain.traffic.snapshot import (
@@ -31,37 +31,33 @@ from domain.traffic.wire import Wire, known_wire, replica_wire
 
 DRAINING = "status = 'terminating' AND stop_requested_at IS NULL AND stopped_at IS NULL"
 
-_HAS_BASELINE = "coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false)"
-
 # what proxies were told of a canary that has ended they hold until they know the next table, and what its replicas
-# still answer they tell of its own cluster; a stage without a weight is that of its mirror
+# still answer they tell of its own cluster, or of its baseline's
 _CANARIES = f"""
-    SELECT o.deployment_id, CASE WHEN o.outcome IS NULL THEN o.weight END AS weight,
-           CASE WHEN o.spec @> '{{"sticky": true}}' THEN o.id END AS sticky,
-           CASE WHEN o.outcome IS NULL AND o.weight = 0 AND o.stage > 0
-                THEN (100 * substring(o.spec #>> '{{mirror,share}}' FROM '^[0-9.]+')::float)::int END AS mirrored,
-           CASE WHEN {_HAS_BASELINE}
-                THEN ARRAY(SELECT r.id FROM routes r JOIN deployments d ON d.id = r.deployment_id
-                            WHERE d.rollout_id = o.id AND d.sub_step = 'provisioning'
-                              AND r.revision_id = o.from_revision_id AND r.created_at >= o.started_at) END AS baseline,
-           CASE WHEN o.outcome IS NULL THEN o.floor ELSE 0 END AS floor,
-           CASE WHEN o.outcome IS NULL THEN o.spec -> 'match' END AS chosen
+    SELECT o.deployment_id, o.id AS rollout_id, o.outcome IS NOT NULL AS has_ended, o.weight, o.stage, o.floor, o.spec,
+           (o.ended_at IS NULL OR o.ended_at > clock_timestamp() - interval '1 minute'
+            OR o.to_revision_id IN (SELECT revision_id FROM routes WHERE {DRAINING})) AS is_recent,
+           ARRAY(SELECT r.id FROM routes r JOIN deployments d ON d.id = r.deployment_id
+                  WHERE d.rollout_id = o.id AND d.sub_step = 'provisioning'
+                    AND r.revision_id = o.from_revision_id AND r.created_at >= o.started_at) AS baseline
       FROM rollouts o
      WHERE (o.weight IS NOT NULL OR o.stage > 0)
        AND (o.ended_at IS NULL OR o.ended_at > clock_timestamp() - interval '1 minute'
             OR o.to_revision_id IN (SELECT revision_id FROM routes WHERE {DRAINING})
-            OR o.from_revision_id IN (SELECT revision_id FROM routes WHERE {DRAINING}) AND {_HAS_BASELINE})
+            OR o.from_revision_id IN (SELECT revision_id FROM routes WHERE {DRAINING}))
      ORDER BY o.deployment_id, o.started_at
 """
 
 
-def canaries_of_all(cursor: Cursor[Any]) -> dict[UUID, Canary]:
+def _canaries(connection: Connection) -> dict[UUID, Canary]:
     """The canary of the youngest rollout; a baseline's cluster stays for as long as that of any."""
     canaries: dict[UUID, Canary] = {}
-    for deployment_id, weight, sticky, mirrored, baseline, floor, match in cursor.execute(_CANARIES):
-        had_none = canaries.get(deployment_id, Canary()).baseline is None
-        baseline_ids = None if had_none and baseline is None else frozenset(baseline or ())
-        canaries[deployment_id] = Canary(weight, sticky, mirrored or 0, baseline_ids, floor, known_chosen(match))
+    for rollout in connection.cursor(binary=True, row_factory=class_row(CanaryInTraffic)).execute(_CANARIES):
+        if not rollout.is_known_to_proxies:
+            continue
+        sharing, before = rollout.sharing, canaries.get(rollout.deployment_id, Canary())
+        keeps_baseline = sharing.baseline is None and before.baseline is not None
+        canaries[rollout.deployment_id] = replace(sharing, baseline=frozenset()) if keeps_baseline else sharing
     return canaries
 
 
@@ -135,7 +131,7 @@ class TrafficReader:
         cursor = connection.cursor(binary=True)
         cursor.execute(_ONE_SNAPSHOT)
         ((snapshot_id,),) = cursor.execute(_SEEN).fetchall()
-        canaries = canaries_of_all(cursor)
+        canaries = _canaries(connection)
         marks = dict[UUID, int](cursor.execute(_MARKS).fetchall())
         marks |= {key: hash((marks[key], canary)) for key, canary in canaries.items() if key in marks}
         before = self._found

@@ -21,6 +21,11 @@ class StrategySpec(BaseModel):
         return True
 
     @property
+    def parked_seconds(self) -> float:
+        """The time for which old replicas stay parked after a rollout; 0: none is parked."""
+        return 0
+
+    @property
     def waits(self) -> Mapping[str, float]:
         """The settings by which healthy replicas are waited for while a rollout's clocks run, with their seconds."""
         return {}

@@ -51,6 +51,10 @@ class BlueGreenSpec(StrategySpec):
     """The time for which blue runs out of traffic after the promotion, for a way back without a start."""
 
     @property
+    def parked_seconds(self) -> float:
+        return self.scale_down_delay_seconds
+
+    @property
     def waits(self) -> Mapping[str, float]:
         """Refuse a delay together with a promotion by a person, which waits for none."""
         return {"promote_delay_seconds": self.promote_delay_seconds} if self.auto_promote else {}

@@ -32,6 +32,11 @@ def percent(weight: int) -> str:
     return f"{weight / 100:g} %"
 
 
+def weight_of(share: str) -> int:
+    """The parts of WHOLE that a share is: 500 for "5%"."""
+    return round(float(share[:-1]) * 100)
+
+
 def doubling_pause(tries: int, *, first: float, longest: float) -> timedelta:
     """The pause before the next of some tries: `first`, 2 * first, 4 * first ... seconds, `longest` at most.
 

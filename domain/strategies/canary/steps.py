@@ -11,7 +11,7 @@ from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.strategies.budget import Budget, is_zero
 from domain.strategies.rolling_update import RollingUpdateSpec
-from domain.text.numbers import WHOLE, percent
+from domain.text.numbers import WHOLE, percent, weight_of
 from domain.traffic.caller_match import Chosen
 from domain.traffic.capacity import needed
 
@@ -26,11 +26,6 @@ def _check_percent(value: object) -> object:
 
 def _check_share(value: object) -> object:
     return value if value == "100%" else _check_percent(value)
-
-
-def weight_of(percent: str) -> int:
-    """The part of 10,000 requests that a share is: 500 for "5%"."""
-    return round(float(percent[:-1]) * 100)
 
 
 def _check_step(value: object) -> object:

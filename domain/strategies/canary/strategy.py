@@ -75,11 +75,10 @@ from domain.strategies.canary.steps import (
     in_words,
     is_rising,
     weight_at,
-    weight_of,
 )
 from domain.strategies.converge import sized_as_kept
 from domain.strategies.rolling_update import RollingUpdateStrategy
-from domain.text.numbers import percent
+from domain.text.numbers import percent, weight_of
 
 _REST = RollingUpdateStrategy()
 

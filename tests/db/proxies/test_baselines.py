@@ -10,6 +10,7 @@ from db.clock_reset import count_from_now
 from db.connection.transactions import in_transaction
 from db.proxies.measurements import due_rollouts
 from db.proxies.traffic_reader import read_traffic
+from domain.traffic.canary_shares import has_fresh_baseline
 from domain.traffic.snapshot import Canary, DeploymentInTraffic
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import BASELINE, CANARY
@@ -79,9 +80,13 @@ def test_it_stays_too_when_a_canary_without_one_takes_its_place(engine: Engine) 
 
 @pytest.mark.usefixtures("web")
 def test_proxies_are_asked_for_it_where_there_is_one(engine: Engine) -> None:
-    assert [rollout.has_baseline for rollout in in_transaction(engine, lambda it: due_rollouts(it, 0))] == [True]
+    assert [
+        has_fresh_baseline(rollout.policy["spec"]) for rollout in in_transaction(engine, lambda it: due_rollouts(it, 0))
+    ] == [True]
     write(engine, "UPDATE rollouts SET spec = spec - 'judge'")
-    assert [rollout.has_baseline for rollout in in_transaction(engine, lambda it: due_rollouts(it, 0))] == [False]
+    assert [
+        has_fresh_baseline(rollout.policy["spec"]) for rollout in in_transaction(engine, lambda it: due_rollouts(it, 0))
+    ] == [False]
 
 
 def test_a_rollout_that_began_in_time_to_come_began_now(engine: Engine, web: Made) -> None:

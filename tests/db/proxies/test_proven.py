@@ -43,7 +43,7 @@ def test_what_ended_and_answered_nobody_is_looked_at_on(engine: Engine, changed:
     if changed:
         write(engine, changed)
     due = in_transaction(engine, lambda it: due_rollouts(it, 0))
-    assert [(its.has_ended, its.most_unanswered) for its in due] == ([(True, 20)] if is_due else [])
+    assert [(its.has_ended, its.policy["limits"]["unanswered"]) for its in due] == ([(True, 20)] if is_due else [])
 
 
 def test_the_old_revision_is_in_use_once_it_has_answered_somebody(engine: Engine) -> None:
@@ -68,7 +68,9 @@ def test_the_first_answer_ends_what_is_parked_until_then(
     made = make_deployment(engine, "□|■■", n=2, status=DEPLOYING)
     write(engine, "UPDATE routes SET parked_until = clock_timestamp() + interval '60 s' WHERE id = %s", made.routes[0])
     if delay is not None:
-        write(engine, "UPDATE rollouts SET spec = jsonb_build_object('scale_down_delay_seconds', %s::int)", delay)
+        write(
+            engine, "UPDATE rollouts SET strategy = 'blue_green', spec = %s", Jsonb({"scale_down_delay_seconds": delay})
+        )
     if ended:
         complete(engine, made)
     write(engine, "UPDATE deployments SET due_at = NULL")
