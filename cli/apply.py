@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 from rich.console import Console
 
-from api.people.strict_yaml import MOST_YAML_BYTES, TOO_LONG, documents_of
+from api.people.strict_yaml import MOST_YAML_BYTES, TOO_LONG, documents_of, lines_in
 from cli.client import Reader, deployment_named
 from cli.options import WAIT_SECONDS, AsJson, Supersede, ThroughFreeze, Timeout, Wait
 from cli.sending import Asker, asking
@@ -45,8 +45,15 @@ def to_apply(name: str, *, activate: bool = True, supersede: bool = False) -> Ap
 def documents_in(text: str, source: str, folder: Path) -> list[Document]:
     """The documents of a text whose paths belong to the folder. Raises InvalidInputError naming the field."""
     parts = _yaml(source, text)
-    labels = [source] if len(parts) == 1 else [f"{source} (document {number})" for number in range(1, len(parts) + 1)]
-    documents = [_document(part, label, folder) for part, label in zip(parts, labels, strict=True)]
+    is_single = len(parts) == 1
+    try:
+        documents = [
+            _document(part, "" if is_single else f"documents.{number}", folder) for number, part in enumerate(parts)
+        ]
+    except InvalidInputError as error:
+        line_of = lines_in(text)
+        by_line = error.with_lines(lambda path: line_of((0, *path) if is_single else path[1:]) if path else None)
+        raise _fault(source, by_line.message) from None
     if fault := disagreement(documents):
         raise _fault(source, fault)
     return documents
@@ -94,19 +101,23 @@ def _text(name: str, source: str) -> str:
         raise _fault(source, str(error)) from None
 
 
-def _document(raw: object, label: str, folder: Path) -> Document:
+def _document(raw: object, where: str, folder: Path) -> Document:
     if not isinstance(raw, dict):
-        raise _fault(label, "must be fields such as 'deployment: web'; 'rollway apply --help' shows them")
+        raise InvalidInputError.at(where, "must be fields such as 'deployment: web'; 'rollway apply --help' shows them")
     if {"apiVersion", "kind"} <= raw.keys():
-        raise _fault(label, "is a manifest of Kubernetes; 'rollway apply --help' shows what a file has here")
+        raise InvalidInputError.at(
+            where, "is a manifest of Kubernetes; 'rollway apply --help' shows what a file has here"
+        )
     if "services" in raw and "deployment" not in raw:
-        raise _fault(label, "is a file of Docker Compose; 'rollway apply --help' shows what a file has here")
+        raise InvalidInputError.at(
+            where, "is a file of Docker Compose; 'rollway apply --help' shows what a file has here"
+        )
     if fault := unstorable(raw):
-        raise _fault(label, ": ".join(fault))
+        raise InvalidInputError.at(".".join(filter(None, (where, fault[0]))), fault[1])
     try:
         parsed = Document.model_validate(raw)
     except ValidationError as error:
-        raise _fault(label, InvalidInputError.of(error, model=Document).message) from None
+        raise InvalidInputError.of(error, where, Document) from None
     return _in_folder_of_file(parsed, folder)
 
 

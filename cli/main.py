@@ -176,13 +176,13 @@ def _in_our_words(error: TyperException) -> str:
     """A wrong value in the words for a wrong field."""
     from pydantic import ValidationError  # noqa: PLC0415 -- needed for a refusal only
 
-    from domain.text.validation_errors import sentence_of  # noqa: PLC0415 -- likewise
+    from domain.text.validation_errors import fault_of  # noqa: PLC0415 -- likewise
 
     message = error.format_message()
     if not isinstance(error.__cause__, ValidationError):
         return message
     fault = {**error.__cause__.errors()[0], "loc": ()}
-    return f"{message.partition(': ')[0]}: {sentence_of(fault)}"
+    return f"{message.partition(': ')[0]}: {fault_of(fault).sentence()}"
 
 
 def _as_typed(error: RollwayError, words: Sequence[str]) -> RollwayError:

@@ -136,7 +136,7 @@ class ReadRequest(Generic[P_co]):
 def parameters_of(model: type[P], values: Mapping[str, object]) -> P:
     """The parameters of the query, or of the body. Raises InvalidInputError."""
     if fault := unstorable(dict(values)):
-        raise InvalidInputError(": ".join(fault), field=fault[0])
+        raise InvalidInputError.at(*fault)
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:

@@ -4,7 +4,7 @@ Neither its size nor its aliases make it long to read, and no number is one in Y
 """
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import yaml
@@ -13,6 +13,7 @@ from yaml.constructor import ConstructorError
 from yaml.reader import ReaderError
 
 from domain.commands.registry import MOST_COMMAND_BYTES
+from domain.text.errors import FieldPath
 from domain.text.storable import DEEPEST
 
 MOST_YAML_BYTES = 2 * MOST_COMMAND_BYTES
@@ -114,6 +115,43 @@ def documents_of(text: str) -> list[object]:
     except _NO_SUCH_VALUE:  # of an escape such as "\UFFFFFFFF"
         raise ValueError(f"{_place(loader.get_mark())}a number here is too great for YAML") from None
     return documents
+
+
+def lines_in(text: str) -> Callable[[FieldPath], int | None]:
+    """The line of a field, whose path begins with the number of its document, in a text that `documents_of` reads.
+
+    A field that is not there has the line of what it is missing in; a document that is a list counts as its items.
+    """
+    loader = StrictLoader(text)
+    roots: list[yaml.Node] = []
+    while loader.check_node():
+        if (node := loader.get_node()) is not None and node.tag != "tag:yaml.org,2002:null":
+            roots.append(node)
+    items = roots[0].value if len(roots) == 1 and isinstance(roots[0], yaml.SequenceNode) else roots
+    return lambda path: _line(items, path)
+
+
+def _line(items: Sequence[yaml.Node], path: FieldPath) -> int | None:
+    number, inner = path[:1], path[1:]
+    if not number or not isinstance(number[0], int) or number[0] >= len(items):
+        return None
+    node = items[number[0]]
+    line = node.start_mark.line + 1
+    for part in inner:
+        pair = next(_pairs_at(node, part), None)
+        if pair is None:
+            break
+        line, node = pair[0].start_mark.line + 1, pair[1]
+    return line
+
+
+def _pairs_at(node: yaml.Node, part: int | str) -> Iterator[tuple[yaml.Node, yaml.Node]]:
+    """The name and the value of that field, or the item of that number, twice."""
+    match node:
+        case yaml.MappingNode():
+            yield from ((name, value) for name, value in node.value if name.value == str(part))
+        case yaml.SequenceNode() if isinstance(part, int) and part < len(node.value):
+            yield node.value[part], node.value[part]
 
 
 def _place(mark: yaml.Mark | None) -> str:

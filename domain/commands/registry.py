@@ -67,7 +67,7 @@ def _parsed(task: str, payload: object, kinds: Mapping[str, type[M]]) -> M:
     values = _with_storable_words(payload)
     if fault := unstorable(values):
         field, why = fault
-        raise InvalidInputError(f"{field}: {why}" if field else f"the payload {why}", field=field)
+        raise InvalidInputError.at(field, why if field else f"the payload {why}")
     try:
         return kind.model_validate(values)
     except ValidationError as error:

@@ -1,14 +1,50 @@
 """Each refusal has a code that survives JSON, and a sentence with the right value; many rooms raise these."""
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from pydantic import BaseModel, ValidationError
 
 _MOST_FAULTS = 20
+_DOCUMENTS = "documents"
+FieldPath = tuple[int | str, ...]
+"""The place of a field in lists and fields, such as ("documents", 0, "replicas")."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFault:
+    """A wrong field, and what is wrong with it."""
+
+    path: FieldPath
+    what: str
+
+    def sentence(self, line: int | None = None) -> str:
+        """E.g. "document 1, line 4, replicas: must be a whole number". `line`: of the text that people have written."""
+        is_in_document = self.path[:1] == (_DOCUMENTS,) and len(self.path) > 1
+        document, inner = (self.path[:2], self.path[2:]) if is_in_document else ((), self.path)
+        places = (_in_words(document), "" if line is None else f"line {line}", _in_words(inner))
+        place = ", ".join(filter(None, places))
+        return f"{place}: {self.what}" if place else self.what
+
+
+def _in_words(path: FieldPath) -> str:
+    """The path as people read it, who count from one: ("rules", 0, "step") is "rule 1, step"."""
+    words = ""
+    for part in path:
+        if isinstance(part, int):
+            words = f"{words.removesuffix('s')} {part + 1},"
+        elif part:
+            words += f" {part}" if words.endswith(",") else f".{part}"
+    return words.strip("., ")
+
+
+def path_in(dotted: str) -> FieldPath:
+    """The path that a field's name stands for: ("documents", 0, "replicas") for "documents.0.replicas"."""
+    return tuple(int(part) if part.isdecimal() else part for part in dotted.split(".")) if dotted else ()
 
 
 class RollwayError(Exception):
@@ -37,21 +73,39 @@ class RollwayError(Exception):
 class InvalidInputError(RollwayError):
     """A field is missing or wrong; the message names it and a right value."""
 
+    faults: tuple[FieldFault, ...] = ()
+    """The wrong fields; empty where the message alone says what is wrong."""
+
     @classmethod
     def of(cls, error: "ValidationError", where: str = "", model: "type[BaseModel] | None" = None) -> Self:
         """The faults that Pydantic found, each with its field's path; the values themselves are left out.
 
         `model`: what was to be read; with it a wrong field is told which ones there are.
         """
-        from domain.text.validation_errors import path_of, sentence_of  # noqa: PLC0415 -- Pydantic, which most refusals need not
+        from domain.text.validation_errors import fault_of  # noqa: PLC0415 -- Pydantic, which most refusals need not
 
-        faults = error.errors()
-        paths = [fault["loc"] for fault in faults]
-        faults = [each for each in faults if each["type"] != "too_short" or not _is_above(each["loc"], paths)]
-        sentences = [sentence_of(fault, model, where) for fault in faults[:_MOST_FAULTS]]
+        raw = error.errors()
+        paths = [fault["loc"] for fault in raw]
+        deepest = [each for each in raw if each["type"] != "too_short" or not _is_above(each["loc"], paths)]
+        return cls._of([fault_of(each, model, path_in(where)) for each in deepest])
+
+    @classmethod
+    def at(cls, field: str, what: str) -> Self:
+        """One wrong field, by its path with dots; empty for the whole."""
+        return cls._of([FieldFault(path_in(field), what)])
+
+    def with_lines(self, line_of: "Callable[[FieldPath], int | None]") -> Self:
+        """The same, each fault with its line in the text that people have written."""
+        return self._of(self.faults, line_of) if self.faults else self
+
+    @classmethod
+    def _of(cls, faults: "Sequence[FieldFault]", line_of: "Callable[[FieldPath], int | None]" = lambda _: None) -> Self:
+        sentences = [fault.sentence(line_of(fault.path)) for fault in faults[:_MOST_FAULTS]]
         if len(faults) > _MOST_FAULTS:
             sentences.append(f"and {len(faults) - _MOST_FAULTS} more")
-        return cls("; ".join(dict.fromkeys(sentences)), field=path_of(faults[0], where))
+        error = cls("; ".join(dict.fromkeys(sentences)), field=".".join(map(str, faults[0].path)))
+        error.faults = tuple(faults)
+        return error
 
 
 def _is_above(path: tuple[int | str, ...], others: "Iterable[tuple[int | str, ...]]") -> bool:
@@ -74,9 +128,7 @@ class TooLargeError(InvalidInputError):
     @classmethod
     def of_size(cls, size: int, most: int, part: str) -> Self:
         """The refusal; sizes in bytes, as JSON."""
-        prefix = f"{part}: " if part else ""
-        message = f"{prefix}the command has {size:,} bytes, and {most:,} are the most; put what is large into a file"
-        return cls(message, field=part)
+        return cls.at(part, f"the command has {size:,} bytes, and {most:,} are the most; put what is large into a file")
 
 
 class UnavailableError(RollwayError):

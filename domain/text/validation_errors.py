@@ -10,34 +10,79 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from domain.text.errors import FieldFault, FieldPath
+from domain.text.numbers import number_of
 from domain.text.storable import DEPLOYMENT_NAME_PATTERN, NAME_PATTERN
 
 Fault = Mapping[str, Any]
 """As Pydantic lists it: "type", "loc", "msg", "input", "ctx"."""
 
+_WORD = "must be one word, without blanks"
 _PATTERNS = {
     NAME_PATTERN: "must be lower-case letters, digits, '-' and '.', 63 at most",
     DEPLOYMENT_NAME_PATTERN: "must be lower-case letters, digits, '-' and '.', 54 at most",
+    r"^[a-z0-9]([a-z0-9.-]{0,53})?\*?$": "must be the name of a deployment, or its beginning with a *, such as web-*",
     "^/": "must begin with '/', such as /health",
+    r"^/[!-~]*$": "must be a path, such as /metrics",
     "^[A-Za-z0-9 ._~/+:@%=-]*$": "must be letters, digits, blanks and . _ ~ / + : @ % = - only",
+    r"^[a-zA-Z_:][a-zA-Z0-9_:]*$": "must be the name of a metric: letters, digits, '_' and ':', such as queue_length",
+    r"^[^\x00]*$": "must not have the character NUL",
+    r"^[!-~]+$": "must be letters, digits and signs without blanks, such as shop.Cart",
+    r"^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?$": "must be a host name, such as shop.example.com",
+    r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$": "must be a lower-case host name, such as shop.example.com",
+    r"^[a-z_][a-z0-9_.-]{0,31}$": "must be the name of a user: lower-case letters, digits, '_', '-' and '.'",
+    r"^[^\s-]\S*$": "must be the name of an image, such as registry.example.com/web:2",
+    r"^SIG[A-Z0-9+]+$": "must be the name of a signal, such as SIGTERM",
+    r"^\S+$": _WORD,
+    "^[0-9a-f]{1,32}$": "must be hexadecimal digits of an id, such as 3f2a9c1b",
 }
+"""What each pattern asks for."""
 
+_TIME = "a time with its zone, such as 2026-01-31T18:00:00Z"
+_FIELDS = "fields, each with its value"
 _RIGHT = {
     "int_type": "a whole number, such as 3",
     "int_parsing": "a whole number, such as 3",
+    "int_parsing_size": "a whole number, such as 3",
     "int_from_float": "a whole number, such as 3",
     "float_type": "a number, such as 1.5",
     "float_parsing": "a number, such as 1.5",
+    "finite_number": "a finite number",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
     "string_type": "text",
+    "string_sub_type": "text",
+    "string_unicode": "text in UTF-8",
+    "string_too_long": "at most {max_length} characters long",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+    "none_required": "null",
+    "multiple_of": "a multiple of {multiple_of}",
     "dict_type": "names, each with its value, such as {{NAME: value}}",
+    "mapping_type": "names, each with its value, such as {{NAME: value}}",
+    "model_attributes_type": _FIELDS,
+    "dataclass_exact_type": _FIELDS,
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "iterable_type": "a list",
+    "uuid_type": "an id, such as 0199c3d2-5f1e-7c41-9a02-3b1f6a7d8e90",
+    "uuid_parsing": "an id, such as 0199c3d2-5f1e-7c41-9a02-3b1f6a7d8e90",
+    "uuid_version": "an id, such as 0199c3d2-5f1e-7c41-9a02-3b1f6a7d8e90",
+    "datetime_type": _TIME,
+    "datetime_parsing": _TIME,
+    "datetime_from_date_parsing": _TIME,
+    "datetime_object_invalid": _TIME,
+    "timezone_aware": _TIME,
     "greater_than": "more than {gt}",
     "greater_than_equal": "at least {ge}",
     "less_than": "less than {lt}",
     "less_than_equal": "at most {le}",
 }
 """A right value, by the kind of fault."""
+
+_MISSING = dict.fromkeys(("missing", "missing_argument", "missing_keyword_only_argument"), "is missing")
 
 _BOUNDS = ("gt", "ge", "lt", "le")
 
@@ -49,16 +94,15 @@ _MEANT = {
 """Fields that people know from elsewhere, and their equivalents here."""
 
 
-def sentence_of(fault: Fault, model: type[BaseModel] | None = None, where: str = "") -> str:
-    """`model`: the model of the data, which knows its fields; `where`: the path of the whole.
+def fault_of(fault: Fault, model: type[BaseModel] | None = None, where: FieldPath = ()) -> FieldFault:
+    """The fault in our words. `model`: the model of the data, which knows its fields; `where`: the path of the whole.
 
     "policy.spec.surge: there is no such field; did you mean max_surge?"
     """
-    if fault["loc"][-1:] == ("[key]",) and not isinstance(fault["input"], str):
-        return f"{path_of({'loc': fault['loc'][:-2]}, where)}: {_name_in_words(fault['input'])}"
-    path = path_of(fault, where)
-    what = _what(fault, model)
-    return f"{path}: {what}" if path else what
+    path = (*where, *fault["loc"])
+    if path[-1:] == ("[key]",) and not isinstance(fault["input"], str):
+        return FieldFault(path[:-2], _name_in_words(fault["input"]))
+    return FieldFault(path, _what(fault, model))
 
 
 def _name_in_words(name: object) -> str:
@@ -71,22 +115,15 @@ def _name_in_words(name: object) -> str:
             return f"the name {name} must be text: put it in quotes, as in '{name}'"
 
 
-def path_of(fault: Fault, where: str = "") -> str:
-    """The path of the field, such as "revision.env"; empty for the whole."""
-    return ".".join(str(part) for part in (where, *fault["loc"]) if part != "")
-
-
 def _what(fault: Fault, model: type[BaseModel] | None) -> str:
     match fault["type"]:
-        case "extra_forbidden":
+        case "extra_forbidden" | "unexpected_keyword_argument":
             return f"there is no such field{_instead(fault['loc'], model)}"
-        case "missing":
-            return "is missing"
-        case "tuple_type" | "list_type":
-            return "must be a list"
-        case "model_type":
-            return f"must be fields, each with its value{_fields_at(fault, model)}"
-        case "float_parsing" | "int_parsing" if path_of(fault).endswith("_seconds"):
+        case "too_long" | "too_short" | "string_too_short" as kind:
+            return _of_length(kind, **fault["ctx"])
+        case "model_type" | "dataclass_type":
+            return f"must be {_FIELDS}{_fields_at(fault, model)}"
+        case "float_parsing" | "int_parsing" if str(fault["loc"][-1]).endswith("_seconds"):
             return "must be a number of seconds, without a unit, such as 10"
         case "string_type" if isinstance(fault["input"], (int, float)):
             return "must be text; put it in quotes"
@@ -94,14 +131,25 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
             return sentence
         case kind if right := _RIGHT.get(kind):
             context = fault.get("ctx", {}).items()
-            bounds = {name: format(bound, ".15g") for name, bound in context if name in _BOUNDS}
-            return f"must be {right.format(**bounds)}"
-    message = str(fault["msg"])
-    own = message.removeprefix("Value error, ")
-    if own != message:
-        return own
-    should = message.removeprefix("Input should ")
-    return f"must {should}" if should != message else f"{message[0].lower()}{message[1:]}"
+            shown = {name: format(part, ".15g") if name in _BOUNDS else part for name, part in context}
+            return f"must be {right.format(**shown)}"
+        case "value_error" | "assertion_error":
+            return str(fault["msg"]).partition(", ")[2]
+    return _MISSING.get(fault["type"], "is no value that this field takes")
+
+
+def _of_length(kind: str, **bounds: Any) -> str:  # noqa: ANN401  (as Pydantic tells them)
+    """E.g. "has 1000 items, and 500 are the most"."""
+    match kind, bounds:
+        case "too_long", {"max_length": most, "actual_length": int(count)}:
+            return f"has {number_of(count, 'item')}, and {most} are the most"
+        case "too_long", {"max_length": most}:
+            return f"has more than {number_of(most, 'item')}, which are the most"
+        case "too_short", {"min_length": least, "actual_length": int(count)} if count:
+            return f"has {number_of(count, 'item')}, and {least} are the least"
+        case "string_too_short", {"min_length": least} if least > 1:
+            return f"must be at least {least} characters long"
+    return "must not be empty"
 
 
 def _fields_at(fault: Fault, model: type[BaseModel] | None) -> str:

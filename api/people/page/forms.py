@@ -4,20 +4,23 @@ import hashlib
 import hmac
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
 from api.people.auth import is_of_this_site
-from api.people.strict_yaml import documents_of
+from api.people.strict_yaml import documents_of, lines_in
 from domain.commands.base import Command
 from domain.commands.fields import CommandField, fields_of
 from domain.installation.tokens import NotAllowedError
 from domain.text.errors import InvalidInputError
 
 FORM_TOKEN = "form_token"  # noqa: S105  (the name of a field)
+DOCUMENTS = "documents"
+"""The field with the text of a file."""
 _MOST_FIELDS = 20
 
 
@@ -75,6 +78,19 @@ def _value(field: CommandField, text: str) -> Any:  # noqa: ANN401  (JSON)
     except ValueError as error:
         why = "must be a number" if field.kind in ("integer", "number") else str(error)
         raise InvalidInputError(f"{field.name}: {why}", field=field.name) from None
+
+
+@contextmanager
+def with_lines_of(form: Mapping[str, str]) -> Iterator[None]:
+    """Refusals of documents name the line of the text in the form."""
+    try:
+        yield
+    except InvalidInputError as error:
+        text = form.get(DOCUMENTS, "")
+        if not text or not error.faults:
+            raise
+        line_of = lines_in(text)
+        raise error.with_lines(lambda path: line_of(path[1:]) if path[:1] == (DOCUMENTS,) else None) from None
 
 
 def _as_json(text: str, *, is_single: bool) -> object:

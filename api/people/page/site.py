@@ -14,7 +14,7 @@ from starlette.routing import Route
 from api.people.auth import Access, secret_of_session
 from api.people.doors import BUTTONS, DOORS
 from api.people.page.files import HEADERS, LIVE, file, filled, page
-from api.people.page.forms import body_of, fields_of_stranger, form_fields, form_token
+from api.people.page.forms import body_of, fields_of_stranger, form_fields, form_token, with_lines_of
 from api.people.paths import DEPLOYMENT, named_in
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
 from api.people.reads.read_table import BY_PATH
@@ -87,8 +87,9 @@ class Site:
         token, form, command = await self._form(request)
         write = next(write for write in WRITES if write.command is command)
         headers = {"idempotency-key": form["request_id"]} if form.get("request_id") else {}
-        path, body = await run_in_threadpool(_said, command, request, form)
-        done = await run_in_threadpool(carry_out, write, token, path, headers, body)
+        with with_lines_of(form):
+            path, body = await run_in_threadpool(_said, command, request, form)
+            done = await run_in_threadpool(carry_out, write, token, path, headers, body)
         return JSONResponse(done["result"], headers={**HEADERS, "cache-control": "no-store"})
 
     async def _plan(self, request: Request) -> Response:
@@ -97,8 +98,9 @@ class Site:
         forecast = next((forecast for forecast in PLANS if forecast.command is command), None)
         if forecast is None:
             raise NoSuchResourceError(f"{request.path_params['button']} is not planned")
-        path, body = await run_in_threadpool(_said, command, request, form)
-        return await self._foresight.answer(forecast, request, token, path, body)
+        with with_lines_of(form):
+            path, body = await run_in_threadpool(_said, command, request, form)
+            return await self._foresight.answer(forecast, request, token, path, body)
 
     async def _logs(self, request: Request) -> Response:
         """Show what a replica has printed: by a form, as hosts are asked, and a session alone makes nobody work."""

@@ -63,7 +63,7 @@ def test_a_revision_that_is_too_large_is_refused_by_name_before_anything_is_writ
     large = WEB.replace("web", "api").replace("command:", f"env: {{LARGE: {'x' * 300_000}}}, command:")
     ended = rollway("apply", "-f", file(f"{WEB}---\n{large}"))
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("documents.1.revision.env.LARGE: the command has 30")
+    assert ended.err.startswith("document 2, revision.env.LARGE: the command has 30")
     assert value(engine, "SELECT count(*) FROM deployments") == 0
 
 

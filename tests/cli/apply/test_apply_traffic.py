@@ -110,7 +110,7 @@ def test_what_another_deployment_has_is_refused_before_anything_is_written(
 @pytest.mark.parametrize(
     ("section", "said"),
     [
-        ("traffic: {hosts: [Example.com]}", "traffic.hosts.0: 'Example.com' must be a lower-case host name"),
+        ("traffic: {hosts: [Example.com]}", "traffic.host 1: 'Example.com' must be a lower-case host name"),
         ("traffic: {hosts: example.com}", "traffic.hosts: must be a list"),
         ("traffic: {prefix: /api/}", "traffic.prefix: there is no such field; did you mean path_prefix?"),
         ("traffic: {path_prefix: /api}", "traffic.path_prefix: '/api' must begin and end with '/'"),

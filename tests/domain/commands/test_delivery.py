@@ -127,7 +127,7 @@ def test_a_wrong_line_is_named_and_no_secret_with_it(line: str) -> None:
         ({"celery_task": "rollway.destroy"}, "celery_task must be one of yours"),
         (
             {"webhook": "ci", "types": ["rollway.rollout.burst"]},
-            r"types\.0: must be 'rollway\.deployment\.created'",
+            r"type 1: must be 'rollway\.deployment\.created'",
         ),
         ({"webhook": "ci", "give_up_after_seconds": 0}, "give_up_after_seconds: must be at least"),
     ],

@@ -57,8 +57,8 @@ def test_a_refusal_is_json_and_its_words_are_the_message() -> None:
         ({}, "", "sizes: is missing", "sizes"),
         ({}, "fleet", "fleet.sizes: is missing", "fleet.sizes"),
         ([], "fleet", "fleet: must be fields, each with its value", "fleet"),
-        ({"sizes": [{"least": 1}]}, "", "sizes.0.most: is missing", "sizes.0.most"),
-        ({"sizes": [{"least": 2, "most": 1}]}, "", "sizes.0: least must be at most most", "sizes.0"),
+        ({"sizes": [{"least": 1}]}, "", "size 1, most: is missing", "sizes.0.most"),
+        ({"sizes": [{"least": 2, "most": 1}]}, "", "size 1: least must be at most most", "sizes.0"),
     ],
 )
 def test_a_fault_is_told_with_the_path_of_its_field(given: object, where: str, message: str, field: str) -> None:
@@ -104,5 +104,5 @@ def test_a_taken_entrance_is_refused_naming_both_deployments() -> None:
 
 def test_of_many_faults_the_first_twenty_are_told_and_the_rest_is_counted() -> None:
     told = refused({"sizes": [{"least": 1}] * 25}).message
-    assert told.startswith("sizes.0.most: is missing; ")
-    assert told.endswith("sizes.19.most: is missing; and 5 more")
+    assert told.startswith("size 1, most: is missing; ")
+    assert told.endswith("size 20, most: is missing; and 5 more")

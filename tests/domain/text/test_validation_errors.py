@@ -1,12 +1,17 @@
 """Wrong fields, and what the refusal says would be right there."""
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic_core._pydantic_core import list_all_errors
 
-from domain.commands.registry import parse_command
-from domain.strategies.builtin import parse_policy
+from domain.commands.fields import model_schema
+from domain.commands.registry import COMMANDS, parse_command
+from domain.strategies.builtin import STRATEGIES, parse_policy
 from domain.text.errors import InvalidInputError
+from domain.text.validation_errors import fault_of
 
 HEADER = {"request_id": "r1"}
 LONG = "a" * 60
@@ -110,7 +115,7 @@ LONG = "a" * 60
         (
             "set_autoscaling_rules",
             {"deployment": "web", "rules": [{"metrik": "cpu"}]},
-            "rules.0.metrik: there is no such field; did you mean metric?",
+            "rule 1, metrik: there is no such field; did you mean metric?",
             "rules.0.metric",
         ),
         (
@@ -129,7 +134,7 @@ LONG = "a" * 60
         (
             "set_autoscaling_rules",
             {"deployment": "web", "rules": [{"metricc": "x"}]},
-            "rules.0.metricc: there is no such field; did you mean metric?",
+            "rule 1, metricc: there is no such field; did you mean metric?",
             "rules.0.metric",
         ),
     ],
@@ -174,3 +179,73 @@ def test_a_wrong_field_of_a_policy_is_told_which_ones_there_are(given: object, s
     with pytest.raises(InvalidInputError) as error:
         parse_policy(given)
     assert sentence in error.value.message
+
+
+_OF_THE_LIBRARY = re.compile(
+    r"input should|(should|must) (be|have) (a )?valid|validation|tuple|string|python|dict\b", re.IGNORECASE
+)
+
+
+@pytest.mark.parametrize("kind", list_all_errors(), ids=lambda kind: str(kind["type"]))
+def test_no_kind_of_fault_is_told_in_words_of_the_library(kind: dict[str, Any]) -> None:
+    message = kind["message_template_python"].replace("{error}", "is too red")
+    fault = {"type": kind["type"], "loc": ("a",), "msg": message, "input": 1, "ctx": kind["example_context"] or {}}
+    sentence = fault_of(fault).sentence()
+    assert sentence.startswith("a: ")
+    assert not _OF_THE_LIBRARY.search(sentence), sentence
+
+
+def patterns_in(schema: object) -> Iterator[str]:
+    match schema:
+        case dict():
+            if isinstance(schema.get("pattern"), str):
+                yield schema["pattern"]
+            for part in schema.values():
+                yield from patterns_in(part)
+        case list():
+            for part in schema:
+                yield from patterns_in(part)
+
+
+def test_every_pattern_is_told_in_words() -> None:
+    models = [*COMMANDS.values(), *(strategy.spec_model for strategy in STRATEGIES.values())]
+    patterns = {pattern for model in models for pattern in patterns_in(model_schema(model))}
+    told = {
+        pattern: fault_of({"type": "string_pattern_mismatch", "loc": (), "input": "", "ctx": {"pattern": pattern}})
+        for pattern in patterns
+    }
+    assert len(patterns) > 10
+    untold = {pattern for pattern, fault in told.items() if fault.what.startswith("is no value")}
+    assert untold == {r"^(\d{1,15}(?:\.\d{1,15})?)([bkmgBKMG]?)$"}, "memory has a sentence of its own"
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "sentence"),
+    [
+        ("apply", {"documents": [{"deployment": "web"}] * 501}, "documents: has 501 items, and 500 are the most"),
+        ("apply", {"documents": []}, "documents: must not be empty"),
+        (
+            "apply",
+            {"documents": [{"deployment": "web"}, {"deployment": "api", "replicas": "x"}]},
+            "document 2, replicas: must be a whole number, such as 3",
+        ),
+        ("undo", {"deployment": "web", "reason": "x" * 1001}, "reason: must be at most 1000 characters long"),
+        ("rolling_update", {"deployment": "web", "image": ""}, "image: must not be empty"),
+        ("add_revision", {"deployment": "web", "spec": {"runtime": "vm"}}, "must be 'process', 'docker' or 'external'"),
+    ],
+)
+def test_what_is_too_long_or_none_of_the_choices_is_told_in_our_words(
+    task: str, given: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InvalidInputError) as error:
+        parse_command(f"rollway.{task}", {**HEADER, **given})
+    assert sentence in error.value.message
+
+
+def test_a_fault_of_a_document_counts_from_one_and_its_field_as_programs_do() -> None:
+    given = {"documents": [{"deployment": "web", "replicas": "many"}]}
+    with pytest.raises(InvalidInputError) as error:
+        parse_command("rollway.apply", {**HEADER, **given})
+    by_line = error.value.with_lines(lambda path: 4 if path[-1] == "replicas" else None)
+    assert by_line.message == "document 1, line 4, replicas: must be a whole number, such as 3"
+    assert by_line.detail == error.value.detail == {"field": "documents.0.replicas"}

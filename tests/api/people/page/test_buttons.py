@@ -57,6 +57,12 @@ def test_what_is_typed_is_what_its_field_takes(people_server: People) -> None:
         assert told("/fleet/apply", documents=document, activate="false") == (200, "")
         assert told("/fleet/apply", documents=f"{document}\n---\n{document}")[0] == 422
         assert "line 1" in told("/fleet/apply", documents="{a: 1, a: 2}")[1]
+        wrong = f"deployment: {name}\n---\ndeployment: other\nrevision:\n  command: serve\n  env: {{A: 1}}\n"
+        for place in ("/fleet/apply", "/fleet/apply/plan"):
+            assert told(place, documents=wrong) == (
+                422,
+                "document 2, line 6, revision.env.A: must be text; put it in quotes",
+            )
         assert told(f"/deployments/{name}/rolling-update", command="serve 'two words'", full="true") == (200, "")
         assert "No closing quotation" in told(f"/deployments/{name}/rolling-update", command="serve 'two")[1]
         assert told(f"/deployments/{name}/traffic", hosts="a.example b.example", preview="false") == (200, "")

@@ -79,7 +79,7 @@ def test_where_one_deployment_is_reached_is_set_alone(rollway: Rollway, engine: 
         ("policy web --set {} --remove", "--set and --remove do not go together"),
         ("policy web --set [1]", "policy: "),
         ("autoscaling web --set {}", "--set: must be a list of rules, such as [{"),
-        ("autoscaling web --set [{metric:}]", "rules.0.metric: "),
+        ("autoscaling web --set [{metric:}]", "rule 1, metric: "),
         ("push-metric web queue nan", "value: "),
         ("push-metric web queue 3", "metric: no rule of web"),
         ("traffic web --set {actor}", "--set: must be fields with their values; the fields are hosts"),
