@@ -13,6 +13,7 @@ from cli.completion import deployments_offered, revisions_offered
 from cli.options import AsJson
 from cli.planning.plan_request import AskedAhead, Otherwise, asked_for
 from cli.terminal.output import columns, print_json, printer
+from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Span
 from domain.planning.rollout_plan import Plan, PlannedWave
 from domain.planning.rollout_plan import plan as foresee
@@ -58,13 +59,19 @@ def plan(
         questions = asked_for(reader, deployment, revision, file, otherwise)
         gaps = signs_of_life(reader).missing_evidence
     subjects = [(each, replace(each.subject, missing_evidence=gaps)) for each in questions]
-    plans = [(each, foresee(subject, each.now, each.timings, each.chance())) for each, subject in subjects]
+    plans = [(each, _foreseen(each, subject)) for each, subject in subjects]
     if as_json:
         documents = [_document(each, forecast) for each, forecast in plans]
         return print_json(documents[0] if file is None else documents)
     for each, forecast in plans:
         printer().print(plan_page(each.title, forecast), soft_wrap=False)
     return None
+
+
+def _foreseen(question: AskedAhead, subject: Subject) -> Plan:
+    """The plan; what of a document may not be meant so comes before its other doubts."""
+    forecast = foresee(subject, question.now, question.timings, question.chance())
+    return replace(forecast, warnings=(*question.notes, *forecast.warnings))
 
 
 def _document(question: AskedAhead, forecast: Plan) -> dict[str, Any]:

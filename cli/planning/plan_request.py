@@ -22,7 +22,10 @@ from domain.planning.what_if import Supposing, hypothetical
 
 @dataclass(frozen=True, slots=True)
 class AskedAhead:
-    """One deployment to plan for at the database's time `now`; revisions by name, empty where there is none."""
+    """One deployment to plan for at the database's time `now`; revisions by name, empty where there is none.
+
+    `notes`: what of its document may not be meant so.
+    """
 
     name: str
     from_revision: str
@@ -30,6 +33,7 @@ class AskedAhead:
     subject: Subject
     timings: Timings
     now: datetime
+    notes: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -108,4 +112,5 @@ def _of_file(document: dict[str, Any]) -> AskedAhead:
     deployment, now = inputs_from_json(document["inputs"])
     subject = Subject(deployment, document["has_health_check"])
     moves = (document["from_revision"], document["to_revision"])
-    return AskedAhead(document["deployment"], *moves, subject, build(Timings, document["learned"]), now)
+    notes = tuple(document.get("notes", ()))  # the server may be older
+    return AskedAhead(document["deployment"], *moves, subject, build(Timings, document["learned"]), now, notes)

@@ -66,10 +66,8 @@ def parse_policy(raw: object, strategies: DeploymentStrategyRegistry = STRATEGIE
         policy_input = _PolicyInput.model_validate(raw)
         strategy = strategies.get(policy_input.strategy)
         if strategy is None:
-            raise InvalidInputError(
-                f"policy.strategy must be one of {', '.join(sorted(strategies))}, not {policy_input.strategy!r}",
-                field="policy.strategy",
-            )
+            names = ", ".join(sorted(strategies))
+            raise InvalidInputError.at("policy.strategy", f"must be one of {names}, not {policy_input.strategy!r}")
     except ValidationError as error:
         raise InvalidInputError.of(error, "policy", _PolicyInput) from None
     try:
@@ -89,10 +87,10 @@ def chosen_policy(raw: object) -> DeploymentPolicy:
         allowed = getattr(policy.limits, limit)
         for name, seconds in policy.spec.waits.items():
             if allowed is not None and seconds >= allowed:
-                raise InvalidInputError(
-                    f"policy.spec.{name} must be less than policy.limits.{limit}, {seconds:g} s are not less than "
-                    f"{allowed:g} s: every rollout would go back with all of its replicas healthy",
-                    field=f"policy.spec.{name}",
+                raise InvalidInputError.at(
+                    f"policy.spec.{name}",
+                    f"must be less than policy.limits.{limit}, {seconds:g} s are not less than {allowed:g} s: "
+                    "every rollout would go back with all of its replicas healthy",
                 )
     return policy
 

@@ -82,12 +82,12 @@ class InvalidInputError(RollwayError):
 
         `model`: what was to be read; with it a wrong field is told which ones there are.
         """
-        from domain.text.validation_errors import fault_of  # noqa: PLC0415 -- Pydantic, which most refusals need not
+        from domain.text.validation_errors import faults_of  # noqa: PLC0415 -- Pydantic, which most refusals need not
 
         raw = error.errors()
         paths = [fault["loc"] for fault in raw]
         deepest = [each for each in raw if each["type"] != "too_short" or not _is_above(each["loc"], paths)]
-        return cls._of([fault_of(each, model, path_in(where)) for each in deepest])
+        return cls._of([fault for each in deepest for fault in faults_of(each, model, path_in(where))])
 
     @classmethod
     def at(cls, field: str, what: str) -> Self:
@@ -95,7 +95,7 @@ class InvalidInputError(RollwayError):
         return cls._of([FieldFault(path_in(field), what)])
 
     def with_lines(self, line_of: "Callable[[FieldPath], int | None]") -> Self:
-        """The same, each fault with its line in the text that people have written."""
+        """The refusal, each fault with its line in the text that people have written."""
         return self._of(self.faults, line_of) if self.faults else self
 
     @classmethod

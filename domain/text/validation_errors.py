@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from domain.text.errors import FieldFault, FieldPath
+from domain.text.errors import FieldFault, FieldPath, InvalidInputError
 from domain.text.numbers import number_of
 from domain.text.storable import DEPLOYMENT_NAME_PATTERN, NAME_PATTERN
 
@@ -94,11 +94,20 @@ _MEANT = {
 """Fields that people know from elsewhere, and their equivalents here."""
 
 
-def fault_of(fault: Fault, model: type[BaseModel] | None = None, where: FieldPath = ()) -> FieldFault:
-    """The fault in our words. `model`: the model of the data, which knows its fields; `where`: the path of the whole.
+def faults_of(fault: Fault, model: type[BaseModel] | None = None, where: FieldPath = ()) -> list[FieldFault]:
+    """The fault in our words; of a part that was read by itself each of that part's own faults.
 
-    "policy.spec.surge: there is no such field; did you mean max_surge?"
+    `model`: the model of the data, which knows its fields; `where`: the path of the whole.
     """
+    cause = getattr(fault.get("ctx", {}).get("error"), "__cause__", None)
+    if isinstance(cause, InvalidInputError) and cause.faults:
+        above = (*where, *fault["loc"][:-1])
+        return [FieldFault((*above, *inner.path), inner.what) for inner in cause.faults]
+    return [fault_of(fault, model, where)]
+
+
+def fault_of(fault: Fault, model: type[BaseModel] | None = None, where: FieldPath = ()) -> FieldFault:
+    """E.g. "policy.spec.surge: there is no such field; did you mean max_surge?"."""
     path = (*where, *fault["loc"])
     if path[-1:] == ("[key]",) and not isinstance(fault["input"], str):
         return FieldFault(path[:-2], _name_in_words(fault["input"]))
@@ -123,7 +132,7 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
             return _of_length(kind, **fault["ctx"])
         case "model_type" | "dataclass_type":
             return f"must be {_FIELDS}{_fields_at(fault, model)}"
-        case "float_parsing" | "int_parsing" if str(fault["loc"][-1]).endswith("_seconds"):
+        case "float_parsing" | "int_parsing" if str(("", *fault["loc"])[-1]).endswith("_seconds"):
             return "must be a number of seconds, without a unit, such as 10"
         case "string_type" if isinstance(fault["input"], (int, float)):
             return "must be text; put it in quotes"

@@ -68,13 +68,13 @@ def questions(connection: Connection, command: Command) -> Sequence[AskedPlan]:
 
 
 def _about(outcome: AppliedAhead) -> Document:
-    return {"deployment": outcome.deployment, "would": outcome.would}
+    return {"deployment": outcome.deployment, "would": outcome.would, "notes": outcome.notes}
 
 
 def plan_shape(command: type[Command]) -> Shape:
     """The shape of the answer: a plan, or one for each document that is applied."""
     if issubclass(command, Apply):
-        return Shape((Plan,), "whole", {"deployment": str, "would": tuple[str, ...]})
+        return Shape((Plan,), "whole", {"deployment": str, **dict.fromkeys(("would", "notes"), tuple[str, ...])})
     return Shape((Plan,), more={"would": tuple[str, ...]})
 
 
@@ -94,6 +94,7 @@ _AHEAD = {
     "from_revision": str,
     "to_revision": str,
     "would": tuple[str, ...],
+    "notes": tuple[str, ...],
     "has_health_check": bool,
     "inputs": dict[str, Any],
     "learned": Timings,
@@ -132,6 +133,7 @@ def _document(outcome: AppliedAhead) -> Document:
         "from_revision": outcome.from_revision,
         "to_revision": outcome.to_revision,
         "would": outcome.would,
+        "notes": outcome.notes,
         "has_health_check": planned.subject.has_health_check,
         "inputs": json.loads(inputs_json(planned.subject.deployment, planned.now)),
         "learned": asdict(planned.timings),

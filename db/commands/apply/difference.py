@@ -29,7 +29,7 @@ from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 class DocumentDifference:
     """One document: what is stored of the fields that it mentions, what it asks for, and what applying it would do.
 
-    `notes`: what of it would not take hold, and why.
+    `notes`: what of it would not take hold, and what its author may not have meant.
     """
 
     deployment: str

@@ -12,7 +12,7 @@ from db.connection.transactions import database_now
 from db.views.deployment_views import existing_deployments
 from db.views.planning_views import foreseeable
 from domain.commands.apply.document import Apply, Document
-from domain.commands.apply.expansion import Stored, parts
+from domain.commands.apply.expansion import Stored, notes, parts
 from domain.commands.base import Command
 from domain.commands.deployment_commands import Scale
 from domain.commands.rollout_commands import ActivateRevision, Retry
@@ -30,7 +30,7 @@ _PENDING = DeploymentLifecycleStatus(Lifecycle.PENDING)
 class AppliedAhead:
     """A deployment as applying its document would leave it; revisions by name, empty where there is none.
 
-    `would`: what that does, in sentences.
+    `would`: what that does, in sentences. `notes`: what of the document may not be meant so.
     """
 
     deployment: str
@@ -38,6 +38,7 @@ class AppliedAhead:
     to_revision: str
     would: tuple[str, ...]
     planned: Planned
+    notes: tuple[str, ...]
 
 
 def applied_ahead(connection: Connection[Any], apply: Apply) -> list[AppliedAhead]:
@@ -59,7 +60,8 @@ def _applied_ahead(connection: Connection[Any], apply: Apply, document: Document
     is_checked = document.revision is None or says_when_healthy(document.revision.spec.model_dump())
     planned = Planned(Subject(after, is_checked), foreseeable_now.learned if foreseeable_now else Timings(), now)
     would = tuple(part.sentence for part in found_parts)
-    return AppliedAhead(document.deployment, runs if runs != revision else "", revision, would, planned)
+    doubts = notes(document, stored, apply)
+    return AppliedAhead(document.deployment, runs if runs != revision else "", revision, would, planned, doubts)
 
 
 def _created(document: Document, now: datetime) -> Deployment:

@@ -89,7 +89,7 @@ class Document(BaseModel):
             if policy is not None:
                 chosen_policy(policy)
         except InvalidInputError as error:
-            raise ValueError(error.message.removeprefix("policy: ")) from None
+            raise ValueError(error.message) from error  # its faults have paths of their own
         return policy
 
     @model_serializer(mode="wrap")

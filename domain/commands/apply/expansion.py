@@ -1,13 +1,14 @@
 """Turns a document into the commands that make its deployment match; none if it matches already."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from domain.autoscaling.rule import AutoscalingRule
-from domain.commands.apply.document import Apply, Document
+from domain.commands.apply.document import Apply, Document, RevisionSection
 from domain.commands.base import Command
 from domain.commands.deployment_commands import AddRevision, CreateDeployment, Scale, SetPolicy, SetTraffic
 from domain.commands.registry import parse_command
@@ -131,7 +132,38 @@ def settings_alone(state: Stored, part_list: Sequence[Part]) -> frozenset[str]:
 
 
 def notes(document: Document, state: Stored, apply: Apply) -> tuple[str, ...]:
-    """The parts of the document that have no effect, with the reasons."""
+    """The parts of the document that have no effect, with the reasons, and what its author may not have meant."""
+    return (*_without_effect(document, state, apply), *_doubts(document, state))
+
+
+def _doubts(document: Document, state: Stored) -> Iterator[str]:
+    """The doubts about a new revision: a path without a folder, and a deployment without rollouts."""
+    revision = document.revision
+    if revision is None or state.revision is not None:
+        return
+    if path := _relative_path(revision):
+        yield f"{path} is a relative path, and a text has no folder: give a full path, or working_directory"
+    if not document.mentions_policy and _policy(document, state) is None:
+        yield "without a policy a new revision replaces the old one without a rollout: no undo, no receipt"
+
+
+_SCRIPT = re.compile(r"[^\s:]+\.(py|pyz|js|mjs|cjs|ts|rb|php|pl|sh|lua|jar|exs)")
+
+
+def _relative_path(revision: RevisionSection) -> str:
+    """The first word of a process's command that is meant from some folder; empty where the revision names one."""
+    if revision.runtime != "process":
+        return ""
+    if "working_directory" in revision.model_fields_set:  # null: where the workers run
+        folder = revision.working_directory or "/"
+        return "" if folder.startswith("/") else folder
+    program, *words = revision.command or ("",)
+    paths = [program] if "/" in program else []
+    paths += [word for word in words if word.startswith(("./", "../")) or _SCRIPT.fullmatch(word)]
+    return next((path for path in paths if not path.startswith(("/", "-"))), "")
+
+
+def _without_effect(document: Document, state: Stored, apply: Apply) -> tuple[str, ...]:
     deployment = state.deployment
     if deployment is None:
         return ()

@@ -42,7 +42,7 @@ def rolled_out(engine: Engine) -> str:
         ("max_surge", "--with must be NAME=VALUE"),
         ("max_surge=[", "--with max_surge"),
         ("max_surge=-1", "max_surge"),
-        ("strategy=sometimes", "policy.strategy must be one of"),
+        ("strategy=sometimes", "policy.strategy: must be one of"),
         ("replicas=many", "replicas: must be a number of replicas, such as 3"),
         ("failures=-1", "failures: must be a number of replicas, such as 3"),
     ],

@@ -25,6 +25,16 @@ def everything(engine: Engine) -> list[object]:
     return [read(engine, query) for query in queries]
 
 
+def test_the_plan_of_a_file_without_a_policy_says_what_goes_without(rollway: Rollway, tmp_path: Path) -> None:
+    file = tmp_path / "web.yaml"
+    file.write_text("deployment: web\nrevision: {command: python3 serve.py}\n")
+    without = "without a policy a new revision replaces the old one without a rollout: no undo, no receipt"
+    for words in (("plan",), ("apply", "--dry-run")):
+        shown = rollway(*words, "-f", str(file))
+        assert without in " ".join((shown.out + shown.err).split())
+        assert "relative path" not in shown.out + shown.err  # it runs in the folder of its file
+
+
 def test_a_plan_shows_the_waves_and_what_holds_and_touches_nothing(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine, "■■■")
     before = everything(engine)

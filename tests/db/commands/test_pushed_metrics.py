@@ -56,7 +56,7 @@ def test_both_commands_do_their_work_once_for_each_request_id(engine: Engine) ->
 @pytest.mark.parametrize(
     ("task", "payload", "error", "words"),
     [
-        ("set_autoscaling_rules", {"rules": [{**UP, "step": 0}]}, InvalidInputError, "rules.0: step must not be 0"),
+        ("set_autoscaling_rules", {"rules": [{**UP, "step": 0}]}, InvalidInputError, "rule 1: step must not be 0"),
         ("set_autoscaling_rules", {"rules": [UP] * 21}, InvalidInputError, "rules"),
         ("set_autoscaling_rules", {"rules": [UP], "expected_version": 9}, StaleVersionError, "version 2"),
         ("set_autoscaling_rules", {"rules": [UP], "deployment": "api"}, DeploymentNotFoundError, "api"),

@@ -32,11 +32,11 @@ def test_a_policy_that_can_never_succeed_is_refused_where_it_is_written_and_read
     with pytest.raises(InvalidInputError) as refused:
         chosen_policy(raw)
     assert refused.value.detail["field"] == f"policy.spec.{field}"
-    assert f"policy.spec.{field} must be less than policy.limits." in refused.value.message
+    assert f"policy.spec.{field}: must be less than policy.limits." in refused.value.message
     assert said in refused.value.message
     stored = stored_policy(raw)
     assert getattr(stored.spec, field) == spec[field]
-    with pytest.raises(ValidationError, match=f"{field} must be less than"):
+    with pytest.raises(ValidationError, match=f"{field}: must be less than"):
         Document.model_validate({"deployment": "web", "policy": raw})
 
 

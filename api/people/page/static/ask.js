@@ -121,7 +121,7 @@ async function showPlan() {
 
 function applied(found) {
   const would = found.would.length ? found.would.join("; ") : "nothing to do";
-  return [h("p", {}, h("strong", {}, found.deployment), `: ${would}`), ...(found.waves.length ? planned(found) : [])];
+  return [h("p", {}, h("strong", {}, found.deployment), `: ${would}`), ...warnings(found.notes), ...(found.waves.length ? planned(found) : [])];
 }
 
 /** A field without a name: no command takes it, and without the right word nothing is sent. */
@@ -144,9 +144,11 @@ function planned(found) {
   return [
     h("strong", {}, found.guarantee), h("span", { class: "dim" }, ` ${time}`),
     h("ol", {}, waves, more),
-    ...found.warnings.map((warning) => h("p", { class: "warning" }, warning)),
+    ...warnings(found.warnings),
   ];
 }
+
+const warnings = (sentences) => sentences.map((sentence) => h("p", { class: "warning" }, sentence));
 
 /** A plan, once the one before it is known to be left: a token has one at a time. */
 async function inTurn(path, body, signal) {

@@ -1,5 +1,6 @@
 """The buttons of the page without a browser: each is a command, and what is typed is what its fields take."""
 
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -57,12 +58,6 @@ def test_what_is_typed_is_what_its_field_takes(people_server: People) -> None:
         assert told("/fleet/apply", documents=document, activate="false") == (200, "")
         assert told("/fleet/apply", documents=f"{document}\n---\n{document}")[0] == 422
         assert "line 1" in told("/fleet/apply", documents="{a: 1, a: 2}")[1]
-        wrong = f"deployment: {name}\n---\ndeployment: other\nrevision:\n  command: serve\n  env: {{A: 1}}\n"
-        for place in ("/fleet/apply", "/fleet/apply/plan"):
-            assert told(place, documents=wrong) == (
-                422,
-                "document 2, line 6, revision.env.A: must be text; put it in quotes",
-            )
         assert told(f"/deployments/{name}/rolling-update", command="serve 'two words'", full="true") == (200, "")
         assert "No closing quotation" in told(f"/deployments/{name}/rolling-update", command="serve 'two")[1]
         assert told(f"/deployments/{name}/traffic", hosts="a.example b.example", preview="false") == (200, "")
@@ -82,6 +77,25 @@ def test_what_is_typed_is_what_its_field_takes(people_server: People) -> None:
         )
     shown = {row["name"]: row for row in read(people_server.engine, "SELECT name, spec FROM revisions")}
     assert any(row["spec"]["command"] == ["serve", "two words"] for row in shown.values())
+
+
+def test_a_text_is_refused_by_its_line_and_doubted_where_it_may_not_be_meant(people_server: People) -> None:
+    wrong = "deployment: a\n---\ndeployment: other\nrevision:\n  command: serve\n  env: {A: 1}\n"
+    doubtful = "deployment: pasted\nrevision: {command: python3 http_service.py}\n"
+    with logged_in(people_server, Role.ADMIN) as (client, token):
+
+        def asked(place: str, documents: str) -> dict[str, Any]:
+            form = {FORM_TOKEN: token, "reason": "to see", "documents": documents}
+            return dict(client.post(place, data=form).json())
+
+        for place in ("/fleet/apply", "/fleet/apply/plan"):
+            refused = asked(place, wrong)
+            assert refused["detail"] == "document 2, line 6, revision.env.A: must be text; put it in quotes"
+            assert refused["field"] == "documents.1.revision.env.A"
+        (planned,) = asked("/fleet/apply/plan", doubtful)["items"]
+        relative, without = planned["notes"]
+        assert relative.startswith("http_service.py is a relative path")
+        assert without.startswith("without a policy")
 
 
 def test_a_token_for_some_deployments_steers_no_other(people_server: People) -> None:

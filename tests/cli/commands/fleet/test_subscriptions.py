@@ -79,4 +79,4 @@ def test_a_webhook_that_no_host_knows_is_refused_and_who_ended_is_said(rollway: 
 def test_a_type_that_does_not_exist_is_refused_with_those_that_do(rollway: Rollway) -> None:
     refused = rollway("subscribe", "ci", "--webhook", "ci", "--type", "rollway.rollout.burst")
     assert refused.code == 2
-    assert refused.err.startswith("types.0: must be 'rollway.deployment.created'")
+    assert refused.err.startswith("type 1: must be 'rollway.deployment.created'")

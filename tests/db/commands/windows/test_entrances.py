@@ -74,9 +74,9 @@ def test_whoever_saw_an_older_version_is_refused(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        ({"hosts": ["Web.example.com"]}, "hosts.0: 'Web.example.com' must be a lower-case host name"),
-        ({"hosts": ["web:80"]}, "hosts.0: 'web:80' must be a host name alone, without a port"),
-        ({"hosts": ["web", "a_b"]}, "hosts.1: 'a_b' must be a lower-case host name"),
+        ({"hosts": ["Web.example.com"]}, "host 1: 'Web.example.com' must be a lower-case host name"),
+        ({"hosts": ["web:80"]}, "host 1: 'web:80' must be a host name alone, without a port"),
+        ({"hosts": ["web", "a_b"]}, "host 2: 'a_b' must be a lower-case host name"),
         ({"hosts": ["*"]}, "must be a lower-case host name"),
         ({"hosts": ["a.*.b"]}, "must be a lower-case host name"),
         ({"hosts": ["-web"]}, "must be a lower-case host name"),

@@ -98,7 +98,7 @@ def test_who_sets_a_freeze_is_told_when_it_begins(engine: Engine) -> None:
         ({"starts_at": "2026-01-01T00:00Z"}, "needs duration_seconds"),
         ({"duration_seconds": 59}, "duration_seconds"),
         ({"starts_at": "2026-01-01T00:00"}, "starts_at"),
-        ({"deployments": ["We b"]}, "deployments"),
+        ({"deployments": ["We b"]}, "deployment 1: must be the name"),
         ({"cron": None, "duration_seconds": None}, "needs duration_seconds"),
         (
             {"cron": None, "duration_seconds": None, "starts_at": "2026-01-01T00:00Z", "ends_at": "2026-01-01T00:00Z"},
