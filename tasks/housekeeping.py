@@ -19,7 +19,7 @@ from db.outbox import forget_given_up, write_events
 from db.replicas.lost_hosts import forget_host
 from db.retention import cut_commands, cut_deployment, cut_ended, hosts_long_down, page_of_past
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
-from domain.replicas.host_liveness import HostNotFoundError
+from domain.replicas.host_choice import HostNotFoundError
 from domain.text.errors import WrongStateError
 from tasks.app import app
 from tasks.messaging.queues import RETENTION_TASK

@@ -29,7 +29,7 @@ from db.views.fleet_settings import SubscriptionView, all_subscriptions
 from db.views.fleet_views import all_hosts, secrets_for_all, signs_of_life
 from domain.installation.contract import CONTRACT
 from domain.installation.settings import Retention
-from domain.replicas.host_liveness import is_too_far
+from domain.replicas.host_choice import is_too_far
 from domain.text.numbers import duration
 from migrations.schema import expected, is_known, newest, number
 from tasks.redis.dead_letters import how_many_aside, last_aside

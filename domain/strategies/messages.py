@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 
 from domain.model.decision import Inequality, Waits, WaitsFor, too_short
 from domain.model.deployment import Route
-from domain.strategies.buckets import Buckets
-from domain.strategies.budget import Budget
+from domain.strategies.budget import Buckets, Budget
 from domain.text.numbers import all_of
 
 

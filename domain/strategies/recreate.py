@@ -16,8 +16,7 @@ from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
-from domain.strategies.buckets import Buckets, ids, worst_first
-from domain.strategies.budget import Budget
+from domain.strategies.budget import Buckets, Budget, ids, worst_first
 from domain.strategies.messages import amount_of, complete, creating, for_replicas, steps
 
 

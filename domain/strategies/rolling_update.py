@@ -35,8 +35,7 @@ from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment, Route
 from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
-from domain.strategies.buckets import Buckets, ids, worst_first
-from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
+from domain.strategies.budget import Amount, Buckets, Budget, ids, is_zero, surge_budget, worst_first
 from domain.strategies.converge import meanwhile
 from domain.strategies.messages import complete, creating, draining, for_replicas, steps
 
