@@ -103,7 +103,7 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
             repairs = wait if buckets.starting else self.keep_whole(deployment, spec, now)
             return wait if repairs.changes.drain_route_ids else meanwhile(wait, repairs)
         if not buckets.foreign and len(buckets.ready) >= budget.desired:
-            return Decision.success(complete(len(buckets.ready)))
+            return Decision.success(complete(len(buckets.ready), deployment.rollout))
         create, foreign = _wave(buckets, budget) if wave else _continuous(buckets, budget)
         replaced = buckets.replaceable(now)
         drained = [*foreign, *replaced]

@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 export function inputs(fields, known, choices) {
   const [needed, others] = [fields.filter((field) => field.is_needed), fields.filter((field) => !field.is_needed)];
   const drawn = (field) => asked(field, known, choices);
-  const isOpen = !needed.length && others.some((field) => field.kind !== "boolean");
+  const isOpen = others.some(({ name }) => known[name] === true) || (!needed.length && others.some(({ kind, name }) => kind !== "boolean" && known[name] === undefined));
   const more = others.length ? h("details", { open: isOpen }, h("summary", {}, "More"), others.map(drawn)) : null;
   return [needed.map(drawn), more];
 }
@@ -53,7 +53,8 @@ function made(field, attributes, known, choices) {
       return h("input", { ...attributes, autocomplete: "off", placeholder: hint(field), value: Array.isArray(value) ? value.map(quoted).join(" ") : "" });
   }
   if (list.length && (field.is_needed || field.choices.length)) {
-    return h("select", attributes, field.is_needed ? null : h("option", { value: "" }, field.default ?? ""), list.map(option));
+    const isOpen = field.is_needed && field.names && !list.includes(value); // nobody has chosen yet
+    return h("select", attributes, field.is_needed && !isOpen ? null : h("option", { value: "" }, isOpen ? "Choose …" : field.default ?? ""), list.map(option));
   }
   const attached = list.length ? { list: `${attributes.id}-list` } : {};
   const input = h("input", { ...attributes, ...attached, maxlength: field.most, autocomplete: "off", placeholder: hint(field), value });
