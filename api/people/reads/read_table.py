@@ -91,6 +91,7 @@ ON_THE_PAGE = frozenset(
             "/v1/freezes",
             "/v1/groups",
             "/v1/losing",
+            "/v1/history",
         ),
         *(
             f"{DEPLOYMENT}/{part}"

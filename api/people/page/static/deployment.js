@@ -4,7 +4,7 @@ import { callers } from "./sections/callers.js";
 import { h, morphChildren } from "./dom.js";
 import { curves } from "./sections/evidence.js";
 import { freeze, head, lost, reached, sentence } from "./sections/head.js";
-import { history } from "./sections/history.js";
+import { history, offerHistory } from "./sections/history.js";
 import { keepEnd, offerLogs } from "./sections/logs.js";
 import { endedReplicas, offerEnded, readEnded, replicas } from "./sections/replicas.js";
 import { choices, offerRevisions, revisions } from "./sections/revisions.js";
@@ -215,6 +215,7 @@ offerButtons(() => ({ ...shown, ...choices(shown.document?.revisions ?? [], show
 offerRevisions(soon);
 offerRollouts(soon);
 offerEnded(soon);
+offerHistory(() => shown.records, soon);
 offerLogs((id) => live(id) ?? endedReplicas()?.find((route) => route.id === id), live, soon);
 document.getElementById("legend").append(...legend());
 setInterval(() => {
