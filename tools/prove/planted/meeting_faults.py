@@ -10,8 +10,9 @@ from domain.model.deployment import Deployment, Route, StartFailures
 from domain.model.states import ROLLING_BACK, RolloutOutcome
 from domain.steering.activation import Activation, ActivationRequest, decide_activation
 from domain.steering.command_effect import Asking, Steered
-from domain.strategies.budget import Buckets, Budget
-from domain.strategies.converge import unproven
+from domain.strategies.backoff import unproven
+from domain.strategies.buckets import Buckets
+from domain.strategies.budget import Budget
 from tools.prove.planted.faults import RETRY, Fault, blue_green
 from tools.prove.starts import Start
 
