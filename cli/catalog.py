@@ -119,7 +119,7 @@ WATCH: Mapping[str, Listed] = {
         "cli.commands.deployments.look_commands",
         "Show what happened, with actor and reason",
         READING,
-        "rollway history web -n 50\nrollway history",
+        "rollway history web -n 50\nrollway history --since 2d --who ann",
     ),
     "events": Listed(
         "cli.events_command",

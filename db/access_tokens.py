@@ -8,7 +8,9 @@ from typing import Any, LiteralString
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
-from domain.installation.tokens import NewToken, Role, Session, Token, TokenExistsError, TokenNotFoundError
+from db.fleet_history import record_deed
+from domain.installation.tokens import NewToken, Role, Session, SessionEnd, Token, TokenExistsError, TokenNotFoundError
+from domain.text.numbers import number_of
 
 _COLUMNS = "name, role, deployments, created_by, created_at, expires_at, last_used_at"
 
@@ -20,8 +22,9 @@ _INSERT = f"""
 
 _VALID = f"SELECT {_COLUMNS} FROM tokens WHERE hash = %s AND (expires_at IS NULL OR expires_at > clock_timestamp())"
 
-_OF_SESSION = f"""
-    SELECT {_COLUMNS} FROM tokens JOIN sessions ON token = name
+_OF_SESSION = """
+    SELECT name, role, deployments, created_by, created_at, expires_at, sessions.last_used_at
+      FROM tokens JOIN sessions ON token = name
      WHERE sessions.hash = %s AND ends_at > clock_timestamp() AND (expires_at IS NULL OR expires_at > clock_timestamp())
 """
 
@@ -33,7 +36,9 @@ _MAKE_ROOM = """
 
 _ID_DIGITS = 12
 _SESSIONS = f"""
-    SELECT left(encode(hash, 'hex'), {_ID_DIGITS}), token, ends_at - %(lasts)s::interval, ends_at FROM sessions
+    SELECT left(encode(hash, 'hex'), {_ID_DIGITS}), token, ends_at - %(lasts)s::interval, ends_at, last_used_at,
+           coalesce(address, ''), coalesce(browser, '')
+      FROM sessions
      WHERE (%(token)s::text IS NULL OR token = %(token)s) AND ends_at > clock_timestamp() ORDER BY ends_at DESC, hash
 """
 _END = "DELETE FROM sessions WHERE token = %s AND starts_with(encode(hash, 'hex'), %s)"
@@ -49,6 +54,23 @@ _USED = """
      WHERE name = %s AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute')
 """
 """Once a minute, so that a client that polls writes no row each time."""
+
+_SESSION_USED = """
+    UPDATE sessions SET last_used_at = clock_timestamp()
+     WHERE hash = %s AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute')
+"""
+
+_BEGIN = """
+    INSERT INTO sessions (hash, token, ends_at, address, browser, last_used_at)
+    VALUES (%(hash)s, %(token)s, clock_timestamp() + %(lasts)s, %(address)s, %(browser)s, clock_timestamp())
+"""
+
+# a token that was made again under the same name is another one
+_WHOSE = """
+    SELECT h.created_at + %(lasts)s < clock_timestamp(), t.name IS NULL OR t.expires_at <= clock_timestamp()
+      FROM fleet_history h LEFT JOIN tokens t ON t.name = h.actor AND t.created_at <= h.created_at
+     WHERE h.phase = 'log_in' AND h.target = %(session)s ORDER BY h.created_at DESC LIMIT 1
+"""
 
 
 SESSION_LASTS = timedelta(days=7)
@@ -68,7 +90,11 @@ def create_token(connection: Connection, new: NewToken, secret: str) -> Token:
     if row is None:
         message = f"a token called {new.name} exists; take another name, or 'rollway token revoke {new.name}' first"
         raise TokenExistsError(message, token=new.name)
-    return _token(row)
+    token = _token(row)
+    ends = f", until {token.expires_at:%Y-%m-%d}" if token.expires_at else ""
+    made = f"token {token.name}: {token.role} for {', '.join(token.deployments) or 'all deployments'}{ends}"
+    record_deed(connection, "create_token", token.name, new.actor, made)
+    return token
 
 
 def token_shown(connection: Connection[Any], secret: str) -> Token | None:
@@ -76,21 +102,42 @@ def token_shown(connection: Connection[Any], secret: str) -> Token | None:
     return _find(connection, _VALID, secret)
 
 
-def begin_session(connection: Connection, secret: str, token: Token) -> None:
+def begin_session(connection: Connection, secret: str, token: Token, address: str = "", browser: str = "") -> None:
     """Open a session for this token. Beyond the limit its oldest sessions end."""
     connection.execute(_MAKE_ROOM, (token.name, _MOST_SESSIONS - 1))
-    values = (hash_of(secret), token.name, SESSION_LASTS)
-    connection.execute("INSERT INTO sessions (hash, token, ends_at) VALUES (%s, %s, clock_timestamp() + %s)", values)
+    where = ", ".join(filter(None, (address, browser)))
+    values = {"token": token.name, "lasts": SESSION_LASTS, "address": address, "browser": browser}
+    connection.execute(_BEGIN, {**values, "hash": hash_of(secret)})
+    message = f"logged in to the page{f' from {where}' if where else ''}"
+    record_deed(connection, "log_in", session_id(secret), token.name, message)
 
 
 def session_shown(connection: Connection[Any], secret: str) -> Token | None:
-    """The token of the session that this is the secret of, unless the session is over, or the token no longer valid."""
+    """The token of the session that this is the secret of, unless the session is over, or the token no longer valid.
+
+    Its last use is that of the session.
+    """
     return _find(connection, _OF_SESSION, secret)
 
 
 def end_session(connection: Connection, secret: str) -> None:
     """Log out who shows this secret."""
-    connection.execute("DELETE FROM sessions WHERE hash = %s", (hash_of(secret),))
+    query = "DELETE FROM sessions WHERE hash = %s RETURNING token"
+    for (token,) in connection.execute(query, (hash_of(secret),)).fetchall():
+        record_deed(connection, "log_out", session_id(secret), token, "logged out of the page")
+
+
+def why_over(connection: Connection[Any], secret: str) -> SessionEnd | None:
+    """Why the session that this was the secret of is over; None where no session of it is on record."""
+    row = connection.execute(_WHOSE, {"session": session_id(secret), "lasts": SESSION_LASTS}).fetchone()
+    match row:
+        case None:
+            return None
+        case (True, _):
+            return SessionEnd.AGE
+        case (_, True):
+            return SessionEnd.TOKEN
+    return SessionEnd.ENDED
 
 
 def sessions_of(connection: Connection[Any], token: str | None) -> list[Session]:
@@ -98,9 +145,13 @@ def sessions_of(connection: Connection[Any], token: str | None) -> list[Session]
     return [Session(*row) for row in connection.execute(_SESSIONS, {"token": token, "lasts": SESSION_LASTS})]
 
 
-def end_sessions(connection: Connection, token: str, session_id: str = "") -> int:
+def end_sessions(connection: Connection, token: str, actor: str, session_id: str = "") -> int:
     """End the sessions of a token whose ids begin so; returns how many they were. The token stays valid."""
-    return connection.execute(_END, (token, session_id)).rowcount
+    ended = connection.execute(_END, (token, session_id)).rowcount
+    if ended:
+        message = f"{number_of(ended, 'session')} of {token} ended"
+        record_deed(connection, "end_sessions", session_id or token, actor, message)
+    return ended
 
 
 def session_id(secret: str) -> str:
@@ -108,9 +159,10 @@ def session_id(secret: str) -> str:
     return hash_of(secret).hex()[:_ID_DIGITS]
 
 
-def note_use(connection: Connection, token: Token) -> None:
-    """The token was shown just now."""
+def note_use(connection: Connection, token: Token, secret: str = "") -> None:
+    """The token was shown just now, or the session of it that this is the secret of."""
     connection.execute(_USED, (token.name,))
+    connection.execute(_SESSION_USED, (hash_of(secret),))
 
 
 def still_valid(
@@ -127,11 +179,12 @@ def all_tokens(connection: Connection[Any]) -> list[Token]:
     return [_token(row) for row in cursor.execute(f"SELECT {_COLUMNS} FROM tokens ORDER BY name")]
 
 
-def revoke_token(connection: Connection, name: str) -> None:
+def revoke_token(connection: Connection, name: str, actor: str) -> None:
     """Forget it: from now on it is refused. Raises TokenNotFoundError."""
     if not connection.execute("DELETE FROM tokens WHERE name = %s", (name,)).rowcount:
         message = f"there is no token called {name}; 'rollway token list' shows those that exist"
         raise TokenNotFoundError(message, token=name)
+    record_deed(connection, "revoke_token", name, actor, f"token {name} is revoked")
 
 
 def _find(connection: Connection[Any], statement: LiteralString, secret: str) -> Token | None:

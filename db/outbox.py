@@ -15,7 +15,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from db.locking.rows import columns
+from db.connection.arrays import columns
 from domain.outbox.cloud_events import CloudEvent
 from domain.outbox.delivery import Failure, Pending
 

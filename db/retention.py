@@ -105,7 +105,15 @@ DESTROYED = f"""
 """
 
 COMMANDS = f"""
-    SELECT request_id FROM commands WHERE {_older("created_at", "commands_days")} ORDER BY created_at
+    SELECT request_id AS id FROM commands WHERE {_older("created_at", "commands_days")} ORDER BY created_at
+"""
+
+FLEET_HISTORY = f"""
+    SELECT id FROM fleet_history
+     WHERE {_older("created_at", "history_days")} AND created_at < (
+           SELECT min(created_at)
+             FROM (SELECT created_at FROM fleet_history ORDER BY created_at DESC LIMIT %(history_count)s) newest)
+     ORDER BY created_at
 """
 
 
@@ -175,11 +183,17 @@ _CUTS: Mapping[str, str] = {
 }
 
 _COUNT = " UNION ALL ".join(f"SELECT '{table}', count(*) FROM ({past}) past" for table, past in _PASTS.items())
-_COUNT_COMMANDS = f"SELECT count(*) FROM ({COMMANDS} LIMIT %(limit)s) past"
+_OF_NO_DEPLOYMENT = {"commands": ("request_id", COMMANDS), "fleet_history": ("id", FLEET_HISTORY)}
+_COUNT_OF_NO_DEPLOYMENT = " UNION ALL ".join(
+    f"SELECT '{table}', count(*) FROM ({past} LIMIT %(limit)s) past" for table, (_, past) in _OF_NO_DEPLOYMENT.items()
+)
 _MOST_COUNTED = 100_000
 
 # an array, and a limit that is no parameter: a plan for any number of them reads the whole table
-_CUT_COMMANDS = f"DELETE FROM commands WHERE request_id = ANY(ARRAY({COMMANDS} LIMIT {ROWS} FOR UPDATE SKIP LOCKED))"
+_CUT_OF_NO_DEPLOYMENT = {
+    table: f"DELETE FROM {table} WHERE {key} = ANY(ARRAY({past} LIMIT {ROWS} FOR UPDATE SKIP LOCKED))"
+    for table, (key, past) in _OF_NO_DEPLOYMENT.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,15 +231,18 @@ def rows_to_cut(connection: Connection, retention: Retention, ids: Sequence[UUID
     return Counter(dict(rows))
 
 
-def commands_to_cut(connection: Connection, retention: Retention) -> int:
-    """Count the request ids that may be forgotten, 100,000 at most."""
-    ((count,),) = connection.execute(_COUNT_COMMANDS, _parameters(retention, [], _MOST_COUNTED)).fetchall()
-    return int(count)
+def fleet_rows_to_cut(connection: Connection, retention: Retention) -> Counter[str]:
+    """Count the request ids and the records of the fleet's history that may go, 100,000 of each at most."""
+    parameters = _parameters(retention, [], _MOST_COUNTED)
+    return Counter(dict(connection.execute(_COUNT_OF_NO_DEPLOYMENT, parameters).fetchall()))
 
 
-def cut_commands(connection: Connection, retention: Retention) -> int:
-    """Forget request ids that are too old, at most ROWS of them; returns how many."""
-    return connection.execute(_CUT_COMMANDS, _parameters(retention, [], ROWS)).rowcount
+def cut_fleet_rows(connection: Connection, retention: Retention) -> Counter[str]:
+    """Cut request ids and records of the fleet's history that are too old, ROWS of each at most; returns how many."""
+    parameters = _parameters(retention, [], ROWS)
+    return Counter(
+        {table: connection.execute(cut, parameters).rowcount for table, cut in _CUT_OF_NO_DEPLOYMENT.items()}
+    )
 
 
 def _parameters(retention: Retention, ids: Sequence[UUID], limit: int) -> dict[str, Any]:
@@ -253,12 +270,14 @@ def hosts_long_down(connection: Connection, retention: Retention) -> list[str]:
 
 
 def late_cuts(engine: Engine, retention: Retention, days: float) -> Iterator[str]:
-    """The deployments whose past, and whether request ids, should have been cut days ago. Page by page."""
+    """The deployments whose past, and the rows of none, that should have been cut days ago. Page by page."""
     late = retention.model_copy(
         update={field: getattr(retention, field) + days for field in Retention.model_fields if field.endswith("_days")}
     )
-    if commands := in_transaction(engine, partial(commands_to_cut, retention=late)):
-        yield f"{commands} request ids should have been forgotten more than {days:g} days ago"
+    of_fleet = in_transaction(engine, partial(fleet_rows_to_cut, retention=late))
+    for table, what in (("commands", "request ids"), ("fleet_history", "records of the fleet's history")):
+        if count := of_fleet[table]:
+            yield f"{count} {what} should have been cut more than {days:g} days ago"
     deployments, last = 0, None
     while True:
         page = in_transaction(engine, partial(page_of_past, retention=late, after=last))

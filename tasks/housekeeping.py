@@ -17,9 +17,9 @@ from db.locking.row_locks import lock
 from db.locking.statuses import due_statuses
 from db.outbox import forget_given_up, write_events
 from db.replicas.lost_hosts import forget_host
-from db.retention import cut_commands, cut_deployment, cut_ended, hosts_long_down, page_of_past
+from db.retention import cut_deployment, cut_ended, cut_fleet_rows, hosts_long_down, page_of_past
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
-from domain.replicas.host_liveness import HostNotFoundError
+from domain.replicas.host_choice import HostNotFoundError
 from domain.text.errors import WrongStateError
 from tasks.app import app
 from tasks.messaging.queues import RETENTION_TASK
@@ -123,8 +123,7 @@ def check_receipts() -> None:
 def _cut_page(after: UUID | None) -> tuple[Counter[str], UUID | None]:
     """One transaction for each deployment of a page: so one with much to cut holds up no other."""
     page = in_transaction(engine(), lambda connection: page_of_past(connection, retention(), after))
-    forgotten = in_transaction(engine(), lambda connection: cut_commands(connection, retention()))
-    rows = Counter(commands=forgotten)
+    rows = in_transaction(engine(), partial(cut_fleet_rows, retention=retention()))
     for deployment_id in page.ids:
         try:
             cut = partial(cut_deployment, retention=retention(), deployment_id=deployment_id)

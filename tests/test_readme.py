@@ -16,7 +16,7 @@ from cli.apply import read_file
 from domain.cycle.effects import routes_after
 from domain.cycle.evaluator import EVALUATOR, DeploymentStrategyEvaluator
 from domain.model.policy import DeploymentPolicy
-from domain.strategies.buckets import Buckets
+from domain.strategies.budget import Buckets
 from domain.strategies.builtin import STRATEGIES, parse_policy
 from tests.support.pictures.pictures import NOW, V2, deploying, happens
 from tests.support.pictures.simulation import all_started

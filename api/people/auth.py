@@ -248,7 +248,7 @@ class Access:
         def find(connection: Connection) -> Token | None:
             token = lookup(connection, secret)
             if token is not None and _is_to_note(connection, token):
-                note_use(connection, token)
+                note_use(connection, token, secret)
             return token
 
         return in_transaction(self.engine, find)

@@ -1,10 +1,10 @@
 """The HTTP method, path, status and button of each command, one row a command, in the order of the buttons."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from api.people.paths import DEPLOYMENT
+from api.people.paths import DEPLOYMENT, named_in
 from domain.commands.apply.document import Apply
 from domain.commands.base import Command
 from domain.commands.deployment_commands import (
@@ -40,15 +40,22 @@ from domain.commands.rollout_commands import (
     RollingUpdate,
     Undo,
 )
+from domain.planning.buttons import Offer
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """How a command is requested over HTTP. `label`: the text of its button; empty: no button."""
+    """How a command is requested over HTTP. `label`: the text of its button; empty: no button.
+
+    `group`: the heading that its button is under, of a deployment's. `does`: what the confirming button says, with the
+    {name} of the deployment or the host, and the {revision} that is chosen; empty: the label and the name.
+    """
 
     method: Literal["POST", "PUT", "DELETE"]
     path: str
     label: str = ""
+    group: str = ""
+    does: str = ""
     status: int = 200
 
     @property
@@ -57,29 +64,39 @@ class Door:
         return self.path.rpartition("/")[2]
 
 
+_RELEASE, _RUN, _SETTINGS = "Release", "Run", "Settings"
+
 DOORS: Mapping[type[Command], Door] = {
-    Resume: Door("POST", f"{DEPLOYMENT}/resume", "Resume"),
-    Promote: Door("POST", f"{DEPLOYMENT}/promote", "Promote"),
-    Pause: Door("POST", f"{DEPLOYMENT}/pause", "Pause"),
-    Abort: Door("POST", f"{DEPLOYMENT}/abort", "Abort"),
-    ActivateRevision: Door("POST", f"{DEPLOYMENT}/activate", "Roll out …"),
-    RollingUpdate: Door("POST", f"{DEPLOYMENT}/rolling-update", "Change image or command …"),
-    Undo: Door("POST", f"{DEPLOYMENT}/undo", "Undo"),
-    Retry: Door("POST", f"{DEPLOYMENT}/retry", "Retry"),
-    Restart: Door("POST", f"{DEPLOYMENT}/restart", "Restart"),
-    Scale: Door("POST", f"{DEPLOYMENT}/scale", "Scale …"),
-    Destroy: Door("POST", f"{DEPLOYMENT}/destroy", "Destroy …"),
-    Apply: Door("POST", "/v1/apply", "Apply …"),
+    Resume: Door("POST", f"{DEPLOYMENT}/resume", "Resume …", _RELEASE),
+    Promote: Door("POST", f"{DEPLOYMENT}/promote", "Promote …", _RELEASE),
+    Pause: Door("POST", f"{DEPLOYMENT}/pause", "Pause …", _RELEASE),
+    Abort: Door("POST", f"{DEPLOYMENT}/abort", "Abort …", _RELEASE, "Abort the rollout of {name}"),
+    ActivateRevision: Door("POST", f"{DEPLOYMENT}/activate", "Roll out …", _RELEASE, "Roll out {revision}"),
+    Undo: Door("POST", f"{DEPLOYMENT}/undo", "Undo …", _RELEASE, "Undo: back to {revision}"),
+    RollingUpdate: Door(
+        "POST",
+        f"{DEPLOYMENT}/rolling-update",
+        "Change image or command …",
+        _RELEASE,
+        "Change image or command of {name}",
+    ),
+    Retry: Door("POST", f"{DEPLOYMENT}/retry", "Retry …", _RELEASE),
+    Scale: Door("POST", f"{DEPLOYMENT}/scale", "Scale …", _RUN),
+    Restart: Door("POST", f"{DEPLOYMENT}/restart", "Restart …", _RUN),
+    SetMaintenance: Door("POST", f"{DEPLOYMENT}/maintenance", "Maintenance …", _RUN, "Set maintenance of {name}"),
+    Apply: Door("POST", "/v1/apply", "Apply …", does="Apply"),
     CreateDeployment: Door("POST", "/v1/deployments", status=201),
     AddRevision: Door("POST", f"{DEPLOYMENT}/revisions"),
-    SetPolicy: Door("PUT", f"{DEPLOYMENT}/policy", "Set policy …"),
-    SetTraffic: Door("PUT", f"{DEPLOYMENT}/traffic", "Set traffic …"),
-    SetMaintenance: Door("POST", f"{DEPLOYMENT}/maintenance", "Maintenance …"),
-    SetAutoscalingRules: Door("PUT", f"{DEPLOYMENT}/autoscaling", "Set autoscaling …"),
+    SetPolicy: Door("PUT", f"{DEPLOYMENT}/policy", "Set policy …", _SETTINGS, "Set policy of {name}"),
+    SetTraffic: Door("PUT", f"{DEPLOYMENT}/traffic", "Set traffic …", _SETTINGS, "Set traffic of {name}"),
+    SetAutoscalingRules: Door(
+        "PUT", f"{DEPLOYMENT}/autoscaling", "Set autoscaling …", _SETTINGS, "Set autoscaling of {name}"
+    ),
+    Destroy: Door("POST", f"{DEPLOYMENT}/destroy", "Destroy …", "Danger"),
     PushMetric: Door("POST", f"{DEPLOYMENT}/metrics"),
     ForgetHost: Door("POST", "/v1/hosts/{host}/forget", "Forget …"),
     DrainHost: Door("POST", "/v1/hosts/{host}/drain", "Drain …"),
-    UndrainHost: Door("POST", "/v1/hosts/{host}/undrain", "Put back in service …"),
+    UndrainHost: Door("POST", "/v1/hosts/{host}/undrain", "Put back in service …", does="Put {name} back in service"),
     ReportRoute: Door("POST", "/v1/routes/{route_id}/report"),
     SetFreeze: Door("PUT", "/v1/freezes/{freeze}", "Freeze …"),
     DeleteFreeze: Door("DELETE", "/v1/freezes/{freeze}", "End freeze …"),
@@ -98,6 +115,8 @@ class Button:
 
     `verb`: its word in the path of the page. `what`: its effect, in a sentence. `fields`: the fields of its dialog.
     `replaces`: whether it sets what a read of its own path shows. `is_planned`: whether it can be planned.
+    `group`: the heading that it is under; empty: none. `does`: what confirms it, with {name} and {revision} to be
+    filled in. `revision`: the one that it leads to. `values`: what its fields begin with.
     """
 
     verb: str
@@ -106,12 +125,29 @@ class Button:
     fields: tuple[CommandField, ...]
     replaces: bool
     is_planned: bool
+    group: str = ""
+    does: str = ""
+    revision: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
-def button_of(verb: str) -> Button:
+def button_of(verb: str, offer: Offer | None = None) -> Button:
+    """The button of a command, as it is offered by a deployment; without an offer one of the fleet."""
     command = BUTTONS[verb]
     door, what = DOORS[command], str(command.__doc__).partition("\n")[0]
-    return Button(verb, door.label, what, fields_of(command), door.method == "PUT", command.is_planned)
+    title = door.label.removesuffix(" …")
+    goal = f": {offer.goal}" if offer and offer.goal else ""
+    button = Button(
+        verb,
+        f"{title}{goal} …",
+        (offer and offer.what) or what,
+        fields_of(command),
+        door.method == "PUT",
+        command.is_planned,
+        door.group,
+        door.does or (f"{title} {{name}}" if named_in(door.path) else title),
+    )
+    return replace(button, revision=offer.revision, values=offer.values) if offer else button
 
 
 def _verb_of(command: type[Command], door: Door) -> str:

@@ -10,7 +10,7 @@ from domain.commands.registry import UnknownCommandError
 from domain.installation.contract import UnfitServerError
 from domain.installation.tokens import NotAllowedError, NoTokenError, TokenNotFoundError
 from domain.outbox.delivery import SubscriptionNotFoundError
-from domain.replicas.host_liveness import HostNotFoundError
+from domain.replicas.host_choice import HostNotFoundError
 from domain.steering.gates import FreezeNotFoundError, GroupNotFoundError
 from domain.text import errors
 from domain.text.errors import RollwayError

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated, Generic, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from domain.installation.tokens import Token
+from domain.model.deed_kinds import Kind
 from domain.text.errors import InvalidInputError
 from domain.text.storable import DeploymentName, Name, unstorable
 
@@ -52,11 +53,28 @@ class RouteParameters(Parameters):
     """The most replicas to list, the newest first, when `gone` is set."""
 
 
-class LatelyParameters(Parameters):
-    """The page of recent history."""
+class HistoryParameters(PageParameters):
+    """The page of a deployment's history."""
+
+    people: bool = False
+    """Whether to list only what people did."""
+
+
+class ActivityParameters(HistoryParameters):
+    """The records of the fleet's history that are wanted."""
 
     limit: int = Field(100, ge=1, le=10_000)
     """The most records, the newest first."""
+    since: AwareDatetime | None = None
+    """Only from then on; left out, within the last hour."""
+    until: AwareDatetime | None = None
+    """Only before then."""
+    who: Annotated[str, Field(max_length=200), AfterValidator(_storable)] | None = None
+    """Only what this person, service or handler did."""
+    deployment: DeploymentName | None = None
+    """Only what was done to this one."""
+    kind: Kind | None = None
+    """Only what people did of this kind."""
 
 
 class StepParameters(Parameters):

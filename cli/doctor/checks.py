@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -24,12 +23,12 @@ from db.audit.step_replay import ReplayReport, replay_pages
 from db.certificates import certificate_troubles
 from db.connection.server import read_installation
 from db.connection.transactions import in_transaction
-from db.retention import TableSize, commands_to_cut, late_cuts, page_of_past, rows_to_cut, table_sizes
+from db.retention import TableSize, fleet_rows_to_cut, late_cuts, page_of_past, rows_to_cut, table_sizes
 from db.views.fleet_settings import SubscriptionView, all_subscriptions
 from db.views.fleet_views import all_hosts, secrets_for_all, signs_of_life
 from domain.installation.contract import CONTRACT
 from domain.installation.settings import Retention
-from domain.replicas.host_liveness import is_too_far
+from domain.replicas.host_choice import is_too_far
 from domain.text.numbers import duration
 from migrations.schema import expected, is_known, newest, number
 from tasks.redis.dead_letters import how_many_aside, last_aside
@@ -294,7 +293,7 @@ class Tables:
 def measured_tables(engine: Engine) -> Tables:
     """Measure all, and count the rows to be cut next by the settings of this shell."""
     retention = Retention.from_environment(os.environ)
-    past = Counter(commands=in_transaction(engine, partial(commands_to_cut, retention=retention)))
+    past = in_transaction(engine, partial(fleet_rows_to_cut, retention=retention))
     page = in_transaction(engine, partial(page_of_past, retention=retention, after=None))
     while page.ids or page.last:
         past += in_transaction(engine, partial(rows_to_cut, retention=retention, ids=page.ids))

@@ -25,7 +25,7 @@ from domain.model.picture import symbol
 from domain.model.policy import RolloutLimits, StrategySpec
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.replicas.health import is_answering
-from domain.replicas.host_liveness import BEAT_MISSED_AFTER, MISSED_AFTER
+from domain.replicas.host_choice import BEAT_MISSED_AFTER, MISSED_AFTER
 from domain.text.numbers import duration, number_of
 from domain.traffic.entrances import entrances_in_words, rules_in_words
 from domain.traffic.request_counts import rate

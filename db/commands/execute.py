@@ -26,6 +26,7 @@ from db.commands.steering import HEARD, keep_trace, steer
 from db.commands.traffic_settings import refuse_foreign, set_maintenance, set_traffic
 from db.connection.transactions import in_transaction
 from db.cycle.claim import Claim, claim_named
+from db.fleet_history import record_deed
 from db.locking.row_locks import SKIPPING_HELD, holder_of, lock_unheld, refusal_of_held
 from db.locking.statuses import IS_COUNTED_ON, lifecycle_status
 from db.replicas import report_commands
@@ -34,6 +35,7 @@ from db.views.rollout_records import sections
 from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.expansion import Part, notes, parts, refuse_beyond, settings_alone, told_of
 from domain.commands.base import Command, DeploymentCommand
+from domain.commands.deeds import deed, target_of
 from domain.commands.deployment_commands import (
     AddRevision,
     CreateDeployment,
@@ -272,6 +274,9 @@ def _carry_out(connection: Connection, command: Command, claim: Claim | None, or
     if isinstance(command, SetTraffic) and origin.sees:
         refuse_foreign(connection, command, origin.sees)
     result = _EFFECTS[type(command)](connection, command)
+    if sentence := deed(type(command), result):
+        verb, message = command.task.rpartition(".")[2], f"{sentence}: {command.reason}" if command.reason else sentence
+        record_deed(connection, verb, target_of(result), command.actor, message)
     row = connection.execute(_STATUS, (result.get("deployment"),)).fetchone()
     connection.execute(KEEP_ANSWER, answer_values(command, result))
     return CommandResult(result, statuses=(lifecycle_status(*row),) if row else ())

@@ -63,6 +63,8 @@ def set_freeze(connection: Connection, command: SetFreeze) -> dict[str, Any]:
         "freeze": command.freeze,
         "frozen_until": end.isoformat() if end else None,
         "starts_at": start.isoformat() if start else None,
+        "deployments": list(command.deployments),
+        "groups": list(command.groups),
     }
 
 

@@ -12,9 +12,9 @@ from psycopg.types.json import Jsonb
 from db.certificates import want
 from db.commands.guarded_write import lock_named, note, touch
 from db.commands.replica_protocols import keep_wire, speak_so, spoken_alike
+from db.connection.arrays import columns
 from db.connection.transactions import database_now
-from db.cycle.sticky_slots import give_seats
-from db.locking.rows import columns
+from db.cycle.applier import give_seats
 from db.views.fleet_views import owners_of, reached_at
 from domain.commands.deployment_commands import SetMaintenance, SetTraffic
 from domain.cycle.evaluator import EVALUATOR

@@ -1,6 +1,6 @@
 """Writes the next snapshots of a chunk into rows, in bulk, in the transaction of the claim: `apply` lists them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Self
@@ -8,9 +8,7 @@ from uuid import UUID, uuid4
 
 from psycopg import Connection, Cursor
 
-from db.connection.arrays import UUIDS
-from db.cycle.sticky_slots import give_seats
-from db.locking.rows import Columns, columns, named_row
+from db.connection.arrays import UUIDS, Columns, columns, named_row
 from db.locking.statuses import ACTIVE
 from db.outbox import write_events
 from domain.cycle.step_deltas import KeptStep
@@ -18,6 +16,65 @@ from domain.cycle.writes import ChunkWrites, HistoryHead
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout
 from domain.outbox.cloud_events import CloudEvent
+
+# the seat that was left last goes first, one that nobody had last; who left it keeps it until another has taken it
+_GIVE = """
+    WITH present AS (
+        SELECT r.id, r.deployment_id, r.seat, r.traffic_status = 'active' AS serves, r.status = 'healthy' AS is_healthy,
+               coalesce(r.revision_id = d.deploying_revision_id AND o.weight IS NOT NULL, false) AS is_canary,
+               d.desired_replicas, r.status_changed_at
+          FROM deployments d JOIN routes r ON r.deployment_id = d.id LEFT JOIN rollouts o ON o.id = d.rollout_id
+         WHERE d.id = ANY(%(ids)b) AND d.has_seats AND (r.traffic_status = 'active' OR r.seat IS NOT NULL)),
+    sides AS (
+        SELECT deployment_id, is_canary, max(desired_replicas) AS wanted,
+               count(seat) FILTER (WHERE serves) AS taken
+          FROM present GROUP BY deployment_id, is_canary),
+    offered AS (
+        SELECT deployment_id, is_canary, seat, status_changed_at AS left_at FROM present WHERE NOT serves
+        UNION ALL
+        SELECT deployment_id, is_canary, generate_series(0, wanted - 1), '-infinity' FROM sides),
+    free AS (
+        SELECT deployment_id, is_canary, seat,
+               row_number() OVER (PARTITION BY deployment_id, is_canary ORDER BY max(left_at) DESC, seat) AS turn
+          FROM offered LEFT JOIN (SELECT deployment_id, is_canary, seat, true AS is_taken FROM present WHERE serves) p
+                              USING (deployment_id, is_canary, seat)
+         WHERE is_taken IS NULL GROUP BY deployment_id, is_canary, seat),
+    waiting AS (
+        SELECT deployment_id, is_canary, id,
+               row_number() OVER (PARTITION BY deployment_id, is_canary ORDER BY is_healthy DESC, id) AS turn
+          FROM present WHERE serves AND seat IS NULL),
+    given AS (
+        SELECT id, seat, deployment_id, is_canary
+          FROM waiting JOIN sides USING (deployment_id, is_canary) JOIN free USING (deployment_id, is_canary, turn)
+         WHERE turn <= wanted - taken)
+    UPDATE routes r SET seat = becomes.seat
+      FROM (SELECT id, seat FROM given
+            UNION ALL
+            SELECT gone.id, NULL
+              FROM present gone JOIN (SELECT deployment_id, is_canary, seat FROM given
+                                      UNION ALL
+                                      SELECT deployment_id, is_canary, seat FROM present WHERE serves) taken
+                             USING (deployment_id, is_canary, seat)
+             WHERE NOT gone.serves) becomes
+     WHERE r.id = becomes.id
+"""
+
+
+def give_seats(connection: Connection, ids: Collection[UUID]) -> None:
+    """Give the free seats of these deployments, which are locked, to replicas in traffic that have none.
+
+    A seat is what sticky callers find a replica by; a new replica takes the seat of one that has left:
+
+        0 1 2 | 3 waits        three wanted; a new replica has come and has no seat while all are taken
+        0   2 | 3              the old one of seat 1 leaves
+        0 3 2                  in the same transaction its callers become the new one's, and nobody else moves
+
+    Proxies tell the two sides of a canary apart, so each side has seats of its own. Of those that wait the healthy
+    ones come first, then the older ones. Where callers do not stay there are no seats.
+    """
+    if ids:
+        connection.execute(_GIVE, {"ids": list(ids)})
+
 
 _CREATED = columns("""
     deployment_id uuid, revision_id uuid, rollout_id uuid, traffic_status text, created_at timestamptz,

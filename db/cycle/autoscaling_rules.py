@@ -8,7 +8,7 @@ from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 from pydantic_core import to_json
 
-from db.locking.rows import columns
+from db.connection.arrays import columns
 from domain.autoscaling.rule import (
     NO_AUTOSCALING,
     Aggregate,

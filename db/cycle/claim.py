@@ -13,7 +13,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.connection.arrays import UUIDS
+from db.connection.arrays import UUIDS, named_row
 from db.connection.transactions import database_now
 from db.cycle.autoscaling_rules import rules_of
 from db.cycle.snapshots import (
@@ -29,7 +29,6 @@ from db.cycle.snapshots import (
 from db.fleet_gates import GROUP_OF, gates_of
 from db.judge_evidence import evidence_of
 from db.locking.row_locks import IN_ID_ORDER, SKIPPING_HELD, mark_unheld
-from db.locking.rows import named_row
 from db.locking.statuses import ACTIVE, IS_MISPLACED, PRESENT, WELL, known_status, lifecycle_status
 from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
 from domain.cycle.rollout import is_judged, with_evidence

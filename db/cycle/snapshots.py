@@ -9,8 +9,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from db.failures import start_failures
-from db.locking.statuses import ACTIVE, lifecycle_status
+from db.locking.statuses import ACTIVE, lifecycle_status, start_failures
 from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
 from domain.model.bounds import RouteCounts
 from domain.model.canary import CanaryState

@@ -14,11 +14,13 @@ Each is a condition on a column `status`; write `r.{ACTIVE}` where the routes ar
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
 from psycopg import Connection
 
+from domain.model.deployment import StartFailures
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, RouteStatus
 from domain.text.errors import UnreadableError
 
@@ -116,3 +118,14 @@ IS_MISPLACED = f"""
                 WHERE v.id = r.revision_id AND s.host = h.name)), false)
 """
 """Whether the host of the route `r` is drained, and another one takes replicas of its revision."""
+
+
+def start_failures(
+    revision_id: UUID | None, in_a_row: int, last_at: datetime | None, came_up_at: datetime | None, short_lives: int
+) -> StartFailures | None:
+    """None when none has failed. The version before forgets failures by their number, and writes no `came_up_at`."""
+    if not in_a_row or revision_id is None or last_at is None:
+        return None
+    if came_up_at is not None and came_up_at < last_at:
+        came_up_at = None
+    return StartFailures(revision_id, in_a_row, last_at, came_up_at, short_lives)

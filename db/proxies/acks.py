@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
 
+from db.connection.arrays import columns, named_row
 from db.locking.row_locks import count_change, lock
-from db.locking.rows import columns, named_row
 from db.locking.statuses import IS_LIVE
 from domain.model.states import Lifecycle
 

@@ -8,9 +8,9 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from db.connection.arrays import named_row
 from db.connection.transactions import database_now
 from db.locking.row_locks import count_change, lock_unheld
-from db.locking.rows import named_row
 from db.locking.statuses import COUNTS_UNANSWERED, IS_COUNTED_ON, IS_LIVE
 from db.proxies.recorded_answers import counters_of, intervals_of, record_interval
 from domain.commands.rollout_commands import Undo

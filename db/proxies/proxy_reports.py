@@ -10,9 +10,9 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import kwargs_row, scalar_row
 
+from db.connection.arrays import columns
 from db.connection.transactions import database_now
 from db.locking.row_locks import count_change, lock_unheld
-from db.locking.rows import columns
 from db.locking.statuses import IS_LIVE
 from db.proxies.measurements import LiveProxy
 from domain.autoscaling.rule import ProxyMetric

@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg import Connection
 from pydantic_core import to_json
 
+from db.connection.arrays import columns
 from db.judge_evidence import fold
-from db.locking.rows import columns
 from domain.model.answer_counts import Answers, Copies, Counters, Interval
 
 # two servers for proxies may read the counters at once: who writes first has counted, and the other writes nothing

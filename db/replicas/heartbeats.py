@@ -12,7 +12,7 @@ from psycopg import Connection
 from psycopg.rows import scalar_row
 
 from domain.installation.contract import CONTRACT
-from domain.replicas.host_liveness import FRESH_SECONDS
+from domain.replicas.host_choice import FRESH_SECONDS
 
 _SIGN_OF_LIFE = """
     INSERT INTO hosts (name, address, clock_offset_seconds, contract, replica_user) VALUES (%s, %s, %s, %s, %s)

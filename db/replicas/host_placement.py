@@ -10,14 +10,12 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from db.connection.arrays import UUIDS, Array
+from db.connection.arrays import UUIDS, Array, columns, named_row
 from db.locking.row_locks import count_change, lock
-from db.locking.rows import columns, named_row
 from db.locking.statuses import ACTIVE, IS_LACKED, IS_UNPLACED, TO_STOP
 from db.replicas.host_routes import IS_TO_START
 from domain.model.lifecycle_events import RouteLifecycleType
-from domain.replicas.host_choice import EXTERNAL, HostUp, PlacingGrounds, Unplaced, hosts_by
-from domain.replicas.host_liveness import FRESH_SECONDS
+from domain.replicas.host_choice import EXTERNAL, FRESH_SECONDS, HostUp, PlacingGrounds, Unplaced, hosts_by
 
 MOST_AT_ONCE = 500
 """In one transaction, which holds up whoever waits for their deployments."""

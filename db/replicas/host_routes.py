@@ -10,8 +10,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import dict_row, scalar_row
 
+from db.connection.arrays import columns
 from db.locking.row_locks import count_change, lock
-from db.locking.rows import columns
 from db.locking.statuses import ACTIVE, TO_STOP
 from db.locking.upstream import SPOKEN
 from domain.model.states import Lifecycle, RouteStatus

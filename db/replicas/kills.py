@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 
 from psycopg import Connection
 
+from db.connection.arrays import columns, named_row
 from db.locking.row_locks import count_change, lock
-from db.locking.rows import columns, named_row
 from db.outbox import write_events
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.replicas.drain import cut_in_words, killed_in_words

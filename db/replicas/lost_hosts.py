@@ -11,8 +11,7 @@ from db.replicas.host_placement import values
 from db.replicas.host_routes import KNOWN, record_stopped
 from db.replicas.reports import RouteReport, apply_reports
 from domain.model.states import RouteStatus
-from domain.replicas.host_choice import EXTERNAL
-from domain.replicas.host_liveness import HostNotFoundError, refuse_to_forget
+from domain.replicas.host_choice import EXTERNAL, HostNotFoundError, refuse_to_forget
 
 _DEAF_BESIDE_OTHERS = """
     SELECT name FROM hosts

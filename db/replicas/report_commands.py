@@ -13,7 +13,7 @@ from db.replicas.lost_hosts import forget_host
 from db.replicas.reports import RouteReport, apply_reports
 from domain.commands.base import Command
 from domain.commands.replica_commands import DrainHost, ForgetHost, ReportRoute, UndrainHost
-from domain.replicas.host_liveness import HostNotFoundError
+from domain.replicas.host_choice import HostNotFoundError
 from domain.replicas.status_reports import status_told
 
 _DRAIN = """

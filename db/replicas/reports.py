@@ -10,10 +10,9 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.failures import start_failures
+from db.connection.arrays import columns, named_row
 from db.locking.row_locks import ALWAYS, count_change, lock
-from db.locking.rows import columns, named_row
-from db.locking.statuses import ACTIVE
+from db.locking.statuses import ACTIVE, start_failures
 from db.outbox import write_events
 from domain.model.deployment import StartFailures
 from domain.model.states import RouteStatus

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from psycopg import Connection
 
-from db.locking.rows import columns, named_row
+from db.connection.arrays import columns, named_row
 from db.locking.statuses import REFERENCES
 from db.replicas.host_placement import hosts_up
 from domain.replicas.host_choice import takers

@@ -10,9 +10,9 @@ from psycopg import Connection
 from psycopg.rows import class_row, dict_row
 
 from db.certificates import CertificateView, certificates_of
-from db.locking.rows import columns
+from db.connection.arrays import columns
 from db.locking.statuses import ACTIVE, IS_LIVE, IS_MISPLACED
-from domain.replicas.host_liveness import MISSED_AFTER, is_warned_of
+from domain.replicas.host_choice import MISSED_AFTER, is_warned_of
 from domain.text.numbers import duration
 from domain.traffic.entrances import entrances_in_words, in_order
 from domain.traffic.release import Reached, known_release

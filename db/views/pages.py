@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row, dict_row, scalar_row
+from psycopg.rows import DictRow, class_row, dict_row, scalar_row
 
 from db.views.deployment_view import DeploymentView
 from db.views.deployment_views import existing_deployments
@@ -55,6 +55,7 @@ _HISTORY = """
     SELECT id, phase, result, error_code, target, actor, message, attempts, rollout_id, created_at, updated_at
       FROM deployment_history
      WHERE deployment_id = %(deployment)s AND (%(at)s::timestamptz IS NULL OR (updated_at, id) < (%(at)s, %(before)s))
+       AND (NOT %(is_of_people)s OR result = 'asked')
      ORDER BY updated_at DESC, id DESC LIMIT %(limit)s
 """
 
@@ -115,16 +116,34 @@ def kept_page(connection: Connection[Any], deployment: UUID, cursor: str, limit:
     return Page([KeptRollout(**row) for row in rows[:limit]], str(numbers[limit - 1]) if len(rows) > limit else None)
 
 
-def history_page(connection: Connection[Any], deployment: UUID, cursor: str, limit: int) -> Page[HistoryView]:
-    """The newest first."""
-    at, _, before = cursor.partition("/")
-    if cursor and not before:
-        raise _no_cursor()
-    parameters = {**_parameters(deployment, before, limit), "at": _instant(at) if cursor else None}
+def history_page(
+    connection: Connection[Any], deployment: UUID, cursor: str, limit: int, *, is_of_people: bool = False
+) -> Page[HistoryView]:
+    """The newest first. `is_of_people`: only what people did."""
+    at, before = history_place(cursor)
+    parameters = {
+        "deployment": deployment,
+        "at": at,
+        "before": before,
+        "is_of_people": is_of_people,
+        "limit": limit + 1,
+    }
     rows = connection.cursor(row_factory=dict_row).execute(_HISTORY, parameters).fetchall()
-    keys = [(row["updated_at"], row.pop("id")) for row in rows]
-    last = "/".join((keys[limit - 1][0].isoformat(), str(keys[limit - 1][1]))) if len(rows) > limit else None
-    return Page([HistoryView(**row) for row in rows[:limit]], last)
+    last = history_cursor(rows[limit - 1]) if len(rows) > limit else None
+    return Page([HistoryView(**{name: row[name] for name in row if name != "id"}) for row in rows[:limit]], last)
+
+
+def history_place(cursor: str) -> tuple[datetime | None, UUID | None]:
+    """The time and the id of the record that a page of history begins behind; None where it begins with the newest."""
+    at, _, before = cursor.partition("/")
+    if not cursor:
+        return None, None
+    return _instant(at), _uuid(before)
+
+
+def history_cursor(record: DictRow) -> str:
+    """The place behind a record."""
+    return f"{record['updated_at'].isoformat()}/{record['id']}"
 
 
 def _parameters(deployment: UUID, cursor: str, limit: int) -> dict[str, object]:

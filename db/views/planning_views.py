@@ -7,11 +7,10 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.failures import start_failures
+from db.connection.arrays import named_row
 from db.fleet_gates import gates_of
 from db.judge_evidence import evidence_of
-from db.locking.rows import named_row
-from db.locking.statuses import IS_LACKED, lifecycle_status
+from db.locking.statuses import IS_LACKED, lifecycle_status, start_failures
 from db.views.deployment_view import DeploymentView
 from db.views.deployment_views import deployment_named
 from db.views.fleet_views import SignsOfLife, signs_of_life

@@ -14,10 +14,11 @@ from db.views.deployment_view import DeploymentView
 from db.views.deployment_views import existing_deployments
 from db.views.fleet_views import reached_at
 from db.views.rollout_views import RolloutView
+from db.views.route_views import ONLY_FAILED
 from domain.cycle.rollout import judging_of
 from domain.judge.judge import Point, limits_of
 from domain.model.states import RolloutOutcome
-from domain.steering.rollout_history import EndedRollout, KnownRevision, Past, SettingsRelease
+from domain.steering.rollout_history import EndedRollout, KnownRevision, NamedRevision, Past, SettingsRelease
 from domain.strategies.builtin import stored_policy
 from domain.traffic.entrances import settings_of
 
@@ -38,10 +39,19 @@ _OTHER = """
     SELECT id FROM revisions
      WHERE deployment_id = %s AND id IS DISTINCT FROM %s AND id IS DISTINCT FROM %s LIMIT 1
 """
+_FEW = 20
+"""The number of newer revisions among which one that is good is looked for."""
 _LAST = """
     SELECT to_revision_id, outcome, is_undo FROM rollouts WHERE deployment_id = %s ORDER BY started_at DESC LIMIT 1
 """
 
+
+_NEWER = f"""
+    SELECT v.id, v.name FROM revisions v
+     WHERE v.deployment_id = %s AND (%s::uuid IS NULL OR v.id > %s) AND v.id IS DISTINCT FROM %s
+       AND NOT ({ONLY_FAILED})
+     ORDER BY v.id DESC LIMIT {_FEW}
+"""
 
 _SET_ALONE = """
     SELECT CASE h.phase WHEN 'scale' THEN 'scaled ' ELSE '' END || h.message, h.actor
@@ -107,7 +117,8 @@ def settings_release(connection: Connection[Any], view: DeploymentView) -> Setti
 
 def past_of(connection: Connection[Any], view: DeploymentView) -> Past:
     """Read what the rules of commands know of the deployment beside its snapshot."""
-    other = connection.execute(_OTHER, (view.id, view.current_revision_id, view.deploying_revision_id)).fetchone()
+    current, deploying = view.current_revision_id, view.deploying_revision_id
+    other = connection.execute(_OTHER, (view.id, current, deploying)).fetchone()
     last = connection.execute(_LAST, (view.id,)).fetchone()
     return Past(
         policy=stored_policy(view.policy) if view.policy else None,
@@ -117,6 +128,8 @@ def past_of(connection: Connection[Any], view: DeploymentView) -> Past:
         ended=ended_rollouts(connection, view.id),
         settings=settings_release(connection, view),
         frozen=frozen_now(connection, view.name, view.now),
+        current=view.current_revision or "",
+        newer=[NamedRevision(*row) for row in connection.execute(_NEWER, (view.id, current, current, deploying))],
     )
 
 

@@ -43,6 +43,10 @@ class FreezeSet(Answer):
     """When the window ends that is on now, as ISO 8601 has it."""
     starts_at: str | None
     """When the next one begins."""
+    deployments: tuple[str, ...]
+    """The names, or name prefixes that end in *, that it is for; with no groups either: for all."""
+    groups: tuple[str, ...]
+    """The groups that it is for."""
 
 
 class FreezeDeleted(Answer):

@@ -10,12 +10,10 @@ from domain.model.decision import Decision, RouteChanges, WaitsFor
 from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK, RouteStatus
-from domain.strategies.backoff import hold_back, nowhere_to_go
 from domain.strategies.base import AbstractDeploymentStrategy
-from domain.strategies.buckets import ids, next_end_at, worst_first
-from domain.strategies.budget import Budget
+from domain.strategies.budget import Budget, ids, next_end_at, worst_first
 from domain.strategies.builtin import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
-from domain.strategies.converge import meanwhile
+from domain.strategies.converge import hold_back, meanwhile, nowhere_to_go
 
 
 def is_unproven(rollout: Rollout) -> bool:

@@ -8,7 +8,7 @@ from domain.model.bounds import Bounds, hardened
 from domain.model.decision import Decision, RouteChanges, Waits
 from domain.model.deployment import Deployment
 from domain.model.states import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle, Verdict, Word
-from domain.strategies.backoff import held_until, unproven
+from domain.strategies.converge import held_until, unproven
 
 ERROR_PAUSE_SECONDS = 5
 RETRY_SECONDS = 60

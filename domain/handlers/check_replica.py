@@ -11,9 +11,8 @@ from domain.model.deployment import Deployment
 from domain.model.lifecycle_events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle, Verdict
 from domain.replicas.health import is_answering
-from domain.strategies.backoff import proven_at, unproven
-from domain.strategies.buckets import Buckets
-from domain.strategies.budget import Budget, resting_budget
+from domain.strategies.budget import Buckets, Budget, resting_budget
+from domain.strategies.converge import proven_at, unproven
 from domain.strategies.messages import for_replicas
 from domain.text.numbers import number_of
 

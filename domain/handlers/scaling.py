@@ -10,7 +10,7 @@ from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment
 from domain.model.lifecycle_events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model.states import READY, DeploymentLifecycleStatus, Lifecycle
-from domain.strategies.buckets import ids
+from domain.strategies.budget import ids
 from domain.strategies.converge import converge
 from domain.strategies.messages import for_stopping
 from domain.text.numbers import all_of, number_of

@@ -158,6 +158,7 @@ class Retention(Settings):
     Cut is what is older than its days, is not among the newest of its deployment, and that nothing needs:
 
         history      a record       not the last one, which the next may merge into; not of the open rollout
+                                    the records of the fleet as a whole are counted as those of one deployment
         routes       a replica      terminated or failed, and stopped; not of the open rollout
         rollouts     with its steps ended; no way back leads along it; no record and no replica names it
         revisions                   not current, deploying or failing now; no rollout and no replica names it

@@ -71,12 +71,36 @@ class NewToken(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A login to the page with a token. `id`: the beginning of the hash of the browser's secret."""
+    """A login to the page with a token. `id`: the beginning of the hash of the browser's secret.
+
+    `address` and `browser`: where the log-in came from; empty where that is not known.
+    """
 
     id: str
     token: str
     began_at: datetime
     ends_at: datetime
+    last_used_at: datetime | None = None
+    address: str = ""
+    browser: str = ""
+
+
+class SessionEnd(StrEnum):
+    """The reasons for which a session is over, each with its sentence."""
+
+    ENDED = "ended"
+    TOKEN = "token"  # noqa: S105  (a word, no secret)
+    AGE = "age"
+
+    @property
+    def sentence(self) -> str:
+        """The reason for the person who has to log in again."""
+        match self:
+            case SessionEnd.TOKEN:
+                return "Your token was revoked or has expired."
+            case SessionEnd.AGE:
+                return "Your session was too old: log in again."
+        return "Your session was ended."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,21 @@
-"""The commands that a deployment would take now: each rule is tried on its snapshot."""
+"""The commands that a deployment would take now, and why it takes no others: each rule is tried on its snapshot."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
 from domain.commands.base import DeploymentCommand
 from domain.commands.fields import fields_of
 from domain.commands.registry import COMMANDS
-from domain.commands.rollout_commands import Undo
+from domain.commands.rollout_commands import Abort, ActivateRevision, Restart, Retry, RollingUpdate, Undo
 from domain.commands.steering_command import SteeringCommand
 from domain.model.deployment import Deployment
-from domain.model.states import Lifecycle, RolloutOutcome
+from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome
 from domain.steering.activation import RUN_ALREADY, ActivationRequest, restarted_revision
 from domain.steering.command_effect import Asking
-from domain.steering.rollout_history import Past, way_back
+from domain.steering.gates import FrozenError
+from domain.steering.rollout_history import NoPreviousRevisionError, Past, undo_goal, way_back
 from domain.text.errors import RevisionNotFoundError, RollwayError
 
 _NOT_STORED_YET = UUID(int=0)
@@ -67,7 +68,15 @@ class SupposedCase:
         return replace(self._activation(self.past.last[0]), is_undo=self.past.last_is_undo), self.past.last[1]
 
     def _activation(self, revision_id: UUID) -> ActivationRequest:
-        return ActivationRequest(revision_id, "", None, self.past.policy, frozen=self.past.frozen)
+        return ActivationRequest(
+            revision_id,
+            "",
+            None,
+            self.past.policy,
+            supersede=getattr(self.command, "supersede", False),
+            frozen=self.past.frozen,
+            through_freeze=getattr(self.command, "through_freeze", False),
+        )
 
 
 def available_commands(deployment: Deployment, past: Past, asking: Asking) -> tuple[type[DeploymentCommand], ...]:
@@ -84,16 +93,26 @@ def available_commands(deployment: Deployment, past: Past, asking: Asking) -> tu
     )
 
 
-def _is_taken(deployment: Deployment, kind: type[SteeringCommand], past: Past, asking: Asking) -> bool:
+def _is_taken(
+    deployment: Deployment,
+    kind: type[SteeringCommand],
+    past: Past,
+    asking: Asking,
+    values: Mapping[str, Any] | None = None,
+) -> bool:
     if kind is Undo and past.settings is not None and not past.settings.is_undone:
         return True
-    return any(_changes(SupposedCase(deployment, command, asking, past)) for command in _examples(deployment, kind))
+    examples = _examples(deployment, kind, values or {})
+    return any(_changes(SupposedCase(deployment, command, asking, past)) for command in examples)
 
 
-def _examples(deployment: Deployment, kind: type[SteeringCommand]) -> Iterator[SteeringCommand]:
+def _examples(
+    deployment: Deployment, kind: type[SteeringCommand], values: Mapping[str, Any]
+) -> Iterator[SteeringCommand]:
     """The command with its example, then with the least of each number: one of the two is a change."""
-    example: dict[str, Any] = {**kind.example, "request_id": "offered", "deployment": deployment.name}
-    least = {field.name: field.least for field in fields_of(kind) if field.is_needed and field.least is not None}
+    own = {"request_id": "offered", "reason": "offered", "deployment": deployment.name}
+    example: dict[str, Any] = {**kind.example, **own, **values}
+    least = {each.name: each.least for each in fields_of(kind) if each.is_needed and each.least is not None}
     for payload in (example, {**example, **least}):
         yield kind.model_validate(payload)
 
@@ -104,3 +123,130 @@ def _changes(case: SupposedCase) -> bool:
     except RollwayError:
         return False
     return not effect.already and effect.details.get("activation") not in RUN_ALREADY
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A command that would change the deployment, as its button has it.
+
+    `goal`: where it leads, such as "back to v1"; empty: the label says enough. `what`: its effect in a sentence; empty:
+    as its class has it. `revision`: the one that it leads to. `values`: what its fields begin with.
+    """
+
+    command: type[DeploymentCommand]
+    goal: str = ""
+    what: str = ""
+    revision: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A command that people look for and that is not offered, and why.
+
+    `way`: how it can be given all the same, in words; empty: it is left to the rows of revisions, or to nobody.
+    """
+
+    command: type[DeploymentCommand]
+    reason: str
+    way: str = ""
+    offer: Offer | None = None
+
+
+_WAYS: Mapping[tuple[str, ...], str] = {
+    ("through_freeze",): "ignore the freeze",
+    ("supersede",): "replace the rollout",
+    ("supersede", "through_freeze"): "replace the rollout and ignore the freeze",
+}
+"""The fields by which a command starts something all the same."""
+_LOOKED_FOR = (ActivateRevision, RollingUpdate, Undo, Retry, Restart)
+"""The commands whose absence is explained; that of a retry only where something could be retried."""
+
+
+def offers(deployment: Deployment, past: Past, asking: Asking) -> tuple[Offer, ...]:
+    """The commands to offer. In a rollout it is Abort that goes back: an undo would do the same."""
+    kinds = (kind for kind in available_commands(deployment, past, asking) if kind is not Undo)
+    undo = _undo(deployment, past, asking)
+    return (*(_offer(deployment, kind, past) for kind in kinds), *([undo] if isinstance(undo, Offer) else []))
+
+
+def missing_commands(deployment: Deployment, past: Past, asking: Asking) -> tuple[Missing, ...]:
+    """The commands that people look for and that are not offered; none of a deployment that is being destroyed."""
+    if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
+        return ()
+    offered = {offer.command for offer in offers(deployment, past, asking)}
+    absent = [_missing(deployment, kind, past, asking) for kind in _LOOKED_FOR if kind not in offered]
+    return tuple(each for each in absent if each.command is not Retry or each.way)
+
+
+def _offer(deployment: Deployment, kind: type[DeploymentCommand], past: Past) -> Offer:
+    if kind is ActivateRevision:
+        return Offer(kind, values={"revision": past.newest_good} if past.newest_good else {})
+    if kind is Abort and deployment.status != ROLLING_BACK:
+        return Offer(kind, f"back to {past.current}", f"Leave the rollout and go back to {past.current}.")
+    return Offer(kind)
+
+
+def _undo(deployment: Deployment, past: Past, asking: Asking) -> Offer | Missing:
+    """The undo by the ladder.
+
+    a rollout under way                  -> missing: Abort, or the way back that is under way, leads to the same
+    a file changed settings last         -> its settings are put back
+    there is a revision to go back to    -> it, by its name, so that nothing else is done than the button says
+    the one before was rolled back       -> missing, with the way there all the same
+    otherwise                            -> missing
+    """
+    named = Offer(Undo)
+    if deployment.status == ROLLING_BACK:
+        return Missing(Undo, f"it is on its way back to {past.current}", offer=named)
+    if deployment.rollout is not None:
+        return Missing(Undo, f"a rollout is under way, and Abort goes back to {past.current}", offer=named)
+    if past.settings is not None and not past.settings.is_undone:
+        what = "Put the settings of before the last file back. No replica moves to another revision."
+        return Offer(Undo, "back to the settings of before", what)
+    try:
+        goal = undo_goal(deployment, past, asking.at)
+    except NoPreviousRevisionError as refusal:
+        rolled_back = str(refusal.detail.get("rolled_back") or "")
+        way = f"go back to {rolled_back} all the same" if rolled_back else ""
+        values = {"revision": rolled_back} if rolled_back else {}
+        return Missing(Undo, _in_short(refusal), way, replace(named, revision=rolled_back, values=values))
+    except RollwayError as refusal:
+        return Missing(Undo, _in_short(refusal), offer=named)
+    what = f"Go back to {goal.name}, which ran before {past.current}, at once."
+    if goal.is_further:
+        what = f"The last rollout is undone already, and {past.current} runs: go further back, to {goal.name}, at once."
+    return Offer(Undo, f"back to {goal.name}", what, goal.name, {"revision": goal.name})
+
+
+def _missing(deployment: Deployment, kind: type[SteeringCommand], past: Past, asking: Asking) -> Missing:
+    undo = _undo(deployment, past, asking) if kind is Undo else None
+    if isinstance(undo, Missing):
+        return undo
+    reason = _refusal(deployment, kind, past, asking)
+    for names, way in _WAYS.items():
+        values = dict.fromkeys(names, True)
+        if kind.model_fields.keys() >= set(names) and _is_taken(deployment, kind, past, asking, values):
+            offer = _offer(deployment, kind, past)
+            return Missing(kind, reason, way, replace(offer, values={**offer.values, **values}))
+    return Missing(kind, reason)
+
+
+def _refusal(deployment: Deployment, kind: type[SteeringCommand], past: Past, asking: Asking) -> str:
+    """Why the command is refused, in short."""
+    if deployment.rollout is not None and kind is not Retry:
+        back = deployment.status == ROLLING_BACK
+        return f"it is on its way back to {past.current}" if back else "a rollout is under way"
+    try:
+        command = next(_examples(deployment, kind, {}))
+        command.steer(SupposedCase(deployment, command, asking, past))
+    except FrozenError:
+        return past.frozen.in_short(asking.at) if past.frozen else "frozen"
+    except RollwayError as refusal:
+        return _in_short(refusal)
+    return "it would change nothing"
+
+
+def _in_short(refusal: RollwayError) -> str:
+    """The message without the advice, which is for a command line."""
+    return refusal.message.partition("; ")[0]

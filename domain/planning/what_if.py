@@ -11,7 +11,7 @@ from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
 from domain.planning.simulator import with_status
 from domain.steering.verbs import scale
-from domain.strategies.buckets import worst_first
+from domain.strategies.budget import worst_first
 from domain.strategies.builtin import parse_policy
 from domain.text.errors import InvalidInputError
 

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from domain.model.deployment import Deployment, Rollout, StartFailures
 from domain.model.states import RouteStatus
-from domain.strategies.backoff import is_proven
+from domain.strategies.converge import is_proven
 from domain.text.errors import InvalidInputError
 
 

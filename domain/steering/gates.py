@@ -168,6 +168,11 @@ class Frozen:
         why = f" ({self.reason})" if self.reason else ""
         return f"freeze {self.freeze}{why} until {instant(self.until)}"
 
+    def in_short(self, now: datetime) -> str:
+        """Frozen until 18:15 UTC; with the day where that is another one."""
+        until, today = self.until.astimezone(UTC), now.astimezone(UTC)
+        return f"frozen until {until:%H:%M} UTC" if until.date() == today.date() else f"frozen until {instant(until)}"
+
     def refusal(self, deployment: str) -> FrozenError:
         """To start anything."""
         way = "wait until then, or go through it with --through-freeze and a --reason"

@@ -15,7 +15,7 @@ revision, as a restart leaves it behind, is passed by too, unless its replicas s
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from domain.model.deployment import Deployment
@@ -88,6 +88,13 @@ class SettingsRelease:
         return replace(self, before={name: value for name, value in self.before.items() if name in same})
 
 
+class NamedRevision(NamedTuple):
+    """A revision by its id and its name."""
+
+    id: UUID
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Past:
     """The past of a deployment that rules need next to its snapshot.
@@ -95,6 +102,8 @@ class Past:
     `other`: a revision that neither runs nor is on its way, if there is one. `last`: the revision of the last rollout,
     and how it ended, None while it runs; `last_is_undo`: whether it is an undo. `ended`: the rollouts that an undo
     looks back over, the eldest first. `settings`: the file after them. `frozen`: the freeze that is on.
+    `current`: the name of the revision that runs. `newer`: revisions after that one, the newest first, without those
+    that have only failed.
     """
 
     policy: DeploymentPolicy | None
@@ -104,6 +113,38 @@ class Past:
     ended: Sequence[EndedRollout] = ()
     settings: SettingsRelease | None = None
     frozen: Frozen | None = None
+    current: str = ""
+    newer: Sequence[NamedRevision] = ()
+
+    @property
+    def newest_good(self) -> str:
+        """The newest revision after the current one that has neither only failed nor been rolled back; empty: none."""
+        _, rolled_back = _ran(self.ended)
+        return next((revision.name for revision in self.newer if revision.id not in rolled_back), "")
+
+
+@dataclass(frozen=True, slots=True)
+class UndoGoal:
+    """The revision that an undo at rest goes to. `is_further`: the last rollout is undone already."""
+
+    name: str
+    is_further: bool = False
+
+
+def undo_goal(deployment: Deployment, past: Past, now: datetime) -> UndoGoal:
+    """The revision to go back to, further back where the last rollout is undone. Raises as `way_back` does."""
+    before = _ran_before(deployment, past.ended)
+    try:
+        back = way_back(deployment, past.ended, now, past.settings).revision
+    except AlreadyUndoneError:
+        if not before.good:
+            raise
+        return UndoGoal(before.good[-1].name, is_further=True)
+    if back.id != deployment.current_revision_id:
+        return UndoGoal(back.name)
+    if before.good:
+        return UndoGoal(before.good[-1].name, is_further=True)
+    raise _already_undone(deployment.name, past.ended[-1].to_revision.name, back.name, "")
 
 
 def way_back(
@@ -117,13 +158,8 @@ def way_back(
     """
     if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
         raise WrongStateError.of_leaving(deployment.name, deployment.status, "it can go back")
-    current = deployment.current_revision_id
-    stack, rolled_back = _ran(ended)
-    while stack and stack[-1].id != current:  # it was left without a rollout
-        stack.pop()
-    before = [] if not stack else [revision for revision in stack if _is_other(revision, stack[-1], deployment)]
-    good = [revision for revision in before if revision.id not in rolled_back]
-    if undone := _undone(ended, current):
+    stack, before, good = _ran_before(deployment, ended)
+    if undone := _undone(ended, deployment.current_revision_id):
         if not ended[-1].is_undo and now - ended[-1].ended_at <= _JUST:
             return WayBack(stack[-1])
         raise _already_undone(deployment.name, undone.name, stack[-1].name, good[-1].name if good else "")
@@ -147,6 +183,22 @@ def size_back(deployment: Deployment, revision: str, ended: Sequence[EndedRollou
     """The size for an undo to a named revision at rest, if the last rollout left that revision."""
     is_back = deployment.rollout is None and bool(ended) and ended[-1].from_revision.name == revision
     return _size_before(deployment, ended[-1]) if is_back else None
+
+
+class _Before(NamedTuple):
+    """The revisions that ran, up to the current one; those of them that run something else; those not rolled back."""
+
+    stack: list[KnownRevision]
+    others: list[KnownRevision]
+    good: list[KnownRevision]
+
+
+def _ran_before(deployment: Deployment, ended: Sequence[EndedRollout]) -> _Before:
+    stack, rolled_back = _ran(ended)
+    while stack and stack[-1].id != deployment.current_revision_id:  # it was left without a rollout
+        stack.pop()
+    others = [] if not stack else [revision for revision in stack if _is_other(revision, stack[-1], deployment)]
+    return _Before(stack, others, [revision for revision in others if revision.id not in rolled_back])
 
 
 def _ran(ended: Sequence[EndedRollout]) -> tuple[list[KnownRevision], set[UUID]]:
@@ -226,4 +278,5 @@ def _nothing_before(deployment: str, rolled_back: str, same: str) -> NoPreviousR
             f"what {deployment} ran before was rolled back itself; "
             f"'rollway undo {deployment} --to {rolled_back}' goes there all the same"
         )
-    return NoPreviousRevisionError(message, deployment=deployment)
+    detail = {"rolled_back": rolled_back} if rolled_back else {}
+    return NoPreviousRevisionError(message, deployment=deployment, **detail)

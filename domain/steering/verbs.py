@@ -20,7 +20,7 @@ from domain.model.deployment import Deployment, Rollout
 from domain.model.states import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
 from domain.steering.activation import RUN_ALREADY, ActivationRequest, activate
 from domain.steering.command_effect import Asking, Steered
-from domain.strategies.backoff import is_proven
+from domain.strategies.converge import is_proven
 from domain.text.errors import RollwayError, WrongStateError
 from domain.text.numbers import number_of
 

@@ -33,8 +33,7 @@ from domain.model.deployment import Deployment, Route
 from domain.model.policy import StrategySpec
 from domain.model.states import RouteStatus, TrafficStatus, Verdict
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
-from domain.strategies.buckets import Buckets, ids, worst_first
-from domain.strategies.budget import Budget
+from domain.strategies.budget import Buckets, Budget, ids, worst_first
 from domain.strategies.converge import converge
 from domain.strategies.messages import amount_of, for_replicas, steps
 from domain.text.numbers import all_of

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from domain.model.decision import Inequality, Waits, WaitsFor, too_short
-from domain.model.deployment import Route
-from domain.strategies.buckets import Buckets
-from domain.strategies.budget import Budget
+from domain.model.deployment import Rollout, Route
+from domain.strategies.budget import Buckets, Budget
 from domain.text.numbers import all_of
 
 
@@ -88,9 +87,10 @@ def amount_of(verb: str, count: int, what: str = "") -> str:
     return f"{verb} {count}{what and ' '}{what}" if count else ""
 
 
-def complete(count: int) -> str:
-    """The new revision has taken over."""
-    return f"{all_of(count, 'replica')} {'runs' if count == 1 else 'run'} the new revision"
+def complete(count: int, rollout: Rollout | None) -> str:
+    """The revision that it rolls out has taken over; that of an undo is an earlier one."""
+    which = "earlier" if rollout and rollout.is_undo else "new"
+    return f"{all_of(count, 'replica')} {'runs' if count == 1 else 'run'} the {which} revision"
 
 
 def creating(count: int, buckets: Buckets, budget: Budget, what: str = "") -> str:

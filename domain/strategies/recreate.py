@@ -16,8 +16,7 @@ from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
-from domain.strategies.buckets import Buckets, ids, worst_first
-from domain.strategies.budget import Budget
+from domain.strategies.budget import Buckets, Budget, ids, worst_first
 from domain.strategies.messages import amount_of, complete, creating, for_replicas, steps
 
 
@@ -61,7 +60,7 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
             sentence, changes = creating(create, buckets, budget, "new"), RouteChanges.create(target, create)
             return Decision.moved(sentence, changes, buckets.next_change_at(now))
         if len(buckets.ready) >= budget.desired:
-            return Decision.success(complete(len(buckets.ready)))
+            return Decision.success(complete(len(buckets.ready), deployment.rollout))
         sentence = f"{len(buckets.ready)} of {budget.desired} new ready"
         sentence = f"{sentence}; {buckets.occupied(budget)} of at most {budget.ceiling}"
         return Decision.wait(for_replicas(sentence, buckets, budget, now), buckets.next_change_at(now))

@@ -35,8 +35,7 @@ from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment, Route
 from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
-from domain.strategies.buckets import Buckets, ids, worst_first
-from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
+from domain.strategies.budget import Amount, Buckets, Budget, ids, is_zero, surge_budget, worst_first
 from domain.strategies.converge import meanwhile
 from domain.strategies.messages import complete, creating, draining, for_replicas, steps
 
@@ -104,7 +103,7 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
             repairs = wait if buckets.starting else self.keep_whole(deployment, spec, now)
             return wait if repairs.changes.drain_route_ids else meanwhile(wait, repairs)
         if not buckets.foreign and len(buckets.ready) >= budget.desired:
-            return Decision.success(complete(len(buckets.ready)))
+            return Decision.success(complete(len(buckets.ready), deployment.rollout))
         create, foreign = _wave(buckets, budget) if wave else _continuous(buckets, budget)
         replaced = buckets.replaceable(now)
         drained = [*foreign, *replaced]

@@ -20,7 +20,7 @@ from db.connection.transactions import database_now, in_transaction, transaction
 from db.replicas.heartbeats import note_hearing, note_secrets_for_all, note_webhooks, show_sign_of_life
 from db.replicas.secret_requests import is_asked
 from db.unreachable import answered_within
-from domain.replicas.host_liveness import (
+from domain.replicas.host_choice import (
     SIGN_OF_LIFE_SECONDS,
     clock_offset,
     is_warned_of,

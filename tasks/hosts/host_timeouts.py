@@ -12,7 +12,7 @@ from db.replicas.heartbeats import HostsTurned, has_silent, look_at_signs_of_lif
 from db.replicas.host_placement import MOST_AT_ONCE, hosts_with_work, place_routes
 from db.replicas.lost_hosts import degrade_silent_routes, fail_routes_of_lost_hosts, fail_routes_that_wait_in_vain
 from domain.model.lifecycle_events import RouteLifecycleType
-from domain.replicas.host_liveness import FRESH_SECONDS, looks_until_degraded, looks_until_down
+from domain.replicas.host_choice import FRESH_SECONDS, looks_until_degraded, looks_until_down
 from tasks.cycle.change_and_wake import change_and_wake
 from tasks.redis.wake import Waker, route_key
 

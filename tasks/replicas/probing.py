@@ -26,7 +26,7 @@ from domain.replicas.health import (
     unread_status,
     why_not_yet,
 )
-from domain.replicas.host_liveness import is_lost
+from domain.replicas.host_choice import is_lost
 from domain.revisions.health_check import HealthCheck
 from domain.text.storable import storable
 from runtime.probing.http1 import ProbeAnswer

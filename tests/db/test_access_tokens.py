@@ -11,15 +11,18 @@ from db.access_tokens import (
     begin_session,
     create_token,
     end_session,
+    end_sessions,
     hash_of,
     note_use,
     revoke_token,
+    session_id,
     session_shown,
     still_valid,
     token_shown,
+    why_over,
 )
 from db.connection.transactions import in_transaction
-from domain.installation.tokens import NewToken, Role, Token, TokenExistsError, TokenNotFoundError
+from domain.installation.tokens import NewToken, Role, SessionEnd, Token, TokenExistsError, TokenNotFoundError
 from tests.support.rows.deployments import read, write
 from tests.support.stack.waiting import eventually
 
@@ -64,11 +67,11 @@ def test_a_token_that_has_expired_is_listed_and_no_longer_valid(engine: Engine) 
 
 def test_a_revoked_token_is_forgotten_and_only_once(engine: Engine) -> None:
     make(engine, "ann")
-    in_transaction(engine, lambda connection: revoke_token(connection, "ann"))
+    in_transaction(engine, lambda connection: revoke_token(connection, "ann", "bob"))
     assert shown(engine, "ann") is None
     assert in_transaction(engine, lambda connection: still_valid(connection, ["ann"])) == frozenset()
     with pytest.raises(TokenNotFoundError, match="no token called ann"):
-        in_transaction(engine, lambda connection: revoke_token(connection, "ann"))
+        in_transaction(engine, lambda connection: revoke_token(connection, "ann", "bob"))
 
 
 def test_use_is_noted_once_a_minute(engine: Engine) -> None:
@@ -93,16 +96,43 @@ def of_session(engine: Engine, secret: str) -> Token | None:
     return in_transaction(engine, lambda connection: session_shown(connection, secret))
 
 
+def name_of(engine: Engine, secret: str) -> str:
+    token = of_session(engine, secret)
+    return token.name if token else ""
+
+
 def test_a_session_is_of_its_token_until_it_is_ended_or_the_token_is_gone(engine: Engine) -> None:
     ann, zoe = make(engine, "ann"), make(engine, "zoe", days=_SOON)
     first, second, soon_over = begun(engine, ann), begun(engine, ann), begun(engine, zoe)
-    assert of_session(engine, first) == of_session(engine, second) == ann
+    assert (name_of(engine, first), name_of(engine, second)) == ("ann", "ann")
     assert shown(engine, first) is None
     in_transaction(engine, lambda connection: end_session(connection, first))
-    assert (of_session(engine, first), of_session(engine, second)) == (None, ann)
+    assert (name_of(engine, first), name_of(engine, second)) == ("", "ann")
     eventually(lambda: of_session(engine, soon_over) is None)
-    in_transaction(engine, lambda connection: revoke_token(connection, "ann"))
+    in_transaction(engine, lambda connection: revoke_token(connection, "ann", "bob"))
     assert of_session(engine, second) is None
+
+
+def test_why_a_session_is_over_is_known(engine: Engine) -> None:
+    ann, zoe = make(engine, "ann"), make(engine, "zoe", days=_SOON)
+    ended, old, revoked, expired = (begun(engine, token) for token in (ann, ann, ann, zoe))
+    in_transaction(engine, lambda connection: end_sessions(connection, "ann", "bob", session_id(ended)))
+
+    def why(secret: str) -> SessionEnd | None:
+        return in_transaction(engine, lambda connection: why_over(connection, secret))
+
+    write(
+        engine,
+        "UPDATE fleet_history SET created_at = created_at - interval '8 days' WHERE target = %s",
+        session_id(old),
+    )
+    eventually(lambda: why(expired) is SessionEnd.TOKEN)
+    assert (why(ended), why(old), why("guessed")) == (SessionEnd.ENDED, SessionEnd.AGE, None)
+    in_transaction(engine, lambda connection: revoke_token(connection, "ann", "bob"))
+    make(engine, "ann")
+    assert why(revoked) is SessionEnd.TOKEN, "another token has its name now"
+    told = [row["message"] for row in read(engine, "SELECT message FROM fleet_history WHERE actor = 'bob' ORDER BY id")]
+    assert "1 session of ann ended" in told
 
 
 def test_a_session_has_an_end_and_its_row_goes_when_another_begins(engine: Engine) -> None:

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import Engine, make_url
 
 from db.commands.execute import Origin, execute
+from db.connection.arrays import named_row
 from db.connection.database_settings import DatabaseSettings
 from db.connection.transactions import in_transaction, make_engine
 from db.cycle.autoscaling_rules import rules_of
 from db.due_work import traceparents
-from db.failures import start_failures
-from db.locking.rows import named_row
+from db.locking.statuses import start_failures
 from db.proxies.traffic_reader import read_traffic
 from db.views.deployment_views import deployments_by_id
 from db.views.documents import plain

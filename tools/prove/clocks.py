@@ -13,8 +13,8 @@ from domain.cycle.rollout import is_judged, unpaused
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RouteStatus
-from domain.strategies.backoff import PROVEN_SECONDS, is_proven, next_start_at, proven_at
-from domain.strategies.buckets import SICK_GRACE_SECONDS, grace_ends_at
+from domain.strategies.budget import SICK_GRACE_SECONDS, grace_ends_at
+from domain.strategies.converge import PROVEN_SECONDS, is_proven, next_start_at, proven_at
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.values_within import canary_of
 from tools.prove.state import State

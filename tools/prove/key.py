@@ -18,8 +18,8 @@ from domain.cycle.rollout import size_again
 from domain.handlers.scaling import TIMEOUT_MINUTES
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import DeploymentSubStep, Lifecycle, RouteStatus, TrafficStatus
-from domain.strategies.backoff import next_start_at, proven_at
-from domain.strategies.buckets import SICK_GRACE_SECONDS
+from domain.strategies.budget import SICK_GRACE_SECONDS
+from domain.strategies.converge import next_start_at, proven_at
 from tests.support.pictures.pictures import ROLLING_BACK
 from tests.support.pictures.values_within import canary_of
 from tools.prove.clocks import HARM, SICK, ages, failures, is_asked, told, told_when_resumed, weight_age, weight_ages

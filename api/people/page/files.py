@@ -45,6 +45,7 @@ FILES: Mapping[str, Served] = {
 LIVE: Mapping[str, tuple[str, str]] = {
     "fleet": ("/", "Deployments"),
     "hosts": ("/hosts", "Hosts"),
+    "activity": ("/activity", "Activity"),
     "deployment": ("/deployments/{deployment}", "$deployment"),
     "rollout": ("/deployments/{deployment}/rollouts/{rollout}", "Rollout of $deployment"),
 }

@@ -71,10 +71,8 @@ def _value(field: CommandField, text: str) -> Any:  # noqa: ANN401  (JSON)
                 return text == "true"
             case "words":
                 return shlex.split(text)
-            case "documents":
-                return _as_json(text, is_single=False)
-            case "values" | "items" | "variables" | "amount":
-                return _as_json(text, is_single=True)
+            case "values" | "documents" as kind:
+                return _as_json(text, is_single=kind == "values")
             case "text":
                 return text
     except ValueError as error:

@@ -9,8 +9,9 @@ from psycopg import Connection
 from api.people.reads.read_table import Shape
 from api.people.requests import (
     AbbreviatedParameters,
+    ActivityParameters,
     DifferenceParameters,
-    LatelyParameters,
+    HistoryParameters,
     NamedPageParameters,
     PageParameters,
     Parameters,
@@ -18,18 +19,19 @@ from api.people.requests import (
     ReadRequest,
     RouteParameters,
 )
+from db.views.activity import ActivityFilter, HappenedView, activity
 from db.views.caller_views import CallersView, LosingView, callers_of
 from db.views.caller_views import losing as losing_ones
 from db.views.deployment_view import DeploymentView
 from db.views.deployment_views import deployment_by_id, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document
-from db.views.fleet_changes import HappenedView
-from db.views.fleet_changes import lately as happened
 from db.views.fleet_views import ReachedView
 from db.views.pages import Page, deployments_page, history_page, kept_page, revisions_page, rollouts_page
 from db.views.rollout_views import KeptRollout, RolloutView
 from db.views.route_views import RouteView, all_routes, last_failed_route, routes_abbreviated
 from db.views.timeline import HistoryView, Progress, RevisionView, hidden_differences, progress_of, revision_shown
+from domain.installation.tokens import Role
+from domain.model.deed_kinds import PHASES
 from domain.model.picture import Tone
 from domain.text.errors import RevisionNotFoundError, RolloutNotFoundError
 
@@ -83,11 +85,11 @@ def receipts(
 
 
 def history(
-    connection: Connection, request: ReadRequest[PageParameters]
+    connection: Connection, request: ReadRequest[HistoryParameters]
 ) -> Annotated[Document, Shape((HistoryView,), "page")]:
     """Show what happened to a deployment, the newest first."""
-    view = view_of(connection, request)
-    return page_of(history_page(connection, view.id, request.parameters.cursor, request.parameters.limit))
+    view, page = view_of(connection, request), request.parameters
+    return page_of(history_page(connection, view.id, page.cursor, page.limit, is_of_people=page.people))
 
 
 def routes(connection: Connection, request: ReadRequest[RouteParameters]) -> Replicas:
@@ -175,10 +177,25 @@ def losing(
 
 
 def lately(
-    connection: Connection, request: ReadRequest[LatelyParameters]
-) -> Annotated[Document, Shape((HappenedView,), "whole")]:
-    """Show what happened within the last hour to all deployments that the token is for, the newest first."""
-    return {"items": happened(connection, _names(request), request.parameters.limit)}
+    connection: Connection, request: ReadRequest[ActivityParameters]
+) -> Annotated[Document, Shape((HappenedView,), "page")]:
+    """Show what happened in the fleet, the newest first: to deployments that the token is for, and without one.
+
+    Freezes, groups, hosts and subscriptions need a token for all deployments, tokens and sign-ins the role admin too.
+    """
+    asked, token = request.parameters, request.token
+    if asked.deployment is not None:
+        token.refuse_others(asked.deployment)
+    wanted = ActivityFilter(
+        names=_names(request) if asked.deployment is None else [asked.deployment],
+        since=asked.since,
+        until=asked.until,
+        who=asked.who,
+        phases=PHASES[asked.kind] if asked.kind else None,
+        is_of_people=asked.people or asked.kind is not None,
+        is_admin=token.may(Role.ADMIN),
+    )
+    return page_of(activity(connection, wanted, asked.cursor, asked.limit))
 
 
 def _names(request: ReadRequest[Any]) -> Sequence[str] | None:

@@ -1,8 +1,8 @@
 """The reads that decide again, or ahead: the effects of a change or a document, and the commands on offer."""
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from psycopg import Connection
@@ -18,41 +18,78 @@ from db.commands.apply.settings_undo import settings_to_put_back
 from db.commands.dry_run import dry_run
 from db.views.rollout_records import past_of
 from domain.commands.apply.document import Apply, ToApply
-from domain.commands.apply.templates import TEMPLATES, Template
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.rollout_commands import Undo
 from domain.commands.steering_command import SteeringCommand
 from domain.cycle.recording import inputs_json
 from domain.installation.tokens import Token
-from domain.planning.buttons import available_commands as offered_now
+from domain.planning.buttons import Missing, Offer, missing_commands
+from domain.planning.buttons import offers as offers_now
 from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import Plan
 from domain.steering.command_effect import Asking
+from domain.steering.gates import Frozen
 
 
-def offered(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
-    """The commands that the deployment would take now from this caller, in the order of buttons."""
+@dataclass(frozen=True, slots=True)
+class MissingButton:
+    """A command that is not offered, and why. `way`: how it can be given all the same; `button`: with what that takes.
+
+    A `button` without a `way` is for a revision that is named.
+    """
+
+    verb: str
+    label: str
+    group: str
+    reason: str
+    way: str
+    button: Button | None
+
+
+Offered = Annotated[
+    Document, Shape((Button,), "whole", extras={"missing": list[MissingButton], "frozen": Frozen | None})
+]
+
+
+def offered(connection: Connection, request: ReadRequest[Parameters]) -> Offered:
+    """The commands that the deployment would take now from this caller, in the order of buttons; `missing`: others.
+
+    `frozen`: the freeze that keeps rollouts of it from beginning.
+    """
     view = view_of(connection, request)
-    commands = offered_now(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id))
-    return _buttons(request, [verb for verb, command in BUTTONS.items() if command in commands])
+    past, asking = past_of(connection, view), Asking("offered", view.now, view.id)
+    offers: dict[type[Command], Offer] = {offer.command: offer for offer in offers_now(view.snapshot, past, asking)}
+    absent: dict[type[Command], Missing] = {
+        each.command: each for each in missing_commands(view.snapshot, past, asking)
+    }
+    items, missing = list[Button](), list[MissingButton]()
+    for verb, command in BUTTONS.items():
+        may = _may(request.token, command)
+        if (offer := offers.get(command)) and may:
+            items.append(button_of(verb, offer))
+        elif offer or command in absent:
+            missing.append(_missing(verb, None if offer else absent[command], may=may))
+    return {
+        "items": list(map(asdict, items)),
+        "missing": list(map(asdict, missing)),
+        "frozen": past.frozen and asdict(past.frozen),
+    }
+
+
+def _missing(verb: str, absent: Missing | None, *, may: bool) -> MissingButton:
+    """For who may not give it, its role is the reason, whatever else there is."""
+    command = BUTTONS[verb]
+    plain = button_of(verb)
+    if absent is None or not may:
+        return MissingButton(verb, plain.label, plain.group, f"needs the role {command.role}", "", None)
+    button = button_of(verb, absent.offer) if absent.offer else None
+    return MissingButton(verb, plain.label, plain.group, absent.reason, absent.way, button)
 
 
 def fleet_offered(_: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
     """The commands about no deployment or several that the caller may give."""
     fleet = [verb for verb, command in BUTTONS.items() if not issubclass(command, DeploymentCommand)]
-    return _buttons(request, fleet)
-
-
-def templates(
-    _: Connection,
-    request: ReadRequest[Parameters],  # noqa: ARG001  (the same for all)
-) -> Annotated[Document, Shape((Template,), "whole")]:
-    """The texts that a new deployment can begin with."""
-    return {"items": [asdict(template) for template in TEMPLATES]}
-
-
-def _buttons(request: ReadRequest[Parameters], verbs: Iterable[str]) -> Document:
-    return {"items": [asdict(button_of(verb)) for verb in verbs if _may(request.token, BUTTONS[verb])]}
+    return {"items": [asdict(button_of(verb)) for verb in fleet if _may(request.token, BUTTONS[verb])]}
 
 
 def _may(token: Token, command: type[Command]) -> bool:

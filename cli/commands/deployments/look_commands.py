@@ -1,5 +1,6 @@
 """`rollway history` and `rollway probe`: what happened to a deployment, and how its replicas answer."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -11,12 +12,16 @@ from cli.client import Reader, build, deployment_named, last_failed_route, signs
 from cli.completion import deployments_offered
 from cli.options import AsJson, DeploymentName
 from cli.show.status import short_id
+from cli.terminal.durations import instant_of
 from cli.terminal.exits import ExitCode
 from cli.terminal.output import ago, columns, print_json, printer
-from db.views.fleet_changes import HappenedView
+from db.views.activity import HappenedView
 from db.views.route_views import RouteView
 from db.views.timeline import HistoryView
 from domain.model.states import Verdict
+
+_SINCE = "From then on: a length such as 4h or 2d, or a date such as 2026-11-28."
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 def history(
@@ -31,14 +36,20 @@ def history(
         ),
     ] = None,
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=10_000, help="How many of the last records.")] = 30,
+    since: Annotated[str | None, typer.Option("--since", metavar="WHEN", help=_SINCE, show_default=False)] = None,
+    who: Annotated[
+        str | None,
+        typer.Option("--who", metavar="NAME", help="Only what this person or service did.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what happened, with actor and reason; without a name in the whole fleet within the last hour.
 
-    The newest comes last.
+    In the fleet that includes freezes, groups, hosts and subscriptions, and for admins tokens and sign-ins. The newest
+    comes last.
     """
-    if deployment is None:
-        return _history_of_all(lines, as_json=as_json)
+    if deployment is None or since is not None or who is not None:
+        return _history_of_all(lines, deployment, since, who, as_json=as_json)
     with Reader() as reader:
         view = deployment_named(reader, deployment)
         records = reader.views(HistoryView, f"{DEPLOYMENT}/history", deployment, most=lines)[::-1]
@@ -52,22 +63,25 @@ def history(
     return printer().print(table, soft_wrap=False)
 
 
-def _history_of_all(lines: int, *, as_json: bool) -> None:
+def _history_of_all(lines: int, deployment: str | None, since: str | None, who: str | None, *, as_json: bool) -> None:
     with Reader() as reader:
         now = signs_of_life(reader).now
-        records = reader.views(HappenedView, "/v1/history", limit=lines)[::-1]
+        begin = instant_of(since, "--since", now) if since else _BEGINNING if deployment else None
+        chosen = {"deployment": deployment, "who": who, "since": begin.isoformat() if begin else None}
+        records = reader.views(HappenedView, "/v1/history", most=lines, limit=lines, **chosen)[::-1]
     if as_json:
         return print_json(records)
     if not records:
-        return printer().print(
-            "Nothing has happened within the last hour; 'rollway history NAME' shows what did before."
+        when = (
+            "that time" if since else "the last hour; --since 2d shows what did before, and 'rollway history NAME', too"
         )
+        return printer().print(f"Nothing has happened within {when}.")
     table = columns("WHEN", "DEPLOYMENT", "WHO", "WHAT", "WHY")
     table.columns[2].max_width = 16
     states: dict[str, str] = {}
     for record in records:
-        row = _row(record, states.get(record.deployment, ""))
-        table.add_row(ago(record.updated_at, now), record.deployment, *row)
+        row = _row(record, states.get(record.deployment, "") if record.deployment else record.target)
+        table.add_row(ago(record.updated_at, now), record.deployment or "-", *row)
         states[record.deployment] = record.target
     return printer().print(table, soft_wrap=False)
 

@@ -1,7 +1,5 @@
 """`rollway hosts`, `drain-host`, `undrain-host` and `forget-host`: where replicas run."""
 
-from collections.abc import Sequence
-
 from rich.text import Text
 
 from cli.client import Reader
@@ -10,10 +8,9 @@ from cli.sending import Asker
 from cli.subcommands import sends
 from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
 from db.views.fleet_views import HostView
+from domain.commands.base import Command
+from domain.commands.deeds import deed
 from domain.commands.replica_commands import DrainHost, ForgetHost, UndrainHost
-from domain.text.numbers import number_of
-
-_MOST_NAMED = 5
 
 
 def hosts(*, as_json: AsJson = False) -> None:
@@ -53,28 +50,24 @@ def drain_host(asker: Asker, host: str) -> None:
     A replica serves until the one that replaces it is healthy. What no other host takes stays, and is named. When
     'rollway hosts' shows none there any more, the machine can be switched off; 'undrain-host' uses it again.
     """
-    result = asker.send(DrainHost, host=host)
-    there = number_of(result["deployments"], "deployment")
-    asker.say(f"{host} is drained, with replicas of {there}{_staying(result['stay'])}", result)
+    _tell(asker, DrainHost, host)
 
 
 @sends(UndrainHost)
 def undrain_host(asker: Asker, host: str) -> None:
     """Let a host that was drained have replicas again. What runs elsewhere stays there."""
-    asker.say(f"{host} takes replicas again", asker.send(UndrainHost, host=host))
-
-
-def _staying(stay: Sequence[str]) -> str:
-    if not stay:
-        return ""
-    more = f" and {len(stay) - _MOST_NAMED} more" if len(stay) > _MOST_NAMED else ""
-    return f"; no other host takes {', '.join(stay[:_MOST_NAMED])}{more}, so these stay"
+    _tell(asker, UndrainHost, host)
 
 
 @sends(ForgetHost)
 def forget_host(asker: Asker, host: str) -> None:
     """Forget a host that is down and never comes back. Its replicas count as stopped."""
-    asker.say(f"{host} is forgotten", asker.send(ForgetHost, host=host))
+    _tell(asker, ForgetHost, host)
+
+
+def _tell(asker: Asker, command: type[Command], host: str) -> None:
+    result = asker.send(command, host=host)
+    asker.say(deed(command, result), result)
 
 
 def _state(host: HostView) -> Text:

@@ -12,8 +12,8 @@ from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import ago, columns, print_json, printer
 from db.views.fleet_settings import SubscriptionView
+from domain.commands.deeds import deed
 from domain.commands.fleet_commands import DeleteSubscription, ForgetEvents, ResendEvents, SetSubscription
-from domain.text.numbers import number_of
 
 _Resend = Annotated[
     str | None,
@@ -35,15 +35,14 @@ _Forget = Annotated[
 def subscribe(asker: Asker, **fields: object) -> None:
     """Tell a webhook or a Celery task what happens. Replaces the subscription of that name."""
     result = asker.send(SetSubscription, **fields)
-    task = f"the task {result['task']} in queue {result['queue']}"
-    target = f"the target {result['webhook']}" if result["webhook"] else task
-    asker.say(f"{result['subscription']}: {target} is told from now on", result)
+    asker.say(deed(SetSubscription, result), result)
 
 
 @sends(DeleteSubscription)
 def unsubscribe(asker: Asker, subscription: str) -> None:
     """End a subscription. What it has not been told yet it never is."""
-    asker.say(f"{subscription} is told no more", asker.send(DeleteSubscription, subscription=subscription))
+    result = asker.send(DeleteSubscription, subscription=subscription)
+    asker.say(deed(DeleteSubscription, result), result)
 
 
 @asking
@@ -57,10 +56,10 @@ def subscriptions(*, resend: _Resend = None, forget: _Forget = None, asker: Aske
         raise UsageError("give either --resend or --forget")
     if resend is not None:
         result = asker.send(ResendEvents, subscription=resend)
-        return asker.say(f"{resend}: {number_of(result['events'], 'event')} sent again now", result)
+        return asker.say(deed(ResendEvents, result), result)
     if forget is not None:
         result = asker.send(ForgetEvents, subscription=forget)
-        return asker.say(f"{forget}: {number_of(result['events'], 'event')} forgotten", result)
+        return asker.say(deed(ForgetEvents, result), result)
     with Reader() as reader:
         views = reader.views(SubscriptionView, "/v1/subscriptions")
     if asker.as_json:

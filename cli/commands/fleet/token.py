@@ -113,9 +113,9 @@ def list_tokens(*, as_json: AsJson = False) -> None:
 
 
 @_token.command(epilog=exits(*WRITING, example="rollway token revoke ci"))
-def revoke(*, name: _Name, as_json: AsJson = False) -> None:
+def revoke(*, name: _Name, actor: Actor, as_json: AsJson = False) -> None:
     """Revoke a token: the next request that shows it is refused, and its event streams end."""
-    _write(lambda connection: revoke_token(connection, name))
+    _write(lambda connection: revoke_token(connection, name, actor))
     if as_json:
         return print_json({"token": name, "revoked": True})
     return printer().print(f"{name} is revoked")
@@ -130,16 +130,19 @@ def sessions(*, as_json: AsJson = False) -> None:
         return print_json(rows)
     if not rows:
         return printer().print("Nobody is logged in to the page.")
-    table = columns("SESSION", "TOKEN", "BEGAN", "ENDS")
+    table = columns("SESSION", "TOKEN", "BEGAN", "USED", "ENDS", "FROM")
     for session in rows:
-        table.add_row(session.id, session.token, ago(session.began_at, now), session.ends_at.isoformat(" ", "minutes"))
+        used = ago(session.last_used_at, now) if session.last_used_at else "-"
+        place = ", ".join(filter(None, (session.address, session.browser))) or "-"
+        ends = session.ends_at.isoformat(" ", "minutes")
+        table.add_row(session.id, session.token, ago(session.began_at, now), used, ends, place)
     return printer().print(table, soft_wrap=False)
 
 
 @_token.command(epilog=exits(*WRITING, example="rollway token log-out ann\nrollway token log-out ann --session 1f2e3d"))
-def log_out(*, name: _Name, session: _Session = "", as_json: AsJson = False) -> None:
+def log_out(*, name: _Name, session: _Session = "", actor: Actor, as_json: AsJson = False) -> None:
     """Log the page out wherever it is logged in with this token, which stays valid."""
-    ended = _write(lambda connection: end_sessions(connection, name, session))
+    ended = _write(lambda connection: end_sessions(connection, name, actor, session))
     if as_json:
         return print_json({"token": name, "ended": ended})
     return printer().print(f"{name}: {number_of(ended, 'session')} ended")

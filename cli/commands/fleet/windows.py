@@ -1,6 +1,5 @@
 """`rollway freeze`, `group` and their kin: when rollouts start, and how many at once."""
 
-import re
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated
@@ -12,14 +11,13 @@ from cli.client import Reader
 from cli.options import AsJson
 from cli.sending import Asker
 from cli.subcommands import sends
-from cli.terminal.exits import UsageError
+from cli.terminal.durations import seconds_of
 from cli.terminal.output import columns, print_json, printer
 from db.views.fleet_settings import FreezeView, GroupView
+from domain.commands.deeds import deed
 from domain.commands.fleet_commands import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
 from domain.steering.gates import instant
 from domain.text.numbers import duration
-
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 _LASTS = "How long it lasts, from now on without --cron: 90m, 62h, 2d."
 _Duration = Annotated[str | None, typer.Option("--for", metavar="DURATION", help=_LASTS, show_default=False)]
@@ -32,19 +30,16 @@ def freeze(asker: Asker, *, duration_seconds: _Duration = None, **fields: object
     'activate', 'apply', 'restart' and 'retry' are refused meanwhile, unless they say --through-freeze and a --reason.
     What is under way finishes, or with --pause waits until the end. Undo and abort are never frozen.
     """
-    lasts = {} if duration_seconds is None else {"duration_seconds": _seconds(duration_seconds)}
+    lasts = {} if duration_seconds is None else {"duration_seconds": seconds_of(duration_seconds, "--for")}
     result = asker.send(SetFreeze, **fields, **lasts)
-    if asker.as_json:
-        return print_json(result)
-    with Reader() as reader:
-        view = next(view for view in reader.views(FreezeView, "/v1/freezes") if view.name == result["freeze"])
-    return printer().print(f"{view.name}: {_when(view)}")
+    asker.say(deed(SetFreeze, result), result)
 
 
 @sends(DeleteFreeze)
 def unfreeze(asker: Asker, freeze: str) -> None:
     """End a freeze. What it held continues."""
-    asker.say(f"{freeze} freezes nothing any more", asker.send(DeleteFreeze, freeze=freeze))
+    result = asker.send(DeleteFreeze, freeze=freeze)
+    asker.say(deed(DeleteFreeze, result), result)
 
 
 def freezes(*, as_json: AsJson = False) -> None:
@@ -61,14 +56,6 @@ def freezes(*, as_json: AsJson = False) -> None:
         now = Text(_when(view), "yellow" if view.frozen_until else "")
         table.add_row(view.name, now, _window(view), over, "pauses" if view.pauses else "finishes", view.reason)
     return printer().print(table)
-
-
-def _seconds(text: str) -> int:
-    """Raises UsageError for anything but a duration."""
-    match = re.fullmatch(r"(\d{1,9})([smhd])", text)
-    if match is None:
-        raise UsageError(f"--for must be a number with s, m, h or d behind, such as 90m or 62h; {text!r} is none")
-    return int(match[1]) * _SECONDS[match[2]]
 
 
 def _when(view: FreezeView) -> str:
@@ -92,15 +79,14 @@ def group(asker: Asker, **fields: object) -> None:
     --in-order the first of the list. An undo and the way back wait for nobody.
     """
     result = asker.send(SetGroup, **fields)
-    budget = f"at most {result['most_at_once']} at once" if result["most_at_once"] else "any number at once"
-    order = ", in this order" if result["in_order"] else ""
-    asker.say(f"{result['group']}: {', '.join(result['deployments'])} roll out {budget}{order}", result)
+    asker.say(deed(SetGroup, result), result)
 
 
 @sends(DeleteGroup)
 def ungroup(asker: Asker, group: str) -> None:
     """End a group. Its deployments stay, and wait for each other no more."""
-    asker.say(f"{group} is a group no more", asker.send(DeleteGroup, group=group))
+    result = asker.send(DeleteGroup, group=group)
+    asker.say(deed(DeleteGroup, result), result)
 
 
 def groups(*, as_json: AsJson = False) -> None:

@@ -8,8 +8,7 @@ from domain.judge.judge import Found, Judged, judge, judge_copies, needed, over_
 from domain.judge.judge_spec import Judge
 from domain.model.canary import CanaryState
 from domain.model.decision import Decision, Waits, WaitsFor
-from domain.strategies.buckets import Buckets
-from domain.strategies.budget import Budget, surge_budget
+from domain.strategies.budget import Buckets, Budget, surge_budget
 from domain.strategies.canary.steps import CanarySpec, size_at
 from domain.strategies.messages import for_replicas
 from domain.text.numbers import duration, percent

@@ -16,13 +16,11 @@ from uuid import UUID
 from domain.model.canary import CanaryState
 from domain.model.decision import Decision, RouteChanges, Stage, Waits, WaitsFor
 from domain.model.deployment import Deployment
-from domain.strategies.backoff import held_until
 from domain.strategies.base import AbstractDeploymentStrategy
-from domain.strategies.buckets import Buckets
-from domain.strategies.budget import Budget
+from domain.strategies.budget import Buckets, Budget
 from domain.strategies.canary.judge_step import for_proxies, soonest
 from domain.strategies.canary.sizing import above_floor
-from domain.strategies.converge import sized_as_kept
+from domain.strategies.converge import held_until, sized_as_kept
 from domain.strategies.messages import for_replicas
 from domain.strategies.weighted import SpecT
 from domain.text.numbers import WHOLE, number_of, percent

@@ -18,8 +18,7 @@ from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route
 from domain.model.states import RouteStatus
 from domain.strategies.base import deploying_revision
-from domain.strategies.buckets import Buckets, ids, well_placed, worst_first
-from domain.strategies.budget import Budget
+from domain.strategies.budget import Buckets, Budget, ids, well_placed, worst_first
 from domain.strategies.canary.steps import CanarySpec, baseline, is_rising, size_at, weight_at
 from domain.strategies.converge import converge
 from domain.strategies.messages import amount_of, draining, steps

@@ -51,8 +51,7 @@ from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK
 from domain.strategies.base import deploying_revision
-from domain.strategies.buckets import Buckets
-from domain.strategies.budget import Budget, surge_budget
+from domain.strategies.budget import Buckets, Budget, surge_budget
 from domain.strategies.canary.judge_step import (
     Judgement,
     cautions,

@@ -5,7 +5,6 @@ from uuid import uuid4
 
 import pytest
 
-from api.people.strict_yaml import documents_of
 from domain.installation.tokens import Role
 from tests.support.people.people_api import People
 from tests.support.pictures.pictures import READY
@@ -76,12 +75,32 @@ def test_what_runs_is_rolled_out_with_another_command(people_server: People, nam
 
 
 def test_what_the_page_may_press_is_offered_with_its_words(people_server: People, name: str) -> None:
+    path = f"/v1/deployments/{name}/offered"
     with people_server.client(Role.VIEWER, name) as guest:
-        assert guest.get(f"/v1/deployments/{name}/offered").json()["items"] == []
+        assert guest.get(path).json()["items"] == []
+        reasons = {each["verb"]: each["reason"] for each in guest.get(path).json()["missing"]}
+        assert (reasons["scale"], reasons["destroy"]) == ("needs the role releaser", "needs the role admin")
     with people_server.client(Role.RELEASER, name) as releaser:
-        offered = releaser.get(f"/v1/deployments/{name}/offered").json()["items"]
-        assert [offer["verb"] for offer in offered] == ["activate", "restart", "scale"]
-        assert [field["name"] for field in offered[2]["fields"]] == ["desired_replicas", "with_rollout"]
+        offered = releaser.get(path).json()["items"]
+        assert [offer["verb"] for offer in offered] == ["activate", "scale", "restart"]
+        assert [field["name"] for field in offered[1]["fields"]] == ["desired_replicas", "with_rollout"]
+        assert [offer["does"] for offer in offered] == ["Roll out {revision}", "Scale {name}", "Restart {name}"]
+
+
+def test_in_a_freeze_what_is_missing_says_until_when_and_has_the_button_that_ignores_it(
+    people_server: People, name: str
+) -> None:
+    with people_server.client(Role.ADMIN) as ada:
+        window = {"starts_at": "2020-01-01T00:00:00Z", "ends_at": "2100-01-01T00:00:00Z", "reason": "a sale"}
+        frozen = ada.put(f"/v1/freezes/f-{name}", json={"deployments": [name], **window})
+        assert frozen.status_code == 200, frozen.text
+        found = ada.get(f"/v1/deployments/{name}/offered").json()
+        (activate,) = (each for each in found["missing"] if each["verb"] == "activate")
+        assert (activate["reason"], activate["way"]) == ("frozen until 2100-01-01 00:00 UTC", "ignore the freeze")
+        assert activate["button"]["values"]["through_freeze"] is True
+        assert (found["frozen"]["freeze"], found["frozen"]["reason"]) == (f"f-{name}", "a sale")
+        assert ada.request("DELETE", f"/v1/freezes/f-{name}").status_code == 200
+        assert ada.get(f"/v1/deployments/{name}/offered").json()["frozen"] is None
 
 
 def test_the_plan_of_an_undo_names_the_settings_of_a_file_and_a_role_undoes_what_it_may_set(
@@ -112,17 +131,3 @@ def test_two_documents_of_one_deployment_are_refused_wherever_they_are_asked_abo
         refused = ann.post(f"/v1/apply{what}", json={"documents": documents})
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input"), refused.text
     assert "twice" in refused.json()["detail"]
-
-
-def test_every_template_is_a_whole_file_without_a_doubt_and_only_for_who_may_create(people_server: People) -> None:
-    with people_server.client(Role.OPERATOR) as operator:
-        assert operator.get("/v1/templates").status_code == 403
-    with people_server.client(Role.ADMIN) as ada:
-        templates = ada.get("/v1/templates").json()["items"]
-        assert len(templates) == 5
-        for template in templates:
-            documents = documents_of(template["text"])
-            (planned,) = ada.post("/v1/apply/plan", json={"documents": documents}).json()["items"]
-            assert planned["would"][0] == "created, 2 replicas wanted", template["name"]
-            assert planned["notes"] == [], template["name"]
-            assert planned["ends_ready"], template["name"]

@@ -3,9 +3,13 @@
 from api.people.doors import BUTTONS, DOORS, button_of
 from domain.commands.base import DeploymentCommand
 from domain.commands.registry import COMMANDS
-from domain.commands.steering_command import SteeringCommand
 
-IN_ORDER = "resume promote pause abort activate rolling-update undo retry restart scale destroy"
+IN_ORDER = """
+    resume promote pause abort activate undo rolling-update retry
+    scale restart maintenance
+    policy traffic autoscaling
+    destroy
+"""
 
 
 def test_each_command_has_a_row_and_each_path_names_the_deployment_that_it_is_about() -> None:
@@ -16,8 +20,12 @@ def test_each_command_has_a_row_and_each_path_names_the_deployment_that_it_is_ab
 
 def test_buttons_that_lead_out_of_waiting_come_first() -> None:
     of_one = [verb for verb, command in BUTTONS.items() if issubclass(command, DeploymentCommand)]
-    assert of_one == [*IN_ORDER.split(), "policy", "traffic", "maintenance", "autoscaling"]
-    assert [verb for verb in of_one if issubclass(BUTTONS[verb], SteeringCommand)] == IN_ORDER.split()
+    assert of_one == IN_ORDER.split()
+    groups = [
+        [verb for verb in of_one if button_of(verb).group == group]
+        for group in ("Release", "Run", "Settings", "Danger")
+    ]
+    assert groups == [line.split() for line in IN_ORDER.strip().splitlines()]
 
 
 def test_each_button_says_what_it_does() -> None:

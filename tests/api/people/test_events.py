@@ -104,7 +104,7 @@ def test_after_a_killed_server_what_was_missed_is_told_from_postgres(
 
 def test_the_streams_of_a_token_that_is_revoked_end(people_server: People) -> None:
     with people_server.client(Role.VIEWER, name="leaves") as client, listening(client) as stream:
-        in_transaction(people_server.engine, lambda connection: revoke_token(connection, "leaves"))
+        in_transaction(people_server.engine, lambda connection: revoke_token(connection, "leaves", "bob"))
         eventually(lambda: stream.is_over)
 
 

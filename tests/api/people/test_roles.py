@@ -104,7 +104,7 @@ def test_a_token_that_is_wrong_expired_or_revoked_is_refused_with_a_sentence(peo
     refused = (401, "this token is unknown, revoked or expired; 'rollway token list' shows those that are valid")
     secret = people_server.token(Role.VIEWER, name="soon-revoked")
     assert told(secret)[0] == 200
-    in_transaction(people_server.engine, lambda connection: revoke_token(connection, "soon-revoked"))
+    in_transaction(people_server.engine, lambda connection: revoke_token(connection, "soon-revoked", "bob"))
     expired = people_server.token(Role.VIEWER, days=1e-9)
     before = _wrong_tokens(people_server)
     assert [told(secret), told(expired), told("wrong")] == 3 * [refused]

@@ -65,7 +65,7 @@ PLANTED = [
     Planted(
         "INSERT INTO commands (request_id, name, payload, actor, created_at)"
         " VALUES ('old', 'x', '{}', 'ann', now() - interval '9 days')",
-        "1 request ids should have been forgotten more than 1 days ago",
+        "1 request ids should have been cut more than 1 days ago",
         ExitCode.DONE,
     ),
     Planted(

@@ -110,9 +110,9 @@ def test_what_others_put_beside_our_tables_is_no_fault(rollway: Rollway, engine:
 
 
 NUMBERED = [
-    ("UPDATE alembic_version SET version_num = '0001'", "alembic_version says 0001, but the schema is that of 0003"),
-    ("DELETE FROM alembic_version", "alembic_version says None, but the schema is that of 0003"),
-    ("UPDATE alembic_version SET version_num = '0009'", "alembic_version says 0009, but the schema is that of 0003"),
+    ("UPDATE alembic_version SET version_num = '0001'", "alembic_version says 0001, but the schema is that of 0004"),
+    ("DELETE FROM alembic_version", "alembic_version says None, but the schema is that of 0004"),
+    ("UPDATE alembic_version SET version_num = '0009'", "alembic_version says 0009, but the schema is that of 0004"),
     ("UPDATE installation SET contract = 1", "the database's contract is 1, but the schema is of contract 2"),
     ("UPDATE installation SET contract = 7", "the database's contract is 7, but the schema is of contract 2"),
 ]
@@ -136,7 +136,7 @@ def test_a_database_that_a_newer_release_has_migrated_is_its_own_to_look_at(roll
     write(engine, "UPDATE alembic_version SET version_num = '0009'")
     said = rollway("doctor")
     assert said.code == ExitCode.REFUSED
-    assert "✗ the database has seen migration 0009, which this release does not know: it knows 0003" in said.out
+    assert "✗ the database has seen migration 0009, which this release does not know: it knows 0004" in said.out
     assert "colour" not in said.out
 
 
@@ -145,12 +145,12 @@ def test_a_wrong_number_hides_nothing_else(rollway: Rollway, engine: Engine) -> 
     write(engine, "UPDATE alembic_version SET version_num = '0001'")
     said = rollway("doctor").out
     assert "✗ trigger routes.routes_above_floor is missing" in said
-    assert "✗ alembic_version says 0001, but the schema is that of 0003" in said
+    assert "✗ alembic_version says 0001, but the schema is that of 0004" in said
 
 
 def test_a_database_that_lacks_a_migration_is_to_be_migrated(rollway: Rollway, engine: Engine) -> None:
     write(engine, "ALTER TABLE deployments DROP COLUMN short_lives")
     write(engine, "UPDATE alembic_version SET version_num = '0001'")
     said = rollway("doctor")
-    assert (said.code, "✗ the database has seen migration 0001, and 0003 is the newest" in said.out) == (1, True)
+    assert (said.code, "✗ the database has seen migration 0001, and 0004 is the newest" in said.out) == (1, True)
     assert "short_lives" not in said.out

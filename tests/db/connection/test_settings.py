@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import Engine
 
+from db.connection.arrays import columns
 from db.connection.database_settings import DatabaseSettings
 from db.connection.transactions import transaction
-from db.locking.rows import columns
 from db.views.documents import begin_reading
 from domain.text.errors import InvalidInputError
 from tests.support.rows.databases import engine_on

@@ -13,8 +13,7 @@ from db.cycle.claim import mark_what_is_off
 from db.replicas.host_routes import record_stopped
 from db.replicas.secret_requests import note_fault
 from db.views.fleet_views import HostView, all_hosts
-from domain.replicas.host_choice import EXTERNAL
-from domain.replicas.host_liveness import HostNotFoundError
+from domain.replicas.host_choice import EXTERNAL, HostNotFoundError
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.pictures.policies import RECREATE
 from tests.support.rows.deployments import (

@@ -12,8 +12,7 @@ from db.replicas.heartbeats import HostsTurned, note_hearing
 from db.replicas.host_placement import hosts_with_work, place_routes
 from db.replicas.lost_hosts import fail_routes_of_lost_hosts, fail_routes_that_wait_in_vain, forget_host
 from domain.model.lifecycle_events import RouteLifecycleType
-from domain.replicas.host_choice import EXTERNAL
-from domain.replicas.host_liveness import HostNotFoundError
+from domain.replicas.host_choice import EXTERNAL, HostNotFoundError
 from domain.text.errors import WrongStateError
 from tests.support.pictures.pictures import PROVISIONING, SCALING
 from tests.support.rows.deployments import HERE, drawn, make_deployment, read, write

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction, transaction
 from db.locking.row_locks import lock
-from db.retention import ROWS, CutPage, cut_commands, cut_deployment, page_of_past
+from db.retention import ROWS, CutPage, cut_deployment, cut_fleet_rows, page_of_past
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING
 from tests.support.rows.deployments import Made, ask, make_deployment, read, write
 from tests.support.rows.past import TWO, cut, drawn, gone_routes, how_many, records, revisions, rollouts
@@ -168,6 +168,23 @@ def test_a_request_id_is_forgotten_after_its_days_and_not_before(engine: Engine,
     for request_id in ("old", "new"):
         ask(engine, "scale", request_id=request_id, deployment=web.name, desired_replicas=4)
     write(engine, "UPDATE commands SET created_at = now() - interval '25 hours' WHERE request_id = 'old'")
-    assert in_transaction(engine, lambda connection: cut_commands(connection, TWO)) == 1
+    assert in_transaction(engine, lambda connection: cut_fleet_rows(connection, TWO))["commands"] == 1
     assert ask(engine, "scale", request_id="new", deployment=web.name, desired_replicas=4).repeated
     assert not ask(engine, "scale", request_id="old", deployment=web.name, desired_replicas=4).repeated
+
+
+def test_the_history_of_the_fleet_is_cut_as_that_of_one_deployment(engine: Engine) -> None:
+    write(
+        engine,
+        """
+        INSERT INTO fleet_history (phase, target, actor, message, created_at)
+        SELECT 'set_freeze', 'f', 'ann', days::text, now() - days * interval '1 day' FROM generate_series(0.5, 7.5) days
+        """,
+    )
+    cut(engine)
+    assert how_many(engine, "fleet_history") == 8, "no page of it has been cut"
+    assert in_transaction(engine, lambda connection: cut_fleet_rows(connection, TWO))["fleet_history"] == 6
+    assert [row["message"] for row in read(engine, "SELECT message FROM fleet_history ORDER BY created_at")] == [
+        "1.5",
+        "0.5",
+    ]

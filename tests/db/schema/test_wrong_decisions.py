@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
-from domain.strategies.buckets import ids
+from domain.strategies.budget import ids
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.pictures.policies import BLUE_GREEN, COUNTING, PARKING, RECREATE
 from tests.support.pictures.wrong_decisions import (

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from domain.cycle.effects import routes_after
 from domain.model.deployment import Route
 from domain.model.states import RouteStatus, TrafficStatus, Verdict
-from domain.strategies.buckets import Buckets, worst_first
+from domain.strategies.budget import Buckets, worst_first
 from domain.strategies.builtin import STRATEGIES
 from tests.support.pictures.pictures import NOW, V1, V2, deploying, resting, rolling_back, rolling_update
 from tests.support.pictures.simulation import until_it_waits

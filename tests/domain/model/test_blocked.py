@@ -5,8 +5,7 @@ import pytest
 from domain.cycle.transitions import wait_of
 from domain.model.bounds import Bounds
 from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
-from domain.strategies.buckets import Buckets
-from domain.strategies.budget import Budget
+from domain.strategies.budget import Buckets, Budget
 from domain.strategies.messages import for_replicas, for_stopping
 from tests.support.pictures.pictures import NOW, V1, V2, routes_of
 

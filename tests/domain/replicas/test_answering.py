@@ -12,7 +12,7 @@ from domain.model.deployment import Deployment, Route
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RouteStatus
 from domain.replicas.health import MOST_KEPT, kept_until
-from domain.strategies.buckets import SICK_GRACE_SECONDS, grace_ends_at
+from domain.strategies.budget import SICK_GRACE_SECONDS, grace_ends_at
 from tests.support.pictures.blue_green import AUTO
 from tests.support.pictures.pictures import NOW, READY, RECREATE, V1, V2, deploying, resting, rolling_update, routes_of
 

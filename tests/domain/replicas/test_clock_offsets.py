@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.replicas.host_liveness import clock_offset, hosts_in_time, is_warned_of, seconds_set_back
+from domain.replicas.host_choice import clock_offset, hosts_in_time, is_warned_of, seconds_set_back
 
 SECONDS = st.floats(-1e9, 1e9)
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.replicas.host_liveness import is_lost, looks_until_degraded, looks_until_down
+from domain.replicas.host_choice import is_lost, looks_until_degraded, looks_until_down
 
 
 @pytest.mark.parametrize(

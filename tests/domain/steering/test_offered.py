@@ -1,16 +1,21 @@
 """Which verbs are offered, drawn: each deployment beside what the shipped rules would take from a person now."""
 
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from domain.commands.base import DeploymentCommand
 from domain.commands.registry import COMMANDS
+from domain.commands.rollout_commands import Abort, ActivateRevision, Undo
 from domain.model.deployment import Deployment
 from domain.model.states import RolloutOutcome
-from domain.planning.buttons import available_commands
+from domain.planning.buttons import Offer, available_commands, missing_commands, offers
 from domain.steering.command_effect import Asking
-from domain.steering.rollout_history import EndedRollout, KnownRevision, Past
+from domain.steering.gates import Frozen
+from domain.steering.rollout_history import EndedRollout, KnownRevision, NamedRevision, Past
 from tests.support.pictures.pictures import (
     DESTROYED,
     DESTROYING,
@@ -78,3 +83,114 @@ def test_a_promotion_that_is_asked_for_is_not_offered_again() -> None:
 def test_each_command_to_a_deployment_is_offered_somewhere() -> None:
     of_one = {kind for kind in COMMANDS.values() if issubclass(kind, DeploymentCommand)}
     assert {kind for deployment, past, _ in TABLE for kind in available_commands(deployment, past, ASKING)} == of_one
+
+
+OLD, GOOD, BAD = (KnownRevision(UUID(int=number), f"v{number}", str(number)) for number in (1, 2, 3))
+UP = EndedRollout(OLD, GOOD, RolloutOutcome.COMPLETED, NOW - timedelta(hours=1), is_undo=False, size_before=3)
+BACK = EndedRollout(GOOD, BAD, RolloutOutcome.ROLLED_BACK, NOW - timedelta(minutes=5), is_undo=False, size_before=3)
+UNDONE = EndedRollout(GOOD, OLD, RolloutOutcome.COMPLETED, NOW - timedelta(minutes=5), is_undo=True, size_before=3)
+FROZEN = Frozen("sale", "black friday", NOW + timedelta(hours=4))
+FROZEN_UNTIL, UNDER_WAY = "frozen until 16:00 UTC", "a rollout is under way"
+
+
+def at(revision: KnownRevision, *ended: EndedRollout, **more: Any) -> tuple[Deployment, Past]:
+    """A deployment at rest that runs this revision."""
+    deployment = resting("■■■", current_revision_id=revision.id)
+    return deployment, Past(POLICY, other=V3, ended=ended, current=revision.name, **more)
+
+
+def offer(deployment: Deployment, past: Past, kind: type[DeploymentCommand]) -> Offer | None:
+    return next((each for each in offers(deployment, past, ASKING) if each.command is kind), None)
+
+
+@pytest.mark.parametrize(
+    ("case", "what"),
+    [
+        (at(GOOD, UP), "Go back to v1, which ran before v2"),
+        (at(GOOD, UP, frozen=FROZEN), "Go back to v1, which ran before v2"),
+        # a rollout that went back by itself, also within the minute after it
+        (at(GOOD, UP, BACK), "The last rollout is undone already, and v2 runs: go further back, to v1"),
+        (at(GOOD, UP, replace(BACK, ended_at=NOW)), "The last rollout is undone already, and v2 runs"),
+    ],
+)
+def test_an_undo_names_where_it_leads_to(case: tuple[Deployment, Past], what: str) -> None:
+    undo = offer(*case, Undo)
+    assert undo is not None
+    assert (undo.goal, undo.revision, undo.values) == ("back to v1", "v1", {"revision": "v1"})
+    assert undo.what.startswith(what)
+
+
+def test_a_rollout_has_one_way_back_and_says_where_to() -> None:
+    moving, past = deploying("■■|◇"), Past(POLICY, other=V3, current="v1")
+    abort = offer(moving, past, Abort)
+    assert abort
+    assert (abort.goal, offer(moving, past, Undo)) == ("back to v1", None)
+    assert absent(moving, past)["undo"] == ("a rollout is under way, and Abort goes back to v1", "")
+
+
+def absent(deployment: Deployment, past: Past) -> dict[str, tuple[str, str]]:
+    missing = missing_commands(deployment, past, ASKING)
+    return {each.command.task.removeprefix("rollway."): (each.reason, each.way) for each in missing}
+
+
+@pytest.mark.parametrize(
+    ("deployment", "past", "kind", "reason", "way"),
+    [
+        (*at(GOOD, UP, frozen=FROZEN), "activate_revision", FROZEN_UNTIL, "ignore the freeze"),
+        (*at(GOOD, UP, frozen=FROZEN), "rolling_update", FROZEN_UNTIL, "ignore the freeze"),
+        (*at(GOOD, UP, frozen=FROZEN), "restart", FROZEN_UNTIL, "ignore the freeze"),
+        (*at(GOOD, UP, BACK, last=(BAD.id, BACK.outcome), frozen=FROZEN), "retry", FROZEN_UNTIL, "ignore the freeze"),
+        (*at(GOOD), "undo", "no rollout has led to the current revision of web", ""),
+        (*at(OLD, UP, UNDONE), "undo", "the rollout of web to v2 is undone already, and web runs v1", ""),
+        (resting("■■■"), Past(POLICY), "activate_revision", "web has no other revision", ""),
+        (
+            deploying("■■|◇"),
+            Past(POLICY, other=V3),
+            "activate_revision",
+            "a rollout is under way",
+            "replace the rollout",
+        ),
+        (deploying("■■|◇"), Past(POLICY), "restart", UNDER_WAY, ""),
+        (
+            deploying("■■|◇"),
+            Past(POLICY, other=V3, frozen=FROZEN),
+            "rolling_update",
+            UNDER_WAY,
+            "replace the rollout and ignore the freeze",
+        ),
+        (rolling_back("■■|~"), Past(POLICY, other=V3, current="v1"), "undo", "it is on its way back to v1", ""),
+    ],
+)
+def test_a_command_that_is_missing_says_why_and_the_way_past_it(
+    deployment: Deployment, past: Past, kind: str, reason: str, way: str
+) -> None:
+    assert absent(deployment, past)[kind] == (reason, way)
+
+
+def test_what_was_rolled_back_before_is_offered_as_a_way_all_the_same() -> None:
+    third = KnownRevision(UUID(int=4), "v4", OLD.content)
+    back = replace(BACK, to_revision=GOOD, from_revision=OLD)
+    on = EndedRollout(GOOD, third, RolloutOutcome.COMPLETED, NOW, is_undo=False, size_before=3)
+    reason, way = absent(*at(third, back, on))["undo"]
+    assert (reason, way) == ("what web ran before was rolled back itself", "go back to v2 all the same")
+
+
+@pytest.mark.parametrize(
+    ("newer", "ended", "chosen"),
+    [
+        ([], [UP], {}),
+        ([NamedRevision(V3, "v4")], [UP], {"revision": "v4"}),
+        ([NamedRevision(BAD.id, "v3")], [UP, BACK], {}),
+        ([NamedRevision(V3, "v4"), NamedRevision(BAD.id, "v3")], [UP, BACK], {"revision": "v4"}),
+    ],
+)
+def test_a_rollout_begins_with_the_newest_good_revision_or_with_none(
+    newer: list[NamedRevision], ended: list[EndedRollout], chosen: dict[str, str]
+) -> None:
+    roll_out = offer(*at(GOOD, *ended, newer=newer), ActivateRevision)
+    assert roll_out
+    assert roll_out.values == chosen
+
+
+def test_of_what_is_being_destroyed_nothing_is_explained() -> None:
+    assert missing_commands(resting("~~", status=DESTROYING), Past(POLICY, frozen=FROZEN), ASKING) == ()

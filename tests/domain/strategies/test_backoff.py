@@ -11,7 +11,7 @@ from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor, too_s
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import RouteStatus, Verdict
 from domain.planning.simulator import Fates, World, with_status
-from domain.strategies.backoff import hold_back, next_start_at
+from domain.strategies.converge import hold_back, next_start_at
 from tests.support.pictures.pictures import NOW, READY, V1, V2, deploying, happens, resting, route_id
 from tests.support.pictures.simulation import all_started, applied, world_of
 

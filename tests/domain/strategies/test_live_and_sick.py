@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from domain.model.states import RouteStatus
-from domain.strategies.buckets import SICK_GRACE_SECONDS, Buckets
+from domain.strategies.budget import SICK_GRACE_SECONDS, Buckets
 from tests.support.pictures.pictures import NOW, V1, V2, routes_of
 
 

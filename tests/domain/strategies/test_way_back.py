@@ -25,7 +25,11 @@ def test_a_size_that_came_with_the_revision_goes_with_it_unless_somebody_has_sca
     ("past", "detail", "said"),
     [
         ("", {"deployment": "web"}, "name the revision to go back to"),
-        ("v1→v2 v2⇄v1", {"deployment": "web"}, "'rollway undo web --to v1' goes there all the same"),
+        (
+            "v1→v2 v2⇄v1",
+            {"deployment": "web", "rolled_back": "v1"},
+            "'rollway undo web --to v1' goes there all the same",
+        ),
         (
             "v1→v2 v2✗v3",
             {"deployment": "web", "undone": "v3", "current": "v2", "further": "v1"},

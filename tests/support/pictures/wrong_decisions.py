@@ -9,7 +9,7 @@ from domain.handlers.deploying import DeployingProvisioningHandler
 from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
 from domain.model.states import TrafficStatus
-from domain.strategies.buckets import ids
+from domain.strategies.budget import ids
 
 Wrong = Callable[[Deployment], Decision]
 

@@ -8,8 +8,7 @@ from typing import Any
 from domain.cycle.evaluator import EVALUATOR
 from domain.model.decision import Decision, RouteChanges
 from domain.strategies.base import deploying_revision
-from domain.strategies.buckets import Buckets, ids, worst_first
-from domain.strategies.budget import Budget
+from domain.strategies.budget import Buckets, Budget, ids, worst_first
 from domain.strategies.messages import creating, draining, steps
 from tests.support.pictures.pictures import NOW, deploying
 

@@ -11,8 +11,8 @@ from domain.cycle.writes import outcome_of
 from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import Lifecycle, RouteStatus, Verdict
-from domain.strategies.backoff import SHORT_LIVES, is_proven
 from domain.strategies.canary.judge_step import EVERY_SECONDS
+from domain.strategies.converge import SHORT_LIVES, is_proven
 from tests.support.pictures.pictures import READY, ROLLING_BACK
 from tests.support.pictures.safety import counted, is_parked, target_of
 from tests.support.worlds.promised import Promised, promised

@@ -6,7 +6,7 @@ from datetime import datetime
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.states import DeploymentSubStep, Lifecycle, RouteStatus, Verdict
-from domain.strategies.buckets import SICK_GRACE_SECONDS
+from domain.strategies.budget import SICK_GRACE_SECONDS
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.pictures.safety import counted, is_parked, target_of
 from tests.support.worlds.promised import promised

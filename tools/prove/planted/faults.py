@@ -13,12 +13,11 @@ from domain.model.states import RolloutOutcome, RouteStatus
 from domain.steering import verbs
 from domain.steering.activation import ActivationRequest
 from domain.steering.command_effect import Asking, Steered
-from domain.strategies.backoff import hold_back
 from domain.strategies.blue_green import BlueGreenSpec, BlueGreenStrategy, _promoted
-from domain.strategies.buckets import Buckets
-from domain.strategies.budget import Budget, rounded_up
+from domain.strategies.budget import Buckets, Budget, rounded_up
 from domain.strategies.canary.judge_step import Judgement, judgement
 from domain.strategies.canary.steps import CanarySpec
+from domain.strategies.converge import hold_back
 from domain.strategies.rolling_update import RollingUpdateSpec, RollingUpdateStrategy
 from tests.support.pictures.specs import QUICK_JUDGE
 from tools.prove.starts import Start
@@ -110,12 +109,12 @@ FAULTS = (
     Fault("lost worst-first", ("domain.strategies.rolling_update.worst_first",), _best_first, rolling(2, 1, 1)),
     Fault(
         "parked ones counted",
-        ("domain.strategies.buckets.Buckets.used_places",),
+        ("domain.strategies.budget.Buckets.used_places",),
         lambda buckets, _: buckets.live + len(buckets.parked),
         blue_green(1, auto_promote=True, scale_down_delay_seconds=60),
     ),
     Fault("wrong rounding", ("domain.strategies.rolling_update.surge_budget",), _rounded_up, rolling(3, "50%", "50%")),
-    Fault("no recheck", ("domain.strategies.buckets.Buckets.next_change_at",), lambda *_: None, rolling(2, 1, 0)),
+    Fault("no recheck", ("domain.strategies.budget.Buckets.next_change_at",), lambda *_: None, rolling(2, 1, 0)),
     Fault(
         "swap before ready",
         ("domain.strategies.rolling_update.RollingUpdateStrategy.evaluate_cycle",),
@@ -124,7 +123,7 @@ FAULTS = (
     ),
     Fault(
         "stopping ones not counted",
-        ("domain.strategies.buckets.Buckets._counted_stopping",),
+        ("domain.strategies.budget.Buckets._counted_stopping",),
         lambda *_: 0,
         rolling(2, 0, 1, count_stopping=True),
     ),
@@ -158,7 +157,7 @@ FAULTS = (
     ),
     Fault(
         "a failed start is tried again at once",
-        ("domain.strategies.backoff.next_start_at",),
+        ("domain.strategies.converge.next_start_at",),
         _at_once,
         rolling(1, 1, 0),
     ),

@@ -10,9 +10,8 @@ from domain.model.deployment import Deployment, Route, StartFailures
 from domain.model.states import ROLLING_BACK, RolloutOutcome
 from domain.steering.activation import Activation, ActivationRequest, decide_activation
 from domain.steering.command_effect import Asking, Steered
-from domain.strategies.backoff import unproven
-from domain.strategies.buckets import Buckets
-from domain.strategies.budget import Budget
+from domain.strategies.budget import Buckets, Budget
+from domain.strategies.converge import unproven
 from tools.prove.planted.faults import RETRY, Fault, blue_green
 from tools.prove.starts import Start
 

@@ -12,7 +12,6 @@ const MOST_WAVES = 6;
 const TOO_MANY = 429;
 const TYPING = 600;
 const DANGER = new Set(["destroy"]); // apart from the others, and done only once its name is typed
-const kept = new Map(); // what was filled in and neither sent nor begun again, by its dialog
 let offer = null;
 let typed = null;
 let asking = new AbortController();
@@ -20,14 +19,31 @@ let asking = new AbortController();
 /** Whether it is about one host, so that it stands beside that host. */
 export const isOfHost = ({ fields }) => fields.some(({ name }) => name === "host");
 
-/** A row of what the server offers this person now. `waitsFor`: the verb that a deployment waits for; `whose`: the host it is beside. */
+/** What the server offers this person now, by group. `waitsFor`: the verb that a deployment waits for; `whose`: the host it is beside. */
 export function buttons(offered, waitsFor = "", whose = "") {
   if (!offered.length) return null;
   const kind = (verb) => (verb === waitsFor ? "primary" : DANGER.has(verb) ? "danger" : null);
-  const last = [...offered].sort((one, other) => DANGER.has(one.verb) - DANGER.has(other.verb));
-  const made = last.map(({ verb, label }) =>
-    h("button", { "data-ask": verb, "data-key": verb, class: kind(verb), type: "button" }, label));
-  return h("div", { class: "buttons", role: "group", "aria-label": whose ? `What you can do with ${whose}` : "What you can do", "data-key": "buttons" }, made);
+  const made = ({ verb, label }) => h("button", { "data-ask": verb, "data-key": verb, class: kind(verb), type: "button" }, label);
+  const groups = [...new Set(offered.map(({ group }) => group))];
+  const rows = groups.map((group) => {
+    const own = offered.filter((button) => button.group === group).map(made);
+    return group ? h("div", { class: "group", role: "group", "aria-label": group, "data-key": group }, h("span", { class: "dim" }, group), own) : own;
+  });
+  return h("div", { class: "buttons", role: "group", "aria-label": whose ? `What you can do with ${whose}` : "What you can do", "data-key": "buttons" }, rows);
+}
+
+/** In the place of buttons that are missing the reasons, and the way past each. */
+export function missing(absent) {
+  if (!absent.length) return null;
+  const title = ({ label }) => label.replace(" …", "");
+  const past = (button, words) => h("button", { type: "button", class: "quiet", "data-ask": button.verb, "aria-label": `${title(button)}: ${button.way} …` }, words);
+  const line = ([key, all]) => {
+    const [{ reason, way }] = all;
+    const ways = !way ? null : all.length === 1 ? [" · ", past(all[0], `${way} …`)] : [` · ${way}: `, all.map((each) => past(each, each.label))];
+    return h("li", { "data-key": key }, `${all.map(title).join(", ")}: ${reason}`, ways);
+  };
+  const alike = Map.groupBy(absent, ({ reason, way }) => `${reason} ${way}`);
+  return h("ul", { class: "missing dim", "aria-label": "What you cannot do now", "data-key": "missing" }, [...alike].map(line));
 }
 
 /** Opens the dialog when a button is pressed. `shown(button)`: what the page knows; `refresh()`: read it anew. */
@@ -36,19 +52,19 @@ export function offerButtons(shown, refresh) {
     const button = event.target.closest("[data-ask]");
     if (!button) return;
     const known = shown(button);
-    const found = known.offered.find(({ verb }) => verb === button.dataset.ask);
-    if (found) open(found, known);
+    const { ask: verb, revision } = button.dataset;
+    const found = offerOf(verb, known);
+    if (found) open(revision ? { ...found, revision, values: { ...found.values, revision, ...button.dataset.anyway && { anyway: true } } } : found, known);
   });
   form.addEventListener("input", (event) => {
-    offer.isTouched = true;
     if (event.target.name === "reason") return;
     clearTimeout(typed);
     typed = setTimeout(showPlan, TYPING);
   });
   form.addEventListener("change", (event) => event.target.name === "reason" || showPlan());
+  form.addEventListener("input", sayWhatItDoes);
   document.getElementById("ask-no").addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", leavePlan);
-  dialog.addEventListener("close", keepText);
   dialog.addEventListener("close", keepFocus);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -56,59 +72,38 @@ export function offerButtons(shown, refresh) {
   });
 }
 
+/** The button of a verb: offered, or with what makes it possible all the same. */
+export const offerOf = (verb, { offered, missing: absent = [] }) =>
+  offered.find((button) => button.verb === verb) ?? absent.find((each) => each.verb === verb)?.button;
+
 /** Who uses a keyboard stays in the page when what was pressed is gone. */
 function keepFocus() {
   if (document.activeElement === document.body) document.getElementById("main").focus();
 }
 
-async function open(found, { deployment, document: whole, host, choices = {} }) {
+async function open(found, { deployment, document: whole, host, choices = {}, failed = new Set() }) {
   const title = found.label.replace(" …", "");
   const name = deployment?.name ?? host;
   const fields = found.fields.filter((field) => !host || field.name !== "host");
-  const place = deployment ? `/deployments/${encodeURIComponent(name)}/${found.verb}` : `/fleet/${found.path ?? found.verb}`;
-  offer = { ...found, fields, place, key: `${place} ${found.verb}`, isTouched: false };
-  document.getElementById("ask-head").textContent = name ? `${title} ${name}` : title;
+  offer = { ...found, name, failed, fields, place: deployment ? `/deployments/${encodeURIComponent(name)}/${found.verb}` : `/fleet/${found.verb}` };
+  document.getElementById("ask-head").textContent = name ? `${title}${title.includes(":") ? "," : ""} ${name}` : title;
   document.getElementById("ask-as").textContent = `Acting as ${document.body.dataset.token}`;
   document.getElementById("ask-what").textContent = found.what;
-  const act = document.getElementById("ask-do");
-  act.textContent = title;
-  act.className = DANGER.has(found.verb) ? "danger" : "primary";
-  const draw = async () => h("div", {}, DANGER.has(found.verb) ? confirmation(name) : null, inputs(offer, await knownOf(found, deployment, whole), choices), host ? h("input", { type: "hidden", name: "host", value: host }) : null);
-  const left = kept.get(offer.key);
-  document.getElementById("ask-fields").replaceChildren(left ? left.fields : await draw(), left ? beginAgain(draw) : "");
+  document.getElementById("ask-do").className = DANGER.has(found.verb) ? "danger" : "primary";
+  const known = { ...await knownOf(found, deployment, whole), ...found.values };
+  document.getElementById("ask-fields").replaceChildren(h("div", {}, h("div", { id: "ask-confirmation" }), inputs(fields, known, choices), host ? h("input", { type: "hidden", name: "host", value: host }) : null));
   const { reason } = form.elements;
-  reason.value = left ? left.reason : "";
-  offer.isTouched = Boolean(left);
+  reason.value = "";
   reason.required = !host; // no history keeps one of a host
   reason.closest(".field").hidden = Boolean(host);
   // pressed twice, or sent again after a break, it is done once
   form.elements.request_id.value = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   wrong.textContent = "";
   plan.replaceChildren();
+  sayWhatItDoes();
   showPlan();
   dialog.showModal();
-  (firstInput() ?? (host ? document.getElementById("ask-no") : reason)).focus();
-}
-
-const firstInput = () => [...form.querySelectorAll("#ask-fields :is(select, input, textarea)")].find((input) => input.type !== "hidden" && !input.closest("details:not([open])") && input.checkVisibility());
-
-/** A text or a table that was typed and not sent is there again when its dialog is opened again. */
-function keepText() {
-  const fields = document.getElementById("ask-fields").firstElementChild;
-  if (offer.isTouched && fields?.querySelector("textarea, table")) kept.set(offer.key, { fields, reason: form.elements.reason.value });
-  else kept.delete(offer.key);
-}
-
-function beginAgain(draw) {
-  const again = h("button", { type: "button", class: "quiet" }, "Begin again");
-  const note = h("p", {}, "As you left it. ", again);
-  again.addEventListener("click", async () => {
-    document.getElementById("ask-fields").replaceChildren(await draw());
-    offer.isTouched = false;
-    showPlan();
-    firstInput()?.focus();
-  });
-  return note;
+  (form.querySelector("#ask-fields > div > .field :is(select, input, textarea)") ?? (host ? document.getElementById("ask-no") : reason)).focus();
 }
 
 /** What there is now: of what a command replaces all of it, else of what must be said. */
@@ -149,6 +144,18 @@ async function showPlan() {
 function applied(found) {
   const would = found.would.length ? found.would.join("; ") : "nothing to do";
   return [h("p", {}, h("strong", {}, found.deployment), `: ${would}`), ...warnings(found.notes), ...(found.waves.length ? planned(found) : [])];
+}
+
+/** On the button that does it, with the revision that is chosen; what is dangerous, or has only failed, is typed first. */
+function sayWhatItDoes() {
+  const revision = form.elements.revision?.value || (form.elements.revision ? offer.revision : "");
+  const does = offer.does.includes("{revision}") && !revision ? offer.label.replace(" …", "") : offer.does;
+  document.getElementById("ask-do").textContent = does.replace("{name}", offer.name ?? "").replace("{revision}", revision);
+  const name = DANGER.has(offer.verb) ? offer.name : offer.failed.has(revision) ? revision : "";
+  const place = document.getElementById("ask-confirmation");
+  if ((place.dataset.name ?? "") === name) return;
+  place.dataset.name = name;
+  place.replaceChildren(...(name ? [confirmation(name)] : []));
 }
 
 /** A field without a name: no command takes it, and without the right word nothing is sent. */
@@ -200,11 +207,10 @@ async function press(refresh) {
   button.disabled = true;
   wrong.textContent = "";
   try {
-    const done = await sent(offer.place, said(form, offer));
-    offer.isTouched = false;
+    await sent(offer.place, said(form, offer));
     dialog.close();
     say(`${button.textContent}: done`);
-    await refresh(done);
+    await refresh();
     keepFocus();
   } catch (error) {
     wrong.textContent = error.detail ?? "The server did not answer. Press it again: it is done once, however often it is sent.";

@@ -1,10 +1,10 @@
 // One deployment: what it waits for, its replicas, its rollout on a time line, and what has happened.
-import { offerButtons, buttons } from "./ask.js";
+import { buttons, missing, offerButtons } from "./ask.js";
 import { callers } from "./sections/callers.js";
 import { h, morphChildren } from "./dom.js";
 import { curves } from "./sections/evidence.js";
-import { head, lost, reached, sentence } from "./sections/head.js";
-import { history } from "./sections/history.js";
+import { freeze, head, lost, reached, sentence } from "./sections/head.js";
+import { history, offerHistory } from "./sections/history.js";
 import { keepEnd, offerLogs } from "./sections/logs.js";
 import { endedReplicas, offerEnded, readEnded, replicas } from "./sections/replicas.js";
 import { choices, offerRevisions, revisions } from "./sections/revisions.js";
@@ -16,15 +16,17 @@ import { isOlder, legend, say, setClock, tick } from "./words.js";
 const NAME = document.body.dataset.deployment;
 const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
 const RECORDS = 50;
-const shown = { why: "", offered: [], deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], fault: "" };
+const shown = { why: "", offered: [], missing: [], frozen: null, deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], fault: "" };
 const WHY_PAUSE = 300;
 const PLAN_PAUSE = 1000;
 const REQUESTS_PAUSE = 5000;
 const CALLERS_PAUSE = 10_000;
+const OFFERED_PAUSE = 20_000; // no event tells of a freeze
 let isPlanning = false;
 let plannedAt = 0;
 let unprovenAt = 0;
 let callersAt = 0;
+let offeredAt = 0;
 let isDrawing = false;
 let isAsking = false;
 let isReading = false;
@@ -37,14 +39,16 @@ function made() {
     head(deployment, Boolean(shown.callers?.losses)),
     lost(shown.callers?.losses),
     sentence(deployment, shown.why),
+    freeze(shown.frozen),
     buttons(shown.offered, deployment.waits_for),
+    missing(shown.missing),
     reached(document),
     replicas(deployment),
     past ? rollout(past, cycles, plan, deployment) : null,
     curves(shown.evidence),
     callers(shown.callers),
     rollouts(deployment),
-    revisions(document?.revisions ?? [], deployment),
+    revisions(document?.revisions ?? [], deployment, shown),
     history(records),
   ].filter(Boolean);
 }
@@ -91,13 +95,16 @@ async function readWhy() {
   isAsking = true;
   await new Promise((resolve) => setTimeout(resolve, WHY_PAUSE));
   isAsking = false;
-  const [told, offered] = await Promise.all([
-    waits() ? insist(() => ask(`${PATH}/why`)) : undefined, insist(() => ask(`${PATH}/offered`)),
-  ]);
-  shown.offered = offered?.items ?? shown.offered;
+  const [told] = await Promise.all([waits() ? insist(() => ask(`${PATH}/why`)) : undefined, readOffered()]);
   shown.why = waits() ? (told?.sentence ?? "") : "";
   await readEnded();
   soon();
+}
+
+async function readOffered() {
+  offeredAt = Date.now();
+  const found = await insist(() => ask(`${PATH}/offered`));
+  if (found) Object.assign(shown, { offered: found.items, missing: found.missing, frozen: found.frozen });
 }
 
 async function readCycles(id) {
@@ -204,15 +211,17 @@ async function readCallers() {
   soon();
 }
 
-offerButtons(() => ({ ...shown, choices: { revision: choices(shown.document?.revisions ?? [], shown.deployment) } }), refresh);
+offerButtons(() => ({ ...shown, ...choices(shown.document?.revisions ?? [], shown.deployment) }), refresh);
 offerRevisions(soon);
 offerRollouts(soon);
 offerEnded(soon);
+offerHistory(() => shown.records, soon);
 offerLogs((id) => live(id) ?? endedReplicas()?.find((route) => route.id === id), live, soon);
 document.getElementById("legend").append(...legend());
 setInterval(() => {
   if (document.visibilityState !== "visible") return;
   tick();
+  if (shown.deployment && Date.now() - offeredAt > OFFERED_PAUSE) readOffered().then(soon);
   if (shown.deployment && Date.now() - callersAt > CALLERS_PAUSE) readCallers();
   if (shown.deployment?.unproven && Date.now() - unprovenAt > REQUESTS_PAUSE) readUnproven();
   if (!shown.deployment?.rollout) return;

@@ -10,7 +10,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from db.connection.transactions import in_transaction
-from db.cycle.sticky_slots import give_seats
+from db.cycle.applier import give_seats
 from domain.model.states import RouteStatus
 from tests.support.people.asking import page
 from tests.support.pictures.pictures import PROVISIONING

@@ -87,7 +87,7 @@ def test_who_has_logged_out_or_whose_token_is_revoked_has_no_session_left(people
     with people_server.stranger() as client:
         client.post("/login", data={"token": people_server.token(Role.VIEWER, name="leaves")})
         assert client.get("/v1/deployments").status_code == 200
-        in_transaction(people_server.engine, lambda connection: revoke_token(connection, "leaves"))
+        in_transaction(people_server.engine, lambda connection: revoke_token(connection, "leaves", "bob"))
         assert client.get("/v1/deployments").status_code == 401
 
 

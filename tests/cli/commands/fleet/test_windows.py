@@ -20,7 +20,7 @@ def test_freezes_are_set_shown_and_ended(rollway: Rollway, engine: Engine) -> No
     weekend = ("--cron", "0 18 * * FRI", "--for", "62h", "--time-zone", "Europe/Berlin")
     assert rollway("freeze", "weekend", *weekend, "--group", "shop", "--pause").out.startswith("weekend: ")
     once = ("--starts-at", "2100-12-24T18:00+01:00", "--ends-at", "2101-01-02T09:00Z", "--deployment", "shop-*")
-    assert rollway("freeze", "fair", *once).out == "fair: from 2100-12-24 17:00 UTC\n"
+    assert rollway("freeze", "fair", *once).out == "fair: from 2100-12-24 17:00 UTC, for shop-*\n"
     assert rollway("freeze", "tonight", "--for", "4h").out.startswith("tonight: on until 20")
     (lasts,) = read(
         engine, "SELECT ends_at - starts_at AS s, starts_at <= now() AS on FROM freezes WHERE name = 'tonight'"

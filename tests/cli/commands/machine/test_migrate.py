@@ -36,12 +36,12 @@ def test_what_postgres_refuses_is_one_sentence_and_nothing_is_changed(rollway: R
 def test_a_database_of_another_release_is_named_and_left_alone(rollway: Rollway, empty: str) -> None:
     rollway("migrate")
     with psycopg.connect(empty, autocommit=True) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0004'")
+        connection.execute("UPDATE alembic_version SET version_num = '0099'")
         ended = rollway("migrate")
         assert (ended.code, ended.err.count("\n")) == (1, 1)
-        assert "has schema 0004, which this release does not know: a newer one has migrated it" in ended.err
+        assert "has schema 0099, which this release does not know: a newer one has migrated it" in ended.err
         assert "or it is of before 0.1.0, from which no way leads here, so name an empty database" in ended.err
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0004",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0099",)]
 
 
 def test_a_database_that_is_away_is_one_sentence(rollway: Rollway, monkeypatch: pytest.MonkeyPatch) -> None:

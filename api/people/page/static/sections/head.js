@@ -1,6 +1,6 @@
 // The head of a deployment: how it stands, what it waits for, and where it is reached.
 import { h } from "../dom.js";
-import { picture, revisionWords, serving, since } from "../words.js";
+import { clock, picture, revisionWords, serving, since } from "../words.js";
 
 /** Its name and state. */
 export function head(deployment, isLosing) {
@@ -19,6 +19,13 @@ export function head(deployment, isLosing) {
 export function lost(sentence) {
   if (!sentence) return null;
   return h("p", { class: "why bad" }, h("strong", {}, "Losing requests: "), `${sentence}. `, h("a", { href: "#callers-head" }, "Curves"));
+}
+
+/** The freeze that is over it; nothing where none is. */
+export function freeze(frozen) {
+  if (!frozen) return null;
+  const reason = frozen.reason ? `: “${frozen.reason}”` : "";
+  return h("p", { class: "why warn", "data-key": "freeze" }, h("strong", {}, "Frozen until ", clock(frozen.until)), ` by the freeze ${frozen.freeze}${reason}. No rollout begins; what leads back is never frozen.`);
 }
 
 /** What it waits for. `why`: as `/v1/deployments/NAME/why` says it; empty: not asked. */

@@ -1,16 +1,78 @@
-// What has happened, the newest first; failures that are over are folded.
+// What has happened, the newest first, in pages; failures that are over are folded.
 import { h } from "../dom.js";
+import { ask, insist } from "../stream.js";
 import { clock, since } from "../words.js";
 
+const PATH = `/v1/deployments/${encodeURIComponent(document.body.dataset.deployment)}/history`;
+const PAGE = 50;
 const FAILED = new Set(["error", "expired", "give_up"]);
+const ASKED = "asked"; // the result of what somebody asked for
+const NO_ID = "00000000-0000-0000-0000-000000000000";
 /** Handlers, as people call what they do. */
 const WORDS = {
   check_pending: "first revision", check_replica: "check of replicas", reconcile: "check of replicas",
   deploying_provisioning: "rollout", deploying_rolling_back: "rollback",
 };
+let isOfPeople = false;
+let earlier = [];
+let isEnd = false;
+let isReading = false;
+
+/** Listens to the buttons. `shown()`: the records that the section was drawn from; `draw()`: draws it again. */
+export function offerHistory(shown, draw) {
+  document.addEventListener("click", async ({ target }) => {
+    const what = target.closest("[data-history]")?.dataset.history;
+    if (!what) return;
+    if (what === "people") {
+      [isOfPeople, earlier, isEnd] = [!isOfPeople, [], false];
+      draw();
+    }
+    if (what === "earlier" || isOfPeople) await read(shown());
+    draw();
+  });
+}
+
+/** One page at a time, so that none comes twice. */
+async function read(records) {
+  if (isReading) return;
+  isReading = true;
+  await readPage(records);
+  isReading = false;
+}
+
+async function readPage(records) {
+  const [asked, last] = [isOfPeople, listed(records).at(-1)];
+  const cursor = last ? `&cursor=${encodeURIComponent(`${last.updated_at}/${NO_ID}`)}` : "";
+  const found = await insist(() => ask(`${PATH}?limit=${PAGE}&people=${asked}${cursor}`));
+  if (!found || asked !== isOfPeople) return;
+  earlier.push(...found.items);
+  isEnd = !found.next;
+}
+
+/** The newest as they are known, and the pages that were read behind them. */
+function listed(records) {
+  const newest = isOfPeople ? records.filter(({ result }) => result === ASKED) : records;
+  const known = new Set(newest.map(keyOf));
+  return [...newest, ...earlier.filter((record) => !known.has(keyOf(record)))];
+}
 
 /** The section. `records`: as `/v1/deployments/NAME/history` has them, the newest first. */
 export function history(records) {
+  const shown = listed(records);
+  const hasMore = !isEnd && (isOfPeople || records.length >= PAGE);
+  return h(
+    "section",
+    { class: "card", "aria-labelledby": "history-head", "data-key": "history" },
+    h("h2", { id: "history-head" }, "History ",
+      h("button", { type: "button", class: "quiet", "data-history": "people", "aria-pressed": String(isOfPeople) }, "Only people's actions")),
+    h("ol", { class: "history" }, folds(shown)),
+    shown.length ? null : h("p", { class: "empty" }, "Nothing yet."),
+    hasMore ? h("button", { type: "button", "data-history": "earlier", "data-key": "earlier" }, "Earlier") : null,
+  );
+}
+
+/** Records as rows, failures in a row that are over as one. */
+export function folds(records, more) {
   const groups = [];
   for (const record of records) {
     const isFailure = FAILED.has(record.result);
@@ -18,38 +80,36 @@ export function history(records) {
     if (last && isFailure && last.isFailure) last.records.push(record);
     else groups.push({ isFailure, records: [record] });
   }
-  const none = records.length ? null : h("p", { class: "empty" }, "Nothing yet.");
-  return h(
-    "section",
-    { class: "card", "aria-labelledby": "history-head", "data-key": "history" },
-    h("h2", { id: "history-head" }, "History"),
-    h("ol", { class: "history" }, groups.map((group, place) => (group.isFailure && place ? folded(group.records) : group.records.map(line)))),
-    none,
-  );
+  const lines = (some) => some.map((record) => line(record, more));
+  return groups.map((group, place) => (group.isFailure && place ? folded(group.records, lines) : lines(group.records)));
 }
 
-function folded(records) {
+function folded(records, lines) {
   const count = records.reduce((sum, record) => sum + record.attempts, 0);
   const oldest = records.at(-1);
   return h(
     "li",
-    { "data-key": `fold ${oldest.created_at}`, class: "fold" },
+    { "data-key": `fold ${keyOf(oldest)}`, class: "fold" },
     h("details", {},
       h("summary", {}, `${count} ${count === 1 ? "failure" : "failures"} that ${count === 1 ? "is" : "are"} over, `, since(records[0].updated_at, "ago")),
-      h("ol", { class: "history" }, records.map(line))),
+      h("ol", { class: "history" }, lines(records))),
   );
 }
 
-function line(record) {
+const keyOf = ({ created_at: at, phase, result, target, deployment = "", actor }) => `${at} ${phase} ${result} ${target} ${deployment} ${actor}`;
+
+/** `more(record)`: a cell of its own behind the person, such as its deployment. */
+function line(record, more = () => null) {
   const who = record.actor === record.phase ? "" : record.actor; // a handler is named as what it does
   const kind = FAILED.has(record.result) ? "failed" : who ? "person" : "";
   return h(
     "li",
-    { "data-key": `${record.created_at} ${record.phase} ${record.result} ${record.target}`, class: `record ${kind}` },
+    { "data-key": keyOf(record), class: `record ${kind}` },
     clock(record.updated_at),
     since(record.updated_at, "ago"),
     h("span", { class: "phase" }, WORDS[record.phase] ?? record.phase.replaceAll("_", " ")),
     h("span", { class: "who" }, who),
+    more(record),
     h("span", { class: "message" }, record.message, record.attempts > 1 ? h("span", { class: "dim" }, ` (${record.attempts} times)`) : null),
   );
 }

@@ -1,4 +1,5 @@
 // The revisions of a deployment: what each runs, and what differs from the one that runs now.
+import { offerOf } from "../ask.js";
 import { h } from "../dom.js";
 import { ask, insist } from "../stream.js";
 import { clock, since } from "../words.js";
@@ -29,33 +30,50 @@ export function offerRevisions(draw) {
   });
 }
 
-/** Those that could be rolled out, as they are offered. */
-export function choices(found, { current_revision: current }) {
-  const others = found.filter(({ name }) => name !== current);
-  return new Map(others.map(({ name, only_failed: isBad }) => [name, isBad ? `${name}, ${ONLY_FAILED}` : name]));
+/** Those that could be rolled out, as they are offered, and the names of those that have only failed. */
+export function choices(newest, { current_revision: current }) {
+  const others = known(newest).filter(({ name }) => name !== current);
+  const words = new Map(others.map(({ name, only_failed: isBad }) => [name, isBad ? `${name}, ${ONLY_FAILED}` : name]));
+  return { choices: { revision: words }, failed: new Set(others.filter(({ only_failed: isBad }) => isBad).map(({ name }) => name)) };
+}
+
+/** The newest first. */
+function known(newest) {
+  const found = new Map([...all, ...newest].map((revision) => [revision.id, revision]));
+  return [...found.values()].sort((one, other) => (one.id < other.id ? 1 : -1)); // ids begin with the time
 }
 
 /** The section. `newest`: those that came with the deployment, values of variables masked, as the server shows them. */
-export function revisions(newest, { current_revision: current, deploying_revision: next }) {
+export function revisions(newest, { current_revision: current, deploying_revision: next }, offers) {
   if (!newest.length) return null;
-  const known = new Map([...all, ...newest].map((revision) => [revision.id, revision]));
-  const found = [...known.values()].sort((one, other) => (one.id < other.id ? 1 : -1)); // ids begin with the time
+  const found = known(newest);
   const place = ({ name }) => (name === current ? "current" : name === next ? "deploying" : "");
+  const isOlder = ({ id }) => id < found.find(({ name }) => name === current)?.id;
   const more = newest.length >= FIRST && !all.length ? h("button", { type: "button", id: "all-revisions" }, "All revisions") : null;
   return h(
     "section",
     { class: "card", "aria-labelledby": "revisions-head", "data-key": "revisions" },
     h("h2", { id: "revisions-head" }, "Revisions"),
-    h("ul", { class: "revisions" }, found.map((revision) => item(revision, place(revision), current))),
+    h("ul", { class: "revisions" }, found.map((revision) => item(revision, place(revision), current, wayTo(revision, place(revision), isOlder(revision), offers)))),
     more,
   );
 }
 
-function item(revision, place, current) {
+/** The button that leads there: back for one that is older than the current one. */
+function wayTo({ name, only_failed: isBad }, place, isOlder, offers) {
+  const verb = isOlder ? "undo" : "activate";
+  if (place || !offerOf(verb, offers)) return null;
+  const way = isOlder ? "" : offers.missing.find((each) => each.verb === verb)?.way;
+  const label = `${isOlder ? "Roll back to this" : "Roll out this"}${way ? `, ${way}` : ""} …`;
+  return h("button", { type: "button", class: "quiet", "data-ask": verb, "data-revision": name, "data-anyway": isBad && isOlder ? "true" : null, "aria-label": label.replace("this", name) }, label);
+}
+
+function item(revision, place, current, way) {
   const { name } = revision;
   return h(
     "li",
     { "data-key": name },
+    way,
     h(
       "details",
       { "data-revision": name },

@@ -1,0 +1,163 @@
+"""Logs browsers in and out: the form for a token, the session that it begins, and the sessions of a token."""
+
+import re
+import secrets
+from functools import partial
+from urllib.parse import quote, urlencode
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from api.people.auth import Access, secret_of_session
+from api.people.page.files import HEADERS, filled, page
+from api.people.page.forms import fields_of_stranger, form_fields, form_token
+from api.people.problems import TooManyRequestsError
+from api.people.resources.routing import Methods
+from db.access_tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of, why_over
+from db.connection.transactions import in_transaction
+from domain.installation.tokens import SECRET_BYTES, NoTokenError, Session, SessionEnd, Token
+from domain.text.storable import storable
+from domain.traffic.entrances import PAGE_HOST, SESSION_COOKIE
+
+_NOT_KEPT = (
+    "your browser keeps no session of this address: open the page by https, or on its own machine "
+    f"as http://{PAGE_HOST}:{{port}}; 'ssh -L {{port}}:127.0.0.1:{{port}} MACHINE' makes yours that machine"
+)
+_BROWSERS = {"Edg": "Edge", "OPR": "Opera", "Firefox": "Firefox", "Chrome": "Chrome", "Safari": "Safari"}
+"""The word of each in its header, and its name: the first word that is there counts, since most name others too."""
+_SYSTEMS = {
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Windows": "Windows",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
+_LONGEST_NAME = 40
+
+
+class Logins:
+    """The routes by which a session begins and ends."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def routes(self) -> list[Route]:
+        """The routes of the forms."""
+        return [
+            Route("/login", Methods({"GET": self._ask_for_token, "POST": self._log_in})),
+            Route("/login/kept", Methods({"GET": self._see_whether_kept})),
+            Route("/logout", Methods({"POST": self._log_out})),
+            Route("/sessions", Methods({"GET": self._sessions, "POST": self._end_sessions})),
+        ]
+
+    async def _ask_for_token(self, request: Request) -> Response:
+        why = request.query_params.get("why")
+        wrong = SessionEnd(why).sentence if why in list(SessionEnd) else ""
+        return page("login", then=_path(request.query_params.get("then", "/")), wrong=wrong)
+
+    async def _log_in(self, request: Request) -> Response:
+        """Begin a session with the token of the form."""
+        fields = await fields_of_stranger(request)
+        secret, then = fields.get("token", "").strip(), _path(fields.get("then", "/"))
+        try:
+            token = await self._access.token_of_secret(request, secret)
+        except (NoTokenError, TooManyRequestsError) as error:
+            wrong = error.message if secret else "paste a token; 'rollway token create me --role operator' makes one"
+            return page("login", 401, then=then, wrong=wrong)
+        return await self._begun(request, token, then)
+
+    async def _begun(self, request: Request, token: Token, then: str) -> Response:
+        """Begin a session. The browser keeps its secret and not the token, so a stolen cookie is no bearer's token."""
+        session, engine = secrets.token_urlsafe(SECRET_BYTES), self._access.engine
+        address = request.client.host if request.client else ""
+        browser = browser_of(request.headers.get("user-agent", ""))
+        begin = partial(begin_session, secret=session, token=token, address=address, browser=browser)
+        await run_in_threadpool(in_transaction, engine, begin)
+        self._access.keep(session, token)
+        answer = RedirectResponse(f"/login/kept?then={quote(then)}", 303, HEADERS)
+        lasts = int(SESSION_LASTS.total_seconds())
+        answer.set_cookie(SESSION_COOKIE, session, lasts, httponly=True, samesite="strict", secure=True)
+        return answer
+
+    async def _see_whether_kept(self, request: Request) -> Response:
+        """Go on, or say why the browser shows no session: else its user would just be asked for the token again."""
+        then = _path(request.query_params.get("then", "/"))
+        try:
+            await self._access.of_session(request)
+        except NoTokenError:
+            return page("login", 401, then=then, wrong=_NOT_KEPT.format(port=request.url.port or 80))
+        return RedirectResponse(then, 303, HEADERS)
+
+    async def _sessions(self, request: Request) -> Response:
+        """Show where the page is logged in with this token."""
+        secret = secret_of_session(request)
+        try:
+            token = await self._access.of_session(request)
+        except NoTokenError:
+            return await to_login(self._access, request)
+        engine, this = self._access.engine, session_id(secret)
+        found = await run_in_threadpool(in_transaction, engine, lambda connection: sessions_of(connection, token.name))
+        rows = "".join(_row(each, is_this=each.id == this) for each in found)
+        return page("sessions", rows=rows, token=token.name, form_token=form_token(secret))
+
+    async def _end_sessions(self, request: Request) -> Response:
+        """End the session of the pressed button, or all sessions of this token."""
+        token = await self._access.of_session(request)
+        form = await form_fields(request, secret_of_session(request))
+        engine, chosen = self._access.engine, form.get("session", "").strip()
+        if chosen or form.get("everywhere"):
+            end = partial(end_sessions, token=token.name, actor=token.name, session_id=chosen)
+            await run_in_threadpool(in_transaction, engine, end)
+        return RedirectResponse("/sessions", 303, HEADERS)
+
+    async def _log_out(self, request: Request) -> Response:
+        session, engine = secret_of_session(request), self._access.engine
+        await form_fields(request, session)
+        await run_in_threadpool(in_transaction, engine, lambda connection: end_session(connection, session))
+        answer = RedirectResponse("/login", 303, HEADERS)
+        answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict", secure=True)
+        return answer
+
+
+async def to_login(access: Access, request: Request) -> Response:
+    """The way to the form, which leads back to this path, and says why a session that was shown is over."""
+    secret, then = secret_of_session(request), request.url.path
+    then += f"?{request.url.query}" if request.url.query else ""
+    find = partial(why_over, secret=secret)
+    why = await run_in_threadpool(in_transaction, access.engine, find) if secret else None
+    asks = {**({"then": then} if then != "/" else {}), **({"why": why.value} if why else {})}
+    return RedirectResponse(f"/login?{urlencode(asks, safe='/')}" if asks else "/login", 303, HEADERS)
+
+
+def browser_of(header: str) -> str:
+    """Firefox on Linux, from what a browser says of itself; of other programs their first word."""
+    name = next((name for word, name in _BROWSERS.items() if f"{word}/" in header), "")
+    if not name:
+        return storable(re.split(r"[/ ]", header)[0])[:_LONGEST_NAME]
+    system = next((system for word, system in _SYSTEMS.items() if word in header), "")
+    return f"{name} on {system}" if system else name
+
+
+def _row(session: Session, *, is_this: bool) -> str:
+    used = session.last_used_at or session.began_at
+    return filled(
+        "session",
+        id=session.id,
+        place=", ".join(filter(None, (session.address, session.browser))) or "from somewhere unknown",
+        this="this session" if is_this else "",
+        **{
+            f"{name}_{form}": text
+            for name, at in (("began", session.began_at), ("used", used), ("ends", session.ends_at))
+            for form, text in (("at", at.isoformat()), ("shown", f"{at:%Y-%m-%d %H:%M} UTC"))
+        },
+        action="Log out this session" if is_this else "Log out",
+    )
+
+
+def _path(then: str) -> str:
+    """Return where to go after logging in: a page of this server."""
+    is_ours = then.startswith("/") and not then.startswith(("//", "/\\")) and then.isprintable()
+    return then if is_ours else "/"
