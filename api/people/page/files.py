@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from html import escape
 from pathlib import Path
 from string import Template
@@ -50,7 +51,7 @@ LIVE: Mapping[str, tuple[str, str]] = {
     "rollout": ("/deployments/{deployment}/rollouts/{rollout}", "Rollout of $deployment"),
 }
 """The pages that stand in the shell, with path and title: what differs is their content and their script."""
-CARDS = {"login": "Log in", "missing": "Nothing is here", "sessions": "Sessions of $token"}
+CARDS = {"login": "Log in", "missing": "Nothing is here", "sessions": "Sessions of $token", "tokens": "Tokens"}
 """The pages that are one card, by their titles."""
 
 
@@ -67,14 +68,20 @@ def _templates() -> Mapping[str, Template]:
 _PAGES = _templates()
 
 
-def page(name: str, status: int = 200, *, rows: str = "", **values: str) -> Response:
+def page(name: str, status: int = 200, /, *, rows: str = "", **values: str) -> Response:
     """One of the templates, its values made harmless. `rows`: HTML that `filled` has made."""
     return HTMLResponse(filled(name, rows=rows, **values), status, {**HEADERS, "cache-control": "no-store"})
 
 
-def filled(name: str, *, rows: str = "", **values: str) -> str:
+def filled(name: str, /, *, rows: str = "", **values: str) -> str:
     """The HTML of a template, its values made harmless."""
     return _PAGES[name].substitute({key: escape(value) for key, value in values.items()}, rows=rows)
+
+
+def instants(**times: datetime | None) -> dict[str, str]:
+    """Each time as `<time>` has it, under its name with `_at`, and in words of UTC; "never" for none."""
+    shown = {name: f"{at:%Y-%m-%d %H:%M} UTC" if at else "never" for name, at in times.items()}
+    return {**shown, **{f"{name}_at": at.isoformat() if at else "" for name, at in times.items()}}
 
 
 async def file(request: Request) -> Response:

@@ -11,13 +11,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from api.people.auth import Access, secret_of_session
-from api.people.page.files import HEADERS, filled, page
+from api.people.page.files import HEADERS, filled, instants, page
 from api.people.page.forms import fields_of_stranger, form_fields, form_token
 from api.people.problems import TooManyRequestsError
 from api.people.resources.routing import Methods
 from db.access_tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of, why_over
 from db.connection.transactions import in_transaction
-from domain.installation.tokens import SECRET_BYTES, NoTokenError, Session, SessionEnd, Token
+from domain.installation.tokens import SECRET_BYTES, NoTokenError, Role, Session, SessionEnd, Token
 from domain.text.storable import storable
 from domain.traffic.entrances import PAGE_HOST, SESSION_COOKIE
 
@@ -101,7 +101,7 @@ class Logins:
         engine, this = self._access.engine, session_id(secret)
         found = await run_in_threadpool(in_transaction, engine, lambda connection: sessions_of(connection, token.name))
         rows = "".join(_row(each, is_this=each.id == this) for each in found)
-        return page("sessions", rows=rows, token=token.name, form_token=form_token(secret))
+        return page("sessions", rows=rows, token=token.name, tokens=tokens_hidden(token), form_token=form_token(secret))
 
     async def _end_sessions(self, request: Request) -> Response:
         """End the session of the pressed button, or all sessions of this token."""
@@ -132,6 +132,11 @@ async def to_login(access: Access, request: Request) -> Response:
     return RedirectResponse(f"/login?{urlencode(asks, safe='/')}" if asks else "/login", 303, HEADERS)
 
 
+def tokens_hidden(token: Token) -> str:
+    """The attribute that hides the way to the page of tokens from whoever may not see it."""
+    return "" if token.is_for_all and token.may(Role.ADMIN) else "hidden"
+
+
 def browser_of(header: str) -> str:
     """Firefox on Linux, from what a browser says of itself; of other programs their first word."""
     name = next((name for word, name in _BROWSERS.items() if f"{word}/" in header), "")
@@ -142,17 +147,12 @@ def browser_of(header: str) -> str:
 
 
 def _row(session: Session, *, is_this: bool) -> str:
-    used = session.last_used_at or session.began_at
     return filled(
         "session",
         id=session.id,
         place=", ".join(filter(None, (session.address, session.browser))) or "from somewhere unknown",
         this="this session" if is_this else "",
-        **{
-            f"{name}_{form}": text
-            for name, at in (("began", session.began_at), ("used", used), ("ends", session.ends_at))
-            for form, text in (("at", at.isoformat()), ("shown", f"{at:%Y-%m-%d %H:%M} UTC"))
-        },
+        **instants(began=session.began_at, used=session.last_used_at or session.began_at, ends=session.ends_at),
         action="Log out this session" if is_this else "Log out",
     )
 

@@ -14,7 +14,8 @@ from api.people.auth import Access, secret_of_session
 from api.people.doors import BUTTONS, DOORS
 from api.people.page.files import HEADERS, LIVE, file, page
 from api.people.page.forms import body_of, form_fields, form_token, with_lines_of
-from api.people.page.logins import Logins, to_login
+from api.people.page.logins import Logins, to_login, tokens_hidden
+from api.people.page.token_forms import TokenForms
 from api.people.paths import DEPLOYMENT, named_in
 from api.people.problems import NoSuchResourceError
 from api.people.reads.read_table import BY_PATH
@@ -47,6 +48,7 @@ class Site:
                 for asks, answer in (("", self._press), ("/plan", self._plan))
             ),
             *Logins(self._access).routes(),
+            *TokenForms(self._access).routes(),
             Route("/static/{file:path}", Methods({"GET": file})),
         ]
 
@@ -67,6 +69,7 @@ class Site:
             rollout=str(request.path_params.get("rollout", "")),
             role=token.role,
             hosts="" if token.is_for_all else "hidden",
+            tokens=tokens_hidden(token),
             logs="shown" if token.may(_LOGS.role) else "",
             token=token.name,
             form_token=form_token(secret),

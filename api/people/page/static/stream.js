@@ -2,6 +2,8 @@
 //
 //   tab 1  holds the lock ──── GET /v1/events ────▶ server
 //     └── BroadcastChannel ──▶ tab 2, tab 3, ...   (a hidden tab neither listens nor holds the lock)
+import { loggedOut } from "./session.js";
+
 const CHANNEL = "rollway-events";
 const LOCK = "rollway-stream";
 const PAUSE = 1000;
@@ -108,7 +110,7 @@ async function listen(signal, last, tell, refresh) {
     try {
       const headers = last() ? { "last-event-id": last() } : {};
       const answer = await within(SILENCE, fetch("/v1/events", { headers, signal }));
-      if (answer.status === 401) return location.reload();
+      if (answer.status === 401) await loggedOut();
       if (answer.ok) {
         tell({ state: "live" });
         if (isFirst || !last()) refreshAgain(refresh, signal);
@@ -168,7 +170,7 @@ function show(state) {
 /** A read of the API. Who has no token any more logs in again. */
 export async function ask(path) {
   const answer = await fetch(path, { signal: AbortSignal.timeout(SILENCE) });
-  if (answer.status === 401) location.reload();
+  if (answer.status === 401) loggedOut();
   const document = await answer.json();
   if (!answer.ok) throw Object.assign(new Error(document.detail), { status: answer.status });
   return document;

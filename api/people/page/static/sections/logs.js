@@ -1,6 +1,7 @@
 // What a replica has printed: its last lines, and on from there when it is asked again. It is text, whatever it looks like.
 import { sent } from "../ask.js";
 import { h } from "../dom.js";
+import { loggedOut } from "../session.js";
 import { isFinal } from "../stream.js";
 import { say, shortId } from "../words.js";
 
@@ -97,7 +98,7 @@ async function read() {
   try {
     take(asked, await sent(`/deployments/${encodeURIComponent(NAME)}/logs`, form(asked)));
   } catch (problem) {
-    if (problem.status === 401) location.reload();
+    if (problem.status === 401) loggedOut();
     asked.said = problem.detail ?? "The server did not answer.";
     if (isFinal(problem)) asked.isFollowed = false;
   } finally {
