@@ -23,7 +23,7 @@ from stack.home.server_settings import Ports, load_settings
 from stack.parts.valkey import add_user, remove_user
 from stack.prepare import UpRequest
 from stack.stack_errors import StackError
-from stack.stack_status import stack_status
+from stack.stack_status import PartStatus, stack_status
 from stack.up import restart, up
 from tests.support.proxies import plain_http
 from tests.support.stack.example import run_example
@@ -111,14 +111,18 @@ def listening(stack: WaitContext) -> set[int]:
     }
 
 
+def part_of(stack: WaitContext, name: str) -> PartStatus:
+    return next(part for part in stack_status(stack.home).parts if part.name == name)
+
+
 def crash(stack: WaitContext, name: str) -> None:
     """Kill a part, and wait until its successor is up."""
-    before = {part.name: part for part in stack_status(stack.home).parts}[name]
+    before = part_of(stack, name)
     assert before.pid
     kill(before.pid)
 
     def is_back() -> bool:
-        part = next(part for part in stack_status(stack.home).parts if part.name == name)
+        part = part_of(stack, name)
         return part.state == "running" and part.pid not in (None, before.pid)
 
     eventually(is_back, what=f"{name} to be back")
@@ -148,7 +152,9 @@ def test_a_thief_gets_no_port_of_a_stack_that_is_restarted_or_taken_over(stack: 
     assert loot.won == []
 
 
-def test_whoever_asks_the_page_while_it_is_restarted_waits_and_is_answered(stack: WaitContext) -> None:
+@contextmanager
+def asked_all_the_time(stack: WaitContext) -> Iterator[list[Any]]:
+    """The page's answers, one after the other: a status, or the error."""
     with asking(stack.home, Role.VIEWER) as client:
         answers: list[Any] = []
         is_over = threading.Event()
@@ -163,14 +169,41 @@ def test_whoever_asks_the_page_while_it_is_restarted_waits_and_is_answered(stack
         asker = threading.Thread(target=ask)
         asker.start()
         try:
-            crash(stack, "people")
-            restart(UpRequest(home=stack.home, environ={}), ["people"], lambda _: None)
+            yield answers
         finally:
             is_over.set()
             asker.join()
-        refused = [answer for answer in answers if "ConnectError" in str(answer)]
-        assert refused == []
-        assert answers.count(200) > 5
+
+
+def refused(answers: list[Any]) -> list[Any]:
+    return [answer for answer in answers if "ConnectError" in str(answer)]
+
+
+def test_whoever_asks_the_page_while_it_is_restarted_waits_and_is_answered(stack: WaitContext) -> None:
+    request = UpRequest(home=stack.home, environ={})
+    restart(request, ["people"], lambda _: None)
+    with asked_all_the_time(stack) as answers:
+        crash(stack, "people")
+        restart(request, ["people"], lambda _: None)
+    assert refused(answers) == []
+    assert answers.count(200) > 5
+
+
+def test_callers_of_a_page_that_a_new_supervisor_has_taken_over_wait_as_soon_as_its_end_is_known(
+    stack: WaitContext,
+) -> None:
+    supervisor = stack_status(stack.home).supervisor_pid
+    assert supervisor
+    kill(supervisor)
+    eventually(lambda: stack_status(stack.home).phase == "lost")
+    up(UpRequest(home=stack.home, environ={}), lambda _: None)
+    page = part_of(stack, "people")
+    assert page.pid
+    kill(page.pid)
+    eventually(lambda: part_of(stack, "people").restarts > page.restarts)
+    with asked_all_the_time(stack) as answers:
+        eventually(lambda: 200 in answers, what="the page to be back")
+    assert refused(answers) == []
 
 
 def test_a_service_with_celery_alone_sends_commands_by_a_user_of_its_own(stack: WaitContext, tmp_path: Path) -> None:

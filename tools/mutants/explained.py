@@ -9,7 +9,7 @@ EXPLAINED: dict[str, str] = {
     "base.DeploymentHandler.execute: True -> False": "there is a decision for each deployment",
     "blue_green.BlueGreenStrategy.evaluate_cycle: 0 -> -1": "it is asked in a rollout alone",
     "bounds.Bounds: 0 -> 1": "without a limit of failures nobody counts them",
-    "buckets.worst_first: 1 -> 2": "any number below the others puts a state that nobody knows first",
+    "budget.worst_first: 1 -> 2": "any number below the others puts a state that nobody knows first",
     "steps.ends_at: 0 -> -1 (2)": "of this pair only the seconds are looked at",
     "simulator._change: 0.0 -> -1.0": "only what is above 0 is divided by",
     "errors.RollwayError.__init__: super().__init__(message) -> nothing": "an exception has its arguments before that",

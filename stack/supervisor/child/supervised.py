@@ -216,6 +216,7 @@ class Child:
         self.error = reason
         self.since = time.time()
         self._process, self.ready = None, False
+        self.ports.let_wait()  # an adopted process had a socket of its own, which is gone with it
 
     def _spawn(self) -> tuple[Process, Identity | None, IO[bytes] | None]:
         output = open_log(self.log)

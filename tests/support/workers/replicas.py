@@ -39,6 +39,11 @@ def until_started(host: HostReplicas) -> None:
     eventually(lambda: not host.start())
 
 
+def until_asked(engine: Engine, host: HostReplicas, route_id: UUID) -> None:
+    """Start what is to run on the host until this replica has been, however busy the machine is and others hang."""
+    eventually(lambda: host.start() is not None and route(engine, route_id)["started_at"], what="the replica to start")
+
+
 def until(engine: Engine, route_id: UUID, status: str, look: Callable[[], object]) -> dict[str, Any]:
     """Look again and again until the route has this status."""
 

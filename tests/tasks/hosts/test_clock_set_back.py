@@ -14,7 +14,7 @@ from db.clock_reset import _OWNERS
 from db.connection.transactions import in_transaction, transaction
 from db.proxies.acks import SeenProxy, begin_publishing, list_proxies, note_proxies, note_publisher
 from domain.revisions.revision import RevisionSpec
-from tasks.hosts.heartbeat import SignsGiver
+from tasks.hosts.heartbeat import Heartbeat
 from tasks.redis.wake import Waker
 from tasks.replicas.host_replicas import HostReplicas
 from tests.support.faults.shifted_clock import ShiftedClock, shifted_clock
@@ -55,16 +55,16 @@ def engine(server: tuple[EmbeddedServer, str], clock: ShiftedClock) -> Iterator[
 
 
 @pytest.fixture
-def signs(engine: Engine) -> SignsGiver:
+def signs(engine: Engine) -> Heartbeat:
     """Of a worker that has shown some before the clock is set back."""
-    made = SignsGiver(engine, HERE, "127.0.0.1")
+    made = Heartbeat(engine, HERE, "127.0.0.1")
     with capture_logs() as told:
         made.show()
     assert [line["seconds_ahead"] for line in told] == [pytest.approx(-AN_HOUR, abs=2)]
     return made
 
 
-def set_back(clock: ShiftedClock, signs: SignsGiver) -> None:
+def set_back(clock: ShiftedClock, signs: Heartbeat) -> None:
     clock.set(0)
     with capture_logs() as told:
         signs.show()
@@ -72,7 +72,7 @@ def set_back(clock: ShiftedClock, signs: SignsGiver) -> None:
 
 
 def test_a_replica_that_was_asked_to_end_is_killed_after_its_grace_and_not_before(
-    engine: Engine, runtimes: Runtimes, waker: Waker, clock: ShiftedClock, signs: SignsGiver
+    engine: Engine, runtimes: Runtimes, waker: Waker, clock: ShiftedClock, signs: Heartbeat
 ) -> None:
     here = HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5))
     route_id = make_route(engine, {"command": list(STUBBORN), "drain_seconds": 0, "stop_grace_seconds": 1})
@@ -96,7 +96,7 @@ def test_a_host_that_died_before_it_is_silent_all_the_same(engine: Engine, clock
 
 
 def test_live_proxies_stay_live_and_one_that_is_gone_is_silent_in_its_time(
-    engine: Engine, clock: ShiftedClock, signs: SignsGiver
+    engine: Engine, clock: ShiftedClock, signs: Heartbeat
 ) -> None:
     def live() -> dict[str, bool]:
         return {proxy.node_id: proxy.is_live for proxy in in_transaction(engine, list_proxies)}
@@ -118,7 +118,7 @@ def test_live_proxies_stay_live_and_one_that_is_gone_is_silent_in_its_time(
     eventually(only_edge_is_live)
 
 
-def test_what_is_right_is_not_written_to(engine: Engine, signs: SignsGiver) -> None:
+def test_what_is_right_is_not_written_to(engine: Engine, signs: Heartbeat) -> None:
     make_route(engine, RevisionSpec(command=("true",)).model_dump(mode="json"))
     write(engine, "UPDATE deployments SET due_at = NULL")
     before = read(engine, "SELECT version, due_at FROM deployments")
@@ -128,9 +128,9 @@ def test_what_is_right_is_not_written_to(engine: Engine, signs: SignsGiver) -> N
 
 
 def test_of_many_workers_that_see_it_one_counts_and_nobody_waits(
-    engine: Engine, clock: ShiftedClock, signs: SignsGiver
+    engine: Engine, clock: ShiftedClock, signs: Heartbeat
 ) -> None:
-    others = [SignsGiver(engine, f"host-{number}", "127.0.0.1") for number in range(3)]
+    others = [Heartbeat(engine, f"host-{number}", "127.0.0.1") for number in range(3)]
     sent = sent_by(engine)
     for giver in others:
         giver.show()
@@ -149,7 +149,7 @@ def test_of_many_workers_that_see_it_one_counts_and_nobody_waits(
 
 
 def test_who_could_not_count_does_so_at_a_later_sign_of_life(engine: Engine, clock: ShiftedClock) -> None:
-    giver, route_id = SignsGiver(engine, HERE, "127.0.0.1"), make_route(engine, {"command": ["true"]})
+    giver, route_id = Heartbeat(engine, HERE, "127.0.0.1"), make_route(engine, {"command": ["true"]})
     write(engine, "UPDATE routes SET started_at = clock_timestamp()")
     clock.set(0)
     with transaction(engine) as connection:

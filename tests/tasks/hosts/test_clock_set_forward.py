@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 from structlog.testing import capture_logs
 
-from tasks.hosts.heartbeat import SignsGiver
+from tasks.hosts.heartbeat import Heartbeat
 from tests.support.faults.shifted_clock import ShiftedClock
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import ROLLING, Made, make_deployment, mark, read, write
@@ -18,7 +18,7 @@ __all__ = ["clock", "engine", "server", "signs"]
 POLICY = {**ROLLING, "limits": {"timeout_seconds": 120, "progress_timeout_seconds": 60}}
 
 
-def set_forward(clock: ShiftedClock, *givers: SignsGiver) -> None:
+def set_forward(clock: ShiftedClock, *givers: Heartbeat) -> None:
     clock.set(2 * AN_HOUR)
     with capture_logs() as told:
         for giver in givers:
@@ -39,10 +39,10 @@ def rollout(engine: Engine) -> dict[str, Any]:
 
 
 def test_a_good_rollout_goes_on_and_each_limit_comes_as_much_later(
-    engine: Engine, clock: ShiftedClock, signs: SignsGiver
+    engine: Engine, clock: ShiftedClock, signs: Heartbeat
 ) -> None:
     begun(engine)
-    others = [SignsGiver(engine, f"host-{number}", "127.0.0.1") for number in range(2)]
+    others = [Heartbeat(engine, f"host-{number}", "127.0.0.1") for number in range(2)]
     for giver in others:
         giver.show()
     before, routes = rollout(engine), read(engine, "SELECT * FROM routes ORDER BY id")
@@ -62,7 +62,7 @@ def test_a_good_rollout_goes_on_and_each_limit_comes_as_much_later(
 
 
 def test_one_that_was_turned_back_before_anybody_saw_it_says_so(
-    engine: Engine, clock: ShiftedClock, signs: SignsGiver
+    engine: Engine, clock: ShiftedClock, signs: Heartbeat
 ) -> None:
     made = begun(engine)
     signs.show()
@@ -76,7 +76,7 @@ def test_one_that_was_turned_back_before_anybody_saw_it_says_so(
 
 
 def test_what_is_parked_for_the_way_back_stays_as_long_as_was_said(
-    engine: Engine, clock: ShiftedClock, signs: SignsGiver
+    engine: Engine, clock: ShiftedClock, signs: Heartbeat
 ) -> None:
     made = make_deployment(engine, "■|■■■", status=READY)
     parked = "traffic_status = 'inactive', parked_until = clock_timestamp() + interval '600 s'"
@@ -91,7 +91,7 @@ def test_what_is_parked_for_the_way_back_stays_as_long_as_was_said(
     assert [(row["status"], row["stays"]) for row in rows] == [("healthy", True)]
 
 
-def test_what_was_begun_since_is_right(engine: Engine, clock: ShiftedClock, signs: SignsGiver) -> None:
+def test_what_was_begun_since_is_right(engine: Engine, clock: ShiftedClock, signs: Heartbeat) -> None:
     signs.show()
     clock.set(2 * AN_HOUR)
     begun(engine)
@@ -104,7 +104,7 @@ def test_what_was_begun_since_is_right(engine: Engine, clock: ShiftedClock, sign
     }
 
 
-def test_a_clock_that_goes_as_it_should_moves_nothing(engine: Engine, signs: SignsGiver) -> None:
+def test_a_clock_that_goes_as_it_should_moves_nothing(engine: Engine, signs: Heartbeat) -> None:
     begun(engine)
     before = rollout(engine)
     for _ in range(3):

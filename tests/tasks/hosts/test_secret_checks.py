@@ -15,7 +15,7 @@ from db.replicas.secret_requests import Share, UnaskedSecretsError, answer, ask_
 from domain.commands.registry import parse_command
 from domain.revisions.secret_refs import MissingSecretError, SecretCheck
 from runtime.host_secrets import HostSecrets
-from tasks.hosts.heartbeat import SignsGiver
+from tasks.hosts.heartbeat import Heartbeat
 from tasks.hosts.secret_checks import SecretAnswers, check_secrets
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, ask, make_deployment, read, write
@@ -176,7 +176,7 @@ def test_with_no_host_up_nobody_is_waited_for(engine: Engine, secrets_folder: Pa
 def test_a_host_that_nobody_asks_looks_at_nothing(engine: Engine, secrets: HostSecrets, secrets_folder: Path) -> None:
     up(engine, HERE)
     taken: list[object] = []
-    giver = SignsGiver(engine, HERE, "127.0.0.1", asked=lambda: taken.append(None))
+    giver = Heartbeat(engine, HERE, "127.0.0.1", asked=lambda: taken.append(None))
     giver.show()
     assert taken == []
     in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{secrets_folder}/db"]))

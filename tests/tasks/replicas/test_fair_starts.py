@@ -20,7 +20,7 @@ from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, Made, ask, make_deployment, read, write
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.workers.replicas import Runtimes, route
+from tests.support.workers.replicas import Runtimes, route, until_asked
 
 SLEEPER = {"command": ["sleep", "60"]}
 IN_DOCKER = {"runtime": "docker", "docker": {"image": "busybox"}, "drain_seconds": 0}
@@ -56,8 +56,7 @@ def test_sixty_replicas_without_an_engine_starve_nobody_and_are_told_of_once(
     boxes = make_deployment(engine, "◇" * MANY, name="box", n=MANY, status=SCALING, spec=IN_DOCKER)
     process = a_process(engine)
     with capture_logs() as logs:
-        host_replicas.start()
-        assert route(engine, process.routes[0])["started_at"] is not None
+        until_asked(engine, host_replicas, process.routes[0])
         eventually(lambda: host_replicas.start() is False)
         write(engine, "UPDATE routes SET next_start_at = now() WHERE deployment_id = %s", boxes.id)
         eventually(lambda: host_replicas.start() is False)
@@ -112,7 +111,7 @@ def test_the_first_asking_counts_though_nobody_heard_it_so_that_the_kill_follows
 ) -> None:
     with serving() as hook:
         made = make_deployment(engine, "◇", name="away", n=1, status=SCALING, spec=at_a_webhook(hook))
-        host_replicas.start()
+        until_asked(engine, host_replicas, made.routes[0])
     ask(engine, "destroy", deployment="away")
     run_until_quiet(coordinator_without_redis(engine))
     with capture_logs() as logs:
@@ -128,7 +127,7 @@ def test_a_replica_that_is_to_stop_and_was_never_started_is_gone_at_once(
     with serving() as hook:
         hook.status = 503
         away = make_deployment(engine, "◇", name="away", n=1, status=SCALING, spec=at_a_webhook(hook, grace=3600))
-        host_replicas.start()
+        eventually(lambda: host_replicas.start() is not None and hook.asked)
     box = make_deployment(engine, "◇", name="box", n=1, status=SCALING, spec=IN_DOCKER)
     for name in ("away", "box"):
         ask(engine, "destroy", deployment=name)
@@ -141,7 +140,7 @@ def test_a_replica_that_is_to_stop_and_was_never_started_is_gone_at_once(
 def test_who_is_asked_again_after_nobody_heard_is_ended_gracefully(engine: Engine, host_replicas: HostReplicas) -> None:
     with serving() as hook:
         made = make_deployment(engine, "◇", name="away", n=1, status=SCALING, spec=at_a_webhook(hook, grace=60))
-        host_replicas.start()
+        until_asked(engine, host_replicas, made.routes[0])
         ask(engine, "destroy", deployment="away")
         run_until_quiet(coordinator_without_redis(engine))
         hook.status = 503

@@ -27,7 +27,7 @@ from tests.support.rows.deployments import HERE, ask, make_deployment, read
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.workers.probing import Looks
-from tests.support.workers.replicas import SERVICE, Runtimes, make_route, route, until
+from tests.support.workers.replicas import SERVICE, Runtimes, make_route, route, until, until_asked
 from tests.support.workers.runtimes import pid_of
 
 HANGS_SECONDS = 600
@@ -57,7 +57,7 @@ def test_an_engine_that_hangs_holds_up_nobody(
     make_deployment(engine, "■■■◇◇◇", name="boxes", n=3, status=SCALING, spec=in_docker)
     web = make_route(engine, SERVICE)
 
-    host.start()
+    until_asked(engine, host, web)
     until(engine, web, "healthy", probes.look)
     os.kill(pid_of(runtimes["process"].find(web)), signal.SIGKILL)
     until(engine, web, "failed", probes.look)
@@ -86,7 +86,7 @@ def test_what_ends_with_its_engine_is_lost_and_what_it_starts_then_may_fail(
 
     def healthy_one(name: str) -> UUID:
         made = make_deployment(engine, "◇", name=name, n=1, status=SCALING, spec=SERVICE).routes[0]
-        host.start()
+        until_asked(engine, host, made)
         until(engine, made, "healthy", lambda: make_pass({"process": containers}).look())
         return made
 
