@@ -16,7 +16,7 @@ from api.people.strict_yaml import MOST_YAML_BYTES, TOO_LONG, documents_of, line
 from cli.client import Reader, deployment_named
 from cli.options import WAIT_SECONDS, AsJson, Supersede, ThroughFreeze, Timeout, Wait
 from cli.sending import Asker, asking
-from cli.show.rollout_log import Film, rollout_completed, wait_until
+from cli.show.rollout_log import RolloutLog, rollout_completed, wait_until
 from cli.show.status import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.terminal.exits import ExitCode
 from cli.terminal.output import print_diff, print_json, printer
@@ -297,7 +297,7 @@ def _say_what_is_not_compared(documents: list[Document], applied: list[AppliedTo
 def _wait(reader: Reader, applied: AppliedTo, timeout: float, console: Console) -> DeploymentView:
     deployment = deployment_named(reader, applied["deployment"])
     rollout_id = UUID(applied["rollout_id"]) if applied["rollout_id"] else None
-    film = Film(console, rollout_id=rollout_id or deployment.rollout_id)
+    film = RolloutLog(console, rollout_id=rollout_id or deployment.rollout_id)
     if rollout_id is None and deployment.rollout is not None:
         film.last_step = deployment.rollout.steps
     return wait_until(rollout_completed, reader, deployment.name, timeout, film).deployment

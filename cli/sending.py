@@ -13,7 +13,7 @@ import typer
 from api.people.doors import DOORS
 from cli.client import Reader, deployment_named, send
 from cli.options import Actor, AsJson, Reason, RequestId
-from cli.show.rollout_log import Film, Goal, wait_until
+from cli.show.rollout_log import Goal, RolloutLog, wait_until
 from cli.show.status import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
@@ -132,7 +132,7 @@ def carry_out(
             while result.get("noted"):  # with the same id: it is done once, and answered then
                 result = asker.send(verb.command, deployment=deployment, **payload)
             rollout_id = result.get("rollout_id")
-            film = Film(console, rollout_id=UUID(rollout_id) if rollout_id else None)
+            film = RolloutLog(console, rollout_id=UUID(rollout_id) if rollout_id else None)
             if view.rollout is not None and view.rollout.id == film.rollout_id:
                 film.last_step = view.rollout.steps  # what happened before was not asked for here
             current = wait_until(verb.goal, reader, deployment, timeout, film).deployment

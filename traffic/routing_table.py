@@ -40,7 +40,7 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class DeploymentEntrances:
     """The entrances of one deployment. No host name and no prefix occurs twice among all."""
 
     hosts: tuple[str, ...]
@@ -48,7 +48,7 @@ class Ways:
     prefixes: tuple[Prefix, ...]
 
 
-def ways_to(deployments: Sequence[DeploymentInTraffic], faults: list[str]) -> list[Ways]:
+def ways_to(deployments: Sequence[DeploymentInTraffic], faults: list[str]) -> list[DeploymentEntrances]:
     """The entrances of each. One that makes no sense or belongs to another is left out, and becomes a fault."""
     hosts = _Owners("host name", faults)
     prefixes = _Owners("path prefix", faults)
@@ -58,7 +58,7 @@ def ways_to(deployments: Sequence[DeploymentInTraffic], faults: list[str]) -> li
         previews = [f"{PREVIEW_PREFIX}{host}" for host in its_hosts if not host.startswith(ANY_HOST)]
         # who has this very name goes first: all host names were taken before any of a preview
         free = tuple(host for host in previews if hosts.take_if_free(host, deployment.name))
-        ways.append(Ways(its_hosts, free, its_prefixes))
+        ways.append(DeploymentEntrances(its_hosts, free, its_prefixes))
     return ways
 
 
@@ -249,13 +249,13 @@ def _with_other_replicas(snapshot: TrafficSnapshot, old: TrafficSnapshot, table:
     services = tuple(
         service
         if deployment is was or deployment == was
-        else _service(deployment, Ways(service.hosts, service.preview_hosts, service.prefixes), faults)
+        else _service(deployment, DeploymentEntrances(service.hosts, service.preview_hosts, service.prefixes), faults)
         for deployment, was, service in zip(snapshot.deployments, old.deployments, table.services, strict=True)
     )
     return TrafficTable(snapshot.seen, services, tuple(dict.fromkeys(faults)), table.door)
 
 
-def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> Service:
+def _service(deployment: DeploymentInTraffic, ways: DeploymentEntrances, faults: list[str]) -> Service:
     live, canary, baseline, weight, beside_weight = sides(deployment)
     preview = [route for route in deployment.routes if deployment.rules.preview and is_preview(route)]
     leaving = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]

@@ -10,7 +10,7 @@ import structlog
 from sqlalchemy import Engine
 
 from api.proxies.measurer import ProxyPages, asking
-from api.proxies.proxy_liveness import Presence
+from api.proxies.proxy_liveness import ProxyLiveness
 from api.proxies.publisher import POSTGRES_ERRORS, Publisher
 from db.connection.transactions import in_transaction
 from db.cycle.autoscaling_rules import store_values
@@ -32,7 +32,7 @@ class CallersCounter:
     Postgres is away nothing is lost: the next look counts from the last one that was written.
     """
 
-    def __init__(self, engine: Engine, presence: Presence) -> None:
+    def __init__(self, engine: Engine, presence: ProxyLiveness) -> None:
         self._engine = engine
         self._presence = presence
         self._last = NO_LOOK

@@ -12,7 +12,7 @@ _FORGET_SECONDS = 120.0
 _DOUBLE_SECONDS = 60.0
 
 
-class Presence:
+class ProxyLiveness:
     """The recent proxies. A proxy is alive as long as one of its streams is open."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ import psycopg
 import structlog
 from sqlalchemy import Engine
 
-from api.proxies.proxy_liveness import Presence
+from api.proxies.proxy_liveness import ProxyLiveness
 from api.proxies.publisher import POSTGRES_ERRORS
 from api.proxies.server_metrics import Observed
 from db.certificates import note_refused
@@ -114,7 +114,7 @@ class Recorder:
     """
 
     def __init__(self, engine: Engine, observed: Observed, on_release: Callable[[], None]) -> None:
-        self.presence = Presence()
+        self.presence = ProxyLiveness()
         self.fault: str | None = None
         self.failed_writes = 0
         self._writer = Writer(engine)

@@ -12,7 +12,7 @@ from cli.client import Reader, deployment_named, send
 from cli.demo.load.generator import Load, LoadSettings
 from cli.demo.load.mix import Kind
 from cli.options import new_request_id
-from cli.show.rollout_log import Film, Goal, settled, wait_until
+from cli.show.rollout_log import Goal, RolloutLog, settled, wait_until
 from db.views.deployment_view import DeploymentView
 from db.views.planning_views import Cycle
 from db.views.rollout_views import RolloutView
@@ -91,13 +91,13 @@ class Demo:
 
     def film(self, title: str, goal: Goal, *, numbered: bool = False) -> Progress:
         """Show what happens until the goal is reached."""
-        film = Film(self.console, prefix="  ", numbered=numbered)
+        film = RolloutLog(self.console, prefix="  ", numbered=numbered)
         self.films[title] = film.cycles
         return wait_until(goal, self.reader, self.name, PATIENCE_SECONDS, film)
 
     def settle(self, goal: Goal, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait without a picture."""
-        wait_until(goal, self.reader, self.name, seconds, Film(Console(quiet=True)))
+        wait_until(goal, self.reader, self.name, seconds, RolloutLog(Console(quiet=True)))
 
     def everyone_runs(self, revision: str, when: str) -> None:
         """Ask each active replica over HTTP. The promise: 3 of this revision and no other."""

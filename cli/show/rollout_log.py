@@ -33,7 +33,7 @@ them."""
 
 
 @dataclass(slots=True)
-class Film:
+class RolloutLog:
     """Prints a line for each cycle, picture and reason to wait; on a terminal, a last line is always fresh.
 
     `numbered`: for a rollout that only moves, with a number for each cycle and without reasons to wait.
@@ -168,7 +168,7 @@ Goal = Callable[[Progress], bool]
 """Whether the goal of the wait is reached. Raises a refusal when it never will be."""
 
 
-def wait_until(goal: Goal, reader: Reader, deployment: str, timeout: float, film: Film) -> Progress:
+def wait_until(goal: Goal, reader: Reader, deployment: str, timeout: float, film: RolloutLog) -> Progress:
     """The progress that reached the goal; each change on the way is printed.
 
     Raises WaitTimedOutError or WaitsForPersonError after `timeout` seconds, and what the goal raises.
@@ -252,13 +252,13 @@ def destroyed(progress: Progress) -> bool:
     return progress.deployment.lifecycle is Lifecycle.DESTROYED
 
 
-def followed(reader: Reader, deployment: str, film: Film) -> Progress:
+def followed(reader: Reader, deployment: str, film: RolloutLog) -> Progress:
     """The deployment, and the new steps of its rollout."""
     after = film.last_step if film.rollout_id else None
     return reader.view(Progress, f"{DEPLOYMENT}/progress", deployment, rollout=film.rollout_id, after=after)
 
 
-def _progress(reader: Reader, deployment: str, film: Film) -> Progress:
+def _progress(reader: Reader, deployment: str, film: RolloutLog) -> Progress:
     """Read the progress, waiting through a restart of Postgres."""
     lost_at = time.monotonic()
     while True:

@@ -14,7 +14,7 @@ from domain.commands.steering_command import SteeringCommand
 from domain.planning.plan_input import Planned, Subject, says_when_healthy
 from domain.revisions.revision import revision_name
 from domain.steering.activation import ActivationRequest, restarted_revision
-from domain.steering.command_effect import Asking
+from domain.steering.command_effect import Context
 
 _NO_ROLLOUT_YET = UUID(int=0)
 _CURRENT = "SELECT name FROM revisions WHERE id = %s"
@@ -60,7 +60,7 @@ def dry_run(connection: Connection, command: SteeringCommand) -> Planned:
     """The deployment as the command would leave it. Raises what the command itself would raise."""
     view = deployment_named(connection, command.deployment)
     now_foreseeable = foreseeable(connection, view)
-    asking = Asking("in a plan", now_foreseeable.now, _NO_ROLLOUT_YET)
+    asking = Context("in a plan", now_foreseeable.now, _NO_ROLLOUT_YET)
     case = DryRunCase(connection, now_foreseeable.deployment, command, asking, None, has_subscribers=False)
     after = case.steered().deployment
     runs = after.deploying_revision_id or after.current_revision_id

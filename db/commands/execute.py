@@ -98,8 +98,8 @@ def names_of(command: Command) -> list[str]:
 
 def enqueue(connection: Connection, command: Command, name: str) -> dict[str, Any]:
     """Keep the command for the deployment of that name, whose row is held; returns the answer."""
-    wish = (command.request_id, command.task, Jsonb(command.model_dump(mode="json", exclude={"request_id"})))
-    row = connection.execute(_NOTE, (name, *wish)).fetchone()
+    pending = (command.request_id, command.task, Jsonb(command.model_dump(mode="json", exclude={"request_id"})))
+    row = connection.execute(_NOTE, (name, *pending)).fetchone()
     if row is None:
         raise DeploymentNotFoundError(f"{name} has been destroyed meanwhile", deployment=name)
     version, rollout_id = row
@@ -126,27 +126,27 @@ def next_pending(connection: Connection, after: int) -> PendingCommand | None:
     return cursor.execute(query, (after,)).fetchone()
 
 
-def is_good(connection: Connection, wish: PendingCommand) -> bool:
+def is_good(connection: Connection, pending: PendingCommand) -> bool:
     """Whether its reason still holds, until the transaction ends. Raises CannotWaitError."""
-    if wish.rollout_id is None:
+    if pending.rollout_id is None:
         return True
-    if not lock_unheld(connection, wish.deployment_id):
+    if not lock_unheld(connection, pending.deployment_id):
         raise CannotWaitError
-    return connection.execute(_IS_LAST, (wish.rollout_id,)).fetchone() is not None
+    return connection.execute(_IS_LAST, (pending.rollout_id,)).fetchone() is not None
 
 
-def drop(connection: Connection, wish: PendingCommand) -> bool:
+def drop(connection: Connection, pending: PendingCommand) -> bool:
     """Delete it. False: another transaction has carried it out."""
-    return connection.execute("DELETE FROM wishes WHERE number = %s", (wish.number,)).rowcount == 1
+    return connection.execute("DELETE FROM wishes WHERE number = %s", (pending.number,)).rowcount == 1
 
 
-def give_up(connection: Connection, wish: PendingCommand, why: str) -> None:
+def give_up(connection: Connection, pending: PendingCommand, why: str) -> None:
     """Drop one that cannot be carried out, and say so in the history, since nobody waits for the answer."""
-    drop(connection, wish)
+    drop(connection, pending)
     command = Command.model_construct(
-        request_id=wish.request_id, actor=wish.payload["actor"], reason=wish.payload["reason"]
+        request_id=pending.request_id, actor=pending.payload["actor"], reason=pending.payload["reason"]
     )
-    note(connection, wish.deployment_id, command, wish.task.rpartition(".")[2], f"refused: {why}")
+    note(connection, pending.deployment_id, command, pending.task.rpartition(".")[2], f"refused: {why}")
 
 
 Result = dict[str, Any]
@@ -200,27 +200,27 @@ def execute(engine: Engine, command: Command, patience_seconds: float = 0, origi
 def execute_pending(engine: Engine) -> frozenset[DeploymentLifecycleStatus]:
     """Carry out the pending commands of deployments that are free again; returns the statuses that follow."""
     statuses, number = frozenset[DeploymentLifecycleStatus](), 0
-    while (wish := in_transaction(engine, partial(next_pending, after=number))) is not None:
-        number = wish.number
+    while (pending := in_transaction(engine, partial(next_pending, after=number))) is not None:
+        number = pending.number
         try:
-            statuses |= frozenset(in_transaction(engine, partial(_execute_pending, wish=wish)))
+            statuses |= frozenset(in_transaction(engine, partial(_execute_pending, pending=pending)))
         except (*AWAY, CannotWaitError):
             break  # held again, or Postgres is away: the next look carries it out
-        except Exception as error:  # noqa: BLE001  (a wish that cannot be carried out must not hold up the others)
-            in_transaction(engine, partial(give_up, wish=wish, why=str(error).partition("\n")[0]))
+        except Exception as error:  # noqa: BLE001  (a command that cannot be carried out must not hold up the others)
+            in_transaction(engine, partial(give_up, pending=pending, why=str(error).partition("\n")[0]))
     return statuses
 
 
-def _execute_pending(connection: Connection, wish: PendingCommand) -> tuple[DeploymentLifecycleStatus, ...]:
+def _execute_pending(connection: Connection, pending: PendingCommand) -> tuple[DeploymentLifecycleStatus, ...]:
     """Carry it out; a refusal goes to the history, as nobody waits for the answer."""
-    if not drop(connection, wish) or not is_good(connection, wish):
+    if not drop(connection, pending) or not is_good(connection, pending):
         return ()
-    connection.execute("SAVEPOINT wish")
+    connection.execute("SAVEPOINT command")
     try:
-        return _execute_once(connection, wish.command, FROM_HERE, claim_named).statuses
+        return _execute_once(connection, pending.command, FROM_HERE, claim_named).statuses
     except RollwayError as refusal:
-        connection.execute("ROLLBACK TO SAVEPOINT wish")
-        give_up(connection, wish, refusal.message)
+        connection.execute("ROLLBACK TO SAVEPOINT command")
+        give_up(connection, pending, refusal.message)
         return ()
 
 
@@ -229,8 +229,8 @@ def _claim_after_wishes(connection: Connection, name: str) -> Claim:
     claim = claim_named(connection, name)
     if not claim.has_pending_commands:
         return claim
-    for wish in pending_of(connection, name):
-        _execute_pending(connection, wish)
+    for pending in pending_of(connection, name):
+        _execute_pending(connection, pending)
     return claim_named(connection, name)
 
 

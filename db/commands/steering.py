@@ -35,7 +35,7 @@ from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
 from domain.revisions.secret_refs import SecretCheck
 from domain.steering.activation import ActivationRequest, restarted_revision
-from domain.steering.command_effect import Asking, Steered
+from domain.steering.command_effect import Context, Effect
 from domain.steering.rollout_history import (
     AlreadyUndoneError,
     NoPreviousRevisionError,
@@ -106,9 +106,9 @@ _GIVE_UP_REPLICAS = """
 def write_steered(  # noqa: PLR0913  (all that a command leaves behind)
     connection: Connection,
     before: Deployment,
-    effect: Steered,
+    effect: Effect,
     command: DeploymentCommand,
-    asking: Asking,
+    asking: Context,
     result: Mapping[str, object],
 ) -> None:
     """Write what the command made of the locked deployment `before`, mark it, and keep `result` as the answer."""
@@ -252,7 +252,7 @@ def case_of(
     deployment = load_named(connection, claim, command.deployment, command.expected_version, load_routes)
     why = f"by {command.actor}" + (f": {command.reason}" if command.reason else "")
     return StoredCase(
-        connection, deployment, command, Asking(why, claim.now, claim.next_id), secrets, claim.has_subscribers
+        connection, deployment, command, Context(why, claim.now, claim.next_id), secrets, claim.has_subscribers
     )
 
 
@@ -263,7 +263,7 @@ class StoredCase:
     connection: Connection
     deployment: Deployment
     command: Any
-    asking: Asking
+    asking: Context
     secrets: Collection[str] | None
     has_subscribers: bool
     wires: dict[UUID, Wire | None] = field(default_factory=dict)
@@ -275,9 +275,9 @@ class StoredCase:
             return self.wires[revision_id]
         return own_wire(self.connection, revision_id)
 
-    def steered(self) -> Steered:
+    def steered(self) -> Effect:
         """Ask the rule of the command, and what follows of it. Raises its refusals."""
-        effect: Steered = self.command.steer(self)
+        effect: Effect = self.command.steer(self)
         return effect.finished(self.asking.at)
 
     def activation(

@@ -150,7 +150,7 @@ _TOLD = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DrainReport:
     """The looks of proxies at draining routes, as of the database's time `now`: the last at each that there was.
 
     `do_proxies_tell`: there are live proxies, and each has a port where it tells what is under way.
@@ -174,12 +174,12 @@ def note_drain_looks(connection: Connection[Any], under_way: Mapping[UUID, int])
     return IDLE_LOOKS in owners
 
 
-def told_of_drains(connection: Connection[Any], route_ids: Iterable[UUID]) -> Told:
+def told_of_drains(connection: Connection[Any], route_ids: Iterable[UUID]) -> DrainReport:
     """Read what proxies told of these routes: one statement."""
     rows = connection.execute(_TOLD, (list(route_ids),)).fetchall()
     looks = {route_id: DrainLook(under_way, idle_looks) for *_, route_id, under_way, idle_looks in rows if route_id}
     now, do_tell, have_told, *_ = rows[0]
-    return Told(now, do_tell, have_told, looks)
+    return DrainReport(now, do_tell, have_told, looks)
 
 
 _IS_LATE = "status = 'unhealthy' AND kept_until IS NOT NULL AND stopped_at IS NULL"

@@ -21,7 +21,7 @@ from domain.installation.tokens import Role
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.secret_refs import MASK, names_masked
 from domain.steering import verbs
-from domain.steering.command_effect import Steered
+from domain.steering.command_effect import Effect
 from domain.text.errors import RollwayError
 from domain.text.storable import DeploymentName, Name
 from domain.traffic.entrances import TrafficSettings
@@ -150,7 +150,7 @@ class Scale(SteeringCommand):
     with_rollout: bool = False
     """The size comes with the rollout under way: it is that of its revision, and goes with it."""
 
-    def steer(self, case: Case) -> Steered:
+    def steer(self, case: Case) -> Effect:
         return verbs.scale(case.deployment, self.desired_replicas, with_rollout=self.with_rollout)
 
 
@@ -168,5 +168,5 @@ class Destroy(SteeringCommand):
     force: bool = False
     """End it at once, its replicas taken as stopped."""
 
-    def steer(self, case: Case) -> Steered:
+    def steer(self, case: Case) -> Effect:
         return verbs.destroy(case.deployment, case.asking, force=self.force)

@@ -10,7 +10,7 @@ from domain.commands.steering_command import Case, StartingCommand, SteeringComm
 from domain.installation.tokens import Role
 from domain.steering import verbs
 from domain.steering.activation import activate
-from domain.steering.command_effect import Steered
+from domain.steering.command_effect import Effect
 from domain.text.storable import Name
 
 _Revision = Annotated[Name, Field(json_schema_extra={"x-names": "revision"})]
@@ -31,7 +31,7 @@ class ActivateRevision(StartingCommand):
     desired_replicas: Replicas | None = None
     """A new size that comes with the new revision, and goes again should it be rolled back."""
 
-    def steer(self, case: Case) -> Steered:
+    def steer(self, case: Case) -> Effect:
         return activate(case.deployment, case.asked_for(), case.asking)
 
 
@@ -46,7 +46,7 @@ class Restart(StartingCommand):
     is_planned = True
     example = {"reason": "a new certificate"}
 
-    def steer(self, case: Case) -> Steered:
+    def steer(self, case: Case) -> Effect:
         return activate(case.deployment, case.same_again(), case.asking)
 
 
@@ -74,7 +74,7 @@ class RollingUpdate(StartingCommand):
         """Whether it changes the content of the revision."""
         return self.image is not None or bool(self.command)
 
-    def steer(self, case: Case) -> Steered:
+    def steer(self, case: Case) -> Effect:
         return activate(case.deployment, case.changed(), case.asking)
 
 
@@ -86,7 +86,7 @@ class Pause(SteeringCommand):
     is_planned = True
     example = {"reason": "looking at the logs"}
 
-    def steer(self, case: Case) -> Steered:
+    def steer(self, case: Case) -> Effect:
         return verbs.pause(case.deployment, case.asking)
 
 
@@ -97,7 +97,7 @@ class Resume(SteeringCommand):
     answer = SteeredAnswer
     is_planned = True
 
-    def steer(self, case: Case) -> Steered:
+    def steer(self, case: Case) -> Effect:
         return verbs.resume(case.deployment, case.asking)
 
 
@@ -120,7 +120,7 @@ class Promote(SteeringCommand):
             raise ValueError("full needs a reason, for the history")
         return self
 
-    def steer(self, case: Case) -> Steered:
+    def steer(self, case: Case) -> Effect:
         return verbs.promote(case.deployment, full=self.full)
 
 
@@ -138,7 +138,7 @@ class Abort(SteeringCommand):
     now: bool = False
     """Take all requests from a canary at once, though fewer old replicas than usual answer them until more are up."""
 
-    def steer(self, case: Case) -> Steered:
+    def steer(self, case: Case) -> Effect:
         return verbs.abort(case.deployment, case.asking, now=self.now, start_seconds=case.start_seconds())
 
 
@@ -165,7 +165,7 @@ class Undo(SteeringCommand):
     now: bool = False
     """Take all requests from a canary at once, though fewer old replicas than usual answer them until more are up."""
 
-    def steer(self, case: Case) -> Steered:
+    def steer(self, case: Case) -> Effect:
         back, start_seconds = case.way_back(), case.start_seconds()
         return verbs.undo(case.deployment, back, case.asking, now=self.now, start_seconds=start_seconds)
 
@@ -190,5 +190,5 @@ class Retry(StartingCommand):
     now: bool = False
     """Begin nothing: forget the failed starts, so that the next try of each is now."""
 
-    def steer(self, case: Case) -> Steered:
+    def steer(self, case: Case) -> Effect:
         return verbs.retry(case.deployment, *case.last_rollout(), case.asking, now=self.now)

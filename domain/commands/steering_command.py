@@ -7,7 +7,7 @@ from domain.commands.base import DeploymentCommand, Starting
 from domain.model.deployment import Deployment
 from domain.model.states import RolloutOutcome
 from domain.steering.activation import ActivationRequest
-from domain.steering.command_effect import Asking, Steered
+from domain.steering.command_effect import Context, Effect
 
 
 class Case(Protocol):
@@ -18,7 +18,7 @@ class Case(Protocol):
         """The snapshot."""
 
     @property
-    def asking(self) -> Asking:
+    def asking(self) -> Context:
         """The asker, and the time."""
 
     def asked_for(self) -> ActivationRequest:
@@ -44,7 +44,7 @@ class SteeringCommand(DeploymentCommand, ABC):
     """A command that steers one deployment by a pure rule."""
 
     @abstractmethod
-    def steer(self, case: Case) -> Steered:
+    def steer(self, case: Case) -> Effect:
         """Apply the rule. Raises its refusals."""
 
 

@@ -11,7 +11,7 @@ from domain.cycle.transitions import ClassifiedDecision
 from domain.cycle.writes import DecisionEffects
 from domain.model.deployment import Deployment
 from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome, TrafficStatus
-from domain.steering.command_effect import Asking, Steered
+from domain.steering.command_effect import Context, Effect
 
 
 class CloudEventType(StrEnum):
@@ -156,7 +156,7 @@ def _told_by(
     return _events(change, phase, decision.reason)
 
 
-def told_by_command(before: Deployment, effect: Steered, asking: Asking, actor: str) -> tuple[CloudEvent, ...]:
+def told_by_command(before: Deployment, effect: Effect, asking: Context, actor: str) -> tuple[CloudEvent, ...]:
     sentence = f"{effect.sentence} {asking.why}".strip()
     return _events(_Change(before, effect.deployment, effect.ended), actor, sentence)
 

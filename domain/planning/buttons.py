@@ -13,7 +13,7 @@ from domain.commands.steering_command import SteeringCommand
 from domain.model.deployment import Deployment
 from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome
 from domain.steering.activation import RUN_ALREADY, ActivationRequest, restarted_revision
-from domain.steering.command_effect import Asking
+from domain.steering.command_effect import Context
 from domain.steering.gates import FrozenError
 from domain.steering.rollout_history import NoPreviousRevisionError, Past, undo_goal, way_back
 from domain.text.errors import RevisionNotFoundError, RollwayError
@@ -30,7 +30,7 @@ class SupposedCase:
 
     deployment: Deployment
     command: SteeringCommand
-    asking: Asking
+    asking: Context
     past: Past
 
     def asked_for(self) -> ActivationRequest:
@@ -79,7 +79,7 @@ class SupposedCase:
         )
 
 
-def available_commands(deployment: Deployment, past: Past, asking: Asking) -> tuple[type[DeploymentCommand], ...]:
+def available_commands(deployment: Deployment, past: Past, asking: Context) -> tuple[type[DeploymentCommand], ...]:
     """The commands that would change the deployment; others are refused, or change nothing.
 
     A command without a rule, such as its policy, can be given until the deployment is being destroyed.
@@ -97,7 +97,7 @@ def _is_taken(
     deployment: Deployment,
     kind: type[SteeringCommand],
     past: Past,
-    asking: Asking,
+    asking: Context,
     values: Mapping[str, Any] | None = None,
 ) -> bool:
     if kind is Undo and past.settings is not None and not past.settings.is_undone:
@@ -163,14 +163,14 @@ _LOOKED_FOR = (ActivateRevision, RollingUpdate, Undo, Retry, Restart)
 """The commands whose absence is explained; that of a retry only where something could be retried."""
 
 
-def offers(deployment: Deployment, past: Past, asking: Asking) -> tuple[Offer, ...]:
+def offers(deployment: Deployment, past: Past, asking: Context) -> tuple[Offer, ...]:
     """The commands to offer. In a rollout it is Abort that goes back: an undo would do the same."""
     kinds = (kind for kind in available_commands(deployment, past, asking) if kind is not Undo)
     undo = _undo(deployment, past, asking)
     return (*(_offer(deployment, kind, past) for kind in kinds), *([undo] if isinstance(undo, Offer) else []))
 
 
-def missing_commands(deployment: Deployment, past: Past, asking: Asking) -> tuple[Missing, ...]:
+def missing_commands(deployment: Deployment, past: Past, asking: Context) -> tuple[Missing, ...]:
     """The commands that people look for and that are not offered; none of a deployment that is being destroyed."""
     if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
         return ()
@@ -187,7 +187,7 @@ def _offer(deployment: Deployment, kind: type[DeploymentCommand], past: Past) ->
     return Offer(kind)
 
 
-def _undo(deployment: Deployment, past: Past, asking: Asking) -> Offer | Missing:
+def _undo(deployment: Deployment, past: Past, asking: Context) -> Offer | Missing:
     """The undo by the ladder.
 
     a rollout under way                  -> missing: Abort, or the way back that is under way, leads to the same
@@ -219,7 +219,7 @@ def _undo(deployment: Deployment, past: Past, asking: Asking) -> Offer | Missing
     return Offer(Undo, f"back to {goal.name}", what, goal.name, {"revision": goal.name})
 
 
-def _missing(deployment: Deployment, kind: type[SteeringCommand], past: Past, asking: Asking) -> Missing:
+def _missing(deployment: Deployment, kind: type[SteeringCommand], past: Past, asking: Context) -> Missing:
     undo = _undo(deployment, past, asking) if kind is Undo else None
     if isinstance(undo, Missing):
         return undo
@@ -232,7 +232,7 @@ def _missing(deployment: Deployment, kind: type[SteeringCommand], past: Past, as
     return Missing(kind, reason)
 
 
-def _refusal(deployment: Deployment, kind: type[SteeringCommand], past: Past, asking: Asking) -> str:
+def _refusal(deployment: Deployment, kind: type[SteeringCommand], past: Past, asking: Context) -> str:
     """Why the command is refused, in short."""
     if deployment.rollout is not None and kind is not Retry:
         back = deployment.status == ROLLING_BACK

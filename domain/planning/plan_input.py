@@ -9,7 +9,7 @@ from uuid import UUID
 from domain.model.deployment import Deployment
 from domain.planning.replica_timings import Timings
 from domain.steering.activation import ActivationRequest, activate
-from domain.steering.command_effect import Asking
+from domain.steering.command_effect import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Planned:
 
 def after_activation(deployment: Deployment, request: ActivationRequest, now: datetime) -> Deployment:
     """The deployment after an activation. Raises the refusals of `domain.steering.activation`."""
-    return activate(deployment, request, Asking("in a plan", now, _NO_ROLLOUT_YET)).deployment
+    return activate(deployment, request, Context("in a plan", now, _NO_ROLLOUT_YET)).deployment
 
 
 def says_when_healthy(spec: Mapping[str, Any]) -> bool:

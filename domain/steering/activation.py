@@ -24,7 +24,7 @@ from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome
 from domain.revisions.secret_refs import SecretCheck, passed_over
-from domain.steering.command_effect import Asking, Steered
+from domain.steering.command_effect import Context, Effect
 from domain.steering.gates import Frozen
 from domain.text.errors import RollwayError, WrongStateError
 
@@ -72,7 +72,7 @@ class ActivationRequest:
     only_failed: str = ""
 
 
-def activate(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Steered:
+def activate(deployment: Deployment, request: ActivationRequest, asking: Context) -> Effect:
     """Apply the ladder. Raises its refusals, MissingSecretError and FrozenError."""
     activation = decide_activation(deployment, request)
     is_frozen = request.frozen if _starts(deployment, request, activation) else None
@@ -135,23 +135,23 @@ def _while_resting(deployment: Deployment, request: ActivationRequest) -> Activa
     return Activation.CONVERGING if foreign or another_size else Activation.ALREADY_ACTIVE
 
 
-def _activated(deployment: Deployment, request: ActivationRequest, activation: Activation, asking: Asking) -> Steered:
+def _activated(deployment: Deployment, request: ActivationRequest, activation: Activation, asking: Context) -> Effect:
     target = f"back to {request.revision_name}" if request.is_undo else request.revision_name
     sentence = f"{target}: {activation.value.replace('_', ' ')}"
     match activation:
         case Activation.ALREADY_ACTIVE:
-            return Steered.unchanged(deployment)
+            return Effect.unchanged(deployment)
         case Activation.FIRST | Activation.MOVED | Activation.CONVERGING:
-            return Steered.to(_pointing_to(deployment, request), sentence)
+            return Effect.to(_pointing_to(deployment, request), sentence)
         case Activation.RESUMED:
-            return Steered.to(_resumed(deployment, request, asking), sentence)
+            return Effect.to(_resumed(deployment, request, asking), sentence)
         case Activation.SUPERSEDED if request.revision_id == deployment.current_revision_id:
             back = turned_back(_with_size(deployment, request), asking.at)
-            return Steered.to(back, sentence, back_reason=f"{request.revision_name} asked for again {asking.why}")
+            return Effect.to(back, sentence, back_reason=f"{request.revision_name} asked for again {asking.why}")
         case Activation.SUPERSEDED:
-            return Steered.to(_new_rollout(deployment, request, asking), sentence, ended=RolloutOutcome.SUPERSEDED)
+            return Effect.to(_new_rollout(deployment, request, asking), sentence, ended=RolloutOutcome.SUPERSEDED)
         case Activation.BEGUN:
-            return Steered.to(_new_rollout(deployment, request, asking), sentence)
+            return Effect.to(_new_rollout(deployment, request, asking), sentence)
 
 
 def _pointing_to(deployment: Deployment, request: ActivationRequest) -> Deployment:
@@ -164,7 +164,7 @@ def _pointing_to(deployment: Deployment, request: ActivationRequest) -> Deployme
     )
 
 
-def _resumed(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:
+def _resumed(deployment: Deployment, request: ActivationRequest, asking: Context) -> Deployment:
     going_on = unpaused(deployment, asking.at)
     if request.desired is None:
         return going_on
@@ -179,7 +179,7 @@ def _with_size(deployment: Deployment, request: ActivationRequest) -> Deployment
     return replace(deployment, rollout=resized(deployment, request.desired))
 
 
-def _new_rollout(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:
+def _new_rollout(deployment: Deployment, request: ActivationRequest, asking: Context) -> Deployment:
     """A rollout that is superseded lends its policy, in case the deployment has none any more.
 
     Where it leads to the same revision, the size that came with that comes along.

@@ -16,7 +16,7 @@ from domain.text.numbers import duration
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class Context:
     """The asker with reason, as in "by ann: it leaks"; the database's time; the id of a rollout, should one begin."""
 
     why: str
@@ -25,7 +25,7 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
-class Steered:
+class Effect:
     """The next snapshot of the deployment, and the sentence for its history.
 
     `already`: it was so before, and nothing is written. `ended`: how the rollout ended that ran until now.

@@ -19,7 +19,7 @@ from domain.cycle.rollout import (
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
 from domain.steering.activation import RUN_ALREADY, ActivationRequest, activate
-from domain.steering.command_effect import Asking, Steered
+from domain.steering.command_effect import Context, Effect
 from domain.strategies.converge import is_proven
 from domain.text.errors import RollwayError, WrongStateError
 from domain.text.numbers import number_of
@@ -32,7 +32,7 @@ class OnlyFailedError(RollwayError):
 DESTROYING = DeploymentLifecycleStatus(Lifecycle.DESTROYING)
 
 
-def pause(deployment: Deployment, asking: Asking) -> Steered:
+def pause(deployment: Deployment, asking: Context) -> Effect:
     """Hold a rollout in its present state.
 
     no rollout       -> error
@@ -41,13 +41,11 @@ def pause(deployment: Deployment, asking: Asking) -> Steered:
     """
     rollout = rollout_of(deployment, "pause")
     if deployment.paused_at is not None:
-        return Steered.unchanged(deployment)
-    return Steered.to(
-        replace(deployment, paused_at=asking.at, rollout=with_clock_stopped(rollout, asking.at)), "paused"
-    )
+        return Effect.unchanged(deployment)
+    return Effect.to(replace(deployment, paused_at=asking.at, rollout=with_clock_stopped(rollout, asking.at)), "paused")
 
 
-def resume(deployment: Deployment, asking: Asking) -> Steered:
+def resume(deployment: Deployment, asking: Context) -> Effect:
     """Go on with a paused rollout. Its next cycle moves the deadlines, by the time that the clocks stood still.
 
     no rollout       -> error
@@ -57,10 +55,10 @@ def resume(deployment: Deployment, asking: Asking) -> Steered:
     rollout_of(deployment, "resume")
     if deployment.paused_at is None:
         raise WrongStateError(f"{deployment.name} is not paused; only a paused rollout can be resumed")
-    return Steered.to(unpaused(deployment, asking.at), "resumed")
+    return Effect.to(unpaused(deployment, asking.at), "resumed")
 
 
-def promote(deployment: Deployment, *, full: bool = False) -> Steered:
+def promote(deployment: Deployment, *, full: bool = False) -> Effect:
     """Let the traffic move to green, or to the next weight of a canary; with `full` past all of its weights.
 
     no rollout                              -> error
@@ -85,13 +83,13 @@ def promote(deployment: Deployment, *, full: bool = False) -> Steered:
         raise WrongStateError(f"{deployment.name} is paused; resume it, then promote it")
     rest = past_all_weights(rollout)
     if rollout.promote_requested > full or (strategy.weighs and rest is None):
-        return Steered.unchanged(deployment)
+        return Effect.unchanged(deployment)
     if full:
-        return Steered.to(replace(deployment, rollout=rest), "past all weights: the rest follows")
-    return Steered.to(replace(deployment, rollout=replace(rollout, promote_requested=True)), strategy.promotion)
+        return Effect.to(replace(deployment, rollout=rest), "past all weights: the rest follows")
+    return Effect.to(replace(deployment, rollout=replace(rollout, promote_requested=True)), strategy.promotion)
 
 
-def abort(deployment: Deployment, asking: Asking, *, now: bool = False, start_seconds: float | None = None) -> Steered:
+def abort(deployment: Deployment, asking: Context, *, now: bool = False, start_seconds: float | None = None) -> Effect:
     """Leave a rollout. `start_seconds`: the time that recent replicas took to come up.
 
     no rollout                               -> error
@@ -106,11 +104,11 @@ def abort(deployment: Deployment, asking: Asking, *, now: bool = False, start_se
 def undo(
     deployment: Deployment,
     back: ActivationRequest | None,
-    asking: Asking,
+    asking: Context,
     *,
     now: bool = False,
     start_seconds: float | None = None,
-) -> Steered:
+) -> Effect:
     """Go back, at once. `back`: the revision that a person named, or at rest what `rollout_history` finds.
 
     `start_seconds`: the time that recent replicas took to come up.
@@ -136,8 +134,8 @@ def undo(
             f"it again, 'rollway undo {deployment.name} --to REVISION' goes elsewhere"
         )
     if deployment.paused_at is None:
-        return Steered.unchanged(deployment)
-    return Steered.to(unpaused(deployment, asking.at), "going back, no longer paused")
+        return Effect.unchanged(deployment)
+    return Effect.to(unpaused(deployment, asking.at), "going back, no longer paused")
 
 
 def _only_failed(name: str, back: ActivationRequest) -> OnlyFailedError:
@@ -148,7 +146,7 @@ def _only_failed(name: str, back: ActivationRequest) -> OnlyFailedError:
     return OnlyFailedError(message, deployment=name, revision=back.revision_name)
 
 
-def scale(deployment: Deployment, desired: int, *, with_rollout: bool = False) -> Steered:
+def scale(deployment: Deployment, desired: int, *, with_rollout: bool = False) -> Effect:
     """Set the number of replicas.
 
     destroying, destroyed   -> error
@@ -165,10 +163,10 @@ def scale(deployment: Deployment, desired: int, *, with_rollout: bool = False) -
         rollout = resized(deployment, desired) if deployment.rollout else None
     scaled = replace(deployment, desired_replicas=desired, degraded_reason=None, retry_at=None, rollout=rollout)
     sentence = f"from {before} to {desired} replicas" if before != desired else ""
-    return Steered.to(scaled, sentence).with_details(**{"from": before, "to": desired})
+    return Effect.to(scaled, sentence).with_details(**{"from": before, "to": desired})
 
 
-def destroy(deployment: Deployment, asking: Asking, *, force: bool = False) -> Steered:
+def destroy(deployment: Deployment, asking: Context, *, force: bool = False) -> Effect:
     """End a deployment.
 
     destroyed               -> nothing to do
@@ -178,7 +176,7 @@ def destroy(deployment: Deployment, asking: Asking, *, force: bool = False) -> S
     """
     lifecycle = deployment.status.lifecycle
     if lifecycle is Lifecycle.DESTROYED or (lifecycle is Lifecycle.DESTROYING and not force):
-        return Steered.unchanged(deployment)
+        return Effect.unchanged(deployment)
     destroyed = replace(
         deployment,
         status=DESTROYING,
@@ -190,32 +188,32 @@ def destroy(deployment: Deployment, asking: Asking, *, force: bool = False) -> S
         routes=() if force else deployment.routes,
     )
     reason = f"asked for by force, {len(deployment.routes)} replicas taken as stopped" if force else "asked for"
-    effect = Steered.to(destroyed, reason, ended=RolloutOutcome.DESTROYED if deployment.rollout else None)
+    effect = Effect.to(destroyed, reason, ended=RolloutOutcome.DESTROYED if deployment.rollout else None)
     return replace(effect, gives_up_replicas=force)
 
 
 def _go_back(
-    deployment: Deployment, verb: str, asking: Asking, *, at_once: bool, start_seconds: float | None
-) -> Steered:
+    deployment: Deployment, verb: str, asking: Context, *, at_once: bool, start_seconds: float | None
+) -> Effect:
     rollout = rollout_of(deployment, verb)
     weighs = rollout.canary is not None and rollout.canary.weight
     if deployment.status == ROLLING_BACK and deployment.paused_at is None and not (at_once and weighs):
-        return Steered.unchanged(deployment)
+        return Effect.unchanged(deployment)
     turned = turned_back(deployment, asking.at, at_once=at_once)
     strategy = EVALUATOR.strategy_of(rollout.policy)
     answering = strategy.answering(turned, rollout.policy.spec, start_seconds) if weighs else None
     sentence = f"{verb}, going back{(answering and f'; {answering}') or ''}"
-    return Steered.to(turned, sentence, back_reason=f"{verb} {asking.why}").with_details(answering=answering)
+    return Effect.to(turned, sentence, back_reason=f"{verb} {asking.why}").with_details(answering=answering)
 
 
 def retry(
     deployment: Deployment,
     last: ActivationRequest | None,
     outcome: RolloutOutcome | None,
-    asking: Asking,
+    asking: Context,
     *,
     now: bool = False,
-) -> Steered:
+) -> Effect:
     """Begin the last rollout once more, an undo as an undo. `outcome` is None while it runs.
 
     now                                                      -> what failed is tried again at once, nothing begins
@@ -232,7 +230,7 @@ def retry(
     failing = failures is not None and not is_proven(failures, asking.at)
     tired = failing or deployment.degraded_reason or deployment.retry_at
     if now or (has_none and tired):
-        return try_now(deployment) if tired else Steered.unchanged(deployment)
+        return try_now(deployment) if tired else Effect.unchanged(deployment)
     if last is None or has_none:
         raise NoRolloutError(
             f"the last rollout of {deployment.name} is {outcome or 'none'}; "
@@ -245,11 +243,11 @@ def retry(
     return replace(effect, deployment=replace(effect.deployment, start_failures=None))
 
 
-def try_now(deployment: Deployment) -> Steered:
+def try_now(deployment: Deployment) -> Effect:
     """Forget the failures: the pauses end, and the next look starts all missing replicas."""
     if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
         raise WrongStateError.of_leaving(deployment.name, deployment.status, "it can be tried again")
     forgotten = deployment.start_failures.in_a_row if deployment.start_failures else 0
     rested = replace(deployment, start_failures=None, degraded_reason=None, retry_at=None)
     sentence = f"tried again now, {number_of(forgotten, 'failed start')} forgotten"
-    return Steered.to(rested, sentence).with_details(forgotten=forgotten)
+    return Effect.to(rested, sentence).with_details(forgotten=forgotten)

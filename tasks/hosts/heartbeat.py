@@ -81,7 +81,7 @@ class _Ahead(NamedTuple):
 
 
 @dataclass(slots=True)
-class SignsGiver:
+class Heartbeat:
     """One worker's signs of life. `webhooks`: the targets that it knows, by the names that it tells.
 
     `secrets_for_all`: from where it gives secrets to every deployment.
@@ -180,7 +180,7 @@ class SignsGiver:
         self._is_warned = is_off
 
 
-def keep_showing_signs_of_life(giver: SignsGiver, until: threading.Event) -> threading.Thread:
+def keep_showing_signs_of_life(giver: Heartbeat, until: threading.Event) -> threading.Thread:
     """Show them from a thread of its own, also while Redis is away or all threads of this worker are busy."""
     trouble = "no sign of life shown"
     return keep_looking(giver.show, SIGN_OF_LIFE_SECONDS, until, name="signs of life", trouble=trouble, host=giver.host)

@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction
 from db.proxies.acks import release_drained
-from db.proxies.proxy_reports import Told, told_of_drains
+from db.proxies.proxy_reports import DrainReport, told_of_drains
 from db.replicas.host_routes import (
     PostponedStart,
     RouteRow,
@@ -230,7 +230,7 @@ class Stops:
             log_gone((by_id[route_id] for route_id in gone if route_id in by_id), self.host)
         return len(gone) < len(due) or self._turns.is_behind
 
-    def _read_routes(self, connection: Connection) -> tuple[list[RouteRow], Told]:
+    def _read_routes(self, connection: Connection) -> tuple[list[RouteRow], DrainReport]:
         release_drained(connection)
         routes = routes_to_stop(connection, self.host)
         return routes, told_of_drains(connection, [route.id for route in routes])
@@ -250,7 +250,7 @@ class Stops:
         now = time.monotonic()
         return [route for route in routes if route.id not in self._troubles or self._troubles[route.id].again_at <= now]
 
-    def _take_step(self, route: RouteRow, in_flight: Told) -> _Taken:
+    def _take_step(self, route: RouteRow, in_flight: DrainReport) -> _Taken:
         """Take the next step, as far as its runtime answers."""
         step, cut = self._next_step(route, None, in_flight), 0
         try:
@@ -274,10 +274,10 @@ class Stops:
             raise OSError(f"this release of Rollway has no runtime {route.spec.runtime!r}")
         return runtime
 
-    def _next_step(self, route: RouteRow, running: bool | None, in_flight: Told) -> StopStep:  # noqa: FBT001
+    def _next_step(self, route: RouteRow, running: bool | None, in_flight: DrainReport) -> StopStep:  # noqa: FBT001
         return next_stop_step(self._leaving(route, running, in_flight), self._times(route), in_flight.now)
 
-    def _leaving(self, route: RouteRow, running: bool | None, in_flight: Told) -> LeavingRoute:  # noqa: FBT001
+    def _leaving(self, route: RouteRow, running: bool | None, in_flight: DrainReport) -> LeavingRoute:  # noqa: FBT001
         trouble = self._troubles.get(route.id)
         return LeavingRoute(
             status=route.status,

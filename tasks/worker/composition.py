@@ -29,7 +29,7 @@ from tasks.app import app
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.hosts.acme_orders import keep_certificates
 from tasks.hosts.background import keep_logs_small
-from tasks.hosts.heartbeat import Hearing, SignsGiver, keep_showing_signs_of_life
+from tasks.hosts.heartbeat import Hearing, Heartbeat, keep_showing_signs_of_life
 from tasks.hosts.host_rpc import (
     EXAMINATIONS,
     LOGS,
@@ -116,7 +116,7 @@ def _show_metrics(sender: Consumer, **_: object) -> None:
 @worker_ready.connect
 def _show_signs_of_life(sender: Consumer, **_: object) -> None:
     environment, rest, ring = settings(), Rest(sender, slots()), keep_answering(engine(), secrets(), stopping).ring
-    giver = SignsGiver(
+    giver = Heartbeat(
         engine(),
         environment.host,
         environment.host_address,

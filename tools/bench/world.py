@@ -31,7 +31,7 @@ from db.replicas.host_routes import RouteRow, record_stopped, routes_to_start, r
 from db.replicas.reports import RouteReport, apply_reports
 from domain.model.lifecycle_events import RouteLifecycleType
 from domain.model.states import RouteStatus
-from tasks.hosts.heartbeat import SignsGiver, keep_showing_signs_of_life
+from tasks.hosts.heartbeat import Heartbeat, keep_showing_signs_of_life
 from tasks.messaging.queues import host_queue
 from tasks.redis.wake import Waker, route_key
 from tasks.task_settings import KEY_PREFIX
@@ -176,7 +176,7 @@ def main() -> None:
     engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
     with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
         for host in hosts_of(given.hosts):
-            keep_showing_signs_of_life(SignsGiver(engine, host, "127.0.0.1"), until)
+            keep_showing_signs_of_life(Heartbeat(engine, host, "127.0.0.1"), until)
         print(READY, flush=True)
         World(engine, Waker(client), client, hosts_of(given.hosts), given.start_seconds).run(until)
 

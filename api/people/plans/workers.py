@@ -34,7 +34,7 @@ _AT_ONCE = 2
 _COMMAND = (sys.executable, "-m", "api.people.plans")
 
 
-class Thinkers:
+class PlanWorkers:
     """Plans made at once; further ones wait."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ from domain.planning.buttons import Missing, Offer, missing_commands
 from domain.planning.buttons import offers as offers_now
 from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import Plan
-from domain.steering.command_effect import Asking
+from domain.steering.command_effect import Context
 from domain.steering.gates import Frozen
 
 
@@ -57,7 +57,7 @@ def offered(connection: Connection, request: ReadRequest[Parameters]) -> Offered
     `frozen`: the freeze that keeps rollouts of it from beginning.
     """
     view = view_of(connection, request)
-    past, asking = past_of(connection, view), Asking("offered", view.now, view.id)
+    past, asking = past_of(connection, view), Context("offered", view.now, view.id)
     offers: dict[type[Command], Offer] = {offer.command: offer for offer in offers_now(view.snapshot, past, asking)}
     absent: dict[type[Command], Missing] = {
         each.command: each for each in missing_commands(view.snapshot, past, asking)

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.people.auth import Access, names_withheld
-from api.people.plans.workers import AskedPlan, Thinkers
+from api.people.plans.workers import AskedPlan, PlanWorkers
 from api.people.reads import forecasts
 from api.people.resources.command_resources import Forecast, planned
 from db.connection.transactions import in_transaction
@@ -29,7 +29,7 @@ class Foresight:
     """Answers requests for plans of commands."""
 
     access: Access
-    thinkers: Thinkers = field(default_factory=Thinkers)
+    thinkers: PlanWorkers = field(default_factory=PlanWorkers)
 
     async def answer(
         self, forecast: Forecast, request: Request, token: Token, path: Mapping[str, str], body: bytes

@@ -199,12 +199,12 @@ def _watch(reader: Reader, name: str | None, lines: int) -> None:
 
 
 def _print_changes(reader: Reader, name: str | None) -> None:
-    from cli.show.rollout_log import Film, followed  # noqa: PLC0415 -- a look without --watch is made without it
+    from cli.show.rollout_log import RolloutLog, followed  # noqa: PLC0415 -- a look without --watch is made without it
 
-    films: dict[str, Film] = {}
+    films: dict[str, RolloutLog] = {}
     while True:
         views = [deployment_named(reader, name)] if name else existing_deployments(reader)
         for view in views:
-            film = films.setdefault(view.name, Film(printer(), prefix="" if name else f"{view.name}  "))
+            film = films.setdefault(view.name, RolloutLog(printer(), prefix="" if name else f"{view.name}  "))
             film.show(followed(reader, view.name, film))
         time.sleep(_WATCH_SECONDS)

@@ -14,7 +14,7 @@ from cli.terminal.exits import ExitCode
 from domain.installation.settings import Retention
 from runtime.process.record import RecordFolder
 from stack.home.folder import find_home
-from tasks.hosts.heartbeat import SignsGiver
+from tasks.hosts.heartbeat import Heartbeat
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import HERE, ask, make_deployment, write
 from tests.support.rows.past import cut, gone_routes, how_many, records
@@ -118,7 +118,7 @@ def test_a_host_whose_secrets_are_for_every_deployment_is_named_where_there_are_
     rollway: Rollway, engine: Engine
 ) -> None:
     wide = ["file:/run/secrets", "command:/usr/bin/vault"]
-    SignsGiver(engine, HERE, "127.0.0.1", "nobody", secrets_for_all=wide).show()
+    Heartbeat(engine, HERE, "127.0.0.1", "nobody", secrets_for_all=wide).show()
     make_deployment(engine, "■", name="web")
     assert json.loads(rollway("doctor", "--json").out)["secrets_for_all"] == {}
     make_deployment(engine, "■", name="shop")
@@ -126,5 +126,5 @@ def test_a_host_whose_secrets_are_for_every_deployment_is_named_where_there_are_
     told = f"host {HERE} gives every deployment what is in file:/run/secrets, command:/usr/bin/vault"
     assert told in said.out.splitlines()
     assert "file:/run/secrets/{deployment}" in said.out
-    SignsGiver(engine, HERE, "127.0.0.1", "nobody").show()
+    Heartbeat(engine, HERE, "127.0.0.1", "nobody").show()
     assert told not in rollway("doctor").out

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from sqlalchemy import Engine
 
-from cli.show.rollout_log import Film
+from cli.show.rollout_log import RolloutLog
 from cli.show.status import policy_words
 from db.connection.transactions import transaction
 from db.views.deployment_views import deployment_named
@@ -29,7 +29,7 @@ def test_a_wait_that_counts_on_is_one_line(engine: Engine, second: str, is_new: 
     make_deployment(engine, "■■|◇", status=PROVISIONING)
     with transaction(engine) as connection:
         view = deployment_named(connection, "web")
-    film = Film(Console(file=io.StringIO(), width=120))
+    film = RolloutLog(Console(file=io.StringIO(), width=120))
     for reason in ("waiting: canary 0 of 62 failed; 301 answers more, some 5 min", second):
         film.end(replace(view, reason=reason))
     assert len(film.cycles) == 1 + is_new
@@ -41,7 +41,7 @@ def test_a_rollout_says_why_a_start_failed_before_it_goes_back_and_once(engine: 
         rollout_id = deployment_named(connection, "web").rollout_id
         progress = progress_of(connection, made.id, rollout_id, 0)
     said = io.StringIO()
-    film = Film(Console(file=said, width=120), rollout_id=rollout_id)
+    film = RolloutLog(Console(file=said, width=120), rollout_id=rollout_id)
     for count in (1, 2, 2):
         film.show(replace(progress, failing=FailingStart("v2", count, "exit code 3", has_come_up=False)))
     film.show(replace(progress, failing=FailingStart("v1", 3, "of before", has_come_up=True)))

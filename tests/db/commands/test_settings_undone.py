@@ -11,7 +11,7 @@ from db.views.deployment_views import existing_deployments
 from db.views.rollout_records import past_of, sections
 from domain.commands.base import StaleVersionError
 from domain.planning.buttons import available_commands
-from domain.steering.command_effect import Asking
+from domain.steering.command_effect import Context
 from domain.steering.rollout_history import AlreadyUndoneError, NoPreviousRevisionError
 from domain.traffic.entrances import EntranceTakenError
 from tests.db.commands.test_release import EVERYTHING, OF_V1, OF_V2, make, random_settings
@@ -169,5 +169,5 @@ def test_the_button_is_there_after_such_a_file_and_gone_after_its_undo(engine: E
 def buttons(engine: Engine) -> tuple[str, ...]:
     with transaction(engine) as connection:
         (view,) = existing_deployments(connection, ["web"])
-        taken = available_commands(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id))
+        taken = available_commands(view.snapshot, past_of(connection, view), Context("offered", view.now, view.id))
         return tuple(verb for verb, command in BUTTONS.items() if command in taken)

@@ -12,7 +12,7 @@ from db.views.rollout_records import past_of
 from domain.commands.steering_command import SteeringCommand
 from domain.model.states import DeploymentLifecycleStatus
 from domain.planning.buttons import available_commands
-from domain.steering.command_effect import Asking
+from domain.steering.command_effect import Context
 from domain.text.errors import RollwayError
 from tests.support.pictures.pictures import DESTROYING, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.rows.deployments import ROLLING, SPEC, ask, make_deployment, write
@@ -62,7 +62,7 @@ def test_what_is_offered_is_taken_and_nothing_else(
 def offered_to(engine: Engine, name: str) -> tuple[str, ...]:
     def read(connection: Any) -> tuple[str, ...]:
         view = deployment_named(connection, name)
-        taken = available_commands(view.snapshot, past_of(connection, view), Asking("asked", view.now, view.id))
+        taken = available_commands(view.snapshot, past_of(connection, view), Context("asked", view.now, view.id))
         return tuple(verb for verb, command in BUTTONS.items() if command in taken)
 
     return in_transaction(engine, read)

@@ -16,7 +16,7 @@ from domain.model.deployment import Deployment
 from domain.model.picture import picture
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK
-from domain.steering.command_effect import Steered
+from domain.steering.command_effect import Effect
 from domain.steering.verbs import abort, promote
 from domain.text.errors import WrongStateError
 from tests.domain.canary.test_baseline import beside
@@ -27,7 +27,7 @@ from tests.support.pictures.policies import canary
 from tests.support.pictures.simulation import all_started, until_it_waits
 from tests.support.pictures.values_within import canary_of
 
-COMMANDS: dict[str, Callable[[Deployment], Steered]] = {
+COMMANDS: dict[str, Callable[[Deployment], Effect]] = {
     "promote": promote,
     "promote --full": lambda canary: promote(canary, full=True),
     "pause": lambda canary: ask("pause", canary, NOW),
@@ -94,7 +94,7 @@ TABLE: list[tuple[str, Deployment, tuple[str, ...]]] = [
 ]
 
 
-def cell(canary: Deployment, command: Callable[[Deployment], Steered]) -> str:
+def cell(canary: Deployment, command: Callable[[Deployment], Effect]) -> str:
     try:
         steered = command(canary)
     except WrongStateError:

@@ -14,7 +14,7 @@ from domain.model.deployment import Deployment, Hold
 from domain.model.policy import DeploymentPolicy
 from domain.outbox.cloud_events import MEANINGS, CloudEvent, CloudEventType, told_by_command, told_by_decisions
 from domain.steering.activation import activate
-from domain.steering.command_effect import Asking, Steered
+from domain.steering.command_effect import Context, Effect
 from domain.steering.verbs import abort, destroy, pause, promote, resume, scale
 from tests.support.people.people import asking, request
 from tests.support.pictures.pictures import (
@@ -84,7 +84,7 @@ def test_who_is_held_first_and_waits_for_a_person_later_is_told_of() -> None:
     assert names(events) == ["rollout.waiting"]
 
 
-Command = Callable[[Deployment, Asking], Steered]
+Command = Callable[[Deployment, Context], Effect]
 
 
 def to(revision: UUID, policy: DeploymentPolicy | None = POLICY, **more: Any) -> Command:

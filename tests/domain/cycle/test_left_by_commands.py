@@ -9,7 +9,7 @@ import pytest
 
 from domain.model.deployment import Deployment, Rollout
 from domain.steering.activation import activate
-from domain.steering.command_effect import Steered
+from domain.steering.command_effect import Effect
 from tests.support.people.people import ask, asking, request
 from tests.support.pictures.pictures import (
     DESTROYING,
@@ -36,7 +36,7 @@ RESIZED = deploying("■■|◇", n=5, rollout={"desired_at_start": 3, "desired_
 POLICY = rolling_update()
 
 
-def changed(before: Deployment, steered: Steered) -> dict[str, Any]:
+def changed(before: Deployment, steered: Effect) -> dict[str, Any]:
     """Those of the rollout as rollout.NAME."""
     assert (steered.already, steered.deployment.version) == (False, before.version + 1)
     was, now = flat(before), flat(steered.deployment)

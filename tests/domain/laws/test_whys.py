@@ -20,7 +20,7 @@ from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.model.states import Verdict
 from domain.planning.wait_explanation import Why, why
 from domain.steering.activation import ActivationRequest, activate
-from domain.steering.command_effect import Asking, Steered
+from domain.steering.command_effect import Context, Effect
 from domain.steering.verbs import abort, promote, resume
 from domain.strategies.builtin import parse_policy
 from domain.strategies.rolling_update import RollingUpdateStrategy
@@ -34,13 +34,13 @@ MOMENTS = size("moments", 500)
 """In which something waits, of each strategy; several times as many in which nothing does are passed over."""
 LIMITS = RolloutLimits(timeout_seconds=300)
 FROZEN = Hold("held by the freeze xmas", NOW + timedelta(hours=3))
-TOLD: dict[str, Callable[[Deployment, Asking], Steered]] = {
+TOLD: dict[str, Callable[[Deployment, Context], Effect]] = {
     "resume": resume,
     "promote": lambda deployment, _: promote(deployment),
     "abort": abort,
     "activate": lambda deployment, asking: activate(deployment, ActivationRequest(V2, "v2", None, None), asking),
 }
-ASKING = Asking("by ann", NOW, UUID(int=9))
+ASKING = Context("by ann", NOW, UUID(int=9))
 
 
 def _moment(chance: random.Random, policy: DeploymentPolicy) -> Deployment:

@@ -13,7 +13,7 @@ from domain.replicas.host_choice import Unplaced, place
 from domain.revisions.revision import RevisionSpec, revision_name
 from domain.revisions.secret_refs import MissingSecretError, SecretCheck, SecretReference, passed_over
 from domain.steering.activation import ActivationRequest, activate
-from domain.steering.command_effect import Asking
+from domain.steering.command_effect import Context
 from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import NOW, PENDING, V1, V2, V3, deploying, resting, rolling_update
 from tests.support.workers.payloads import ask, expect_a_limit
@@ -149,7 +149,7 @@ def activated(
     deployment: Deployment, revision: UUID, secrets: tuple[SecretCheck, ...], **more: Any
 ) -> Mapping[str, object]:
     request = ActivationRequest(revision, "v2", "v2", rolling_update(), secrets=secrets, **more)
-    return activate(deployment, request, Asking("", NOW, uuid4())).details
+    return activate(deployment, request, Context("", NOW, uuid4())).details
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from domain.commands.rollout_commands import Abort, ActivateRevision, Undo
 from domain.model.deployment import Deployment
 from domain.model.states import RolloutOutcome
 from domain.planning.buttons import Offer, available_commands, missing_commands, offers
-from domain.steering.command_effect import Asking
+from domain.steering.command_effect import Context
 from domain.steering.gates import Frozen
 from domain.steering.rollout_history import EndedRollout, KnownRevision, NamedRevision, Past
 from tests.support.pictures.pictures import (
@@ -31,7 +31,7 @@ from tests.support.pictures.pictures import (
 )
 from tests.support.pictures.policies import canary
 
-ASKING = Asking("asked", NOW, UUID(int=1))
+ASKING = Context("asked", NOW, UUID(int=1))
 FIRST = KnownRevision(V3, "v0", "a")
 RAN = EndedRollout(FIRST, KnownRevision(V2, "v2", "b"), RolloutOutcome.COMPLETED, NOW, is_undo=False, size_before=3)
 POLICY = blue_green()

@@ -10,7 +10,7 @@ from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
-from domain.steering.command_effect import Asking, Steered
+from domain.steering.command_effect import Context, Effect
 from domain.steering.rollout_history import EndedRollout, KnownRevision, way_back
 from domain.steering.verbs import abort, destroy, pause, promote, resume, retry, scale, undo
 
@@ -23,12 +23,12 @@ class Ended:
     outcome: RolloutOutcome
 
 
-def asking(deployment: Deployment, now: datetime) -> Asking:
+def asking(deployment: Deployment, now: datetime) -> Context:
     """Somebody, with an id for the next rollout that no earlier one has had."""
-    return Asking("by ann", now, UUID(int=0xE00000 + deployment.version))
+    return Context("by ann", now, UUID(int=0xE00000 + deployment.version))
 
 
-def ask(command: str, deployment: Deployment, now: datetime) -> Steered:
+def ask(command: str, deployment: Deployment, now: datetime) -> Effect:
     """A command in words: "pause", "scale to 5"."""
     who = asking(deployment, now)
     match command.split():
@@ -74,14 +74,14 @@ def activate_revision(
     *,
     supersede: bool = False,
     desired: int | None = None,
-) -> Steered:
+) -> Effect:
     wanted = request(deployment, revision, policy, supersede=supersede, desired=desired)
     return activate(deployment, wanted, asking(deployment, now))
 
 
 def undo_rollout(
     deployment: Deployment, policy: DeploymentPolicy | None, ended: Sequence[Ended], now: datetime
-) -> Steered:
+) -> Effect:
     """To where the rollouts that ended lead back, or by turning the one that runs."""
     if deployment.rollout is not None:
         return undo(deployment, None, asking(deployment, now))
@@ -112,7 +112,7 @@ def told(ended: Ended, now: datetime) -> EndedRollout:
 
 def retry_rollout(
     deployment: Deployment, policy: DeploymentPolicy | None, ended: Sequence[Ended], now: datetime
-) -> Steered:
+) -> Effect:
     """The rollout that runs, or the last one that ended."""
     last = deployment.rollout or (ended[-1].rollout if ended else None)
     outcome = None if deployment.rollout or not ended else ended[-1].outcome

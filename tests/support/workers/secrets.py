@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from domain.revisions.secret_refs import SecretReference
 from runtime.host_secrets import HostSecrets
-from tasks.hosts.heartbeat import SignsGiver, keep_showing_signs_of_life
+from tasks.hosts.heartbeat import Heartbeat, keep_showing_signs_of_life
 from tasks.hosts.secret_checks import keep_answering
 from tests.support.rows.deployments import read as rows_of
 from tests.support.workers.replicas import SERVICE
@@ -37,7 +37,7 @@ def answering(engine: Engine, secrets: HostSecrets) -> Iterator[None]:
     """A worker of the host, as far as secrets go."""
     until = Event()
     answers = keep_answering(engine, secrets, until)
-    signs = keep_showing_signs_of_life(SignsGiver(engine, secrets.host, "127.0.0.1", asked=answers.ring), until)
+    signs = keep_showing_signs_of_life(Heartbeat(engine, secrets.host, "127.0.0.1", asked=answers.ring), until)
     try:
         yield
     finally:

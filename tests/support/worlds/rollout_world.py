@@ -17,7 +17,7 @@ from domain.handlers.dispatch import handler_of, replay_step
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RolloutOutcome, Verdict
-from domain.steering.command_effect import Steered
+from domain.steering.command_effect import Effect
 from domain.text.errors import RollwayError
 from tests.support.people import people
 from tests.support.pictures.pictures import NOW, V1
@@ -94,7 +94,7 @@ class RolloutWorld(RuleBasedStateMachine):
         if after != self.deployment:
             self.deployment, self.due_at = replace(after, version=self.deployment.version + 1), self.now
 
-    def command(self, do: Callable[[], Steered]) -> bool:
+    def command(self, do: Callable[[], Effect]) -> bool:
         """Carried out, or refused; either way the deployment makes sense afterwards."""
         TOTALS.commands += 1
         before = self.deployment

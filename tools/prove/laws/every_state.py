@@ -8,7 +8,7 @@ from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import Lifecycle, RolloutOutcome, TrafficStatus
-from domain.steering.command_effect import Steered
+from domain.steering.command_effect import Effect
 from domain.strategies.builtin import stored_policy
 from tests.support.pictures.pictures import DESTROYED, READY, ROLLING_BACK
 from tools.prove.laws.requests import broken_by_requests
@@ -65,7 +65,7 @@ def _is_read_back(policy: DeploymentPolicy) -> bool:
     return stored_policy(json.loads(json.dumps(policy.as_json()))) == policy
 
 
-def broken_by_command(state: State, name: str, steered: Steered) -> str | None:
+def broken_by_command(state: State, name: str, steered: Effect) -> str | None:
     """What a command leaves behind."""
     before, deployment = state.deployment.rollout, steered.deployment
     after = deployment.rollout

@@ -7,7 +7,7 @@ from domain.cycle.rollout import size_again
 from domain.model.deployment import Deployment
 from domain.model.states import RolloutOutcome
 from domain.steering import verbs as steering
-from domain.steering.command_effect import Steered
+from domain.steering.command_effect import Effect
 from domain.text.errors import RollwayError
 from tests.support.people.people import activate_revision, asking, request
 from tests.support.pictures.pictures import V1, V2, V3
@@ -16,7 +16,7 @@ from tools.prove.laws.spelled import unlike
 from tools.prove.laws.spelled_commands import after_command
 from tools.prove.state import Move, RolledBack, State, still_held
 
-Command = Callable[[State], Steered]
+Command = Callable[[State], Effect]
 SIZES = (0, 1, 2, 3)
 
 
@@ -29,7 +29,7 @@ def _scale(size: int) -> Command:
     return lambda state: steering.scale(state.deployment, size)
 
 
-def _undo(state: State) -> Steered:
+def _undo(state: State) -> Effect:
     at_rest = state.deployment.rollout is None
     back = request(state.deployment, state.previous, state.policy) if state.previous and at_rest else None
     return steering.undo(state.deployment, back, asking(state.deployment, state.now))
@@ -42,7 +42,7 @@ def _undo_to(number: int) -> Command:
     )
 
 
-def _retry(state: State) -> Steered:
+def _retry(state: State) -> Effect:
     """The rollout that runs, or the last one that ended."""
     deployment, rollout = state.deployment, state.deployment.rollout
     last, outcome = state.rolled_back, RolloutOutcome.ROLLED_BACK if rollout is None and state.rolled_back else None

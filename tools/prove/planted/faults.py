@@ -12,7 +12,7 @@ from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.model.states import RolloutOutcome, RouteStatus
 from domain.steering import verbs
 from domain.steering.activation import ActivationRequest
-from domain.steering.command_effect import Asking, Steered
+from domain.steering.command_effect import Context, Effect
 from domain.strategies.blue_green import BlueGreenSpec, BlueGreenStrategy, _promoted
 from domain.strategies.budget import Buckets, Budget, rounded_up
 from domain.strategies.canary.judge_step import Judgement, judgement
@@ -79,8 +79,8 @@ def _time_lost(rollout: Rollout, now: datetime) -> Rollout:  # noqa: ARG001
 
 
 def _size_lost(
-    deployment: Deployment, last: ActivationRequest | None, outcome: RolloutOutcome | None, asking: Asking
-) -> Steered:
+    deployment: Deployment, last: ActivationRequest | None, outcome: RolloutOutcome | None, asking: Context
+) -> Effect:
     return RETRY(deployment, replace(last, desired=None) if last else None, outcome, asking)
 
 

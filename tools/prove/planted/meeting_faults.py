@@ -9,7 +9,7 @@ from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route, StartFailures
 from domain.model.states import ROLLING_BACK, RolloutOutcome
 from domain.steering.activation import Activation, ActivationRequest, decide_activation
-from domain.steering.command_effect import Asking, Steered
+from domain.steering.command_effect import Context, Effect
 from domain.strategies.budget import Buckets, Budget
 from domain.strategies.converge import unproven
 from tools.prove.planted.faults import RETRY, Fault, blue_green
@@ -50,8 +50,8 @@ def _resumed(deployment: Deployment, request: ActivationRequest) -> Activation:
 
 
 def _as_any_other(
-    deployment: Deployment, last: ActivationRequest | None, outcome: RolloutOutcome | None, asking: Asking
-) -> Steered:
+    deployment: Deployment, last: ActivationRequest | None, outcome: RolloutOutcome | None, asking: Context
+) -> Effect:
     return RETRY(deployment, replace(last, is_undo=False) if last else None, outcome, asking)
 
 
