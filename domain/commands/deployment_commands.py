@@ -47,7 +47,7 @@ class CreateDeployment(Command):
     desired_replicas: Replicas = 1
     """The number of replicas."""
     policy: dict[str, Any] | None = None
-    """The policy: {"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
+    """The strategy, its settings as `spec`, and the limits; null: no rollouts."""
 
 
 class AddRevision(DeploymentCommand):
@@ -82,8 +82,8 @@ class SetPolicy(DeploymentCommand):
     role = Role.ADMIN
     example = {"policy": POLICY}
 
-    policy: dict[str, Any] | None
-    """The policy: {"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
+    policy: dict[str, Any] | None = Field(json_schema_extra={"x-fields": "policy"})
+    """The strategy, its settings as `spec`, and the limits; null: no rollouts."""
 
 
 class SetTraffic(DeploymentCommand, TrafficSettings):

@@ -1,18 +1,20 @@
 """The fields of a command as values, made once from its class: dialogs, plans, command lines and OpenAPI take these."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
 from domain.commands.base import Command, DeploymentCommand, Starting
+from domain.model.policy import RolloutLimits
+from domain.strategies.builtin import STRATEGIES
 from domain.text.validation_errors import meanings
 
 _COMMON = {*Starting.model_fields, *DeploymentCommand.model_fields}
 REF = "#/components/schemas/{model}"
-Kind = Literal["text", "integer", "number", "boolean", "words", "values", "documents"]
+Kind = Literal["text", "integer", "number", "amount", "boolean", "words", "values", "variables", "items", "documents"]
 Schema = dict[str, Any]
 
 
@@ -20,10 +22,13 @@ Schema = dict[str, Any]
 class CommandField:
     """A field of a command.
 
-    `kind`: `words` are several texts, `values` are fields with their values, `documents` are several of these.
+    `kind`: `words` are several texts, `amount` is a number or a text such as 25%, `values` are fields with their
+    values, `variables` are names each with a text, `items` are several `values`, `documents` are those of a file.
     `least` and `most`: of a number, or of the characters of a text. `choices`: the only texts that are taken. `unit`:
     of a number. `names`: what a text is the name of. `example`: None where the class gives none. `is_needed`: whether
-    it must be said.
+    it must be said. `may_be_null`: whether null is a value of it. `fields`: those of `values` and of each of `items`,
+    and those that a variable may have in place of a text. `when`: the choice beside it that it belongs to, such as
+    `strategy=canary`; empty: any.
     """
 
     name: str
@@ -37,13 +42,16 @@ class CommandField:
     names: str = ""
     example: Any = field(default=None, hash=False)
     default: Any = field(default=None, hash=False)
+    may_be_null: bool = False
+    fields: "tuple[CommandField, ...]" = ()
+    when: str = ""
 
 
-def model_schema(model: type[BaseModel]) -> Schema:
+def model_schema(model: Any) -> Schema:  # noqa: ANN401 -- a model of Pydantic's, or a dataclass of Pydantic's
     """The JSON Schema of a model, with each field's docstring as its description."""
-    schema = model.model_json_schema(ref_template=REF)
+    schema = TypeAdapter(model).json_schema(ref_template=REF)
     meaning_of = meanings(model)
-    for name, info in model.model_fields.items():
+    for name, info in model.__pydantic_fields__.items():
         if name in meaning_of:
             schema["properties"][info.alias or name]["description"] = meaning_of[name]
     return schema
@@ -52,37 +60,106 @@ def model_schema(model: type[BaseModel]) -> Schema:
 @cache
 def fields_of(command: type[Command]) -> tuple[CommandField, ...]:
     """The command's own fields, without actor, reason and the deployment in its path; needed ones come first."""
-    schema = model_schema(command)
-    needed = schema.get("required", ())
     inherited = {
         *Command.model_fields,
         "expected_version",
         *(["deployment"] if issubclass(command, DeploymentCommand) else []),
     }
     fields = [
-        _field(name, _inlined(of_field, schema.get("$defs", {})), command, is_needed=name in needed)
-        for name, of_field in schema["properties"].items()
-        if name not in inherited
+        replace(each, example=command.example.get(each.name))
+        for each in _fields_in(command)
+        if each.name not in inherited
     ]
     return tuple(sorted(fields, key=lambda each: (not each.is_needed, each.name in _COMMON)))
 
 
-def _field(name: str, schema: Schema, command: type[Command], *, is_needed: bool) -> CommandField:
-    kind = _kind(schema)
+@cache
+def _fields_in(model: Any) -> tuple[CommandField, ...]:  # noqa: ANN401 -- as above
+    schema = model_schema(model)
+    needed = schema.get("required", ())
+    return tuple(
+        _field(name, of_field, schema.get("$defs", {}), _inner(model, name), is_needed=name in needed)
+        for name, of_field in schema["properties"].items()
+    )
+
+
+def _inner(model: Any, name: str) -> tuple[CommandField, ...]:  # noqa: ANN401 -- as above
+    """The fields of a field that is a model, or has several of one."""
+    (annotation,) = (info.annotation for key, info in model.__pydantic_fields__.items() if (info.alias or key) == name)
+    inner = next(_models_in(annotation), None)
+    return _fields_in(inner) if inner else ()
+
+
+def _models_in(annotation: object) -> Iterator[Any]:
+    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_fields__"):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
+
+
+def _field(
+    name: str, schema: Schema, models: Mapping[str, Schema], inner: tuple[CommandField, ...], *, is_needed: bool
+) -> CommandField:
+    whole = _inlined(schema, models)
+    kind: Kind = whole.get("x-kind") or _kind(whole)
     least, most = ("minLength", "maxLength") if kind == "text" else ("minimum", "maximum")
     return CommandField(
         name,
         kind,
-        schema.get("description", ""),
+        whole.get("description", ""),
         is_needed,
-        least=schema.get(least),
-        most=schema.get(most),
-        choices=tuple(map(str, schema.get("enum", ()))),
-        unit=schema.get("x-unit", "s" if name.endswith("seconds") else ""),
-        names=schema.get("x-names", ""),
-        example=command.example.get(name),
-        default=schema.get("default"),
+        least=whole.get(least),
+        most=whole.get(most),
+        choices=tuple(map(str, whole.get("enum", ()))),
+        unit=whole.get("x-unit", "s" if name.endswith("seconds") else ""),
+        names=whole.get("x-names", ""),
+        default=whole.get("default"),
+        may_be_null={"type": "null"} in schema.get("anyOf", ()),
+        fields=() if kind == "documents" else _of_policy() if whole.get("x-fields") == "policy" else inner,
+        when=whole.get("x-when", ""),
     )
+
+
+def field_at(model: Any, path: str) -> CommandField:  # noqa: ANN401 -- as above
+    """The field of a model at a path such as revision.docker.image."""
+    name, _, inner = path.partition(".")
+    found = next(each for each in _fields_in(model) if each.name == name)
+    for part in inner.split(".") if inner else ():
+        found = next(each for each in found.fields if each.name == part)
+    return found
+
+
+@cache
+def _of_policy() -> tuple[CommandField, ...]:
+    """The fields of a policy: the strategy, the settings of each, and the limits."""
+    strategy = CommandField(
+        "strategy",
+        "text",
+        "How a rollout gets from one revision to the next.",
+        is_needed=True,
+        choices=tuple(STRATEGIES),
+    )
+    settings = [
+        CommandField(
+            "spec",
+            "values",
+            (each.spec_model.__doc__ or "").partition("\n")[0],
+            is_needed=False,
+            default={},
+            fields=_fields_in(each.spec_model),
+            when=f"strategy={name}",
+        )
+        for name, each in STRATEGIES.items()
+    ]
+    limits = CommandField(
+        "limits",
+        "values",
+        "The limits of a rollout's time and failures.",
+        is_needed=False,
+        default={},
+        fields=_fields_in(RolloutLimits),
+    )
+    return (strategy, *settings, limits)
 
 
 def _kind(schema: Schema) -> Kind:
@@ -93,20 +170,26 @@ def _kind(schema: Schema) -> Kind:
             return "number"
         case {"type": "boolean"}:
             return "boolean"
+        case {"type": "amount"}:
+            return "amount"
         case {"type": "string"}:
             return "text"
         case {"type": "array", "items": {"type": "string"}}:
             return "words"
         case {"type": "array"}:
-            return "documents"
+            return "items"
+        case {"additionalProperties": dict()} | {"patternProperties": dict()}:
+            return "variables"
     return "values"
 
 
 def _inlined(schema: Schema, models: Mapping[str, Schema]) -> Schema:
     """The schema of a field where it is not null, with what the field itself adds."""
-    (first, *_) = _forms(schema, models)
+    forms = list(_forms(schema, models))
     outer = {name: value for name, value in schema.items() if name not in ("anyOf", "$ref")}
-    inner = {name: value for name, value in first.items() if name not in ("title", "description")}
+    inner = {name: value for name, value in forms[0].items() if name not in ("title", "description")}
+    if "string" in (kinds := {form.get("type") for form in forms}) and kinds & {"integer", "number"}:
+        return {**outer, "type": "amount"}
     if "items" in inner:
         inner["items"] = next(_forms(inner["items"], models))
     return {**inner, **{name: value for name, value in outer.items() if name != "items"}}
@@ -114,5 +197,7 @@ def _inlined(schema: Schema, models: Mapping[str, Schema]) -> Schema:
 
 def _forms(schema: Schema, models: Mapping[str, Schema]) -> Iterator[Schema]:
     for form in schema.get("anyOf", [schema]):
-        if form.get("type") != "null":
+        if "anyOf" in form and form is not schema:
+            yield from _forms(form, models)
+        elif form.get("type") != "null":
             yield models[form["$ref"].rpartition("/")[2]] if "$ref" in form else form

@@ -95,11 +95,17 @@ class RevisionSpec(BaseModel):
     """The folder in which it runs. In a file, a relative path starts at the file's folder, which is also the default of
     a process. null, and the default of a command by message: the worker's folder.
     """
-    user: str | None = Field(default=None, pattern=r"^[a-z_][a-z0-9_.-]{0,31}$")
+    user: str | None = Field(
+        default=None, pattern=r"^[a-z_][a-z0-9_.-]{0,31}$", json_schema_extra={"x-when": "runtime=process"}
+    )
     """The user of a process: one of ROLLWAY_REPLICA_USERS; left out, the host's ROLLWAY_REPLICA_USER."""
-    docker: DockerSpec | None = Field(default=None, validate_default=True)
+    docker: DockerSpec | None = Field(
+        default=None, validate_default=True, json_schema_extra={"x-when": "runtime=docker"}
+    )
     """With runtime docker."""
-    external: ExternalSpec | None = Field(default=None, validate_default=True)
+    external: ExternalSpec | None = Field(
+        default=None, validate_default=True, json_schema_extra={"x-when": "runtime=external"}
+    )
     """With runtime external."""
     health_check: HealthCheck | None = None
     """Left out: a replica counts as healthy once it has run for 3 s."""

@@ -71,8 +71,10 @@ def _value(field: CommandField, text: str) -> Any:  # noqa: ANN401  (JSON)
                 return text == "true"
             case "words":
                 return shlex.split(text)
-            case "values" | "documents" as kind:
-                return _as_json(text, is_single=kind == "values")
+            case "documents":
+                return _as_json(text, is_single=False)
+            case "values" | "items" | "variables" | "amount":
+                return _as_json(text, is_single=True)
             case "text":
                 return text
     except ValueError as error:

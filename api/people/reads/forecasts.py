@@ -18,6 +18,7 @@ from db.commands.apply.settings_undo import settings_to_put_back
 from db.commands.dry_run import dry_run
 from db.views.rollout_records import past_of
 from domain.commands.apply.document import Apply, ToApply
+from domain.commands.apply.templates import TEMPLATES, Template
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.rollout_commands import Undo
 from domain.commands.steering_command import SteeringCommand
@@ -90,6 +91,14 @@ def fleet_offered(_: Connection, request: ReadRequest[Parameters]) -> Annotated[
     """The commands about no deployment or several that the caller may give."""
     fleet = [verb for verb, command in BUTTONS.items() if not issubclass(command, DeploymentCommand)]
     return {"items": [asdict(button_of(verb)) for verb in fleet if _may(request.token, BUTTONS[verb])]}
+
+
+def templates(
+    _: Connection,
+    request: ReadRequest[Parameters],  # noqa: ARG001  (the same for all)
+) -> Annotated[Document, Shape((Template,), "whole")]:
+    """The texts that a new deployment can begin with."""
+    return {"items": [asdict(template) for template in TEMPLATES]}
 
 
 def _may(token: Token, command: type[Command]) -> bool:

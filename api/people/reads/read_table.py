@@ -92,6 +92,7 @@ ON_THE_PAGE = frozenset(
             "/v1/groups",
             "/v1/losing",
             "/v1/history",
+            "/v1/templates",
         ),
         *(
             f"{DEPLOYMENT}/{part}"
@@ -139,6 +140,7 @@ READS: Sequence[Read] = (
     Read("GET", f"{DEPLOYMENT}/why", _VIEWER, "db.audit.explanations.why_shown"),
     Read("GET", f"{DEPLOYMENT}/offered", _VIEWER, f"{_HERE}.forecasts.offered"),
     Read("GET", "/v1/offered", _VIEWER, f"{_HERE}.forecasts.fleet_offered"),
+    Read("GET", "/v1/templates", _ADMIN, f"{_HERE}.forecasts.templates"),
     Read("GET", f"{DEPLOYMENT}/learned", _VIEWER, f"{_HERE}.rollout_reads.learned"),
     Read("GET", f"{DEPLOYMENT}/receipt", _VIEWER, f"{_HERE}.rollout_reads.last_receipt"),
     Read("GET", f"{DEPLOYMENT}/progress", _VIEWER, f"{_HERE}.deployment_reads.progress"),

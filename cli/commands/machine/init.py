@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 from pydantic import ValidationError
 
 from cli.apply import documents_in
@@ -17,6 +16,7 @@ from cli.options import AsJson
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
 from domain.commands.apply.document import RevisionSection
+from domain.commands.apply.templates import HTTP_SERVICE, filled
 from domain.text.errors import InvalidInputError
 from domain.text.storable import DEPLOYMENT_NAME_PATTERN
 from stack.home.folder import find_home
@@ -24,16 +24,7 @@ from stack.home.folder import find_home
 _MOST_NAME = 54
 _NUMBER = re.compile(r"(?<!\d)\d{4,5}(?!\d)")
 
-_TEXT = """\
-# rollway apply -f {file} --wait
-deployment: {name}
-replicas: {replicas}
-revision:
-  command: {command}
-{health}policy:
-  strategy: rolling_update
-  spec: {{max_surge: 1, max_unavailable: 0}}
-"""
+_CHECK = re.compile("^  health_check:\n(    .*\n)+", re.MULTILINE)
 
 
 def init(
@@ -64,13 +55,7 @@ def init(
     command = _with_port(command, port, ask)
     health = ask(health, "Path that answers 200 when it is well, - for none", "/", _checked_path)
     count = replicas or int(ask(None, "Replicas", "2", _checked_count))
-    text = _TEXT.format(
-        file=file,
-        name=name,
-        replicas=count,
-        command=yaml.safe_dump(command, width=10_000).removesuffix("...\n").strip(),
-        health="" if health == "-" else f"  health_check: {{path: {health}, interval_seconds: 1}}\n",
-    )
+    text = f"# rollway apply -f {file} --wait\n{_body(name, count, command, health)}"
     tried = None if untried else _tried(text, file, patience)
     with file.open("x", encoding="utf-8") as stream:
         stream.write(text)
@@ -80,6 +65,12 @@ def init(
     well = f"; one replica was healthy here after {tried.seconds:.1f} s, as {tried.user}" if tried else ""
     printer().print(f"{file} is written{well}.")
     return printer().print(f"Next: 'rollway up', where nothing runs yet, and 'rollway apply -f {file} --wait'.")
+
+
+def _body(name: str, replicas: int, command: str, health: str) -> str:
+    """The template of an HTTP service; without a health check where that is -."""
+    text = _CHECK.sub("", HTTP_SERVICE.text) if health == "-" else HTTP_SERVICE.text
+    return filled(text, {"deployment: ": name, "replicas: ": replicas, "  command: ": command, "    path: ": health})
 
 
 _HOW = "Its port: PORT, when it reads that variable; else the number that is the port in its command"

@@ -75,7 +75,7 @@ class Document(BaseModel):
     """The number of replicas; a new deployment has 1."""
     revision: RevisionSection | None = None
     """The spec of the replicas."""
-    policy: dict[str, Any] | None = None
+    policy: dict[str, Any] | None = Field(default=None, json_schema_extra={"x-fields": "policy"})
     """The rollouts: `strategy`, `spec` and `limits`; null: no rollouts, replicas are replaced one by one."""
     traffic: TrafficSettings | None = None
     """Where callers reach it; null: the settings of a new deployment, hosts NAME and NAME.localhost and path /NAME/."""
@@ -129,7 +129,9 @@ class Document(BaseModel):
 class ToApply(BaseModel):
     """The documents to apply, and how far."""
 
-    documents: tuple[Document, ...] = Field(min_length=1, max_length=MOST_DOCUMENTS)
+    documents: tuple[Document, ...] = Field(
+        min_length=1, max_length=MOST_DOCUMENTS, json_schema_extra={"x-kind": "documents"}
+    )
     """Each of one deployment."""
     activate: bool = True
     """false: revisions are only registered."""

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 
+from api.people.strict_yaml import documents_of
 from domain.installation.tokens import Role
 from tests.support.people.people_api import People
 from tests.support.pictures.pictures import READY
@@ -131,3 +132,17 @@ def test_two_documents_of_one_deployment_are_refused_wherever_they_are_asked_abo
         refused = ann.post(f"/v1/apply{what}", json={"documents": documents})
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input"), refused.text
     assert "twice" in refused.json()["detail"]
+
+
+def test_every_template_is_a_whole_file_without_a_doubt_and_only_for_who_may_create(people_server: People) -> None:
+    with people_server.client(Role.OPERATOR) as operator:
+        assert operator.get("/v1/templates").status_code == 403
+    with people_server.client(Role.ADMIN) as ada:
+        templates = ada.get("/v1/templates").json()["items"]
+        assert len(templates) == 5
+        for template in templates:
+            documents = documents_of(template["text"])
+            (planned,) = ada.post("/v1/apply/plan", json={"documents": documents}).json()["items"]
+            assert planned["would"][0] == "created, 2 replicas wanted", template["name"]
+            assert planned["notes"] == [], template["name"]
+            assert planned["ends_ready"], template["name"]

@@ -12,6 +12,7 @@ const MOST_WAVES = 6;
 const TOO_MANY = 429;
 const TYPING = 600;
 const DANGER = new Set(["destroy"]); // apart from the others, and done only once its name is typed
+const kept = new Map(); // what was filled in and neither sent nor begun again, by its dialog
 let offer = null;
 let typed = null;
 let asking = new AbortController();
@@ -57,6 +58,7 @@ export function offerButtons(shown, refresh) {
     if (found) open(revision ? { ...found, revision, values: { ...found.values, revision, ...button.dataset.anyway && { anyway: true } } } : found, known);
   });
   form.addEventListener("input", (event) => {
+    offer.isTouched = true;
     if (event.target.name === "reason") return;
     clearTimeout(typed);
     typed = setTimeout(showPlan, TYPING);
@@ -65,6 +67,7 @@ export function offerButtons(shown, refresh) {
   form.addEventListener("input", sayWhatItDoes);
   document.getElementById("ask-no").addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", leavePlan);
+  dialog.addEventListener("close", keepText);
   dialog.addEventListener("close", keepFocus);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -85,15 +88,18 @@ async function open(found, { deployment, document: whole, host, choices = {}, fa
   const title = found.label.replace(" …", "");
   const name = deployment?.name ?? host;
   const fields = found.fields.filter((field) => !host || field.name !== "host");
-  offer = { ...found, name, failed, fields, place: deployment ? `/deployments/${encodeURIComponent(name)}/${found.verb}` : `/fleet/${found.verb}` };
+  const place = deployment ? `/deployments/${encodeURIComponent(name)}/${found.verb}` : `/fleet/${found.path ?? found.verb}`;
+  offer = { ...found, name, failed, fields, place, key: `${place} ${found.verb} ${found.revision ?? ""}`, isTouched: false };
   document.getElementById("ask-head").textContent = name ? `${title}${title.includes(":") ? "," : ""} ${name}` : title;
   document.getElementById("ask-as").textContent = `Acting as ${document.body.dataset.token}`;
   document.getElementById("ask-what").textContent = found.what;
   document.getElementById("ask-do").className = DANGER.has(found.verb) ? "danger" : "primary";
-  const known = { ...await knownOf(found, deployment, whole), ...found.values };
-  document.getElementById("ask-fields").replaceChildren(h("div", {}, h("div", { id: "ask-confirmation" }), inputs(fields, known, choices), host ? h("input", { type: "hidden", name: "host", value: host }) : null));
+  const draw = async () => h("div", {}, h("div", { id: "ask-confirmation" }), inputs(offer, { ...await knownOf(found, deployment, whole), ...found.values }, choices), host ? h("input", { type: "hidden", name: "host", value: host }) : null);
+  const left = kept.get(offer.key);
+  document.getElementById("ask-fields").replaceChildren(left ? left.fields : await draw(), left ? beginAgain(draw) : "");
   const { reason } = form.elements;
-  reason.value = "";
+  reason.value = left ? left.reason : "";
+  offer.isTouched = Boolean(left);
   reason.required = !host; // no history keeps one of a host
   reason.closest(".field").hidden = Boolean(host);
   // pressed twice, or sent again after a break, it is done once
@@ -103,7 +109,28 @@ async function open(found, { deployment, document: whole, host, choices = {}, fa
   sayWhatItDoes();
   showPlan();
   dialog.showModal();
-  (form.querySelector("#ask-fields > div > .field :is(select, input, textarea)") ?? (host ? document.getElementById("ask-no") : reason)).focus();
+  (firstInput() ?? (host ? document.getElementById("ask-no") : reason)).focus();
+}
+
+const firstInput = () => [...form.querySelectorAll("#ask-fields > div > :not(details) :is(select, input, textarea)")].find((input) => input.checkVisibility());
+
+/** A text or a table that was typed and not sent is there again when its dialog is opened again. */
+function keepText() {
+  const fields = document.getElementById("ask-fields").firstElementChild;
+  if (offer.isTouched && fields?.querySelector("textarea, table")) kept.set(offer.key, { fields, reason: form.elements.reason.value });
+  else kept.delete(offer.key);
+}
+
+function beginAgain(draw) {
+  const again = h("button", { type: "button", class: "quiet" }, "Begin again");
+  const note = h("p", {}, "As you left it. ", again);
+  again.addEventListener("click", async () => {
+    document.getElementById("ask-fields").replaceChildren(await draw());
+    offer.isTouched = false;
+    showPlan();
+    firstInput()?.focus();
+  });
+  return note;
 }
 
 /** What there is now: of what a command replaces all of it, else of what must be said. */
@@ -207,10 +234,11 @@ async function press(refresh) {
   button.disabled = true;
   wrong.textContent = "";
   try {
-    await sent(offer.place, said(form, offer));
+    const done = await sent(offer.place, said(form, offer));
+    offer.isTouched = false;
     dialog.close();
     say(`${button.textContent}: done`);
-    await refresh();
+    await refresh(done);
     keepFocus();
   } catch (error) {
     wrong.textContent = error.detail ?? "The server did not answer. Press it again: it is done once, however often it is sent.";

@@ -2,6 +2,7 @@
 import { buttons, isOfHost, offerButtons } from "./ask.js";
 import { h, morph } from "./dom.js";
 import { drawCounts, kindOf } from "./sections/counts.js";
+import { newDeployment, showMade } from "./sections/made.js";
 import { readSettings } from "./sections/settings.js";
 import { ask, follow, insist } from "./stream.js";
 import { isOlder, legend, picture, revisionWords, say, serving, setClock, since, tick } from "./words.js";
@@ -127,7 +128,7 @@ function count() {
   none.hidden = Object.values(parts).some(Boolean);
   const wanted = filter.value.trim();
   const among = only ? `“${chosen}”` : deployments.size;
-  if (!deployments.size) none.textContent = "No deployment yet: Apply makes one of a file, as 'rollway apply -f FILE' does.";
+  if (!deployments.size) none.textContent = "No deployment yet: New deployment makes one of a template, and Apply of a file, as 'rollway apply -f FILE' does.";
   else if (wanted) none.textContent = `None of ${among} has “${wanted}” in its name, state or revision.`;
   else none.textContent = `None of ${deployments.size} is shown, since only ${among} is chosen.`;
 }
@@ -157,7 +158,8 @@ function take(deployment) {
   soon(deployment.name);
 }
 
-async function refresh() {
+async function refresh(done) {
+  if (done?.documents) showMade(document.getElementById("made"), done.documents);
   readSettings();
   readLosses();
   const seen = new Set();
@@ -198,8 +200,9 @@ async function readLosses() {
 
 offerButtons(() => shown, refresh);
 insist(async () => {
-  shown.offered = (await ask("/v1/offered")).items.filter((button) => !isOfHost(button));
-  document.getElementById("offered").replaceChildren(...[buttons(shown.offered)].filter(Boolean));
+  const offered = (await ask("/v1/offered")).items.filter((button) => !isOfHost(button));
+  shown.offered = [...await newDeployment(offered, (name) => deployments.has(name)), ...offered];
+  document.getElementById("offered").replaceChildren(...[buttons(shown.offered, "new")].filter(Boolean));
 });
 filter.addEventListener("input", sift);
 document.addEventListener("click", ({ target }) => target.dataset?.only && choose(target.dataset.only));
