@@ -108,14 +108,18 @@ IS_LACKED = f"""
 """
 """Whether the row `s` of host_secrets says that its host cannot start replicas of the revision `v`."""
 
+ANOTHER_TAKES_IT = f"""
+    EXISTS (SELECT FROM hosts h
+             WHERE h.down_since IS NULL AND h.deaf_since IS NULL AND h.drained_at IS NULL AND h.name <> r.host
+               AND NOT EXISTS (
+                   SELECT FROM revisions v JOIN host_secrets s ON {IS_LACKED}
+                    WHERE v.id = r.revision_id AND s.host = h.name))
+"""
+"""Whether a host other than that of the route `r` takes replicas of its revision."""
+
 # the drained hosts are asked for once in a statement, and nearly always there is none
 IS_MISPLACED = f"""
-    coalesce(r.host = ANY(ARRAY(SELECT name FROM hosts WHERE drained_at IS NOT NULL)) AND EXISTS (
-        SELECT FROM hosts h
-         WHERE h.down_since IS NULL AND h.deaf_since IS NULL AND h.drained_at IS NULL
-           AND NOT EXISTS (
-               SELECT FROM revisions v JOIN host_secrets s ON {IS_LACKED}
-                WHERE v.id = r.revision_id AND s.host = h.name)), false)
+    coalesce(r.host = ANY(ARRAY(SELECT name FROM hosts WHERE drained_at IS NOT NULL)) AND {ANOTHER_TAKES_IT}, false)
 """
 """Whether the host of the route `r` is drained, and another one takes replicas of its revision."""
 

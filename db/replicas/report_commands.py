@@ -6,7 +6,7 @@ from typing import Any
 from psycopg import Connection
 
 from db.locking.row_locks import mark_unheld
-from db.locking.statuses import ACTIVE, IS_MISPLACED
+from db.locking.statuses import ACTIVE, ANOTHER_TAKES_IT
 from db.replicas.host_placement import values
 from db.replicas.host_routes import lock_route, record_stopped
 from db.replicas.lost_hosts import forget_host
@@ -32,7 +32,7 @@ _HERE = _HERE_IF.format(f"r.{ACTIVE}")
 _DEPLOYMENTS = f"SELECT d.name FROM deployments d WHERE {_HERE} ORDER BY d.name"
 
 _STAY = f"""
-    SELECT d.name FROM deployments d WHERE {_HERE_IF.format(f"r.{ACTIVE} AND NOT {IS_MISPLACED}")} ORDER BY d.name
+    SELECT d.name FROM deployments d WHERE {_HERE_IF.format(f"r.{ACTIVE} AND NOT {ANOTHER_TAKES_IT}")} ORDER BY d.name
 """
 
 
@@ -43,6 +43,11 @@ def drain_host(connection: Connection, name: str, actor: str) -> tuple[int, list
     HostNotFoundError.
     """
     _write(connection, name, _DRAIN, (actor, name))
+    return on_host(connection, name)
+
+
+def on_host(connection: Connection, name: str) -> tuple[int, list[str]]:
+    """The number of deployments with replicas on the host, and those that no other host takes."""
     return len(values(connection, _DEPLOYMENTS, {"host": name})), values(connection, _STAY, {"host": name})
 
 

@@ -16,10 +16,12 @@ from db.commands.apply.difference import DocumentDifference, differences
 from db.commands.apply.preview import AppliedAhead, applied_ahead
 from db.commands.apply.settings_undo import settings_to_put_back
 from db.commands.dry_run import dry_run
+from db.replicas.report_commands import on_host
 from db.views.rollout_records import past_of
 from domain.commands.apply.document import Apply, ToApply
 from domain.commands.apply.templates import TEMPLATES, Template
 from domain.commands.base import Command, DeploymentCommand
+from domain.commands.deeds import drained
 from domain.commands.rollout_commands import Undo
 from domain.commands.steering_command import SteeringCommand
 from domain.cycle.recording import inputs_json
@@ -142,6 +144,23 @@ class ApplyDifferenceParameters(ApplyParameters):
 
     values: bool = False
     """Show plain values of variables where they differ; otherwise they are masked."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainAhead:
+    """The effect of draining a host. `stay`: the deployments that no other host takes; `sentence`: both in words."""
+
+    host: str
+    deployments: int
+    stay: list[str]
+    sentence: str
+
+
+def drain_ahead(connection: Connection, request: ReadRequest[Parameters]) -> DrainAhead:
+    """Show what draining a host would move, and what would stay."""
+    host = request.path["host"]
+    deployments, stay = on_host(connection, host)
+    return DrainAhead(host, deployments, stay, drained({"deployments": deployments, "stay": stay}))
 
 
 _AHEAD = {

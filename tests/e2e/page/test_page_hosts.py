@@ -93,6 +93,27 @@ def test_a_host_is_emptied_used_again_and_forgotten_beside_its_name_and_a_refusa
     expect(page.get_by_role("button", name="Drain …")).to_have_count(0)
 
 
+def test_draining_the_only_host_says_what_stays_before_it_is_done_and_is_recorded_with_its_reason(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    for name in ("alone", "bound"):
+        running_fleet.deploy_first(name, 1)
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.ADMIN, name="ina"), "/hosts")
+    here = page.locator(".host").filter(has_text="here")
+    here.get_by_role("button", name="Drain").click()
+    plan = page.locator("#ask-plan .warning")
+    expect(plan).to_contain_text("no other host takes alone, bound")
+    expect(plan).to_contain_text("so these stay.")
+    expect(page.locator("#ask-do")).to_have_class("danger")
+    assert serious(page) == []
+    page.get_by_role("dialog").get_by_label("Reason").fill("a new disk")
+    page.locator("#ask-do").click()
+    expect(here).to_contain_text("drained by ina")
+    page.goto(f"{server_beside_fleet.server.url}/activity?who=ina&kind=hosts")
+    expect(page.locator("#activity .record").first).to_contain_text("so these stay: a new disk")
+    running_fleet.ask("undrain_host", host="here")
+
+
 @pytest.mark.usefixtures("running_fleet")
 def test_who_may_not_steer_hosts_has_no_button_beside_them(
     server_beside_fleet: People, context: BrowserContext
@@ -120,9 +141,9 @@ def test_on_a_telephone_the_head_of_the_page_is_one_row(server_beside_fleet: Peo
 
 
 def answer(page: Page, host: Locator, button: str) -> None:
-    """A button beside a host, and its dialog, which asks for no reason, as a host has no history."""
+    """A button beside a host, and its dialog, which takes a reason and asks for none."""
     host.get_by_role("button", name=button).click(timeout=60_000)
     expect(page.get_by_role("dialog").get_by_role("button", name="Cancel")).to_be_focused()
-    expect(page.get_by_role("dialog").get_by_role("textbox")).to_have_count(0)
+    expect(page.get_by_role("dialog").get_by_role("textbox")).to_have_count(1)
     page.locator("#ask-do").click()
     expect(page.get_by_role("dialog")).to_be_hidden()

@@ -1,6 +1,7 @@
 // The buttons of a page, each of which asks for a reason and shows what it will do before anything is done.
 import { h } from "./dom.js";
 import { inputs, said } from "./fields.js";
+import { freezeInputs } from "./sections/freeze_form.js";
 import { ask } from "./stream.js";
 import { duration, picture, say } from "./words.js";
 
@@ -12,6 +13,9 @@ const MOST_WAVES = 6;
 const TOO_MANY = 429;
 const TYPING = 600;
 const DANGER = new Set(["destroy"]); // apart from the others, and done only once its name is typed
+const RISKY = new Set(["abort", "drain", "forget"]);
+/** The dialogs that have a form of their own. */
+const FORMS = { "set-freeze": freezeInputs };
 const kept = new Map(); // what was filled in and neither sent nor begun again, by its dialog
 let offer = null;
 let typed = null;
@@ -23,7 +27,7 @@ export const isOfHost = ({ fields }) => fields.some(({ name }) => name === "host
 /** What the server offers this person now, by group. `waitsFor`: the verb that a deployment waits for; `whose`: the host it is beside. */
 export function buttons(offered, waitsFor = "", whose = "") {
   if (!offered.length) return null;
-  const kind = (verb) => (verb === waitsFor ? "primary" : DANGER.has(verb) ? "danger" : null);
+  const kind = (verb) => (verb === waitsFor ? "primary" : DANGER.has(verb) ? "danger" : RISKY.has(verb) ? "risky" : null);
   const made = ({ verb, label }) => h("button", { "data-ask": verb, "data-key": verb, class: kind(verb), type: "button" }, label);
   const groups = [...new Set(offered.map(({ group }) => group))];
   const rows = groups.map((group) => {
@@ -84,24 +88,28 @@ function keepFocus() {
   if (document.activeElement === document.body) document.getElementById("main").focus();
 }
 
-async function open(found, { deployment, document: whole, host, choices = {}, failed = new Set() }) {
+/** `fixed`: the fields that are decided already, such as the host that the button stands beside. */
+async function open(found, { deployment, document: whole, fixed = {}, choices = {}, failed = new Set() }) {
   const title = found.label.replace(" …", "");
-  const name = deployment?.name ?? host;
-  const fields = found.fields.filter((field) => !host || field.name !== "host");
+  const name = deployment?.name ?? Object.values(fixed)[0];
+  const fields = found.fields.filter((field) => !(field.name in fixed));
   const place = deployment ? `/deployments/${encodeURIComponent(name)}/${found.verb}` : `/fleet/${found.path ?? found.verb}`;
   offer = { ...found, name, failed, fields, place, key: `${place} ${found.verb} ${found.revision ?? ""}`, isTouched: false };
   document.getElementById("ask-head").textContent = name ? `${title}${title.includes(":") ? "," : ""} ${name}` : title;
   document.getElementById("ask-as").textContent = `Acting as ${document.body.dataset.token}`;
   document.getElementById("ask-what").textContent = found.what;
-  document.getElementById("ask-do").className = DANGER.has(found.verb) ? "danger" : "primary";
-  const draw = async () => h("div", {}, h("div", { id: "ask-confirmation" }), inputs(offer, { ...await knownOf(found, deployment, whole), ...found.values }, choices), host ? h("input", { type: "hidden", name: "host", value: host }) : null);
+  document.getElementById("ask-do").className = DANGER.has(found.verb) || RISKY.has(found.verb) ? "danger" : "primary";
+  const draw = async () => {
+    const drawn = (FORMS[found.verb] ?? inputs)(offer, { ...await knownOf(found, deployment, whole), ...found.values }, choices);
+    const decided = Object.entries(fixed).map(([field, value]) => h("input", { type: "hidden", name: field, value }));
+    return h("div", {}, h("div", { id: "ask-confirmation" }), drawn, decided);
+  };
   const left = kept.get(offer.key);
   document.getElementById("ask-fields").replaceChildren(left ? left.fields : await draw(), left ? beginAgain(draw) : "");
   const { reason } = form.elements;
   reason.value = left ? left.reason : "";
   offer.isTouched = Boolean(left);
-  reason.required = !host; // no history keeps one of a host
-  reason.closest(".field").hidden = Boolean(host);
+  reason.required = !fixed.host; // a machine is drained at once, and why is often written elsewhere
   // pressed twice, or sent again after a break, it is done once
   form.elements.request_id.value = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   wrong.textContent = "";
@@ -109,7 +117,7 @@ async function open(found, { deployment, document: whole, host, choices = {}, fa
   sayWhatItDoes();
   showPlan();
   dialog.showModal();
-  (firstInput() ?? (host ? document.getElementById("ask-no") : reason)).focus();
+  (fixed.host ? document.getElementById("ask-no") : firstInput() ?? reason).focus();
 }
 
 const firstInput = () => [...form.querySelectorAll("#ask-fields > div > :not(details) :is(select, input, textarea)")].find((input) => input.checkVisibility());
@@ -157,8 +165,10 @@ async function showPlan() {
   wrong.textContent = "";
   const isWhole = offer.fields.every(({ name, is_needed: isNeeded }) => !isNeeded || asked.get(name));
   plan.dataset.asked = asked.toString();
-  if (!offer.is_planned || !isWhole) return plan.replaceChildren();
+  const isAhead = offer.verb === "drain";
+  if (!(offer.is_planned || isAhead) || !isWhole) return plan.replaceChildren();
   try {
+    if (isAhead) return plan.replaceChildren(...drainedAhead(await ask(`/v1/hosts/${encodeURIComponent(offer.name)}/drain`)));
     const found = await inTurn(`${offer.place}/plan`, asked, signal);
     if (!signal.aborted) plan.replaceChildren(...(found.items ? found.items.flatMap(applied) : [...settings(found), ...planned(found)]));
   } catch (error) {
@@ -166,6 +176,10 @@ async function showPlan() {
     plan.replaceChildren();
     wrong.textContent = error.detail ?? "The server did not answer.";
   }
+}
+
+function drainedAhead({ sentence, stay }) {
+  return [h("p", stay.length ? { class: "warning" } : {}, `It has ${sentence}.`)];
 }
 
 function applied(found) {

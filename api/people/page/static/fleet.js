@@ -3,7 +3,7 @@ import { buttons, isOfHost, offerButtons } from "./ask.js";
 import { h, morph } from "./dom.js";
 import { drawCounts, kindOf } from "./sections/counts.js";
 import { newDeployment, showMade } from "./sections/made.js";
-import { readSettings } from "./sections/settings.js";
+import { ENDS, readSettings } from "./sections/settings.js";
 import { ask, follow, insist } from "./stream.js";
 import { isOlder, legend, picture, revisionWords, say, serving, setClock, since, tick } from "./words.js";
 
@@ -160,7 +160,7 @@ function take(deployment) {
 
 async function refresh(done) {
   if (done?.documents) showMade(document.getElementById("made"), done.documents);
-  readSettings();
+  readSettings(shown.offered);
   readLosses();
   const seen = new Set();
   const before = [...deployments.values()];
@@ -198,11 +198,14 @@ async function readLosses() {
   }
 }
 
-offerButtons(() => shown, refresh);
+const fixedBy = ({ ask: verb, name }) => (name ? { [ENDS[verb]]: name } : {});
+offerButtons(({ dataset }) => ({ ...shown, fixed: fixedBy(dataset), choices: { names: [...deployments.keys()].sort() } }), refresh);
 insist(async () => {
   const offered = (await ask("/v1/offered")).items.filter((button) => !isOfHost(button));
   shown.offered = [...await newDeployment(offered, (name) => deployments.has(name)), ...offered];
-  document.getElementById("offered").replaceChildren(...[buttons(shown.offered, "new")].filter(Boolean));
+  const own = shown.offered.filter(({ verb }) => !(verb in ENDS));
+  document.getElementById("offered").replaceChildren(...[buttons(own, "new")].filter(Boolean));
+  readSettings(shown.offered);
 });
 filter.addEventListener("input", sift);
 document.addEventListener("click", ({ target }) => target.dataset?.only && choose(target.dataset.only));
@@ -218,5 +221,5 @@ setInterval(() => {
   readUnproven();
 }, 5000);
 setInterval(() => document.visibilityState === "visible" && readLosses(), LOSSES_PAUSE);
-setInterval(() => document.visibilityState === "visible" && readSettings(), SETTINGS_PAUSE); // no event tells of them
+setInterval(() => document.visibilityState === "visible" && readSettings(shown.offered), SETTINGS_PAUSE); // no event tells of them
 follow((kind, document) => kind === "deployment" && take(document), refresh);

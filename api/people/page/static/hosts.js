@@ -67,7 +67,7 @@ function stay([deployment, until]) {
   return h("li", {}, link, ` is here until ${until || "its replicas are up elsewhere"}`);
 }
 
-offerButtons((button) => ({ offered, host: button.closest(".host").dataset.key }), refresh);
+offerButtons((button) => ({ offered, fixed: { host: button.closest(".host").dataset.key } }), refresh);
 insist(async () => {
   offered = (await ask("/v1/offered")).items.filter(isOfHost);
 }).then(() => insist(refresh));

@@ -1,38 +1,45 @@
 // Freezes and groups, folded: who set each and why, and until when a freeze is on, or when it begins.
 import { h, morphChildren } from "../dom.js";
+import { drawFrozen, over } from "../frozen.js";
 import { ask } from "../stream.js";
 import { clock, since } from "../words.js";
 
+/** The verbs of the buttons that stand beside what they end, with its field. */
+export const ENDS = { "delete-freeze": "freeze", "delete-group": "group" };
+
 /** Reads and draws them; nothing for who may not see them, or where there is none. What cannot be read stays as it was. */
-export async function readSettings() {
+export async function readSettings(offered) {
   const found = await Promise.all([ask("/v1/freezes"), ask("/v1/groups")]).catch(() => null);
   if (!found) return;
   const [freezes, groups] = found.map(({ items }) => items);
-  const made = freezes.length + groups.length ? drawn(freezes, groups) : null;
+  drawFrozen(freezes);
+  const made = freezes.length + groups.length ? drawn(freezes, groups, offered) : null;
   morphChildren(document.getElementById("settings"), h("div", {}, made));
 }
 
-function drawn(freezes, groups) {
+function drawn(freezes, groups, offered) {
   const on = freezes.filter((freeze) => freeze.frozen_until).length;
   const count = ({ length }, word) => (length ? [`${length} ${word}${length === 1 ? "" : "s"}`] : []);
   const said = [...count(freezes, "freeze").map((words) => `${words}, ${on || "none"} on`), ...count(groups, "group")].join("; ");
-  return h("details", {}, h("summary", {}, said), h("ul", {}, freezes.map(freezeItem), groups.map(groupItem)));
+  const end = ({ verb }) => (each) => h("button", { type: "button", class: "quiet", "data-ask": verb, "data-name": each.name, "aria-label": `End ${each.name} …` }, "End …");
+  const [endFreeze, endGroup] = Object.keys(ENDS).map((verb) => offered.find((button) => button.verb === verb)).map((button) => (button ? end(button) : () => null));
+  const items = [...freezes.map((each) => freezeItem(each, endFreeze(each))), ...groups.map((each) => groupItem(each, endGroup(each)))];
+  return h("details", { open: on > 0 }, h("summary", {}, said), h("ul", {}, items));
 }
 
-function freezeItem(freeze) {
-  const { frozen_until: until, next_start: next, deployments, groups } = freeze;
-  const over = [...deployments, ...groups.map((group) => `the group ${group}`)].join(", ") || "all deployments";
+function freezeItem(freeze, button) {
+  const { frozen_until: until, next_start: next } = freeze;
   const when = until ? ["on until ", clock(until)] : next ? ["from ", clock(next)] : ["over"];
-  return item("freeze", freeze, [h("span", { class: until ? "warn" : "dim" }, when), `: ${over}`]);
+  return item("freeze", freeze, [h("span", { class: until ? "warn" : "dim" }, when), `: ${over(freeze)}`], button);
 }
 
-function groupItem(group) {
+function groupItem(group, button) {
   const most = group.most_at_once ? `${group.most_at_once} at once` : "";
   const how = [most, group.in_order ? "in order" : ""].filter(Boolean).join(", ");
-  return item("group", group, [h("span", { class: "dim" }, how), `: ${group.deployments.join(", ")}`]);
+  return item("group", group, [h("span", { class: "dim" }, how), `: ${group.deployments.join(", ")}`], button);
 }
 
-function item(kind, { name, actor, reason, created_at: at }, what) {
+function item(kind, { name, actor, reason, created_at: at }, what, button) {
   const by = `, set by ${actor}${reason ? `: “${reason}”` : ""} `;
-  return h("li", { "data-key": `${kind} ${name}` }, `${kind} `, h("strong", {}, name), " ", what, by, h("span", { class: "dim" }, since(at, "ago")));
+  return h("li", { "data-key": `${kind} ${name}` }, `${kind} `, h("strong", {}, name), " ", what, by, h("span", { class: "dim" }, since(at, "ago")), " ", button);
 }
