@@ -225,9 +225,9 @@ def apply(
     timeout: Timeout = WAIT_SECONDS,
     asker: Asker,
 ) -> None:
-    """Make deployments what a YAML file says. Applied again, it says that there is nothing to do.
+    """Create or change deployments as a YAML file describes them. Applying it again changes nothing.
 
-    What has failed to start is then tried again at once: what it lacked may be there now.
+    Replicas that failed to start are then tried again at once.
 
     \b
         deployment: web
@@ -250,11 +250,11 @@ def apply(
           hedge_after_seconds: 5     # null: a request that waits is never sent to a second replica too
           protocol: http2            # what replicas speak, as gRPC needs it; left out: http1
           tls: auto                  # by HTTPS, with certificates from Let's Encrypt: docs/certificates.md
-          hold_seconds: 20           # while nothing serves, as in recreate, a request waits so long, else 503
-          preview: false             # nobody sees a new revision before it gets traffic
+          hold_seconds: 20           # how long a request waits while nothing serves, as in recreate; then 503
+          preview: false             # whether a new revision can be reached before it gets traffic
         activate: true               # false: only register the revision
 
-    Several deployments may stand in one file, separated by ---. All of it is written, or nothing.
+    One file may hold several deployments, separated by ---. All of them are written, or none.
 
     A command runs in the folder of its file, or in a working_directory that is meant from there; with
     'working_directory: null' it runs where the workers run.

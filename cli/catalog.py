@@ -25,7 +25,7 @@ _CHANGE = "cli.commands.deployments.change_commands"
 RELEASE: Mapping[str, Listed] = {
     "apply": Listed(
         "cli.apply",
-        "Make deployments what a YAML file says",
+        "Create or change deployments as a YAML file describes them",
         (*WAITING, ExitCode.DIFFERENT),
         "rollway apply -f examples/web.yaml --wait\n"
         "cat web.yaml | rollway apply -f -\n"
@@ -43,10 +43,10 @@ RELEASE: Mapping[str, Listed] = {
         READING,
         "rollway plan web v2\nrollway plan -f examples/web.yaml --json",
     ),
-    "activate": Listed(_CHANGE, "Make a revision the running one"),
+    "activate": Listed(_CHANGE, "Make a revision the current one"),
     "rolling-update": Listed(
         "cli.commands.deployments.change_commands",
-        "Roll out what runs with another image or command",
+        "Roll out the current revision with another image",
         WAITING,
         "rollway rolling-update web --image web:2\n"
         "rollway rolling-update web v2 -- python serve.py\n"
@@ -81,13 +81,13 @@ RELEASE: Mapping[str, Listed] = {
 }
 
 STEER: Mapping[str, Listed] = {
-    "pause": Listed(_CHANGE, "Hold a rollout in its present state"),
-    "resume": Listed(_CHANGE, "Go on with a paused rollout"),
+    "pause": Listed(_CHANGE, "Pause a rollout"),
+    "resume": Listed(_CHANGE, "Continue a paused rollout"),
     "promote": Listed(_CHANGE, "Move the traffic to a green set"),
-    "abort": Listed(_CHANGE, "Leave a rollout: old and new trade places"),
+    "abort": Listed(_CHANGE, "Abort a rollout: the old revision comes back"),
     "undo": Listed(_CHANGE, "Go back to the revision before, at once"),
     "retry": Listed(_CHANGE, "Begin a rolled back rollout again, or try failed starts now"),
-    "scale": Listed(_CHANGE, "Change how many replicas are wanted"),
+    "scale": Listed(_CHANGE, "Change the number of replicas"),
     "maintenance": Listed(
         "cli.commands.deployments.change_commands",
         "Turn maintenance mode (503) on or off",
@@ -102,15 +102,15 @@ STEER: Mapping[str, Listed] = {
 WATCH: Mapping[str, Listed] = {
     "status": Listed(
         "cli.commands.deployments.status_commands",
-        "Show how everything is",
+        "List deployments with their state",
         READING,
         "rollway status\nrollway status web --watch",
     ),
     "why": Listed(
-        "cli.planning.receipt_command", "Say why a deployment waits, in one sentence", READING, "rollway why web"
+        "cli.planning.receipt_command", "Explain in one sentence why a deployment waits", READING, "rollway why web"
     ),
     "receipt": Listed(
-        "cli.planning.receipt_command", "Show what a rollout promised, and what it did", READING, "rollway receipt web"
+        "cli.planning.receipt_command", "Show the promises of a rollout and what it did", READING, "rollway receipt web"
     ),
     "replay": Listed(
         "cli.planning.receipt_command", "Re-check every decision of a rollout", READING, "rollway replay web --at 3"
@@ -141,7 +141,7 @@ WATCH: Mapping[str, Listed] = {
     ),
     "probe": Listed(
         "cli.commands.deployments.look_commands",
-        "Examine how replicas answer, and say what mends them",
+        "Examine how replicas answer, and how to repair them",
         READING,
         "rollway probe web\nrollway probe web --revision v2 --json",
     ),
@@ -166,7 +166,7 @@ FLEET: Mapping[str, Listed] = {
     "hosts": Listed("cli.commands.fleet.host_commands", "Show the hosts that workers run on", READING, "rollway hosts"),
     "drain-host": Listed(
         "cli.commands.fleet.host_commands",
-        "Empty a host: what runs there is replaced on others",
+        "Drain a host: its replicas are replaced on other hosts",
         WRITING,
         "rollway drain-host rack-7",
     ),
@@ -184,16 +184,16 @@ FLEET: Mapping[str, Listed] = {
     ),
     "subscribe": Listed(
         "cli.commands.fleet.subscribe_commands",
-        "Tell a webhook or a Celery task what happens",
+        "Send events to a webhook or a Celery task",
         WRITING,
         "rollway subscribe ci --webhook ci --type rollway.rollout.rolled_back\n"
         "rollway subscribe shop --task shop.deployed --queue shop --deployment web",
     ),
     "unsubscribe": Listed(
-        "cli.commands.fleet.subscribe_commands", "End a subscription", WRITING, "rollway unsubscribe ci"
+        "cli.commands.fleet.subscribe_commands", "Remove a subscription", WRITING, "rollway unsubscribe ci"
     ),
     "subscriptions": Listed(
-        "cli.commands.fleet.subscribe_commands", "Show who is told of transitions", READING, "rollway subscriptions"
+        "cli.commands.fleet.subscribe_commands", "List subscriptions", READING, "rollway subscriptions"
     ),
     "freeze": Listed(
         "cli.commands.fleet.windows",
@@ -210,7 +210,7 @@ FLEET: Mapping[str, Listed] = {
         WRITING,
         "rollway group gpu chat search images --at-most 1\nrollway group shop api web --in-order",
     ),
-    "ungroup": Listed("cli.commands.fleet.windows", "End a group", WRITING, "rollway ungroup gpu"),
+    "ungroup": Listed("cli.commands.fleet.windows", "Delete a group", WRITING, "rollway ungroup gpu"),
     "groups": Listed(
         "cli.commands.fleet.windows",
         "Show the groups, their rollouts, and those that wait",
@@ -263,13 +263,13 @@ UPKEEP: Mapping[str, Listed] = {
 MACHINE: Mapping[str, Listed] = {
     "demo": Listed(
         "cli.demo.demo_command",
-        "Show a real rollout, way back and canary, under load",
+        "Show a real rollout, a rollback and a canary, under load",
         (ExitCode.REFUSED, ExitCode.UNREACHABLE, ExitCode.INTERRUPTED),
         "rollway demo",
     ),
     "init": Listed(
         "cli.commands.machine.init",
-        "Write the file of a service of yours, tried here first",
+        "Write the file of a service, after a test start here",
         (ExitCode.REFUSED, ExitCode.USAGE),
         "rollway init\n"
         "rollway init --name shop --command 'venv/bin/fastapi run' --port PORT --health /healthz --replicas 3",

@@ -45,14 +45,14 @@ RequestId = Annotated[
         "--request-id",
         metavar="ID",
         default_factory=new_request_id,
-        help="Sent again with the same id, nothing is done twice.",
+        help="A second request with the same id does nothing.",
         show_default="a new one",
     ),
 ]
 Supersede = Annotated[bool, typer.Option("--supersede", help="Leave a rollout to another revision.")]
-ThroughFreeze = Annotated[bool, typer.Option("--through-freeze", help="Start it in a freeze too; say a --reason.")]
+ThroughFreeze = Annotated[bool, typer.Option("--through-freeze", help="Ignore a freeze; needs a --reason.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has happened, and show how.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for the end, and show each step.")]
 Timeout = Annotated[
     float, typer.Option("--timeout", min=0, metavar="SECONDS", help="How long --wait waits; exit code 4 or 6 after it.")
 ]

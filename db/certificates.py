@@ -165,7 +165,7 @@ def note_fault(
     *,
     keeps_order: bool = False,
 ) -> None:
-    """Note why it could not be had; what is shown goes on being shown. It is tried again after the pause."""
+    """Note why it could not be had; what is shown stays shown. It is tried again after the pause."""
     connection.execute(_NOTE_FAULT, {**certificate.own, "fault": fault, "pause": pause, "keeps_order": keeps_order})
 
 

@@ -31,7 +31,7 @@ OF_ROUTES = (
 )
 OF_DEPLOYMENTS = ("phase_started_at", "paused_at", "last_autoscaled_at", "last_failed_at", "came_up_at")
 OF_ROLLOUTS = ("started_at", "last_progress_at", "clock_stopped_at", "weight_known_at")
-"""When something was, of what goes on: also that which has not been yet, and is NULL."""
+"""When something was, of what is going on: also that which has not been yet, and is NULL."""
 
 
 def _is_ahead(times: Sequence[str]) -> str:

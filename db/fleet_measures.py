@@ -132,7 +132,7 @@ MEASURES = (
     ),
     Measure(
         "rollway_routes_parked",
-        "Routes of an old set that are kept running for a fast way back",
+        "Routes of an old set that are kept running for a fast rollback",
         (),
         f"SELECT count(*) FROM routes WHERE {ACTIVE} AND parked_until IS NOT NULL",
     ),

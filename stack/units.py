@@ -44,7 +44,7 @@ WantedBy=rollway.target
 """
 
 _WATCHED = """\
-# One that hangs is ended, and started anew.
+# One that hangs is ended, and started again.
 WatchdogSec=60
 NotifyAccess=main
 """

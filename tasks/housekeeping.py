@@ -45,7 +45,7 @@ _log = structlog.get_logger(__name__)
 
 @app.task(name=RETENTION_TASK)
 def cut_the_past(interval: float | None = None) -> None:
-    """Cut what is too old, round after round over all deployments, for some seconds; the next tick goes on from there.
+    """Cut what is too old, round after round over all deployments, for some seconds; the next tick continues there.
 
     Before that receipts are sealed, and events are forgotten that were given up long ago. Nobody waits for it: a
     deployment that somebody holds is left out, and one that was due while it was held here is looked at right after.
@@ -83,7 +83,7 @@ def _cut_of_the_fleet() -> Counter[str]:
 def seal_receipts() -> None:
     """Seal the rollouts that have ended, a transaction for each: before anything is cut that they tell of.
 
-    The next task goes on behind them, so that those that cannot be made, however many, keep no others waiting.
+    The next task continues behind them, so that those that cannot be made, however many, keep no others waiting.
     """
     until, is_more = time.monotonic() + _SEAL_SECONDS, True
     while is_more and time.monotonic() < until and not stopping.is_set():

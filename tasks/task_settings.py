@@ -80,7 +80,7 @@ def _seconds(variable: str, default: float) -> float:
 class TaskSettings(Settings):
     """`chunk`: deployments for each transaction. `lock_seconds`: life of a lock whose worker is gone.
 
-    `work_seconds`: how long one task goes on claiming chunks.
+    `work_seconds`: how long one task claims chunks.
     """
 
     redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(

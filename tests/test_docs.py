@@ -6,6 +6,7 @@ import json
 import os
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,7 @@ def promised() -> list[list[str]]:
     return [row for table in tables for row in rows_of(table)]
 
 
+@cache
 def sentences() -> list[str]:
     """What other pages say."""
     pages = [ROOT / "README.md", *(path for path in ROOT.glob("docs/*.md") if path.name != "guarantees.md")]
@@ -62,6 +64,7 @@ def sentences() -> list[str]:
     return [sentence for text in texts for sentence in re.split(r"(?<=[.:;|])\s|\n\n", text)]
 
 
+@cache
 def names_of_tests() -> list[str]:
     return [
         node.name.removeprefix("test_").removeprefix("trap_").replace("_", " ")

@@ -41,11 +41,17 @@ def lines() -> list[str]:
     return sorted({line for _, _, block in blocks() for line in _LINE.findall(block)})
 
 
+@cache
+def rollway() -> Any:
+    """The whole program, which takes a while to put together."""
+    return typer.main.get_command(app)
+
+
 @pytest.mark.parametrize("line", lines())
 def test_a_command_line_is_understood(line: str) -> None:
     words = shlex.split(line, comments=True)
     words = words[: next((place for place, word in enumerate(words) if word in _ENDS), None)]
-    command: Any = typer.main.get_command(app)
+    command = rollway()
     while hasattr(command, "commands") and words[:1] != ["--help"]:
         name, *words = words
         command = command.commands[name]

@@ -143,9 +143,9 @@ def _by_callers(service: Service, host: str, request: AskedFor) -> Iterator[Said
     if request.scheme == "https" or service.rules.tls is None:
         return
     if _has_certificate(service, host) and (service.rules.tls.redirect or service.asks_callers):
-        yield Said("tls", "who asks by http:// is sent on to https:// (308)")
+        yield Said("tls", "requests by http:// are redirected to https:// (308)")
     elif service.asks_callers:
-        yield Said("tls", "who asks by http:// gets 403")
+        yield Said("tls", "requests by http:// get 403")
 
 
 def _has_certificate(service: Service, host: str) -> bool:
@@ -176,7 +176,7 @@ def _among(service: Service, lines: tuple[Said, ...]) -> Explanation:
 def _without_replicas(service: Service) -> str:
     if service.rules.hold_seconds is not None:
         return f"no replica serves: a request waits for one, for {service.rules.hold_seconds:g} s, and then gets 503"
-    return f"no replica serves: a proxy answers 503; 'rollway why {service.name}' says what is waited for"
+    return f"no replica serves: a proxy answers 503; 'rollway why {service.name}' says what it waits for"
 
 
 def _shares(service: Service) -> Iterator[tuple[Said, tuple[Upstream, ...]]]:

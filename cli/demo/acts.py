@@ -42,7 +42,7 @@ def _come_back(run: Demo) -> None:
     turned_back = rollout is not None and rollout.outcome == RolloutOutcome.ROLLED_BACK
     run.promise("the broken v3 goes back by itself", kept=turned_back, seen=_ending(rollout))
     run.settle(settled)
-    run.everyone_runs("v2", "after the way back")
+    run.everyone_runs("v2", "after the rollback")
     run.say(f"  under load so far: {run.load.tally}")
     remaining = _wait_for_end_of(run, "v3")
     run.promise(

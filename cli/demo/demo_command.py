@@ -22,13 +22,13 @@ from domain.text.errors import RollwayError
 
 
 def demo(*, as_json: AsJson = False) -> None:
-    """Show a real rollout, way back and canary, under load. Takes under a minute and leaves nothing behind.
+    """Show a real rollout, a rollback and a canary, under load. Takes under a minute and leaves nothing behind.
 
     A stack of its own in a temporary folder (DATABASE_URL and REDIS_URL are used when they are set), 3 replicas of
-    examples/http_service.py, a rollout to a second revision, one to a broken revision that comes back by itself,
-    and a canary that fails every fifth request until its judge aborts it. All the while requests go through Envoy, and
-    every one must be answered, except for those that the canary failed.
-    Exit code 0 only when everything was as promised; otherwise the logs are kept, and it says where.
+    examples/http_service.py, a rollout to a second revision, one to a broken revision that is rolled back, and a canary
+    that fails every fifth request until its judge aborts it. Requests go through Envoy all the time, and each must be
+    answered, except for those that the canary fails. Exit code 0 only if everything was as promised; otherwise the logs
+    are kept, and their folder is printed.
     """
     console = printer(stderr=as_json)
     external = os.environ.get("DATABASE_URL") or os.environ.get("REDIS_URL")

@@ -29,9 +29,10 @@ def doctor(
 
     The schema is held against the migrations too, and hosts, replicas, clocks, events and revisions are looked at.
     Changes nothing. Exit code 1 when something was found. Messages that did not fit, which workers have put aside, and
-    events that were given up are shown too: they are somebody else's mistake, and no fault here. So are rollouts that
+    events that were given up are shown too: their cause is elsewhere, so they are no fault here. So are rollouts that
     have been open for a month, a cut that is late, and revisions whose name may not be of their content. What is found
-    comes with the command that mends it, or says more. What --sizes says will be cut is by the settings of this shell.
+    comes with the command that mends it, or explains more. What --sizes says will be cut is by the settings of this
+    shell.
     """
     find_servers()
     with database_errors():

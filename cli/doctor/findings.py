@@ -68,11 +68,11 @@ QUESTIONS: Sequence[DoctorQuestion] = (
     DoctorQuestion(
         "Has every replica an address of its own, on a host that is known?",
         drifted(PLACES),
-        "'rollway restart DEPLOYMENT' makes replicas anew; 'rollway forget-host HOST' ends those of a lost host",
+        "'rollway restart DEPLOYMENT' makes new replicas; 'rollway forget-host HOST' ends those of a lost host",
         ExitCode.REFUSED,
     ),
     DoctorQuestion(
-        "Is every host heard of?",
+        "Does every host send heartbeats?",
         lost_hosts,
         "'rollway up' there starts its worker; 'rollway forget-host HOST' forgets one that never comes back; one that"
         " Redis does not answer has another REDIS_URL, or a network between that is cut",
@@ -144,7 +144,7 @@ QUESTIONS: Sequence[DoctorQuestion] = (
     DoctorQuestion(
         "May replicas of this machine be started and stopped?",
         held_replicas,
-        "'kill -9' ends that process; the supervisor, or systemd, starts a worker anew, and no replica ends with it",
+        "'kill -9' ends that process; the supervisor, or systemd, starts the worker again, and no replica ends with it",
         ExitCode.REFUSED,
     ),
     DoctorQuestion(

@@ -39,7 +39,7 @@ Rollout = Annotated[
 
 
 def receipt(*, rollout: Rollout, as_json: AsJson = False) -> None:
-    """Show what a rollout promised, and what it did, from the steps that are on record.
+    """Show the promises of a rollout and what it did, from its recorded steps.
 
     A worker seals the receipt within a minute after the end: with its SHA-256, and with that of the receipt before of
     the same deployment. From then on it is shown as it was sealed, also when the rollout itself is forgotten.
@@ -99,7 +99,7 @@ def _promises(receipt: dict[str, Any]) -> Iterator[str]:
     if actual is not None:
         both = promised["counts_stopping"]
         most = actual["most_live_and_stopping" if both else "most_live"]
-        which = "live or stopping" if both else f"live, {actual['most_stopping']} stopping beside them"
+        which = "live or stopping" if both else f"live, {actual['most_stopping']} stopping next to them"
         mark = _mark(ok=actual["is_ceiling_kept"])
         yield _row(f"at most {promised['most_live']} live", f"at most {most} {which}", mark)
         least, fewest = promised["fewest_serving"], actual["fewest_serving"]
@@ -202,9 +202,9 @@ def replay(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Re-check every decision of a rollout, from what is on record of it. Touches nothing.
+    """Re-check every decision of a rollout, from its record. Changes nothing.
 
-    Exit code 1 when a decision comes out otherwise than it is stored.
+    Exit code 1 when a decision differs from the one on record.
     """
     with Reader() as reader:
         view = _rollout(reader, rollout)
@@ -280,12 +280,12 @@ def _print_routes(replayed: Replayed) -> None:
 
 
 def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
-    """Say why a deployment waits, in one sentence. Touches nothing.
+    """Explain in one sentence why a deployment waits. Changes nothing.
 
     The replica, host, secret, person or time that it waits for; the inequality that blocks it; how long that usually
-    takes, as the deployment's past replicas took; and what happens when, if nothing else happens before. Of a rollout
-    also what came otherwise than planned, so far, and which settings come with it, and when; of a certificate that is
-    missing or not renewed, why.
+    takes, as the deployment's past replicas took; and what happens when, if nothing else happens before. For a rollout
+    it also names the differences from its plan so far, and the settings that come with it, with their moment; for a
+    certificate, why it is missing or not renewed.
     """
     with Reader() as reader:
         view = reader.view(WhyView, f"{DEPLOYMENT}/why", deployment)
@@ -298,7 +298,7 @@ def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
     if view.brings:
         console.print(f"its rollout brings settings: {view.brings}")
     for deviation in view.deviations:
-        console.print(f"otherwise than planned: {deviation}", style="yellow")
+        console.print(f"different from the plan: {deviation}", style="yellow")
     for fault in view.certificates:
         console.print(fault, style="yellow")
     return None

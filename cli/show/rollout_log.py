@@ -187,7 +187,7 @@ def wait_until(goal: Goal, reader: Reader, deployment: str, timeout: float, film
                 time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
         shows = "'rollway status --watch' shows it"
-        printer(stderr=True).print(f"No longer waiting; what was asked for goes on, and {shows}.", soft_wrap=True)
+        printer(stderr=True).print(f"No longer waiting; the command continues, and {shows}.", soft_wrap=True)
         raise
 
 

@@ -114,7 +114,7 @@ def silent_parts(signs: SignsOfLife) -> Iterator[str]:
         yield f"no tick of beat has reached a worker for {since}: what waits for a time waits; do beat and Redis run?"
     if signs.api is not None and signs.now - signs.api > MISSED_AFTER:
         since = duration(signs.now - signs.api)
-        yield f"the server for proxies (api) has not been heard of for {since}: proxies go on with what they know"
+        yield f"the server for proxies (api) has been silent for {since}: proxies keep what they know"
     yield from missing_walls(signs)
 
 
@@ -345,7 +345,7 @@ def _rollout(view: DeploymentView) -> str:
         return "none"
     allowed = RolloutLimits.model_validate(rollout.limits).failures_allowed(view.desired_replicas)
     why = f' ("{rollout.reason}")' if rollout.reason else ""
-    start = f"by {rollout.actor}{why}, begun {ago(rollout.started_at, view.now)}"
+    start = f"by {rollout.actor}{why}, started {ago(rollout.started_at, view.now)}"
     failures = f"{rollout.failed_routes} of {allowed} failures"
     if rollout.back_reason:
         return f"{start}; {failures}; turned back, without a deadline: {rollout.back_reason}"

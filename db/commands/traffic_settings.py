@@ -258,7 +258,7 @@ def set_maintenance(connection: Connection, command: SetMaintenance) -> dict[str
     """Begin it, change it, or end it. Raises WrongStateError, DeploymentNotFoundError and StaleVersionError.
 
     on, and it is on as it is asked for -> nothing to do
-    on, and it is on                    -> it goes on since it began, as it is asked for now
+    on, and it is on                    -> it continues since it began, as it is asked for now
     off, and there is none              -> nothing to do
     """
     deployment = lock_named(connection, command.deployment, command.expected_version)

@@ -1,4 +1,4 @@
-"""Keeps what proxies told of a rollout's answers: intervals, and the counters that the next one goes on from."""
+"""Keeps what proxies told of a rollout's answers: intervals, and the counters that the next one continues from."""
 
 from collections import defaultdict
 from collections.abc import Mapping

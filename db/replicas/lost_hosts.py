@@ -38,7 +38,7 @@ def fail_routes_of_lost_hosts(connection: Connection, limit: int | None) -> froz
 def fail_routes_that_wait_in_vain(connection: Connection, limit: int | None) -> frozenset[UUID]:
     """Fail up to `limit` routes of deaf hosts that were never healthy, where another host takes new ones; as above.
 
-    Nobody starts or probes them there. What was healthy goes on serving.
+    Nobody starts or probes them there. What was healthy keeps serving.
     """
     return _report_all(connection, values(connection, _DEAF_BESIDE_OTHERS), _DEAF, limit)
 

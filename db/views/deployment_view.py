@@ -16,7 +16,7 @@ from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Li
 class DeploymentView:
     """A deployment at the database's time `now`, with its routes that are not gone yet and its running rollout.
 
-    `waits_for`: the command that a person must give, such as resume or promote, before it goes on; empty: none is.
+    `waits_for`: the command that a person must give, such as resume or promote, before it continues; empty: none is.
     `failed_starts`: in a row, of `failed_revision_id`.
     `unproven`: a sentence while its new revision has answered nobody; empty otherwise. `maintenance`: a sentence while
     proxies answer its callers themselves; empty otherwise.

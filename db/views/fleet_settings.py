@@ -81,8 +81,8 @@ _SUBSCRIPTIONS = """
 class SubscriptionView:
     """A subscription; how many events wait, since when the oldest, how many were given up, why the last try failed.
 
-    `ended_at`: since when its receiver wants no more, and what it said; None while it is told. `queued`: messages that
-    lie in the queue of its task; None of a webhook, and where Redis is away.
+    `ended_at`: since when its receiver wants no further events, and what it said; None while it is told. `queued`:
+    messages that lie in the queue of its task; None of a webhook, and where Redis is away.
     """
 
     name: str

@@ -47,11 +47,11 @@ class SignsOfLife:
     def missing_worker(self) -> str:
         """A sentence when no worker does anything; empty when one does."""
         if self.worker is None:
-            return "no worker has been heard of yet, so nothing is started or stopped; 'rollway up' starts some"
+            return "no worker is known yet, so nothing is started or stopped; 'rollway up' starts some"
         if self.now - self.worker <= MISSED_AFTER:
             return ""
         since = duration(self.now - self.worker)
-        return f"no worker has been heard of for {since}, so nothing is started, probed or stopped; does one run?"
+        return f"no worker has sent a heartbeat for {since}, so nothing is started, probed or stopped; does one run?"
 
     @property
     def missing_wall(self) -> str:
@@ -70,7 +70,7 @@ class SignsOfLife:
         if not self.telling:
             return "no live proxy tells what it answers, so its judge will find nothing; seconds need no judge"
         if self.telling < self.proxies:
-            return f"only {self.telling} of {self.proxies} live proxies tell what they answer: its judge sees no more"
+            return f"only {self.telling} of {self.proxies} live proxies report answers: its judge sees no others"
         return ""
 
 

@@ -67,7 +67,7 @@ class Starting(Command):
     """A command that starts something."""
 
     through_freeze: bool = False
-    """Start it in a freeze too; needs a reason."""
+    """Ignore a freeze; needs a reason."""
 
     @model_validator(mode="after")
     def _says_why(self) -> Self:

@@ -116,7 +116,7 @@ class SetMaintenance(DeploymentCommand):
     allow: Annotated[str, Field(max_length=1000), AfterValidator(checked_header)] | None = None
     """Requests with this header get through: its name, or its name and its value as `name: value`."""
     retry_after_seconds: int = Field(default=USUAL_RETRY_SECONDS, ge=1, le=604_800)
-    """The time after which callers are told to come back."""
+    """The time in `retry-after`, after which callers try again."""
 
     @model_validator(mode="after")
     def _ends_without_more(self) -> Self:
@@ -138,7 +138,7 @@ class SetAutoscalingRules(DeploymentCommand):
 
 
 class Scale(SteeringCommand):
-    """Change how many replicas are wanted, in the middle of a rollout too."""
+    """Change the number of replicas, also in the middle of a rollout."""
 
     task = "rollway.scale"
     answer = Scaled
@@ -157,8 +157,8 @@ class Scale(SteeringCommand):
 class Destroy(SteeringCommand):
     """Stop all replicas and delete the deployment, even in a rollout. The history stays.
 
-    By force it ends at once, its replicas taken as stopped: for those that nobody can stop any more, as what ran them
-    is gone for good. What still runs of them is ended without a drain, by a sweep of its host.
+    With `force` it ends at once, and its replicas count as stopped: for replicas that cannot be stopped, because their
+    machine is gone for good. Replicas that still run are ended without a drain, by a sweep of their host.
     """
 
     task = "rollway.destroy"
@@ -166,7 +166,7 @@ class Destroy(SteeringCommand):
     role = Role.ADMIN
 
     force: bool = False
-    """End it at once, its replicas taken as stopped."""
+    """End it at once; its replicas count as stopped."""
 
     def steer(self, case: Case) -> Effect:
         return verbs.destroy(case.deployment, case.asking, force=self.force)

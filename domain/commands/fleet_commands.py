@@ -163,7 +163,7 @@ class SetGroup(Command):
 
 
 class DeleteGroup(Command):
-    """End a group; its deployments stay, and wait for each other no more."""
+    """Delete a group; its deployments stay, and no longer wait for each other."""
 
     task = "rollway.delete_group"
     answer = GroupDeleted

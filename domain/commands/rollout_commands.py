@@ -17,7 +17,7 @@ _Revision = Annotated[Name, Field(json_schema_extra={"x-names": "revision"})]
 
 
 class ActivateRevision(StartingCommand):
-    """Make a revision the running one. With a policy that is a rollout, without one replicas are just replaced."""
+    """Make a revision the current one: by a rollout, or, without a policy, by replacing the replicas."""
 
     task = "rollway.activate_revision"
     answer = Activated
@@ -79,7 +79,7 @@ class RollingUpdate(StartingCommand):
 
 
 class Pause(SteeringCommand):
-    """Hold a rollout in its present state. Nothing is created or drained, and its deadlines stop."""
+    """Pause a rollout. Nothing is created or drained, and its deadlines stop."""
 
     task = "rollway.pause"
     answer = SteeredAnswer
@@ -91,7 +91,7 @@ class Pause(SteeringCommand):
 
 
 class Resume(SteeringCommand):
-    """Go on with a paused rollout. Its deadlines move by the time it was paused."""
+    """Continue a paused rollout. Its deadlines move by the time it was paused."""
 
     task = "rollway.resume"
     answer = SteeredAnswer
@@ -125,9 +125,9 @@ class Promote(SteeringCommand):
 
 
 class Abort(SteeringCommand):
-    """Leave a rollout: old and new trade places, within the same budget.
+    """Abort a rollout: the old revision comes back, within the same budget.
 
-    A canary loses its requests as fast as old replicas can answer them, or all at once with `now`.
+    A canary's requests move to old replicas as fast as these can answer them, or all at once with `now`.
     """
 
     task = "rollway.abort"
@@ -146,12 +146,12 @@ class Undo(SteeringCommand):
     """Go back to the revision before, at once.
 
     A rollout under way turns back; otherwise the revision before gets the traffic as soon as it is healthy, and nothing
-    waits for a promotion. What was rolled back itself is passed by. When the last rollout is undone already, this is
-    refused and says what is further back, except if it went back itself within the last minute: then nothing is
-    left to do. A revision that is named takes the place of whatever is under way, and is
-    refused where it has only ever failed, unless it is asked for `anyway`. When the last change was a file that changed
-    settings alone, its settings are put back instead, and nothing is rolled out. A size and settings that a person set
-    since stay, and the answer names them.
+    waits for a promotion. Revisions that were rolled back are skipped. When the last rollout is undone already, this is
+    refused, and the refusal names the revision before that; within a minute after a rollback it does nothing. A
+    revision that is named takes the place of whatever is under way, and is refused where it has only ever failed,
+    unless it is asked for `anyway`. When the last change was a file that changed settings alone, its settings are put
+    back instead, and nothing is rolled out. A size and settings that a person set since stay, and the answer names
+    them.
     """
 
     task = "rollway.undo"

@@ -76,7 +76,7 @@ class Waits:
         if self.kind is WaitsFor.NOTHING or self.kind is WaitsFor.HOLD:
             return self.words
         if self.typed:
-            return f"waiting: {self.words}; '{self.typed}' {COMES_TO.get(self.verb, 'goes on')}"
+            return f"waiting: {self.words}; '{self.typed}' {COMES_TO.get(self.verb, 'continues')}"
         return f"waiting: {self.words}"
 
     @property

@@ -198,7 +198,7 @@ def _undo(deployment: Deployment, past: Past, asking: Context) -> Offer | Missin
     """
     named = Offer(Undo)
     if deployment.status == ROLLING_BACK:
-        return Missing(Undo, f"it is on its way back to {past.current}", offer=named)
+        return Missing(Undo, f"it is being rolled back to {past.current}", offer=named)
     if deployment.rollout is not None:
         return Missing(Undo, f"a rollout is under way, and Abort goes back to {past.current}", offer=named)
     if past.settings is not None and not past.settings.is_undone:
@@ -236,7 +236,7 @@ def _refusal(deployment: Deployment, kind: type[SteeringCommand], past: Past, as
     """Why the command is refused, in short."""
     if deployment.rollout is not None and kind is not Retry:
         back = deployment.status == ROLLING_BACK
-        return f"it is on its way back to {past.current}" if back else "a rollout is under way"
+        return f"it is being rolled back to {past.current}" if back else "a rollout is under way"
     try:
         command = next(_examples(deployment, kind, {}))
         command.steer(SupposedCase(deployment, command, asking, past))

@@ -67,7 +67,7 @@ def _about_health(subject: Subject) -> Iterator[str]:
 
 def _about_speaking(subject: Subject) -> Iterator[str]:
     if subject.speaks:
-        yield f"its replicas are asked otherwise than those that run: in {subject.speaks}, each as its revision has it"
+        yield f"its replicas are called differently: in {subject.speaks}, each as its revision has it"
 
 
 def _about_people(subject: Subject, typical: Course) -> Iterator[str]:

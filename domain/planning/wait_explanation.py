@@ -116,7 +116,7 @@ def wait_target(deployment: Deployment, waits: Waits, context: WaitContext, now:
     name = deployment.name
     if waits.kind is WaitsFor.PERSON:
         sentence = (
-            f"{name} waits for a person, since {waits.words}: '{waits.typed}' {COMES_TO.get(waits.verb, 'goes on')}"
+            f"{name} waits for a person, since {waits.words}: '{waits.typed}' {COMES_TO.get(waits.verb, 'continues')}"
         )
         return WaitTarget(WaitsFor.PERSON, sentence, waits.typed)
     doing = "is not going forward" if waits.kind is WaitsFor.HOLD else "waits"

@@ -136,8 +136,7 @@ def _while_resting(deployment: Deployment, request: ActivationRequest) -> Activa
 
 
 def _activated(deployment: Deployment, request: ActivationRequest, activation: Activation, asking: Context) -> Effect:
-    target = f"back to {request.revision_name}" if request.is_undo else request.revision_name
-    sentence = f"{target}: {activation.value.replace('_', ' ')}"
+    sentence = _sentence(request, activation)
     match activation:
         case Activation.ALREADY_ACTIVE:
             return Effect.unchanged(deployment)
@@ -152,6 +151,22 @@ def _activated(deployment: Deployment, request: ActivationRequest, activation: A
             return Effect.to(_new_rollout(deployment, request, asking), sentence, ended=RolloutOutcome.SUPERSEDED)
         case Activation.BEGUN:
             return Effect.to(_new_rollout(deployment, request, asking), sentence)
+
+
+def _sentence(request: ActivationRequest, activation: Activation) -> str:
+    name = request.revision_name
+    to = f"back to {name}" if request.is_undo else f"to {name}"
+    match activation:
+        case Activation.FIRST:
+            return f"first activation of {name}"
+        case Activation.RESUMED:
+            return f"resumed the rollout {to}"
+        case Activation.BEGUN:
+            return f"started the rollout {to}"
+        case Activation.SUPERSEDED:
+            return f"started the rollout {to}, in place of the one before"
+        case _:
+            return f"moved {to}"
 
 
 def _pointing_to(deployment: Deployment, request: ActivationRequest) -> Deployment:

@@ -251,7 +251,7 @@ class Gate:
         if rollout.is_exit:
             return None
         if is_frozen := self._frozen(rollout, now):
-            return Hold(f"held by the {is_frozen}; then it goes on by itself", is_frozen.until)
+            return Hold(f"held by the {is_frozen}; then it continues by itself", is_frozen.until)
         if self.group is None or rollout.has_moved:
             return None
         reason = self._before(rollout, self.group) or self._full(rollout, self.group, now)

@@ -46,7 +46,7 @@ def pause(deployment: Deployment, asking: Context) -> Effect:
 
 
 def resume(deployment: Deployment, asking: Context) -> Effect:
-    """Go on with a paused rollout. Its next cycle moves the deadlines, by the time that the clocks stood still.
+    """Continue a paused rollout. Its next cycle moves the deadlines, by the time that the clocks stood still.
 
     no rollout       -> error
     not paused       -> error

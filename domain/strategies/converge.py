@@ -245,7 +245,7 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
         drained = worst_first(sick)[: shortfall > 0] or moves
     changes = RouteChanges.create(current, create, drain=ids(drained))
     if not changes:
-        return Decision.wait(Waits(WaitsFor.NOTHING, "what stands still is whole"))
+        return Decision.wait(Waits(WaitsFor.NOTHING, "the held rollout is whole"))
     reason = steps(creating(create, buckets, budget, "old"), draining(len(drained), budget))
     return Decision.moved(reason, changes, now if drained else None)
 

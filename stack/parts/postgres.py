@@ -49,7 +49,7 @@ def prepare_data(
             say("an earlier first start was interrupted, its half-made PostgreSQL data folder is removed")
             shutil.rmtree(leftover)
         if data.exists() and not _holds_cluster(data):
-            say("the PostgreSQL data folder holds no cluster, it is made anew")
+            say("the PostgreSQL data folder holds no cluster: a new one is made")
             shutil.rmtree(data)
         if not data.exists():
             _initialise(data, account, password, durable=durable)

@@ -190,7 +190,7 @@ class Ordering:
 
 
 class _NotYetError(RollwayError):
-    """The order goes on later; nothing was refused."""
+    """The order continues later; nothing was refused."""
 
 
 _LOOK_SECONDS = 5.0

@@ -52,7 +52,7 @@ def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
     for host in turned.down:
         _log.error("host is down; its replicas are replaced", host=host, silence_seconds=silence_seconds)
     for host in turned.deaf:
-        _log.error("Redis does not answer host; it gets no new replicas, and what it runs goes on", host=host)
+        _log.error("Redis does not answer host; it gets no new replicas, and what it runs continues", host=host)
     for host in (back := turned.back | turned.asked):
         _log.warning("host is back; what it should no longer run is stopped", host=host)
     waker.routes_on(back, RouteLifecycleType.STOP, RouteLifecycleType.SWEEP)

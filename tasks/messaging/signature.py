@@ -87,7 +87,7 @@ def proven_payload(task: str, payload: Mapping[str, object], keys: Mapping[str, 
     if abs(now.timestamp() - command.sent_at) > LIFE.total_seconds():
         raise WrongSignatureError(
             f"the signature is of another time: sent_at is {command.sent_at} and it is {int(now.timestamp())} now; "
-            "sign it anew, and look at the sender's clock",
+            "sign it again, and look at the sender's clock",
             sender=command.sender,
         )
     return {**payload_of(command.payload), "actor": command.sender}

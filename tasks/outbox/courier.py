@@ -143,7 +143,7 @@ def _tell(pending: Pending, failed: Failure) -> None:
         "why": failed.why,
     }
     if failed.ends:
-        _log.error("a subscription has ended: its receiver wants no more", **targets)
+        _log.error("a subscription has ended: its receiver wants no further events", **targets)
     elif failed.pause is None:
         _log.error("an event is given up; 'rollway subscriptions' counts them", **targets)
     else:

@@ -46,7 +46,7 @@ def slots_asked_for(client: redis.Redis) -> int | None:
 def ask_for_slots(client: redis.Redis, count: int | None) -> None:
     """Make all workers keep to this number within a second; None: each goes by its own ROLLWAY_SLOTS again.
 
-    A worker that holds a slot beyond the number goes on until its work is done. Raises InvalidInputError.
+    A worker that holds a slot beyond the number continues until its work is done. Raises InvalidInputError.
     """
     if count is None:
         client.delete(_KEY)
@@ -57,7 +57,7 @@ def ask_for_slots(client: redis.Redis, count: int | None) -> None:
 
 
 class Slot:
-    """A slot that this worker holds and renews while the work goes on.
+    """A slot that this worker holds and renews while the work continues.
 
     So a slot can be short-lived: when its worker is killed, the others wait for seconds only. Only its owner can
     release it, by a token in Redis.

@@ -99,7 +99,7 @@ class Liveness:
         return route.spec.runtime in self._silences or route.spec.runtime in self._asking
 
     def _ask(self, name: str, routes: Sequence[RouteRow]) -> _Found:
-        """Ask one runtime for as many as there is time for, or until it gives no answer; a later look goes on."""
+        """Ask one runtime for as many as there is time for, or until it gives no answer; a later look continues."""
         began, replicas = time.monotonic(), dict[UUID, Replica | None]()
         self._behind.discard(name)
         for route in routes:

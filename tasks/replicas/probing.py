@@ -169,7 +169,7 @@ class ProbePass:
     """Looks at the running routes of one host, again and again while it is worth it. For one thread.
 
     What runs is read once a second, what is starting ten times at most, however often it is asked. A probe that is in
-    flight when the pass ends stays so in `prober`, which the next pass goes on with: so a replica may hang for longer
+    flight when the pass ends stays so in `prober`, which the next pass continues with: so a replica may hang for longer
     than any pass lasts. So may a runtime, by `silences`.
     """
 

@@ -51,7 +51,7 @@ def _write(engine: Engine, waker: Waker, reports: Sequence[RouteReport]) -> None
 
 
 def _blame(engine: Engine, waker: Waker, report: RouteReport, error: Exception) -> None:
-    """The route fails, with the refusal as its reason; so its replica is replaced, and the next look goes on."""
+    """The route fails, with the refusal as its reason; so its replica is replaced, and the next look continues."""
     if isinstance(error, AWAY):
         raise error
     fault = f"{type(error).__name__}: {_first_line(error)}"

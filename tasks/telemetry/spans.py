@@ -42,7 +42,7 @@ class Spans:
         self._running: dict[str, tuple[Span, Token[Context]]] = {}
 
     def begin_task(self, task_id: str, name: str | None, about: str, traceparent: str | None) -> None:
-        """The task goes on with the trace of its message. One without a name, a tick, has no span."""
+        """The task continues with the trace of its message. One without a name, a tick, has no span."""
         if name is None:
             return
         attributes = {"messaging.message.id": task_id, "rollway.about": about}

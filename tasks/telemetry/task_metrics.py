@@ -17,7 +17,7 @@ ProcessCollector(registry=REGISTRY)
 
 TASKS_SENT = Counter("celery_task_sent", "Messages of tasks that this process published", _TASK, registry=REGISTRY)
 TASKS_RECEIVED = Counter("celery_task_received", "Tasks that this worker has received", _TASK, registry=REGISTRY)
-TASKS_STARTED = Counter("celery_task_started", "Tasks that this worker has begun", _TASK, registry=REGISTRY)
+TASKS_STARTED = Counter("celery_task_started", "Tasks that this worker has started", _TASK, registry=REGISTRY)
 TASKS_SUCCEEDED = Counter("celery_task_succeeded", "Tasks that returned, refusals too", _TASK, registry=REGISTRY)
 TASKS_FAILED = Counter("celery_task_failed", "Tasks that raised", (*_TASK, "exception"), registry=REGISTRY)
 TASK_SECONDS = Histogram(

@@ -34,7 +34,7 @@ def spans_for(environment: Mapping[str, str]) -> "Spans | None":
 
 
 def traceparent_of(header: str | None) -> str | None:
-    """Return where the running task's trace goes on: from its message, else from the task's own span."""
+    """Return where the running task's trace continues: from its message, else from the task's own span."""
     if header is not None:
         return header
     tracer = spans()

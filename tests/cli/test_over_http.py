@@ -139,7 +139,7 @@ def test_another_command_is_rolled_out_with_values_that_the_laptop_never_sees(la
     line = ("rolling-update", "web", "--no-wait", "--", "sleep", "61")
     begun, again = laptop(*line), laptop(*line)
     assert (begun.code, again.code) == (0, 0), begun.err
-    assert re.fullmatch(r"rollout of web to (web-[0-9a-f]{8}) begun\n", begun.out)
+    assert re.fullmatch(r"rollout of web to (web-[0-9a-f]{8}) started\n", begun.out)
     name = begun.out.split()[4]
     assert again.out == f"web is already rolling out {name}\n"
     (stored,) = read(engine, "SELECT spec FROM revisions WHERE name = %s", name)

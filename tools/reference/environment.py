@@ -38,7 +38,7 @@ OF_COMMANDS = (
         "`ROLLWAY_ENVOY_HANDOVER_SECONDS`",
         "60",
         "from 2 to 86400",
-        "For how long an Envoy that is restarted goes on with what it has under way.",
+        "For how long an Envoy that is restarted continues with what it has under way.",
     ),
     (
         "`ROLLWAY_SOCKET`; `LISTEN_FDS`, `LISTEN_PID`",

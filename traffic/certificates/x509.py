@@ -69,13 +69,13 @@ def _why_not_shown(certificate: x509.Certificate) -> str | None:
     match certificate.public_key():
         case rsa.RSAPublicKey() as key if key.key_size < _SHORTEST_RSA:
             return (
-                f"its key is RSA of {key.key_size:,} bits, and proxies show none below {_SHORTEST_RSA:,}; make it anew"
+                f"its key is RSA of {key.key_size:,} bits, and proxies show none below {_SHORTEST_RSA:,}; make it again"
             )
         case ec.EllipticCurvePublicKey() as key if key.curve.name not in _CURVES:
-            return f"its key is of the curve {key.curve.name}, and proxies show {', '.join(_CURVES)}; make it anew"
+            return f"its key is of the curve {key.curve.name}, and proxies show {', '.join(_CURVES)}; make it again"
         case rsa.RSAPublicKey() | ec.EllipticCurvePublicKey() | ed25519.Ed25519PublicKey():
             return None
-    return "its key is of a kind that proxies do not show; make it anew, as RSA or with an elliptic curve"
+    return "its key is of a kind that proxies do not show; make it again, as RSA or with an elliptic curve"
 
 
 def _doubt(certificates: Sequence[x509.Certificate]) -> str | None:

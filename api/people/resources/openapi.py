@@ -147,7 +147,7 @@ _PATH: Mapping[str, Schema] = {
 }
 _KEY = "Sent again with the same key, nothing is done twice, and the first answer comes back."
 _IF_MATCH = "The ETag of the deployment as the sender saw it; 412 when it has changed since."
-_LAST = "The id of the event that was heard last: what has happened since comes first."
+_LAST = "The id of the last event that was received: later events come first."
 _HEADERS: Mapping[str, Schema] = {
     "Idempotency-Key": {"type": "string", "pattern": "^[ -~]{1,200}$", "description": _KEY},
     "If-Match": {"type": "string", "pattern": r'^("[0-9]{1,18}"|\*)$', "description": _IF_MATCH},

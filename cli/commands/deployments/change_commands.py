@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 _ACTIVATED = {
     Activation.FIRST: "{revision} is the first revision of {deployment}",
-    Activation.BEGUN: "rollout of {deployment} to {revision} begun",
+    Activation.BEGUN: "rollout of {deployment} to {revision} started",
     Activation.RESUMED: "{deployment} is already rolling out {revision}",
-    Activation.SUPERSEDED: "rollout of {deployment} to {revision} begun, leaving the one before",
+    Activation.SUPERSEDED: "rollout of {deployment} to {revision} started, leaving the one before",
     Activation.MOVED: "{deployment} changes to {revision} without a rollout, since it has no policy",
     Activation.CONVERGING: "{deployment} is already changing to {revision}",
     Activation.ALREADY_ACTIVE: "{revision} is already active in {deployment}; nothing to do",
@@ -135,7 +135,7 @@ VERBS: Mapping[str, Verb] = {
     ),
     "resume": Verb(
         Resume,
-        lambda result: f"{result['deployment']} goes on",
+        lambda result: f"{result['deployment']} continues",
         rollout_completed,
         of_all=OfAll("every paused rollout", _is_paused),
     ),
@@ -268,11 +268,11 @@ def rolling_update(
     ] = None,
     rollback: Annotated[bool, typer.Option("--rollback", help="Turn it back.")] = False,
     supersede: Supersede = False,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it has happened, and show how.")] = True,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end, and show each step.")] = True,
     timeout: Timeout = WAIT_SECONDS,
     asker: Asker,
 ) -> None:
-    """Roll out what runs with another image or command. With NEXT alone: a revision that exists.
+    """Roll out the current revision with another image or command; with NEXT alone, an existing revision.
 
     Everything else is as in the current revision. A NEXT that is not given is named by its content, so that the same
     line repeated, after a crash or Ctrl-C, continues its rollout instead of beginning a second one, and has

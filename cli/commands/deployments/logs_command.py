@@ -172,11 +172,10 @@ def logs(
 ) -> None:
     """Show what a replica has printed, or the replicas of a deployment and the one that failed last.
 
-    That one is shown while starts fail, and for an hour.
-    Of replicas on other hosts their hosts are asked; one that does not answer is named. With --follow each line of a
-    deployment says whose it is, and replicas that come up are followed too.
-    'rollway routes' lists the ids and hosts; a log stays when its replica is gone.
-    A terminal is shown no control characters; a pipe or a file gets them as they were printed.
+    That one is shown while starts fail, and for an hour. Of replicas on other hosts their hosts are asked; one that
+    does not answer is named. With --follow each line of a deployment begins with its replica, and new replicas are
+    followed too. 'rollway routes' lists the ids and hosts; a log stays when its replica is gone. A terminal is shown no
+    control characters; a pipe or a file gets them as they were printed.
     """
     with Reader() as reader:
         if deployment := _deployment(reader, whose):

@@ -108,7 +108,7 @@ def probe(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Examine how replicas answer, and say what mends them.
+    """Examine how replicas answer, and how to repair them.
 
     Their hosts ask each as a probe does and as callers do, and wait for 10 s whatever the limit of a probe is: whether
     something listens, at which address, in which protocol, which paths and host names it knows, whether an answer is

@@ -25,7 +25,7 @@ _Set = Annotated[
         "--set", metavar="FILE|YAML", help="From a file, - for standard input, or written out.", show_default=False
     ),
 ]
-_Remove = Annotated[bool, typer.Option("--remove", help="Take it away.")]
+_Remove = Annotated[bool, typer.Option("--remove", help="Remove it.")]
 _Policy = Annotated[
     str | None,
     typer.Option("--policy", metavar="FILE|YAML", help="As 'rollway policy --set' has it.", show_default="no rollouts"),

@@ -64,13 +64,13 @@ def status(
             "--lines",
             "-n",
             min=1,
-            help=f"At most so many deployments; {_LINES}, or all with --json, unless it is given.",
+            help=f"The most deployments that are shown; {_LINES}, or all with --json, unless it is given.",
             show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how everything is. With a name: one deployment in full, and why it waits.
+    """List deployments with their state; with a name, show one in full, and why it waits.
 
     In pictures, old | new: ■ healthy, □ healthy without traffic, △ degraded, ▲ unhealthy, ◇ starting, ✗ failed.
     """
@@ -90,7 +90,9 @@ def routes(
     *,
     deployment: DeploymentName,
     everything: Annotated[bool, typer.Option("--all", help="Those that are gone, too.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=10_000, help="At most so many with --all.")] = 50,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=1, max=10_000, help="The most replicas that are shown with --all.")
+    ] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Show the replicas of a deployment. Each is called by the last 8 digits of its route's id."""

@@ -16,12 +16,12 @@ from domain.commands.replica_commands import DrainHost, ForgetHost, UndrainHost
 def hosts(*, as_json: AsJson = False) -> None:
     """Show the hosts that workers run on, and their replicas.
 
-    A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere.
-    One that is silent is not down yet, or no worker is left to say so; others get the new replicas.
-    One that is deaf reaches PostgreSQL and not Redis: what it runs continues, and it gets no new replicas.
-    One that is drained is emptied: replicas there are replaced on others. Below the table stands what stays, and why.
-    CLOCK: by how much its clock differs from PostgreSQL's. A host that is off by more than a minute gets no new
-    replicas while another is not. CONTRACT: what its worker reads and writes; an upgrade of Rollway may count it up.
+    A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere. A
+    silent host is not down yet, or no worker is left to notice; other hosts get the new replicas. A deaf host reaches
+    PostgreSQL and not Redis: its replicas continue, and it gets no new ones. The replicas of a drained host are
+    replaced on other hosts. Replicas that stay are listed below the table, with the reason. CLOCK: by how much its
+    clock differs from PostgreSQL's. A host whose clock is off by more than a minute gets no new replicas while another
+    host is right. CONTRACT: the protocol of its workers; an upgrade of Rollway may raise it.
     """
     with Reader() as reader:
         views = reader.views(HostView, "/v1/hosts")
@@ -45,7 +45,7 @@ def hosts(*, as_json: AsJson = False) -> None:
 
 @sends(DrainHost)
 def drain_host(asker: Asker, host: str) -> None:
-    """Empty a host: what runs there is replaced on others, one by one as policies have it, and nothing new comes.
+    """Drain a host: its replicas are replaced on other hosts, as their policies have it, and it gets no new ones.
 
     A replica serves until the one that replaces it is healthy. What no other host takes stays, and is named. When
     'rollway hosts' shows none there any more, the machine can be switched off; 'undrain-host' uses it again.

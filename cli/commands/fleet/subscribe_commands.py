@@ -33,24 +33,24 @@ _Forget = Annotated[
     give_up_after_seconds="--give-up-after",
 )
 def subscribe(asker: Asker, **fields: object) -> None:
-    """Tell a webhook or a Celery task what happens. Replaces the subscription of that name."""
+    """Send events to a webhook or a Celery task. Replaces the subscription of that name."""
     result = asker.send(SetSubscription, **fields)
     asker.say(deed(SetSubscription, result), result)
 
 
 @sends(DeleteSubscription)
 def unsubscribe(asker: Asker, subscription: str) -> None:
-    """End a subscription. What it has not been told yet it never is."""
+    """Remove a subscription. Events that were not sent yet are discarded."""
     result = asker.send(DeleteSubscription, subscription=subscription)
     asker.say(deed(DeleteSubscription, result), result)
 
 
 @asking
 def subscriptions(*, resend: _Resend = None, forget: _Forget = None, asker: Asker) -> None:
-    """Show who is told of transitions, or have what was not delivered be sent now, or forgotten.
+    """List subscriptions, resend events that were not delivered, or discard them.
 
     WAITING: events that are not delivered yet, and since when the first of them is. GIVEN UP: in the last 7 days.
-    QUEUED: messages that lie in the queue of a task; where 1,000 do, nobody takes them, and events wait.
+    QUEUED: messages in the queue of a task; at 1,000 the task takes none, and events wait.
     """
     if resend is not None and forget is not None:
         raise UsageError("give either --resend or --forget")
@@ -77,7 +77,7 @@ def subscriptions(*, resend: _Resend = None, forget: _Forget = None, asker: Aske
 def _why(view: SubscriptionView) -> Text:
     if view.ended_at is None:
         return Text(view.why or "")
-    return Text(f"ended {ago(view.ended_at, view.now)}: {view.ended_why}; 'rollway subscribe' begins anew", "yellow")
+    return Text(f"ended {ago(view.ended_at, view.now)}: {view.ended_why}; 'rollway subscribe' begins again", "yellow")
 
 
 def _way(view: SubscriptionView) -> str:

@@ -123,7 +123,7 @@ def revoke(*, name: _Name, actor: Actor, as_json: AsJson = False) -> None:
 
 @_token.command(epilog=exits(*READING, example="rollway token sessions"))
 def sessions(*, as_json: AsJson = False) -> None:
-    """Show who is logged in to the page, and since when."""
+    """List the sessions of the page, with their beginning."""
     with Reader() as reader:
         rows, now = reader.look(lambda connection: sessions_of(connection, None)), signs_of_life(reader).now
     if as_json:

@@ -32,7 +32,7 @@ _Set = Annotated[
     str | None, typer.Option("--set", metavar="FILE|YAML", help="Where it is reached from now on.", show_default=False)
 ]
 _Explain = Annotated[
-    str | None, typer.Option("--explain", metavar="URL", help="Say where such a request goes, and why.")
+    str | None, typer.Option("--explain", metavar="URL", help="Explain where a request to this URL goes.")
 ]
 _Reset = Annotated[bool, typer.Option("--reset", help="Where a new deployment is reached.")]
 
@@ -135,7 +135,7 @@ def proxies(*, as_json: AsJson = False) -> None:
     """List known proxies, and what each has acknowledged.
 
     A replica that leaves is stopped only when every live proxy has acknowledged a table without it; DRAINS counts
-    those that wait for this proxy. A proxy that has been silent for its time counts no more. Where two proxies use one
+    those that wait for this proxy. A proxy that is silent for its time is ignored. Where two proxies use one
     node id, a replica may be stopped that one of them still sends requests to: give each an id of its own.
     """
     with Reader() as reader:
@@ -143,9 +143,7 @@ def proxies(*, as_json: AsJson = False) -> None:
     if as_json:
         return print_json([asdict(proxy) for proxy in views])
     if not views:
-        return printer().print(
-            "No proxy has been heard of; 'rollway up' starts one, 'rollway proxies --help' says more."
-        )
+        return printer().print("No proxy is known; 'rollway up' starts one, 'rollway proxies --help' says more.")
     table = columns("NODE", "KIND", "STATE", "ACKNOWLEDGED", "WHEN", "SEEN", "DRAINS")
     for proxy in views:
         table.add_row(

@@ -27,7 +27,7 @@ _Duration = Annotated[str | None, typer.Option("--for", metavar="DURATION", help
 def freeze(asker: Asker, *, duration_seconds: _Duration = None, **fields: object) -> None:
     """Block new rollouts for a time. Replaces the freeze of that name.
 
-    'activate', 'apply', 'restart' and 'retry' are refused meanwhile, unless they say --through-freeze and a --reason.
+    'activate', 'apply', 'restart' and 'retry' are refused meanwhile, except with --through-freeze and a --reason.
     What is under way finishes, or with --pause waits until the end. Undo and abort are never frozen.
     """
     lasts = {} if duration_seconds is None else {"duration_seconds": seconds_of(duration_seconds, "--for")}
@@ -76,7 +76,7 @@ def group(asker: Asker, **fields: object) -> None:
     """Let deployments share a budget of rollouts. Replaces the group of that name.
 
     A rollout that finds no place begins and waits, its clocks stopped; the first to ask goes first, or with
-    --in-order the first of the list. An undo and the way back wait for nobody.
+    --in-order the first of the list. Undo and rollback do not wait.
     """
     result = asker.send(SetGroup, **fields)
     asker.say(deed(SetGroup, result), result)
@@ -84,7 +84,7 @@ def group(asker: Asker, **fields: object) -> None:
 
 @sends(DeleteGroup)
 def ungroup(asker: Asker, group: str) -> None:
-    """End a group. Its deployments stay, and wait for each other no more."""
+    """Delete a group. Its deployments stay, and no longer wait for each other."""
     result = asker.send(DeleteGroup, group=group)
     asker.say(deed(DeleteGroup, result), result)
 

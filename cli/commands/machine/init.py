@@ -42,9 +42,10 @@ def init(
     patience: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long the try may take.")] = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Write the file of a service of yours, tried here first.
+    """Write the file of a service, after a test start here.
 
-    Prompts for anything not given as an option. Starts one replica for a moment, and writes the file if it is healthy.
+    Prompts for anything not given as an option. Starts one replica for a moment, and writes the file if the replica is
+    healthy.
     """
     ask = _asker(as_json=as_json)
     name = ask(name, "Name", _name_of(Path.cwd()), _checked_name)

@@ -27,7 +27,7 @@ _Admin = Annotated[
     typer.Option(
         "--admin",
         metavar="IP:PORT|/PATH",
-        help="Its own pages, on a port or a Unix socket; nobody else should reach them.",
+        help="Envoy's own pages, on a port or a Unix socket; only this machine should reach them.",
     ),
 ]
 
@@ -57,8 +57,8 @@ def envoy_bootstrap(
 ) -> None:
     """Print the bootstrap of an Envoy of your own. With --json as JSON, which Envoy reads as well.
 
-    It is told of every change within milliseconds, and a replica is stopped only after it has acknowledged that.
-    What stands in front of it is what ROLLWAY_TRUSTED_HOPS and ROLLWAY_PROXY_PROTOCOL say, here and of the server for
+    Envoy gets every change within milliseconds, and a replica is stopped only after Envoy has acknowledged the change.
+    ROLLWAY_TRUSTED_HOPS and ROLLWAY_PROXY_PROTOCOL describe what is in front of Envoy, here and for the server for
     proxies. It holds the token of its node id, made from ROLLWAY_PROXY_KEY or the key of the stack that was made here.
     """
     text = bootstrap.envoy_bootstrap(

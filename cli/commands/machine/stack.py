@@ -50,7 +50,7 @@ def up(
         int | None, typer.Option(help="Open a port for Envoys of your own.", **_FORWARDED)
     ] = None,
     flower_port: Annotated[int | None, typer.Option(help="Port of Flower.", **_PORT)] = None,
-    api_port: Annotated[int | None, typer.Option(help="Port of the server that tells proxies.", **_PORT)] = None,
+    api_port: Annotated[int | None, typer.Option(help="Port of the server for proxies.", **_PORT)] = None,
     people_port: Annotated[int | None, typer.Option(help="Port of the HTTP API.", **_PORT)] = None,
     envoy_port: Annotated[int | None, typer.Option(help="Port of Envoy, where requests go.", **_PORT)] = None,
     tls_port: Annotated[int | None, typer.Option(help="Port of Envoy for HTTPS.", **_PORT)] = None,

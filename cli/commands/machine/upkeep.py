@@ -54,8 +54,8 @@ def _upgrade() -> tuple[str | None, str | None]:
         if not is_known(version := number(engine)):
             raise MigrationError(
                 f"the database {database_address()} has schema {version}, which this release does not know: a newer "
-                "one has migrated it, and goes on with it; or it is of before 0.1.0, from which no way leads here, so "
-                "name an empty database in DATABASE_URL"
+                "release has migrated it; or it is of before 0.1.0, which no release migrates, so name an empty "
+                "database in DATABASE_URL"
             )
         return upgrade(engine)
     except DBAPIError as error:

@@ -313,9 +313,9 @@ def _activate(document: Document, state: Stored, apply: Apply) -> Iterator[Part]
         ):
             return
         case Activation.BEGUN if deployment:
-            sentence = f"rollout from {deployment.current} to {name} begun"
+            sentence = f"rollout from {deployment.current} to {name} started"
         case Activation.SUPERSEDED if deployment:
-            sentence = f"rollout to {name} begun, leaving the one to {deployment.deploying}"
+            sentence = f"rollout to {name} started, leaving the one to {deployment.deploying}"
         case _:
             sentence = f"revision {name} activated"
     how: dict[str, object] = {"supersede": apply.supersede, "through_freeze": apply.through_freeze}

@@ -90,7 +90,7 @@ def _then(verdict: Judged, settings: Judge) -> str:
             return "look on"
 
 
-_UNDECIDED = {"hold": "waits for a person", "promote": "goes on", "abort": "goes back"}
+_UNDECIDED = {"hold": "waits for a person", "promote": "continues", "abort": "goes back"}
 
 
 def cautions(spec: CanarySpec, desired: int) -> Iterator[str]:
@@ -100,7 +100,7 @@ def cautions(spec: CanarySpec, desired: int) -> Iterator[str]:
         return
     soonest, latest = (duration(timedelta(seconds=bound.seconds)) for bound in (judge.at_least, judge.at_most))
     yield (
-        f"its judge says when it goes on: at each weight after {soonest} and {judge.at_least.requests:,} requests "
+        f"its judge says when it continues: at each weight after {soonest} and {judge.at_least.requests:,} requests "
         f"at the soonest; undecided after {latest} it {_UNDECIDED[judge.if_undecided]}"
     )
     yield f"before it finds it good enough {needed(judge)}"

@@ -93,7 +93,7 @@ def _from_weight(  # noqa: PLR0913
     current_weight = canary.weight or 0
     weight = weight_back(deployment, current_weight, budget)
     if weight < current_weight:
-        sentence = f"the canary gets {percent(weight)} of the requests, on the way back to none"
+        sentence = f"the canary gets {percent(weight)} of the requests, falling to none"
         return Decision.moved(sentence, RouteChanges(stage=Stage(canary.stage, weight)), now)
     changes = above_floor(deployment, canary, converging.changes, budget)
     if changes or not converging.changes:

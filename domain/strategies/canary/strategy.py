@@ -86,7 +86,7 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
     """The ladder above."""
 
     spec_model: ClassVar[type[CanarySpec]] = CanarySpec
-    promotion: ClassVar[str | None] = "goes on to the next weight as soon as its replicas are healthy"
+    promotion: ClassVar[str | None] = "continues to the next weight as soon as its replicas are healthy"
     exchange: ClassVar[str] = "with the first weight"
 
     def budget(self, spec: CanarySpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (one size for all)
@@ -147,7 +147,9 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         if not judgement_now.harms:
             return replace(back, recheck_at=min(filter(None, (back.recheck_at, judgement_now.next_at)), default=None))
         sentence = at_once(deployment, canary.weight, judgement_now.sentence, self.budget_of(deployment, spec))
-        return Decision.moved(f"{sentence}: the canary gets no more", RouteChanges(stage=Stage(canary.stage, 0)), now)
+        return Decision.moved(
+            f"{sentence}: the canary gets no further requests", RouteChanges(stage=Stage(canary.stage, 0)), now
+        )
 
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         rollout = deployment.rollout

@@ -55,7 +55,7 @@ class HeldProcess:
         except TimeoutError:
             self._end()
             raise RuntimeUnavailableError(
-                f"{_command_of(self.request)} has not begun within {BEGIN_SECONDS:g} s on this host"
+                f"{_command_of(self.request)} has not started within {BEGIN_SECONDS:g} s on this host"
             ) from None
         why_not = report.lstrip(become.BEGUN)
         if report and not why_not:

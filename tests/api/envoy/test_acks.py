@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from db.connection.transactions import in_transaction
-from db.proxies.acks import list_proxies
+from db.proxies.acks import ProxyView, list_proxies
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support.people.asking import page
 from tests.support.proxies import plain_http
@@ -111,12 +111,12 @@ def test_replicas_come_and_go_under_load_without_a_failed_request(envoy_edge: Ed
 
 
 def test_the_proxy_is_listed_as_live_with_what_it_knows(envoy_edge: Edge) -> None:
-    version = page(envoy_edge.api.url, "/v1/traffic").json()["version"]
-    (proxy,) = eventually(
-        lambda: [
-            proxy for proxy in in_transaction(envoy_edge.routes.engine, list_proxies) if proxy.acked_version == version
-        ]
-    )
+    def up_to_date() -> list[ProxyView]:
+        version = page(envoy_edge.api.url, "/v1/traffic").json()["version"]
+        proxies = in_transaction(envoy_edge.routes.engine, list_proxies)
+        return [proxy for proxy in proxies if proxy.acked_version == version]
+
+    (proxy,) = eventually(up_to_date, what="the proxy to know the table")
     assert (proxy.node_id, proxy.kind, proxy.is_live, proxy.drains_waiting) == ("edge-1", "envoy", True, 0)
     # a poll that is held is a sign of life: nothing changes, and it is there all the same
     time.sleep(2)

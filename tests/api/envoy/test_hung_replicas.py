@@ -119,7 +119,7 @@ def test_requests_to_a_frozen_replica_are_answered_by_others_and_soon_none_goes_
 
 
 def test_a_slow_answer_is_no_hung_replica(envoy_edge: Edge, web: Made) -> None:
-    """The first request goes on when the second is sent, so that an answer takes as long as it takes."""
+    """The first request continues when the second is sent, so that an answer takes as long as it takes."""
     assert who(ask(envoy_edge, web, path=f"slow?seconds={3 * HEDGE_AFTER}")) in {"0", "1", "2", "3"}
 
 

@@ -1,4 +1,4 @@
-"""A deployment in maintenance: a real Envoy answers its callers, and what is not theirs goes on."""
+"""A deployment in maintenance: a real Envoy answers its callers, and what is not theirs continues."""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -130,17 +130,17 @@ def test_callers_must_show_a_certificate_where_they_are_asked_for_one(
         must_show = "callers must show a certificate of their own (callers_ca), and get in by https:// alone"
         assert explained_tls(secure_edge, "http://strict.example.com/")[1:] == [
             must_show,
-            "who asks by http:// gets 403",
+            "requests by http:// get 403",
         ]
         assert explained_tls(secure_edge, "http://preview.strict.example.com/") == [
             must_show,
-            "who asks by http:// gets 403",
+            "requests by http:// get 403",
         ]
         show(secure_edge, web, authority.certify("strict.example.com"), "strict.example.com")
         url, own = "https://strict.example.com/", authority.certify("caller.example.com").written(tmp_path)
         secure_edge.wait_for("/", 308, host="strict.example.com")
         assert explained_tls(secure_edge, "https://strict.example.com/") == [must_show]
-        sent_on = "who asks by http:// is sent on to https:// (308)"
+        sent_on = "requests by http:// are redirected to https:// (308)"
         assert explained_tls(secure_edge, "http://strict.example.com/") == [must_show, sent_on]
         assert not answers(url, authority, tls_port)
         note(secure_edge, row(web, CertificateKind.CALLERS), authority.pem, None)

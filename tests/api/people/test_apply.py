@@ -33,7 +33,7 @@ def test_a_document_is_applied_and_sent_again_it_is_done_once(people_server: Peo
         first, again = (ann.post("/v1/apply", json=body, headers=key) for _ in range(2))
         assert (first.status_code, first.json()) == (200, again.json())
         (document,) = first.json()["documents"]
-        assert document["done"] == ["revision v9 added", "rollout from v1 to v9 begun"]
+        assert document["done"] == ["revision v9 added", "rollout from v1 to v9 started"]
         assert again.headers["idempotency-replayed"] == "true"
 
 

@@ -1,4 +1,4 @@
-"""The reader of changes goes on whatever fails, and who is slow is ended rather than waited for."""
+"""The reader of changes continues whatever fails, and who is slow is ended rather than waited for."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -95,7 +95,7 @@ def test_what_a_file_leads_to_is_planned_document_by_document_and_nothing_is_wri
     with people_server.client(Role.OPERATOR) as ann, people_server.client(Role.OPERATOR, name) as scoped:
         changed, made, *_ = ann.post("/v1/apply/plan", json={"documents": documents[:2]}).json()["items"]
         assert (changed["deployment"], changed["ends_ready"]) == (name, True)
-        assert changed["would"] == ["revision v9 added", "rollout from v1 to v9 begun"]
+        assert changed["would"] == ["revision v9 added", "rollout from v1 to v9 started"]
         assert made["would"][0] == "created, 2 replicas wanted"
         assert len(changed["waves"]) > 1
         assert scoped.post("/v1/apply/plan", json={"documents": documents}).json()["code"] == "not_allowed"

@@ -82,7 +82,7 @@ async def reads(engine: Engine, *, is_told: bool, ask_after: float | None = None
             except TimeoutError:
                 break
     publisher.stop()
-    await running  # a read that goes on in its thread would keep its connection
+    await running  # a read that continues in its thread would keep its connection
     return times
 
 

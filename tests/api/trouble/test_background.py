@@ -1,4 +1,4 @@
-"""What goes on beside the requests: it ends with the process, and what a newer release wrote is one row's fault."""
+"""What continues beside the requests: it ends with the process, and what a newer release wrote is one row's fault."""
 
 import asyncio
 import os

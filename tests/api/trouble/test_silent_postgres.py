@@ -1,4 +1,4 @@
-"""Postgres' processes are suspended, not dead: the server for proxies says so, and goes on with new ones."""
+"""Postgres' processes are suspended, not dead: the server for proxies says so, and continues with new ones."""
 
 import os
 import signal

@@ -95,7 +95,7 @@ def test_another_revision_begins_a_rollout(rollway: Rollway, file: File, engine:
     make_deployment(engine, "■■■|■■■")
     ended = rollway("apply", "-f", file(WEB, ("v1", "v3"), ("sleep 60", "sleep 61")), "--json")
     (document,) = json.loads(ended.out)
-    assert document["done"] == ["revision v3 added", "rollout from v2 to v3 begun"]
+    assert document["done"] == ["revision v3 added", "rollout from v2 to v3 started"]
     assert document["results"][-1]["activation"] == "begun"
     assert value(engine, "SELECT lifecycle FROM deployments") == "deploying"
 

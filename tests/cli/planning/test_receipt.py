@@ -30,7 +30,7 @@ def test_a_page_shows_what_was_promised_and_what_was_measured(rollway: Rollway, 
     rolled_out(engine)
     page = rollway("receipt", "web").out.splitlines()
     assert page[0] == "# web: v2 → v1, completed"
-    assert "| at most 2 live | at most 2 live, 1 stopping beside them | kept |" in page
+    assert "| at most 2 live | at most 2 live, 1 stopping next to them | kept |" in page
     assert "| at least 1 serving, unless a replica fails on its own | at least 1 serving | kept |" in page
     assert "| each step can be decided again | 3 of 3 come out the same | kept |" in page
     assert any("| ann | activate | " in line and ": sale |" in line for line in page)

@@ -109,12 +109,12 @@ def test_without_a_worker_that_is_said_first_of_all(rollway: Rollway, engine: En
     make_deployment(engine, "■■|◇", status=PROVISIONING)
     document = told(rollway, engine)
     assert document["waits_for"] == "worker"
-    assert "no worker has been heard of yet" in document["sentence"]
+    assert "no worker is known yet" in document["sentence"]
 
 
 def test_who_waits_for_nothing_is_told_of_a_missing_worker_too(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine, "■■■", status=READY)
-    assert "note: no worker has been heard of yet" in rollway("why", "web").err
+    assert "note: no worker is known yet" in rollway("why", "web").err
     write(engine, UP, HERE)
     assert rollway("why", "web").err == ""
 
@@ -197,7 +197,7 @@ def test_what_came_otherwise_than_planned_is_named_while_the_rollout_is_under_wa
     write(engine, "UPDATE rollout_steps SET at = at - interval '41 seconds' WHERE step_no = 1")
     (deviation,) = told(rollway, engine)["deviations"]
     assert re.match(r"wave 1 took \d+ s, planned 1\.", deviation)
-    assert f"otherwise than planned: {deviation}" in rollway("why", "web").out
+    assert f"different from the plan: {deviation}" in rollway("why", "web").out
     assert json.loads(rollway("status", "web", "--json").out)["deviations"] == [deviation]
     assert f"not as planned {deviation}" in " ".join(rollway("status", "web").out.split())
 

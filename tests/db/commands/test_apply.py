@@ -52,7 +52,7 @@ def test_a_rollout_that_it_begins_is_named(engine: Engine) -> None:
     (row,) = read(engine, "SELECT id FROM rollouts WHERE deployment_id = %s", made.id)
     (told_of,) = done.result["documents"]
     assert (told_of["rollout_id"], done.statuses[-1]) == (str(row["id"]), PROVISIONING)
-    assert told_of["done"] == ["revision v9 added", "rollout from v1 to v9 begun"]
+    assert told_of["done"] == ["revision v9 added", "rollout from v1 to v9 started"]
 
 
 def test_what_is_held_back_by_failed_starts_is_tried_now(engine: Engine) -> None:

@@ -125,7 +125,7 @@ def random_settings(chance: Random) -> dict[str, Any]:
 def test_a_size_comes_with_the_revision_and_leaves_with_it(engine: Engine) -> None:
     made = make_deployment(engine, "■■■■", n=4, policy=BLUE_GREEN)
     done = apply(engine, file("v3", replicas=2))
-    assert done == ["revision v3 added", "rollout from v1 to v3 begun, with 2 replicas"]
+    assert done == ["revision v3 added", "rollout from v1 to v3 started, with 2 replicas"]
     run_until_quiet(coordinator_without_redis(engine))
     serving = [route for route in snapshot(engine, made.id).routes if route.is_serving]
     assert len(serving) == 4
@@ -166,7 +166,7 @@ def test_the_same_file_again_in_its_rollout_changes_nothing(engine: Engine) -> N
     make_deployment(engine)
     release = file("v3", replicas=5, traffic=OF_V2)
     assert apply(engine, release)[1:] == [
-        "rollout from v1 to v3 begun, with 5 replicas",
+        "rollout from v1 to v3 started, with 5 replicas",
         "from the first new replica on reached as new.example.com, /web/ (passed on), each request within 5 s",
     ]
     assert apply(engine, release) == []
@@ -316,7 +316,10 @@ def test_where_rules_set_the_size_that_of_a_file_is_for_a_new_deployment_alone(e
     make_deployment(engine, "■■■■■", n=5)
     rule = {"metric": "load", "source": "pushed", "comparator": ">", "threshold": 1, "step": 1, "max_replicas": 5}
     ask(engine, "set_autoscaling_rules", deployment="web", rules=[{**rule, "min_replicas": 3}])
-    for done in (["revision v3 added", "rollout from v1 to v3 begun"], []):  # the same file once more, with nothing new
+    for done in (
+        ["revision v3 added", "rollout from v1 to v3 started"],
+        [],
+    ):  # the same file once more, with nothing new
         (applied,) = ask(engine, "apply", documents=[file("v3", replicas=replicas)]).result["documents"]
         assert applied["done"] == done
         assert list(applied["notes"]) == [f"replicas: {replicas} is for a new deployment; rules set the size, 5 now"]

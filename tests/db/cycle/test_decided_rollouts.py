@@ -43,7 +43,7 @@ def test_a_canary_in_use_that_is_scaled_to_0_leaves_and_waits(engine: Engine) ->
     assert drawn(engine, made.id) == "|"
     (row,) = read(engine, "SELECT due_at, reason FROM deployments")
     assert row["due_at"] is None
-    assert row["reason"] == "waiting: the canary has 5 % of the requests; 'rollway promote web' goes on"
+    assert row["reason"] == "waiting: the canary has 5 % of the requests; 'rollway promote web' continues"
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def seats(engine: Engine, revision: str = "%") -> Seats:
 
 
 def until_it_rests(engine: Engine) -> Iterator[Seats]:
-    """The seats after each step of what goes on."""
+    """The seats after each step of what is going on."""
     coordinator = coordinator_without_redis(engine)
     before: tuple[Seats, int] | None = None
     for _ in range(100):

@@ -95,11 +95,12 @@ def test_how_the_evidence_came_to_be_is_kept_in_points_ever_fewer(engine: Engine
     made = make_deployment(engine, "■■■|■", n=3, status=PROVISIONING, policy=JUDGED)
     write(engine, "UPDATE rollouts SET weight = 500, stage = 1, weight_known_at = %s", UP_AT)
     assert made.rollout_id
+    of = {made.v1: Answers(90, 1, begun=90), made.v2: Answers(10, 2, begun=10)}
+    for number in range(1, 301):
+        interval = Interval(number, UP_AT + timedelta(seconds=number), 1.0, of, 1, 1)
+        with transaction(engine) as connection:  # one for all could take longer than Postgres allows
+            record_interval(connection, made.rollout_id, interval, {})
     with transaction(engine) as connection:
-        for number in range(1, 301):
-            of = {made.v1: Answers(90, 1, begun=90), made.v2: Answers(10, 2, begun=10)}
-            at = UP_AT + timedelta(seconds=number)
-            record_interval(connection, made.rollout_id, Interval(number, at, 1.0, of, 1, 1), {})
         shown = evidence_shown(connection, rollouts_by_id(connection, [made.rollout_id])[made.rollout_id])
         first, last = shown.points[0], shown.points[-1]
         assert (first.at, first.weight, first.canary, first.canary_failed) == (UP_AT + timedelta(seconds=1), 500, 10, 2)

@@ -112,7 +112,7 @@ def test_a_step_is_over_when_its_seconds_have_passed_since_every_proxy_knew() ->
     then = EVALUATOR.evaluate_one(looking, NOW + timedelta(seconds=1))
     assert then.reason == "the canary gets 33.33 % of the requests, on the way to 50 %"
     assert "in 1 s the next step: the canary gets 33.33 %" in why(looking, NOW).sentence
-    assert "'rollway promote web' goes on" in why(at_stage("■■■|■", 3, **FIRST), NOW).sentence
+    assert "'rollway promote web' continues" in why(at_stage("■■■|■", 3, **FIRST), NOW).sentence
 
 
 def test_a_pause_stops_the_time_of_a_step() -> None:

@@ -19,7 +19,7 @@ from tests.support.pictures.policies import canary
 JUDGED = canary(steps=["5%", "50%"], judge={})
 SECOND_LATER = NOW + timedelta(seconds=1)
 HARM = Evidence(NOW - timedelta(seconds=1), Answers(50, 40, begun=50), Answers(950, begun=950), 1, 1)
-FROZEN = Hold("held by the freeze f; then it goes on by itself", NOW + timedelta(hours=1))
+FROZEN = Hold("held by the freeze f; then it continues by itself", NOW + timedelta(hours=1))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_where_no_judge_decides_it_says_how_a_person_does(
     judge: dict[str, Any] | None, *, waits_for_person: bool
 ) -> None:
     looked_at = at_stage("■■■|■", 3, canary(steps=["5%", "50%"], judge=judge), **FIRST)
-    assert ("; 'rollway promote web' goes on" in EVALUATOR.evaluate_one(looked_at, NOW).reason) is waits_for_person
+    assert ("; 'rollway promote web' continues" in EVALUATOR.evaluate_one(looked_at, NOW).reason) is waits_for_person
 
 
 def frozen(**rollout: Any) -> Deployment:

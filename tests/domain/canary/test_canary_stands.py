@@ -25,7 +25,7 @@ from tests.support.pictures.simulation import all_started, applied
         ("■■■■■■■■■■|▲", 1, 500, ["create 1", "drain ▲"]),
         ("■■■■■■■■■■|", 1, 500, ["create 1"]),
         ("▣■■■■■■■■■|■", 1, 500, ["create 1", "drain ▣"]),
-        # before its first weight it answers nothing, and comes again when the rollout goes on
+        # before its first weight it answers nothing, and comes again when the rollout continues
         ("■■■■■■■■■■|▣", 0, 0, ["drain ▣"]),
         ("■■■■■■■■■■|▲", 0, 0, ["drain ▲"]),
         ("■■■■■■■■■■|■", 0, 0, []),

@@ -173,5 +173,5 @@ def test_the_current_revision_asked_for_in_a_rollout_turns_it_back_to_its_size(d
     wanted = replace(request(RESIZED, V1, POLICY, supersede=True, desired=desired), revision_name="v1")
     steered = activate(RESIZED, wanted, who)
     assert (steered.deployment.status, steered.deployment.desired_replicas) == (ROLLING_BACK, size)
-    assert (steered.sentence, steered.ended) == ("v1: superseded", None)
+    assert (steered.sentence, steered.ended) == ("started the rollout to v1, in place of the one before", None)
     assert steered.back_reason == "v1 asked for again by ann"

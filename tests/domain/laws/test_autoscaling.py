@@ -87,7 +87,7 @@ def test_the_same_situation_always_gives_the_first_move_of_all(situation: Any) -
 
 @given(situations(), st.lists(st.tuples(st.integers(0, 20), MEASURED), min_size=1, max_size=30))
 def test_never_are_there_two_moves_within_a_cooldown(situation: Any, measured: Any) -> None:
-    """The clock goes on, each rule reads the same number, and every move is applied."""
+    """The clock continues, each rule reads the same number, and every move is applied."""
     rules, _, desired, last = situation
     now = NOW
     for seconds, number in measured:

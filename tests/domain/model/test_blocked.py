@@ -43,4 +43,4 @@ def test_what_stops_is_waited_for_until_none_does() -> None:
 def test_a_wait_is_what_a_decision_says_that_changes_nothing() -> None:
     told = wait_of(Decision.wait(Waits(WaitsFor.TIME, "later"), NOW), Bounds(), NOW)
     assert told == ("waiting: later", NOW)
-    assert wait_of(Decision.moved("goes on", RouteChanges.create(V1, 1), NOW), Bounds(), NOW) is None
+    assert wait_of(Decision.moved("continues", RouteChanges.create(V1, 1), NOW), Bounds(), NOW) is None

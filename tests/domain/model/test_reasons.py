@@ -148,7 +148,7 @@ def test_of_converging(deployment: Deployment, reason: str, due: float) -> None:
         (deploying("■■■|□□□", policy=GREEN), "promoted: 3 green in, 3 blue out", 0),
         (
             deploying("■■■|□□□", policy=blue_green()),
-            "waiting: green is healthy; 'rollway promote web' goes on",
+            "waiting: green is healthy; 'rollway promote web' continues",
             None,
         ),
     ],

@@ -15,7 +15,7 @@ from domain.planning.sealed_receipt import RecordedRollout, Sealed, check_seal, 
 from tests.support.pictures.pictures import NOW, RECREATE, blue_green, deploying, rolling_update
 from tests.support.worlds.recorded import steps_of
 
-BEFORE = RecordedAct(NOW, "ann", "activate", "rollout to v2 begun: sale")
+BEFORE = RecordedAct(NOW, "ann", "activate", "rollout to v2 started: sale")
 
 
 def recorded(steps: Sequence[RecordedStep], **changed: Any) -> RecordedRollout:
@@ -61,7 +61,7 @@ def test_the_waves_the_waits_and_the_measures_are_those_of_the_steps() -> None:
     }
     assert made["replayed"] == {"steps": 4, "equal": 4, "refused": 0, "differing": []}
     assert made["acts"] == [
-        {"at": NOW.isoformat(), "actor": "ann", "what": "activate", "said": "rollout to v2 begun: sale"}
+        {"at": NOW.isoformat(), "actor": "ann", "what": "activate", "said": "rollout to v2 started: sale"}
     ]
     assert made["requests"] == {"said": "not measured: no proxy told what it has answered"}
 

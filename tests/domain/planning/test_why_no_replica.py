@@ -16,7 +16,7 @@ TOO_LONG = "it is called degraded and tried again later: the 30 minutes that sca
 
 
 def test_what_is_held_says_what_the_last_look_found_and_until_when() -> None:
-    held = "held by the freeze xmas until 2 Jan 09:00; then it goes on by itself"
+    held = "held by the freeze xmas until 2 Jan 09:00; then it continues by itself"
     told = why(deploying("■■■|"), NOW, WaitContext(due_at=NOW + timedelta(hours=3), last_reason=held))
     assert told.sentence == f"web waits, as was found last: {held}; in 3 h a worker looks again"
     assert (told.waits_for, told.left_seconds) == ("time", 3 * 3600)

@@ -103,7 +103,7 @@ def test_whom_a_person_let_through_no_freeze_holds() -> None:
         (group_of("■◇", 1, in_order=True), "waits for the rollout of a: group shop goes in order"),
         (
             Gate((Freeze("f", AbsoluteWindow(NOW, NOW + timedelta(hours=1)), reason="fair"),)),
-            "held by the freeze f (fair) until 2026-03-14 13:00 UTC; then it goes on by itself",
+            "held by the freeze f (fair) until 2026-03-14 13:00 UTC; then it continues by itself",
         ),
     ],
 )

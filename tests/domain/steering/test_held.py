@@ -150,7 +150,7 @@ def test_on_a_paused_way_back_too() -> None:
     paused = stands("paused", "■|■", SURGE, status=ROLLING_BACK)
     decision = cycle(paused, NOW)
     assert drawn(paused) == "create 1"
-    assert decision.reason.startswith("waiting: it is paused; 'rollway resume web' goes on; meanwhile creating 1 old")
+    assert decision.reason.startswith("waiting: it is paused; 'rollway resume web' continues; meanwhile creating 1 old")
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def absent(deployment: Deployment, past: Past) -> dict[str, tuple[str, str]]:
             UNDER_WAY,
             "replace the rollout and ignore the freeze",
         ),
-        (rolling_back("■■|~"), Past(POLICY, other=V3, current="v1"), "undo", "it is on its way back to v1", ""),
+        (rolling_back("■■|~"), Past(POLICY, other=V3, current="v1"), "undo", "it is being rolled back to v1", ""),
     ],
 )
 def test_a_command_that_is_missing_says_why_and_the_way_past_it(

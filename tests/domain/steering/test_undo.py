@@ -132,7 +132,7 @@ ROWS = [
     Row("being destroyed", at_rest("■~~", status=DESTROYING), "v1→v2", "refused: destroying"),
     # an undo under way, from v1 to v2
     Row("undo under way", undoing("■■|◇"), "", "nothing to do"),
-    Row("undo under way, paused", undoing("■■|■", paused_at=NOW), "", "goes on: create 1, drain ■"),
+    Row("undo under way, paused", undoing("■■|■", paused_at=NOW), "", "continues: create 1, drain ■"),
     Row("undo rolling back", undoing("■■|■", status=ROLLING_BACK), "", "refused: the undo did not work out"),
     # blue-green that waits for a person
     Row("green starts", deploying("■■■|◌◌◌", policy=MANUAL), "", "turns back: drain ◇◇◇"),
@@ -156,7 +156,7 @@ ROWS = [
     Row("named, rolling back", rolling_back("■|■■"), "", "to v3: create 1, drain ■", to="v3"),
     Row("named, where green waits", GREEN, "", "to v2: completed: promote □□□, park ■■■", MANUAL, to="v2"),
     Row("named, where a canary waits", WEIGHED, "", "to v2: create 2, drain ■", WEIGHED_POLICY, to="v2"),
-    Row("named, undo under way", undoing("■■|◇"), "", "goes on: wait", to="v2"),
+    Row("named, undo under way", undoing("■■|◇"), "", "continues: wait", to="v2"),
     Row("named, rolled back before", at_rest(), "v2✗v3", "to v3: create 1, drain ■", to="v3"),
     Row("named, what runs", at_rest(), "v1→v2", "nothing to do", to="v2"),
 ]
@@ -219,6 +219,6 @@ def where(before: Deployment, after: Deployment) -> str:
     if after.status == ROLLING_BACK:
         return "turns back"
     if before.rollout is not None and before.rollout.id == after.rollout.id:
-        return "goes on"
+        return "continues"
     assert after.rollout.is_undo
     return f"to {names[after.rollout.to_revision_id]}"

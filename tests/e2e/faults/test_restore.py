@@ -72,7 +72,7 @@ def test_what_the_dump_knows_serves_on_what_is_gone_comes_back_and_what_it_does_
 
     fleet.kill("beat")
     assert fleet.ask_to_end("worker") == 0
-    api.end()  # and one worker is forgotten, which goes on
+    api.end()  # and one worker is forgotten, which continues
     restore(fleet, tmp_path / "dump")
     fleet.start_workers("worker-again")
     fleet.start_beat("beat-again")

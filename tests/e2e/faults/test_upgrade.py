@@ -122,7 +122,7 @@ def _api_beside(old: Process, envoy: HandedOver, fleet: Fleet) -> Iterator[None]
 
 
 def _exchange_worker(fleet: Fleet, client: redis.Redis) -> None:
-    """An old worker goes on as new senders ask for it; a new one works beside it, and then alone."""
+    """An old worker continues as new senders ask for it; a new one works beside it, and then alone."""
     fleet.ask("scale", deployment="web", desired_replicas=5)
     with _a_step(fleet):
         _send(fleet, client, "resume", "web")

@@ -1,4 +1,4 @@
-"""Whatever lies in a queue: the worker goes on as the same process, and the command behind it is answered."""
+"""Whatever lies in a queue: the worker continues as the same process, and the command behind it is answered."""
 
 import json
 import os

@@ -69,7 +69,7 @@ def test_at_rest_nobody_notices_and_others_go_on(healthy_hosts: SeveralHosts, cu
                     lambda: healthy_hosts.queues(FAR) == {host_queue(FAR)}, what="it to read its own queue alone"
                 )
             healthy_hosts.roll_side()
-            assert healthy_hosts.running(FAR) == before, "what runs there goes on"
+            assert healthy_hosts.running(FAR) == before, "what runs there continues"
             if {"redis", "postgres"} <= set(cut):
                 healthy_hosts.network.heal("postgres")
                 eventually(lambda: healthy_hosts.is_seen(FAR), what="a sign of life while Redis is away")

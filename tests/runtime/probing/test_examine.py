@@ -161,7 +161,7 @@ def test_a_replica_that_speaks_tls_is_told_so(tmp_path: Path) -> None:
     context.load_cert_chain(*authority.certify("inside").written(tmp_path))
     with replying(lambda *_: OK, context) as address:
         assert "say traffic.upstream_tls" in found(address)
-        assert found(address, tls=ReplicaTls("inside", authority.pem)) == ""
+        assert found(address, tls=ReplicaTls("inside", authority.pem), timeout_seconds=60) == ""
         for tls in (ReplicaTls("other", authority.pem), ReplicaTls("inside", Authority.make().pem)):
             examination = asyncio.run(examine(address, HealthCheck(), HOST, tls=tls))
             assert f"a certificate that is not believed for {tls.name}" in summary_of(examination)

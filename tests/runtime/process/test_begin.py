@@ -133,7 +133,7 @@ def test_a_begin_that_hangs_holds_up_nobody_and_nothing_is_left_of_it(
         others = [ProcessRuntime(replica_home).start(request()) for _ in range(3)]
         assert not beginning.done(), "all others start meanwhile"
         assert all(other.running for other in others)
-        with pytest.raises(RuntimeUnavailableError, match="has not begun within 5 s on this host"):
+        with pytest.raises(RuntimeUnavailableError, match="has not started within 5 s on this host"):
             beginning.result()
     assert not is_running(pid)
     assert runtime.find(asked.route_id) is None

@@ -100,7 +100,7 @@ def _is_as_planned(steps: Sequence[Stored]) -> bool:
     if not foreseen.is_certain:
         return False
     planned = [wave.moves for wave in foreseen.waves]
-    assert happened == planned, f"a rollout of {begun.name} went otherwise than planned: {begun.rollout}"
+    assert happened == planned, f"a rollout of {begun.name} went different from the plan: {begun.rollout}"
     return True
 
 

@@ -69,7 +69,7 @@ def test_who_asks_for_the_last_place_waits_for_whoever_is_just_taking_it(engine:
         assert claimed.hold is None
         write(other, "UPDATE deployments SET paused_at = NULL WHERE name = 'a'")
         looking.start()
-        eventually(lambda: not looking.is_alive() or read(other, BLOCKED), what="a waits or goes on")
+        eventually(lambda: not looking.is_alive() or read(other, BLOCKED), what="a waits or continues")
         connection.execute("UPDATE rollouts SET steps = 1 WHERE deployment_id = %s", (b.id,))
     looking.join(10)
     other.dispose()

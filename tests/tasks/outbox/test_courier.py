@@ -119,7 +119,7 @@ def test_an_event_is_what_cloud_events_say(engine: Engine, receiver: Receiver, c
         "desired_replicas": 3,
         "revision": "v1",
         "actor": "ann",
-        "sentence": "v2: begun by ann: it is new",
+        "sentence": "started the rollout to v2 by ann: it is new",
         "route_id": None,
         "rollout": {
             "id": str(rollout["id"]),

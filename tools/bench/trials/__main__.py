@@ -50,7 +50,7 @@ class Trial(NamedTuple):
     """What came of one. `ended`: how; `seconds`: from its beginning to that end; `said`: why it went back.
 
     `sent`: requests that the new revision was sent, as the proxy counted; without any nothing was tried. `weight`: of a
-    canary that goes on, so many of 10,000 requests.
+    canary that continues, so many of 10,000 requests.
     """
 
     world: str
@@ -126,7 +126,7 @@ def _watched(made: Stage, name: str, world: World, load: Load, away: Path) -> Tr
     load.begin_phase("later")
     time.sleep(world.callers.patience)
     rows = made.rows(_ROLLOUTS, name)[before:]
-    ended = _end_of(rows, world) or (rows[-1]["outcome"] or "goes on")
+    ended = _end_of(rows, world) or (rows[-1]["outcome"] or "continues")
     reasons = [row["back_reason"] or (row["reason"] if row["is_undo"] else "") for row in rows]
     took = (rows[-1]["ended"] or time.time()) - rows[0]["began"]
     return Trial(
@@ -139,12 +139,12 @@ def _watched(made: Stage, name: str, world: World, load: Load, away: Path) -> Tr
         sent=rows[0]["sent"],
         weight=rows[-1]["weight"],
         said=next(filter(None, reasons), ""),
-        is_right=ended == world.ends if world.ends else ended in ("goes on", "completed"),
+        is_right=ended == world.ends if world.ends else ended in ("continues", "completed"),
     )
 
 
 def _end_of(rows: Sequence[dict[str, Any]], world: World) -> str:
-    """Empty while it goes on."""
+    """Empty while it continues."""
     last = rows[-1]
     if last["is_undo"] and not world.undoes:
         return "undone" if last["outcome"] == "completed" else ""
@@ -211,7 +211,7 @@ def table(found: Sequence[Trial]) -> Iterator[str]:
 
 
 def _said_of(trial: Trial) -> str:
-    at = f" at {trial.weight / 100:g} %" if trial.ended == "goes on" and trial.weight else ""
+    at = f" at {trial.weight / 100:g} %" if trial.ended == "continues" and trial.weight else ""
     return f"{trial.ended}{at}"
 
 

@@ -110,7 +110,7 @@ def replica_process(route: RouteSeen) -> psutil.Process:
 
 
 def signal_workers(home: Home, number: signal.Signals) -> None:
-    """To each worker and beat: SIGSTOP freezes them, which the supervisor does not notice, and SIGCONT goes on."""
+    """To each worker and beat: SIGSTOP freezes them, which the supervisor does not notice, and SIGCONT continues."""
     state = read_state(home)
     for part in state.parts if state else ():
         if part.name.startswith(("worker", "beat")) and part.process is not None:

@@ -23,7 +23,7 @@ def freeze_a_replica(service: Service) -> tuple[float, float]:
 
 
 def freeze(service: Service, victim: RouteSeen) -> tuple[float, float]:
-    """SIGSTOP to a replica, until every client that waits for it has given up; then it goes on.
+    """SIGSTOP to a replica, until every client that waits for it has given up; then it continues.
 
     When it froze, and when the prober had noticed, in Unix seconds: what is not idempotent and was sent to it in
     between is lost. Raises ScenarioError.

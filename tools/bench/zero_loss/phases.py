@@ -141,7 +141,7 @@ def _workers_frozen(service: Service, home: Home) -> Noted:
 
 
 def _own_stop(arguments: Sequence[str], service: Service, home: Home) -> Noted:
-    """A stop of ours in the middle of a rollout, which then goes on."""
+    """A stop of ours in the middle of a rollout, which then continues."""
     new = service.roll_out(STARTUP_SECONDS=_SLOW_START)
     service.wait_for_middle(new)
     if arguments[0] == "up":

@@ -1,4 +1,4 @@
-"""What docs/canary.md promises of weights: who goes on, when, and that each side keeps replicas for its share."""
+"""What docs/canary.md promises of weights: who continues, when, and that each side keeps replicas for its share."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -58,7 +58,7 @@ def _by_stage(state: State, rollout: Rollout, canary: CanaryState, decision: Cla
     if judge is not None and state.now < known_at + timedelta(seconds=judge["at_least"]["seconds"]):
         yield "a judge looks for as long as it must at least"
     if judge is not None and told(rollout, state.now) != GOOD and not _undecided_is_enough(judge, known_at, state.now):
-        yield "a judge goes on only for good answers of this weight, or where being undecided for good is enough"
+        yield "a judge continues only for good answers of this weight, or where being undecided for good is enough"
 
 
 def _undecided_is_enough(judge: dict[str, Any], known_at: datetime, now: datetime) -> bool:

@@ -124,7 +124,7 @@ SUBTLE_FAULTS = (
         canary(steps=["5%"], max_unavailable=1),
     ),
     Fault(
-        "it goes on though nobody is answered",
+        "it continues though nobody is answered",
         ("domain.cycle.evaluator.DeploymentStrategyEvaluator.evaluate_one",),
         _nobody_counts,
         rolling(1, 1, 0),

@@ -19,7 +19,7 @@ async function renew() {
     return new Promise(() => {});
   }
   const notice = h("p", { class: "why warn", role: "alert" }, "Your session is over. What you typed stays here: ",
-    h("a", { href: "/login", target: "_blank", rel: "noopener" }, "Log in"), " in another tab, then go on.");
+    h("a", { href: "/login", target: "_blank", rel: "noopener" }, "Log in"), " in another tab, then continue.");
   dialog.prepend(notice);
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, PAUSE));

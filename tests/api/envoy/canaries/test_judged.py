@@ -34,7 +34,7 @@ def judged(at_least: int) -> dict[str, Any]:
 
 @contextmanager
 def judging(edge: Edge, at_least: int) -> Iterator[Rolling]:
-    """A canary that has its weight, which every proxy knows, and a coordinator that goes on."""
+    """A canary that has its weight, which every proxy knows, and a coordinator that continues."""
     with rolling(edge, policy=judged(at_least)) as this:
         unhedged = "UPDATE deployments SET hedge_after_seconds = NULL WHERE id = %s"
         write(edge.routes.engine, unhedged, this.made.id)  # or a slow machine asks a replica for another's answer too

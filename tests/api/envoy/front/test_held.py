@@ -122,7 +122,7 @@ def test_one_more_than_may_wait_is_told_so_at_once(envoy_edge: Edge) -> None:
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
         assert "x-rollway-held" not in refused.headers
         time.sleep(2 * retries.HELD_ROUND_SECONDS)
-        assert not any(each.done() for each in waiting), "who came first goes on waiting"
+        assert not any(each.done() for each in waiting), "who came first continues waiting"
         web.comes()
         assert [each.result().status_code for each in waiting] == [200, 200, 200]
 

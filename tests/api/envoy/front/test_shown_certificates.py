@@ -93,7 +93,7 @@ def test_each_host_name_is_sent_on_when_it_has_a_certificate_whatever_the_others
         assert said("https://bad.example.com/") == [without.format("the handshake fails")]
         assert said("http://bad.example.com/") == [without.format("nobody is sent on to https://")]
         assert said("https://has.example.com/") == []
-        assert said("http://has.example.com/") == ["who asks by http:// is sent on to https:// (308)"]
+        assert said("http://has.example.com/") == ["requests by http:// are redirected to https:// (308)"]
         told = in_transaction(secure_edge.routes.engine, certificate_troubles)
         assert "partly: bad.example.com has no certificate, so nobody reaches it by https://" in told
         show(secure_edge, web, authority.certify("*.example.com"), "*.example.com")

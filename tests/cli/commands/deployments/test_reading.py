@@ -74,7 +74,7 @@ def test_a_page_says_what_the_rollout_waits_for_and_how_long_it_may(rollway: Rol
     assert "■■|◇  3 wanted, 1 provisioning, 2 healthy" in page
     assert "waiting: 1 new starting" in page
     assert "v1 → v2" in page
-    assert re.search(r"by test, begun \d+ s ago; .* left; 0 of 3 failures", page)
+    assert re.search(r"by test, started \d+ s ago; .* left; 0 of 3 failures", page)
 
 
 def test_work_that_nobody_does_is_called_out(rollway: Rollway, engine: Engine) -> None:

@@ -40,7 +40,7 @@ def test_a_restart_rolls_the_same_content_again_within_the_budget(rollway: Rollw
     specs = read(engine, "SELECT spec FROM revisions WHERE name IN ('v1', 'v1.r2')")
     assert specs[0] == specs[1]
     (record,) = read(engine, "SELECT message FROM deployment_history WHERE phase = 'restart'")
-    assert record["message"] == "v1.r2: begun: the certificate changed"
+    assert record["message"] == "started the rollout to v1.r2: the certificate changed"
 
 
 def test_a_restart_while_a_rollout_is_under_way_is_refused(rollway: Rollway, engine: Engine) -> None:

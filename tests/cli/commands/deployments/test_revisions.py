@@ -92,6 +92,6 @@ def test_how_replicas_are_asked_is_compared_and_planned(rollway: Rollway, engine
     assert "-  protocol: http2\n" in ended.out
     assert "+  upstream_tls:\n+    ca: file:/etc/ca.pem\n+    server_name: inside\n" in ended.out
     assert "traffic" not in rollway("revisions", "diff", "web", "r2", "r2").out
-    asked = "its replicas are asked otherwise than those that run: in HTTP/2 in clear text, each as its revision has it"
+    asked = "its replicas are called differently: in HTTP/2 in clear text, each as its revision has it"
     assert asked in " ".join(rollway("plan", "web", "r1").out.split())
-    assert "asked otherwise" not in rollway("plan", "web", "r2").out
+    assert "called differently" not in rollway("plan", "web", "r2").out

@@ -46,7 +46,7 @@ def test_another_image_changes_nothing_but_the_image(rollway: Rollway, engine: E
     make_deployment(engine, "■■■", status=READY)
     write(engine, "ALTER TABLE revisions DISABLE TRIGGER USER")
     write(engine, "UPDATE revisions SET spec = %s", DOCKER)
-    assert update(rollway, "v7", "--image", "web:2") == "rollout of web to v7 begun\n"
+    assert update(rollway, "v7", "--image", "web:2") == "rollout of web to v7 started\n"
     assert spec_of(engine, "v7")["docker"] == {**spec_of(engine, "v7")["docker"], "image": "web:2", "port": 8080}
     assert spec_of(engine, "v7")["env"] == {"A": "1"}
 

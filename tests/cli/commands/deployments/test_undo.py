@@ -26,7 +26,7 @@ def test_an_undo_of_a_manual_blue_green_rollout_moves_the_traffic_without_a_seco
     (web,) = read(engine, "SELECT id FROM deployments")
     assert drawn(engine, web["id"]) == "□□□|■■■"
     (record,) = read(engine, "SELECT message FROM deployment_history WHERE phase = 'undo'")
-    assert record["message"] == "back to v1: begun"
+    assert record["message"] == "started the rollout back to v1"
 
 
 def test_an_undo_says_what_it_leaves_as_it_is(rollway: Rollway, engine: Engine) -> None:

@@ -76,7 +76,7 @@ def test_whoever_stops_waiting_is_told_that_the_rollout_goes_on(engine: Engine) 
         running.send_signal(signal.SIGINT)
         said = running.stderr.read().splitlines()[-1]
     assert running.returncode == 130
-    assert said == "No longer waiting; what was asked for goes on, and 'rollway status --watch' shows it."
+    assert said == "No longer waiting; the command continues, and 'rollway status --watch' shows it."
 
 
 def test_the_last_sentence_of_a_failed_rollout_names_the_cause_with_the_end_of_the_log(

@@ -23,7 +23,7 @@ def lifecycle(engine: Engine) -> str:
 def test_activate_begins_a_rollout_and_says_who_asked_and_why(rollway: Rollway, engine: Engine, user: str) -> None:
     make_deployment(engine, "■■■", status=READY)
     ended = rollway("activate", "web", "v2", "--reason", "new colours")
-    assert (ended.code, ended.out) == (0, "rollout of web to v2 begun\n")
+    assert (ended.code, ended.out) == (0, "rollout of web to v2 started\n")
     assert lifecycle(engine) == "deploying"
     with engine.connect() as connection:
         actor, reason = connection.execute(text("SELECT actor, reason FROM rollouts")).one()

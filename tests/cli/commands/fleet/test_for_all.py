@@ -41,7 +41,7 @@ def test_resume_all_goes_on_with_what_is_paused_and_with_nothing_else(rollway: R
     for name in ("api", "web"):
         rollway("pause", name)
     ended = rollway("resume", "--all", "--reason", "the network is back")
-    assert (ended.code, ended.out.splitlines()) == (0, ["api goes on", "web goes on"])
+    assert (ended.code, ended.out.splitlines()) == (0, ["api continues", "web continues"])
     assert [snapshot(engine, made.id).paused_at for made in paused] == [None, None]
     assert snapshot(engine, moving.id).version == 1
     assert "There is none: --all means every paused rollout" in rollway("resume", "--all").out

@@ -38,7 +38,7 @@ def test_who_is_told_of_what_is_listed_with_how_far_it_has_come(rollway: Rollway
     doctor = rollway("doctor")
     assert doctor.code == 0
     assert "1 events were given up that ci should have had; the last: ci answered 500" in doctor.out
-    assert rollway("unsubscribe", "ci").out == "ci is told no more\n"
+    assert rollway("unsubscribe", "ci").out == "ci is no longer subscribed\n"
     gone = rollway("unsubscribe", "ci")
     assert (gone.code, gone.err) == (
         1,
@@ -73,7 +73,7 @@ def test_a_webhook_that_no_host_knows_is_refused_and_who_ended_is_said(rollway: 
     assert refused.err == "no host that is up has a target cj in its ROLLWAY_WEBHOOKS; they have ci, pager.\n"
     assert rollway("subscribe", "ci", "--webhook", "ci").code == 0
     write(engine, "UPDATE subscriptions SET ended_at = now(), ended_why = 'ci answered 410' WHERE name = 'ci'")
-    assert "ci answered 410; 'rollway subscribe' begins anew" in rollway("subscriptions").out
+    assert "ci answered 410; 'rollway subscribe' begins again" in rollway("subscriptions").out
 
 
 def test_a_type_that_does_not_exist_is_refused_with_those_that_do(rollway: Rollway) -> None:

@@ -95,7 +95,7 @@ def test_traffic_for_scripts_has_every_replica_and_every_fault(rollway: Rollway,
 
 @usefixtures
 def test_proxies_are_shown_live_or_silent_with_what_they_hold_up(rollway: Rollway, engine: Engine) -> None:
-    assert "No proxy has been heard of" in rollway("proxies").out
+    assert "No proxy is known" in rollway("proxies").out
     with transaction(engine) as connection:
         begin_publishing(connection, "here")
         note_proxies(connection, [SeenProxy("edge-1", "envoy", 60.0), SeenProxy("edge-2", "traefik", 60.0)])

@@ -73,14 +73,14 @@ def test_groups_are_made_shown_and_ended_with_who_waits(rollway: Rollway, engine
     assert "waits for the rollout of api: group shop goes in order" in rollway("status", "web").out
     why = rollway("why", "web").out
     held = "web is not going forward: waits for the rollout of api: group shop goes in order"
-    assert why.startswith(f"{held}; but no worker has been heard of yet, so nothing is started or stopped;")
+    assert why.startswith(f"{held}; but no worker is known yet, so nothing is started or stopped;")
     assert re.search(r"; in \d s it is looked at again\.$", why)
     freeze(engine, "fair", deployments=["web"])
     assert "web is not going forward: held by the freeze fair until 20" in rollway("why", "web").out
     waited = rollway("activate", "web", "v2", "--wait", "--timeout", "0.2")
     assert waited.code == 4
     assert json.loads(rollway("groups", "--json").out)[0]["waiting"] == ["web"]
-    assert rollway("ungroup", "shop").out == "shop is a group no more\n"
+    assert rollway("ungroup", "shop").out == "shop is no longer a group\n"
 
 
 def test_over_http_too_a_file_is_refused_in_a_freeze_before_anything_of_it_is_done(

@@ -39,8 +39,8 @@ def test_a_database_of_another_release_is_named_and_left_alone(rollway: Rollway,
         connection.execute("UPDATE alembic_version SET version_num = '0099'")
         ended = rollway("migrate")
         assert (ended.code, ended.err.count("\n")) == (1, 1)
-        assert "has schema 0099, which this release does not know: a newer one has migrated it" in ended.err
-        assert "or it is of before 0.1.0, from which no way leads here, so name an empty database" in ended.err
+        assert "has schema 0099, which this release does not know: a newer release has migrated it" in ended.err
+        assert "or it is of before 0.1.0, which no release migrates, so name an empty database" in ended.err
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0099",)]
 
 

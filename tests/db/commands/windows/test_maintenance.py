@@ -1,4 +1,4 @@
-"""A deployment's maintenance: when it begins, goes on otherwise and ends, and what stands of it in the history."""
+"""A deployment's maintenance: when it begins, continues otherwise and ends, and what stands of it in the history."""
 
 import pytest
 from sqlalchemy import Engine

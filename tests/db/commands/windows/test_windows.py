@@ -50,7 +50,7 @@ def test_whoever_goes_through_a_freeze_says_why_and_the_history_names_both(engin
         parsed("activate_revision", through_freeze=True)
     ask(engine, "activate_revision", deployment="web", revision="v2", through_freeze=True, reason="it leaks")
     (record,) = read(engine, "SELECT message FROM deployment_history")
-    assert record["message"] == "v2: begun, through freeze holidays: it leaks"
+    assert record["message"] == "started the rollout to v2, through freeze holidays: it leaks"
     assert read(engine, "SELECT through_freeze FROM rollouts") == [{"through_freeze": True}]
 
 

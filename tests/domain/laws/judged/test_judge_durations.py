@@ -54,7 +54,7 @@ def world(
 ) -> list[Evidence]:
     """What proxies tell each second. Who has waited for longer than `patience` leaves, and that is a failure.
 
-    It goes on for a while before the first look: what was sent then is under way, or ends, when it is looked at.
+    It continues for a while before the first look: what was sent then is under way, or ends, when it is looked at.
     `mended`: what fails is sent to another replica, which answers it. `traffic`: so many times `a_second` come at the
     first look and at the last one.
     """

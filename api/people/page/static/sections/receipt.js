@@ -23,7 +23,7 @@ function promises({ promised, measured, replayed }) {
   const rows = [["steps", again, !differing.length]];
   if (!measured) return rows;
   const isBoth = promised.counts_stopping;
-  const most = isBoth ? `${measured.most_live_and_stopping} live or stopping` : `${measured.most_live} live, ${measured.most_stopping} stopping beside them`;
+  const most = isBoth ? `${measured.most_live_and_stopping} live or stopping` : `${measured.most_live} live, ${measured.most_stopping} stopping next to them`;
   return [
     held("most", `at most ${promised.most_live} live`, `at most ${most}`, measured.is_ceiling_kept),
     held("fewest", `at least ${promised.fewest_serving} serving, unless a replica fails on its own`, `at least ${measured.fewest_serving} serving`, measured.is_floor_kept),
