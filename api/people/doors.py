@@ -76,9 +76,9 @@ DOORS: Mapping[type[Command], Door] = {
     RollingUpdate: Door(
         "POST",
         f"{DEPLOYMENT}/rolling-update",
-        "Change image or command …",
+        "New revision …",
         _RELEASE,
-        "Change image or command of {name}",
+        "Roll out the new revision of {name}",
     ),
     Retry: Door("POST", f"{DEPLOYMENT}/retry", "Retry …", _RELEASE),
     Scale: Door("POST", f"{DEPLOYMENT}/scale", "Scale …", _RUN),

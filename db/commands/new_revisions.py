@@ -40,7 +40,7 @@ def add_revision(connection: Connection, command: AddRevision) -> dict[str, Any]
     And where it takes values of another revision RevisionNotFoundError, and InvalidInputError for one that it lacks.
     """
     deployment = lock_named(connection, command.deployment, command.expected_version)
-    spec = _with_values(connection, deployment.id, command)
+    spec = _with_values(connection, deployment, command.spec, command.values_of) if command.values_of else command.spec
     name = command.name or revision_name(command.deployment, spec)
     cursor = connection.cursor(row_factory=dict_row)
     cursor.execute(
@@ -87,7 +87,10 @@ def changed_revision(connection: Connection, deployment: Deployment, command: Ro
         message = f"{deployment.name} runs nothing that could be changed: 'rollway apply' gives it a first revision"
         raise WrongStateError(message, deployment=deployment.name, state=str(deployment.status))
     name, parsed = row[0], stored_spec(json.dumps(row[1]))
-    spec = changed_spec(name, parsed, command.image, command.command)
+    if command.spec is None:
+        spec = changed_spec(name, parsed, command.image, command.command)
+    else:
+        spec = _with_values(connection, deployment, command.spec.spec, command.values_of or name)
     if command.revision is None and spec == parsed.spec:
         return str(name)
     shared = {"request_id": command.request_id, "actor": command.actor, "reason": command.reason}
@@ -101,16 +104,14 @@ def _deploying(connection: Connection, deployment: Deployment) -> str:
     return str(row[0])
 
 
-def _with_values(connection: Connection, deployment_id: UUID, command: AddRevision) -> RevisionSpec:
-    """The spec that will run, no value of it masked."""
-    if command.values_of is None:
-        return command.spec
-    row = connection.execute(_NAMED, (deployment_id, command.values_of)).fetchone()
+def _with_values(connection: Connection, deployment: Deployment, spec: RevisionSpec, source: str) -> RevisionSpec:
+    """The spec that will run, no value of it masked: those that are have the values of the revision `source`."""
+    row = connection.execute(_NAMED, (deployment.id, source)).fetchone()
     if row is None:
-        message = f"{command.deployment} has no revision {command.values_of}, whose values this one should have"
-        raise RevisionNotFoundError(message, deployment=command.deployment, revision=command.values_of)
-    spec = with_values_of(row[1], command.spec)
-    if lacking := names_masked(spec.env):
-        message = f"spec.env.{lacking[0]}: {MASK} stands for the value in {command.values_of}, which has none"
+        message = f"{deployment.name} has no revision {source}, whose values this one should have"
+        raise RevisionNotFoundError(message, deployment=deployment.name, revision=source)
+    filled = with_values_of(row[1], spec)
+    if lacking := names_masked(filled.env):
+        message = f"spec.env.{lacking[0]}: {MASK} stands for the value in {source}, which has none"
         raise InvalidInputError(f"{message}; write the value itself", field=f"spec.env.{lacking[0]}")
-    return spec
+    return filled

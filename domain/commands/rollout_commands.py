@@ -8,6 +8,7 @@ from domain.commands.base import Replicas
 from domain.commands.results import Activated, Retried, SteeredAnswer, Turned
 from domain.commands.steering_command import Case, StartingCommand, SteeringCommand
 from domain.installation.tokens import Role
+from domain.revisions.revision import WrittenSpec
 from domain.steering import verbs
 from domain.steering.activation import activate
 from domain.steering.command_effect import Effect
@@ -51,7 +52,7 @@ class Restart(StartingCommand):
 
 
 class RollingUpdate(StartingCommand):
-    """Roll out another image or command; everything else is as in the current revision."""
+    """Roll out a changed revision: another image or command of the current one, or another whole content."""
 
     task = "rollway.rolling_update"
     answer = Activated
@@ -66,13 +67,25 @@ class RollingUpdate(StartingCommand):
     """The image of its containers from now on."""
     command: tuple[str, ...] = ()
     """The command of its replicas from now on."""
+    spec: WrittenSpec | None = None
+    """The whole content of the new revision, in place of an image or a command."""
+    values_of: _Revision | None = None
+    """The revision whose values replace *** in the variables of `spec`; left out: the current one."""
     supersede: bool = False
     """Leave a rollout to another revision that is under way."""
 
     @property
     def changes(self) -> bool:
         """Whether it changes the content of the revision."""
-        return self.image is not None or bool(self.command)
+        return self.image is not None or bool(self.command) or self.spec is not None
+
+    @model_validator(mode="after")
+    def _changes_in_one_way(self) -> Self:
+        if self.spec is not None and (self.image is not None or self.command):
+            raise ValueError("spec is the whole content: leave image and command out")
+        if self.values_of is not None and self.spec is None:
+            raise ValueError("values_of belongs to spec, and there is none")
+        return self
 
     def steer(self, case: Case) -> Effect:
         return activate(case.deployment, case.changed(), case.asking)

@@ -17,12 +17,14 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
     field_validator,
 )
 
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerSpec, ExternalSpec
 from domain.revisions.secret_refs import MASK, MOST_SECRETS, EnvValue, names_masked, references_of
+from domain.revisions.shell_syntax import fault_of_command, fault_of_text, fault_of_variable
 from domain.text.errors import InvalidInputError, RollwayError
 from domain.text.storable import storable
 
@@ -151,6 +153,34 @@ class RevisionSpec(BaseModel):
         unused = {name for name, field in fields if name not in _NAMED and getattr(self, name) == field.get_default()}
         content = self.model_dump(mode="json", exclude=unused)
         return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+class WrittenSpec(RevisionSpec):
+    """A content that a person writes down: shell syntax, which nothing would read, is refused."""
+
+    @field_validator("command", mode="wrap")
+    @classmethod
+    def _needs_no_shell(cls, value: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
+        """Refuse shell syntax: a program that gets it as an argument ends at once, and only its log says why."""
+        command = validate(value)
+        if not command or info.data.get("runtime") != "process":
+            return command
+        if fault := fault_of_command(command) or (fault_of_text(value) if isinstance(value, str) else ""):
+            raise ValueError(fault)
+        return command
+
+    @field_validator("env")
+    @classmethod
+    def _needs_no_shell_either(cls, env: dict[str, EnvValue], info: ValidationInfo) -> dict[str, EnvValue]:
+        for name, value in env.items() if info.data.get("runtime") != "external" else ():
+            if isinstance(value, str) and (fault := fault_of_variable(name, value, env)):
+                raise ValueError(f"{name}: {fault}")
+        return env
+
+    @property
+    def spec(self) -> RevisionSpec:
+        """The content alone."""
+        return RevisionSpec.model_validate(self.model_dump(include=set(RevisionSpec.model_fields)))
 
 
 def _misfit(runtime: str | None, field: str | None, value: object) -> str | None:

@@ -111,6 +111,7 @@ ON_THE_PAGE = frozenset(
                 "requests",
             )
         ),
+        _REVISION,
         f"{_REVISION}/difference",
         *(f"{_ROLLOUT}/{part}" for part in ("cycles", "plan", "evidence", "receipt")),
     }

@@ -9,8 +9,6 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
-    ValidationInfo,
-    ValidatorFunctionWrapHandler,
     field_validator,
     model_serializer,
     model_validator,
@@ -20,9 +18,7 @@ from domain.commands.base import POLICY, SPEC, Replicas, Starting
 from domain.commands.results import Applied
 from domain.installation.tokens import Role
 from domain.model.policy import DeploymentPolicy
-from domain.revisions.revision import RevisionSpec, revision_name
-from domain.revisions.secret_refs import EnvValue
-from domain.revisions.shell_syntax import fault_of_command, fault_of_text, fault_of_variable
+from domain.revisions.revision import WrittenSpec, revision_name
 from domain.strategies.builtin import chosen_policy, parse_policy
 from domain.text.errors import InvalidInputError
 from domain.text.storable import DeploymentName, Name
@@ -33,35 +29,11 @@ MOST_DOCUMENTS = 500
 _EXAMPLE = {"deployment": "web", "replicas": 3, "revision": SPEC, "policy": POLICY}
 
 
-class RevisionSection(RevisionSpec):
+class RevisionSection(WrittenSpec):
     """The revision to run."""
 
     name: Name | None = None
     """Left out: `<deployment>-<8 hex digits>` of its content."""
-
-    @field_validator("command", mode="wrap")
-    @classmethod
-    def _needs_no_shell(cls, value: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
-        """Refuse shell syntax: a program that gets it as an argument ends at once, and only its log says why."""
-        command = validate(value)
-        if not command or info.data.get("runtime") != "process":
-            return command
-        if fault := fault_of_command(command) or (fault_of_text(value) if isinstance(value, str) else ""):
-            raise ValueError(fault)
-        return command
-
-    @field_validator("env")
-    @classmethod
-    def _needs_no_shell_either(cls, env: dict[str, EnvValue], info: ValidationInfo) -> dict[str, EnvValue]:
-        for name, value in env.items() if info.data.get("runtime") != "external" else ():
-            if isinstance(value, str) and (fault := fault_of_variable(name, value, env)):
-                raise ValueError(f"{name}: {fault}")
-        return env
-
-    @property
-    def spec(self) -> RevisionSpec:
-        """The content, which the name is no part of."""
-        return RevisionSpec.model_validate(self.model_dump(exclude={"name"}))
 
 
 class Document(BaseModel):

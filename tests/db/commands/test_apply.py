@@ -131,6 +131,23 @@ def test_two_documents_that_claim_the_same_are_refused_by_name(engine: Engine) -
         ask(engine, "apply", documents=[document("web"), document("web")])
 
 
+def test_a_whole_content_is_rolled_out_with_the_values_that_it_does_not_show(engine: Engine) -> None:
+    spec = {**SPEC, "env": {"A": "1", "B": "2"}}
+    deployment = make_deployment(engine, "■■■", status=READY, policy=ROLLING, spec=spec)
+    changed = {**spec, "env": {"A": "***", "B": "3"}}
+    for masked, why in (({"NEW": "***"}, "stands for the value in v1"), ({"A": "$PORT"}, "no shell reads")):
+        with pytest.raises(InvalidInputError, match=why):
+            ask(engine, "rolling_update", deployment=deployment.name, spec={**spec, "env": masked})
+    with pytest.raises(InvalidInputError, match="spec is the whole content: leave image and command out"):
+        ask(engine, "rolling_update", deployment=deployment.name, spec=changed, command=["serve"])
+    same = {**spec, "env": {"A": "***", "B": "***"}}
+    assert ask(engine, "rolling_update", deployment=deployment.name, spec=same).result["activation"] == "already_active"
+    done = ask(engine, "rolling_update", deployment=deployment.name, spec=changed, values_of="v1", revision="v9").result
+    assert (done["activation"], done["revision"]) == ("begun", "v9")
+    (stored,) = read(engine, "SELECT spec FROM revisions WHERE name = 'v9'")
+    assert stored["spec"]["env"] == {"A": "1", "B": "3"}
+
+
 def test_a_policy_that_is_none_is_refused_with_its_path(engine: Engine) -> None:
     policy = {"strategy": "rolling_update", "spec": {"max_surge": -1}}
     with pytest.raises(InvalidInputError, match=r"^document 2, policy.spec.max_surge: must be"):

@@ -104,7 +104,7 @@ def test_a_file_is_dropped_looked_at_and_applied_and_its_deployment_updated_and_
     dialog.locator("#ask-do").click()
     page.get_by_role("status").get_by_role("link", name="dropped").click()
     expect(page.get_by_text("1/1 serving")).to_be_visible()
-    press(page, "Change image or command", "a newer one", Command=f"{program} again", Revision="v2")
+    press(page, "New revision …", "a newer one", Command=f"{program} again", Revision="v2")
     expect(page.get_by_text("Waits for you to promote it.")).to_be_visible()
     press(page, "Promote", "looks good")
     running_fleet.wait_until_ready("dropped", "v2", 1)

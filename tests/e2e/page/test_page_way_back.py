@@ -82,7 +82,7 @@ def test_a_missing_button_leaves_its_reason_and_the_way_past_a_freeze(
     frozen(people_server, "frozen")
     page = opened(people_server, context, "frozen")
     reasons = page.get_by_role("list", name="What you cannot do now")
-    expect(reasons).to_contain_text("Roll out, Change image or command, Retry, Restart: frozen until 2100-01-01")
+    expect(reasons).to_contain_text("Roll out, New revision, Retry, Restart: frozen until 2100-01-01")
     assert serious(page) == []
     reasons.get_by_role("button", name="Roll out: ignore the freeze …").click()
     dialog = dialog_of(page)

@@ -1,6 +1,7 @@
 // The buttons of a page, each of which asks for a reason and shows what it will do before anything is done.
 import { h } from "./dom.js";
 import { inputs, said } from "./fields.js";
+import { fieldsFrom, sourceOf, valuesOf } from "./inputs/revision.js";
 import { freezeInputs } from "./sections/freeze_form.js";
 import { ask } from "./stream.js";
 import { duration, picture, say } from "./words.js";
@@ -57,9 +58,9 @@ export function offerButtons(shown, refresh) {
     const button = event.target.closest("[data-ask]");
     if (!button) return;
     const known = shown(button);
-    const { ask: verb, revision } = button.dataset;
+    const { ask: verb, revision, from } = button.dataset;
     const found = offerOf(verb, known);
-    if (found) open(revision ? { ...found, revision, values: { ...found.values, revision, ...button.dataset.anyway && { anyway: true } } } : found, known);
+    if (found) open(revision ? { ...found, revision, values: { ...found.values, revision, ...button.dataset.anyway && { anyway: true } } } : { ...found, from }, known);
   });
   form.addEventListener("input", (event) => {
     offer.isTouched = true;
@@ -92,17 +93,20 @@ function keepFocus() {
 async function open(found, { deployment, document: whole, fixed = {}, choices = {}, failed = new Set() }) {
   const title = found.label.replace(" …", "");
   const name = deployment?.name ?? Object.values(fixed)[0];
-  const fields = found.fields.filter((field) => !(field.name in fixed));
+  const source = sourceOf(found, deployment);
+  const decided = source ? { values_of: source } : fixed;
+  const fields = source ? fieldsFrom(found.fields) : found.fields.filter((field) => !(field.name in fixed));
   const place = deployment ? `/deployments/${encodeURIComponent(name)}/${found.verb}` : `/fleet/${found.path ?? found.verb}`;
-  offer = { ...found, name, failed, fields, place, key: `${place} ${found.verb} ${found.revision ?? ""}`, isTouched: false };
-  document.getElementById("ask-head").textContent = name ? `${title}${title.includes(":") ? "," : ""} ${name}` : title;
+  offer = { ...found, name, failed, fields, place, source, key: `${place} ${found.verb} ${found.revision ?? source}`, isTouched: false };
+  document.getElementById("ask-head").textContent = source ? `${title} from ${source}, ${name}` : name ? `${title}${title.includes(":") ? "," : ""} ${name}` : title;
   document.getElementById("ask-as").textContent = `Acting as ${document.body.dataset.token}`;
-  document.getElementById("ask-what").textContent = found.what;
+  document.getElementById("ask-what").textContent = source ? `Change what is to differ: everything else is as in ${source}.` : found.what;
   document.getElementById("ask-do").className = DANGER.has(found.verb) || RISKY.has(found.verb) ? "danger" : "primary";
   const draw = async () => {
-    const drawn = (FORMS[found.verb] ?? inputs)(offer, { ...await knownOf(found, deployment, whole), ...found.values }, choices);
-    const decided = Object.entries(fixed).map(([field, value]) => h("input", { type: "hidden", name: field, value }));
-    return h("div", {}, h("div", { id: "ask-confirmation" }), drawn, decided);
+    const known = source ? await valuesOf(deployment, source) : await knownOf(found, deployment, whole);
+    const drawn = (FORMS[found.verb] ?? inputs)(offer, { ...known, ...found.values }, choices);
+    const hidden = Object.entries(decided).map(([field, value]) => h("input", { type: "hidden", name: field, value }));
+    return h("div", {}, h("div", { id: "ask-confirmation" }), drawn, hidden);
   };
   const left = kept.get(offer.key);
   document.getElementById("ask-fields").replaceChildren(left ? left.fields : await draw(), left ? beginAgain(draw) : "");
@@ -166,6 +170,7 @@ async function showPlan() {
   const isWhole = offer.fields.every(({ name, is_needed: isNeeded }) => !isNeeded || asked.get(name));
   plan.dataset.asked = asked.toString();
   const isAhead = offer.verb === "drain";
+  if (offer.source && !offer.isTouched) return plan.replaceChildren(h("span", { class: "dim" }, `Nothing differs from ${offer.source} yet.`));
   if (!(offer.is_planned || isAhead) || !isWhole) return plan.replaceChildren();
   try {
     if (isAhead) return plan.replaceChildren(...drainedAhead(await ask(`/v1/hosts/${encodeURIComponent(offer.name)}/drain`)));

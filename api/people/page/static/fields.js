@@ -8,10 +8,10 @@ const readers = new WeakMap(); // of what holds further fields
 
 /** Everything that is asked: what must be said or is set, and the rest folded. `choices`: names of things with their words. */
 export function inputs({ fields, replaces }, known, choices) {
-  const isFirst = (field) => field.is_needed || (isComposite(field) && !replaces) || (replaces && isProminent(field, known[field.name]));
+  const isFirst = (field) => field.is_needed || field.isFirst || (isComposite(field) && !replaces) || (replaces && isProminent(field, known[field.name]));
   const [first, others] = [fields.filter(isFirst), fields.filter((field) => !isFirst(field))];
   const drawn = (field) => asked(field, known[field.name], choices);
-  const isOpen = others.some(({ name }) => known[name] === true) || (!first.length && !replaces && others.some(({ kind, name }) => kind !== "boolean" && known[name] === undefined));
+  const isOpen = !replaces && others.some(({ kind, name }) => known[name] === true || (!first.length && kind !== "boolean" && known[name] === undefined));
   const more = others.length ? h("details", { open: isOpen }, h("summary", {}, "More"), others.map(drawn)) : null;
   return [first.map(drawn), more];
 }

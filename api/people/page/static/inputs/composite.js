@@ -1,6 +1,6 @@
 // The inputs of fields that hold others: settings, lists of them, and names with their values.
 import { h } from "../dom.js";
-import { isSame, labelOf, leaf } from "./leaf.js";
+import { isSame, labelOf, leaf, meaningOf } from "./leaf.js";
 
 const FIRST = new Set(["command", "env", "health_check", "hosts", "path_prefix"]); // what people change
 const HOLDING = new Set(["values", "items", "variables"]);
@@ -19,12 +19,12 @@ export function control(field, value, id) {
 }
 
 function settings(field, value, id) {
-  const hasNull = field.may_be_null;
+  const hasNull = field.may_be_null && !field.when; // the choice beside it says whether there is one
   const isOn = value === undefined ? field.default !== null : value !== null;
-  const inner = parts(field.fields, value ?? {}, id, Boolean(field.when));
+  const inner = parts(field.fields, value ?? {}, id, hasNull || Boolean(field.when));
   const turn = hasNull ? h("input", { type: "checkbox", id, checked: isOn }) : null;
   const legend = h("legend", {}, turn ? [turn, " ", h("label", { for: id }, labelOf(field))] : labelOf(field));
-  const body = h("div", {}, h("span", { class: "dim" }, field.meaning), inner.element);
+  const body = h("div", {}, h("span", { class: "dim" }, meaningOf(field)), inner.element);
   turn?.addEventListener("change", () => (body.hidden = !turn.checked));
   body.hidden = Boolean(turn) && !isOn;
   const read = () => {
@@ -94,7 +94,7 @@ function items(field, value, id) {
     if (JSON.stringify(told) === before) return isSame(value ?? field.default, field.default) && !field.is_needed ? undefined : JSON.stringify(shown);
     return `[${told.join(", ")}]`;
   };
-  return { element: h("fieldset", {}, h("legend", {}, labelOf(field)), h("span", { class: "dim" }, field.meaning), list, more), read };
+  return { element: h("fieldset", {}, h("legend", {}, labelOf(field)), h("span", { class: "dim" }, meaningOf(field)), list, more), read };
 }
 
 /** Names with texts, one row each. A masked value stays what it is unless something is typed over it. */
@@ -135,7 +135,7 @@ function variables(field, value, id) {
     const told = [...rows.values()].map((row) => row()).filter(Boolean);
     return told.length || value ? `{${told.map((pair) => pair.join(": ")).join(", ")}}` : undefined;
   };
-  return { element: h("fieldset", {}, h("legend", { id: `${id}-head` }, labelOf(field)), h("span", { class: "dim" }, field.meaning), h("table", { class: "variables", "aria-labelledby": `${id}-head` }, head, body), more), read };
+  return { element: h("fieldset", {}, h("legend", { id: `${id}-head` }, labelOf(field)), h("span", { class: "dim" }, meaningOf(field)), h("table", { class: "variables", "aria-labelledby": `${id}-head` }, head, body), more), read };
 }
 
 /** What was removed has changed the form as what is typed does. */

@@ -9,16 +9,19 @@ const NUMBER = /^-?\d+(\.\d+)?$/;
 const NUMBERS = new Set(["integer", "number"]);
 
 /** E.g. "Idle timeout, in s" for idle_timeout_seconds. */
-export function labelOf({ name, unit }) {
-  if (LABELS[name]) return LABELS[name];
+export function labelOf({ name, unit, label }) {
+  if (label ?? LABELS[name]) return label ?? LABELS[name];
   const words = (unit === "s" ? name.replace(/_seconds$/, "") : name).replaceAll("_", " ");
   return `${words[0].toUpperCase()}${words.slice(1)}${unit ? `, in ${unit}` : ""}`;
 }
 
+/** What a field means, for who reads and does not write it. */
+export const meaningOf = ({ meaning }) => meaning.replaceAll("`", "");
+
 /** An input with its label and its meaning. */
 export function framed(field, input, { beside = null, label = labelOf(field) } = {}) {
   const { id } = input.matches("input, select, textarea") ? input : input.querySelector("input, select, textarea");
-  const means = h("span", { class: "dim", id: `${id}-means` }, field.meaning);
+  const means = h("span", { class: "dim", id: `${id}-means` }, meaningOf(field));
   const name = h("label", { for: id }, label);
   return h("div", { class: `field${field.kind === "boolean" ? " flag" : ""}` }, field.kind === "boolean" ? [input, name] : [name, input], beside, means);
 }

@@ -11,7 +11,7 @@ export async function newDeployment(offered, isTaken) {
   const templates = apply && (await insist(() => ask("/v1/templates")))?.items;
   if (!templates) return [];
   const fields = apply.fields.filter(({ name }) => FIELDS.has(name)).map((field) => (field.kind === "documents" ? { ...field, templates, isTaken } : field));
-  return [{ ...apply, verb: "new", path: "apply", label: "New deployment …", what: "Choose a template, fill in its fields, and change the text as you like.", fields }];
+  return [{ ...apply, verb: "new", path: "apply", label: "New deployment …", does: "Make it", what: "Choose a template, fill in its fields, and change the text as you like.", fields }];
 }
 
 /** Says of each document what became of its deployment. */

@@ -54,7 +54,7 @@ export function revisions(newest, { current_revision: current, deploying_revisio
     "section",
     { class: "card", "aria-labelledby": "revisions-head", "data-key": "revisions" },
     h("h2", { id: "revisions-head" }, "Revisions"),
-    h("ul", { class: "revisions" }, found.map((revision) => item(revision, place(revision), current, wayTo(revision, place(revision), isOlder(revision), offers)))),
+    h("ul", { class: "revisions" }, found.map((revision) => item(revision, place(revision), current, [wayTo(revision, place(revision), isOlder(revision), offers), newFrom(revision, offers)]))),
     more,
   );
 }
@@ -68,12 +68,15 @@ function wayTo({ name, only_failed: isBad }, place, isOlder, offers) {
   return h("button", { type: "button", class: "quiet", "data-ask": verb, "data-revision": name, "data-anyway": isBad && isOlder ? "true" : null, "aria-label": label.replace("this", name) }, label);
 }
 
-function item(revision, place, current, way) {
+/** The button of one that begins as this one. */
+const newFrom = ({ name }, offers) => (offerOf("rolling-update", offers) ? h("button", { type: "button", class: "quiet", "data-ask": "rolling-update", "data-from": name, "aria-label": `New revision from ${name} …` }, "New revision from this …") : null);
+
+function item(revision, place, current, ways) {
   const { name } = revision;
   return h(
     "li",
     { "data-key": name },
-    way,
+    h("span", { class: "ways" }, ways),
     h(
       "details",
       { "data-revision": name },
