@@ -4,7 +4,7 @@ import re
 import sys
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from domain.installation.tokens import Role
 from tests.support.people.browser import drop, fits, log_in, serious
@@ -130,44 +130,51 @@ def test_a_new_revision_begins_as_another_and_values_that_nobody_sees_stay_what_
     assert {**after, "env": None} == {**before, "env": None}
 
 
-def test_rules_policy_and_routes_are_fields_with_what_is_set_on_top(
+def save(page: Page) -> None:
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill("to see")
+    dialog.locator("#ask-do").click()
+    expect(dialog).to_be_hidden()
+
+
+def test_each_rule_of_autoscaling_is_a_part_of_its_form(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("ruled", 1, CAREFUL)
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.ADMIN), "/deployments/ruled")
+    dialog = page.get_by_role("dialog")
+    page.get_by_role("button", name="Set autoscaling").click()
+    dialog.get_by_role("button", name="Add rule").click()
+    for label, value in (("Metric", "queue"), ("Threshold", "10.5"), ("Step", "1"), ("Max replicas", "4")):
+        dialog.get_by_label(label).fill(value)
+    save(page)
+    page.get_by_role("button", name="Set autoscaling").click()
+    for label, value in (("Metric", "queue"), ("Threshold", "10.5"), ("Max replicas", "4")):
+        expect(dialog.get_by_label(label)).to_have_value(value)
+    dialog.get_by_role("button", name="Remove").click()
+    save(page)
+    page.get_by_role("button", name="Set autoscaling").click()
+    expect(dialog.get_by_role("button", name="Add rule")).to_be_visible()
+    expect(dialog.get_by_label("Threshold")).to_have_count(0)
+
+
+def test_a_policy_has_the_fields_of_its_strategy_and_traffic_what_is_set_on_top(
     running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("formed", 1, CAREFUL)
     page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.ADMIN), "/deployments/formed")
     dialog = page.get_by_role("dialog")
-
-    def done(reason: str) -> None:
-        dialog.get_by_label("Reason").fill(reason)
-        dialog.locator("#ask-do").click()
-        expect(dialog).to_be_hidden()
-
-    page.get_by_role("button", name="Set autoscaling").click()
-    dialog.get_by_role("button", name="Add rule").click()
-    for label, value in (("Metric", "queue"), ("Threshold", "10.5"), ("Step", "1"), ("Max replicas", "4")):
-        dialog.get_by_label(label).fill(value)
-    done("it grows")
-    page.get_by_role("button", name="Set autoscaling").click()
-    for label, value in (("Metric", "queue"), ("Threshold", "10.5"), ("Max replicas", "4")):
-        expect(dialog.get_by_label(label)).to_have_value(value)
-    dialog.get_by_role("button", name="Remove").click()
-    done("no more")
-    page.get_by_role("button", name="Set autoscaling").click()
-    expect(dialog.get_by_role("button", name="Add rule")).to_be_visible()
-    expect(dialog.get_by_label("Threshold")).to_have_count(0)
-    page.keyboard.press("Escape")
-
     page.get_by_role("button", name="Set policy").click()
     dialog.get_by_label("Strategy").select_option("canary")
     dialog.get_by_label("Judge", exact=True).locator("visible=true").check()
     dialog.get_by_role("button", name="Remove").last.click()
     assert serious(page) == []
-    done("carefully")
+    save(page)
     page.get_by_role("button", name="Set policy").click()
     expect(dialog.get_by_label("Strategy")).to_have_value("canary")
     expect(dialog.get_by_label("Weight").locator("visible=true")).to_have_count(2)
     dialog.get_by_label("Policy", exact=True).uncheck()
-    done("no rollouts")
+    save(page)
     page.get_by_role("button", name="Set policy").click()
     expect(dialog.get_by_label("Policy", exact=True)).not_to_be_checked()
     page.keyboard.press("Escape")
@@ -178,6 +185,6 @@ def test_rules_policy_and_routes_are_fields_with_what_is_set_on_top(
     dialog.get_by_text("More", exact=True).locator("visible=true").click()
     dialog.get_by_label("Sticky").check()
     dialog.get_by_label("Cookie").fill("who")
-    done("they stay")
+    save(page)
     page.get_by_role("button", name="Set traffic").click()
     expect(dialog.get_by_label("Cookie")).to_have_value("who")
