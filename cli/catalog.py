@@ -244,6 +244,12 @@ UPKEEP: Mapping[str, Listed] = {
         (ExitCode.REFUSED, ExitCode.USAGE),
         "rollway redis-user shop\nrollway redis-user shop --remove",
     ),
+    "open": Listed(
+        "cli.commands.fleet.token",
+        "Open the page, logged in",
+        WRITING,
+        "rollway open\nrollway open --print --as ann",
+    ),
     "token": Listed("cli.commands.fleet.token", "Make, list and revoke tokens of the HTTP API"),
     "slots": Listed(
         "cli.commands.machine.upkeep",

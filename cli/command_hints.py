@@ -40,6 +40,7 @@ _ELSEWHERE: Mapping[str, str] = {
     "rollway apply -f FILE --wait": "deploy | release",
     "rollway scale NAME 0": "stop | app stop",
     "rollway proxies": "proxy",
+    "rollway open": "ui | page | dashboard | web | browse",
 }
 """Our commands, with the words of other tools for the same."""
 
@@ -47,9 +48,6 @@ HABITS: Mapping[str, str] = {typed: here for here, words in _ELSEWHERE.items() f
 """Our command by the words of other tools. NAME becomes the deployment that the line names."""
 
 _OTHERWISE: Mapping[str, str] = {
-    "'rollway up' names the page, and 'rollway token create me --role operator' opens it": (
-        "ui | open | page | dashboard | web | browse"
-    ),
     "'rollway routes NAME' says where its replicas are": "exec | alloc exec | port-forward",
     "'rollway status' says which stack is meant": "config | cluster-info | context | info",
     "a replica that ends or is sick is replaced by itself, and 'rollway restart DEPLOYMENT' replaces all": (

@@ -1,7 +1,7 @@
 """Tokens of the HTTP API, and sessions of the page: made, found by the hash of what is shown, and ended."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, LiteralString
 
@@ -9,7 +9,16 @@ from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
 from db.fleet_history import record_deed
-from domain.installation.tokens import NewToken, Role, Session, SessionEnd, Token, TokenExistsError, TokenNotFoundError
+from domain.installation.tokens import (
+    NewToken,
+    NoTokenError,
+    Role,
+    Session,
+    SessionEnd,
+    Token,
+    TokenExistsError,
+    TokenNotFoundError,
+)
 from domain.text.numbers import number_of
 
 _COLUMNS = "name, role, deployments, created_by, created_at, expires_at, last_used_at"
@@ -65,6 +74,18 @@ _BEGIN = """
     VALUES (%(hash)s, %(token)s, clock_timestamp() + %(lasts)s, %(address)s, %(browser)s, clock_timestamp())
 """
 
+_NEW_LINK = """
+    WITH forgotten AS (DELETE FROM login_links WHERE ends_at < clock_timestamp() - interval '1 day')
+    INSERT INTO login_links (hash, token, ends_at) VALUES (%s, %s, clock_timestamp() + %s) RETURNING ends_at
+"""
+
+_USE_LINK = f"""
+    UPDATE login_links l SET used_at = clock_timestamp() FROM tokens
+     WHERE l.hash = %s AND l.used_at IS NULL AND l.ends_at > clock_timestamp() AND name = l.token
+       AND (expires_at IS NULL OR expires_at > clock_timestamp())
+    RETURNING {_COLUMNS}
+"""
+
 # a token that was made again under the same name is another one
 _WHOSE = """
     SELECT h.created_at + %(lasts)s < clock_timestamp(), t.name IS NULL OR t.expires_at <= clock_timestamp()
@@ -74,6 +95,7 @@ _WHOSE = """
 
 
 SESSION_LASTS = timedelta(days=7)
+LINK_LASTS = timedelta(minutes=1)
 _MOST_SESSIONS = 100
 
 
@@ -157,6 +179,35 @@ def end_sessions(connection: Connection, token: str, actor: str, session_id: str
 def session_id(secret: str) -> str:
     """The id of the session that this is the secret of."""
     return hash_of(secret).hex()[:_ID_DIGITS]
+
+
+def make_login_link(connection: Connection[Any], token: str, secret: str) -> datetime:
+    """Keep a link that logs in once with this token, by the hash of its secret; returns its end."""
+    row = connection.execute(_NEW_LINK, (hash_of(secret), token, LINK_LASTS)).fetchone()
+    assert row is not None  # noqa: S101  (an INSERT without a condition returns its row)
+    ends_at: datetime = row[0]
+    return ends_at
+
+
+def use_login_link(connection: Connection[Any], secret: str) -> Token | None:
+    """The token of the link, which is used up by that; None for a secret of no link.
+
+    Raises NoTokenError for a link that was used before, or whose minute is over.
+    """
+    token = _find(connection, _USE_LINK, secret)
+    if token is not None:
+        return token
+    query = "SELECT used_at, ends_at > clock_timestamp() FROM login_links WHERE hash = %s"
+    match connection.execute(query, (hash_of(secret),)).fetchone():
+        case None:
+            return None
+        case (None, True):
+            why = "is of a token that has expired"
+        case (None, _):
+            why = "was good for a minute, which is over"
+        case _:
+            why = "has been used already"
+    raise NoTokenError(f"this link {why}; 'rollway open' makes another")
 
 
 def note_use(connection: Connection, token: Token, secret: str = "") -> None:

@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from api.people.problems import TooManyRequestsError, TwoSessionsError
-from db.access_tokens import hash_of, note_use, session_shown, token_shown
+from db.access_tokens import hash_of, note_use, session_shown, token_shown, use_login_link
 from db.connection.transactions import database_now, in_transaction
 from domain.installation.tokens import NoTokenError, Token
 from domain.traffic.entrances import SESSION_COOKIE, EntranceTakenError
@@ -154,6 +154,7 @@ _EVERYBODY = ""
 _log = structlog.get_logger(__name__)
 _Shown = Callable[[Connection, str], Token | None]
 _NO_TOKEN = "this token is unknown, revoked or expired; 'rollway token list' shows those that are valid"  # noqa: S105
+_NO_LINK = "this link is unknown; 'rollway open' makes another"
 _NO_SESSION = "this login is over; log in to the page again"
 
 
@@ -196,6 +197,10 @@ class Access:
     async def of_session(self, request: Request) -> Token:
         """The token of the login to the page. Raises NoTokenError and TooManyRequestsError."""
         return await self._token_of(request, secret_of_session(request), session_shown, _NO_SESSION)
+
+    async def of_login_link(self, request: Request, secret: str) -> Token:
+        """The token of this link, which is used up by that. Raises NoTokenError and TooManyRequestsError."""
+        return await self._token_of(request, secret, use_login_link, _NO_LINK)
 
     async def _token_of(self, request: Request, secret: str, lookup: _Shown, wrong: str) -> Token:
         address = request.client.host if request.client else ""

@@ -85,6 +85,11 @@ class Session:
     browser: str = ""
 
 
+def login_path(secret: str) -> str:
+    """The path of the link that logs in once, with its secret in the fragment, which no browser sends."""
+    return f"/login#link={secret}"
+
+
 class SessionEnd(StrEnum):
     """The reasons for which a session is over, each with its sentence."""
 

@@ -46,7 +46,7 @@ def test_no_hint_stands_for_a_command_that_exists_and_each_leads_to_one() -> Non
         ("start web", "'rollway start' is 'rollway scale web N' here"),
         ("start", "'rollway start' is 'rollway up' here"),
         ("rehearse web v2 --by 60", "there is no 'rollway rehearse'; 'rollway plan' says what a change will do"),
-        ("dashboard", "there is no 'rollway dashboard'; 'rollway up' names the page"),
+        ("dashboard", "'rollway dashboard' is 'rollway open' here"),
         ("config view", "there is no 'rollway config'; 'rollway status' says which stack is meant"),
         ("drain vm1", "'rollway drain' is 'rollway drain-host vm1' here"),
         ("kubectl uncordon vm1", "'rollway uncordon' is 'rollway undrain-host vm1' here"),

@@ -7,17 +7,26 @@ from urllib.parse import quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from api.people.auth import Access, secret_of_session
+from api.people.auth import Access, is_of_this_site, secret_of_session
 from api.people.page.files import HEADERS, filled, instants, page
 from api.people.page.forms import fields_of_stranger, form_fields, form_token
 from api.people.problems import TooManyRequestsError
 from api.people.resources.routing import Methods
-from db.access_tokens import SESSION_LASTS, begin_session, end_session, end_sessions, session_id, sessions_of, why_over
+from db.access_tokens import (
+    SESSION_LASTS,
+    begin_session,
+    end_session,
+    end_sessions,
+    make_login_link,
+    session_id,
+    sessions_of,
+    why_over,
+)
 from db.connection.transactions import in_transaction
-from domain.installation.tokens import SECRET_BYTES, NoTokenError, Role, Session, SessionEnd, Token
+from domain.installation.tokens import SECRET_BYTES, NoTokenError, Role, Session, SessionEnd, Token, login_path
 from domain.text.storable import storable
 from domain.traffic.entrances import PAGE_HOST, SESSION_COOKIE
 
@@ -25,6 +34,7 @@ _NOT_KEPT = (
     "your browser keeps no session of this address: open the page by https, or on its own machine "
     f"as http://{PAGE_HOST}:{{port}}; 'ssh -L {{port}}:127.0.0.1:{{port}} MACHINE' makes yours that machine"
 )
+_NOTHING = "paste a token; 'rollway token create me --role operator' makes one"
 _BROWSERS = {"Edg": "Edge", "OPR": "Opera", "Firefox": "Firefox", "Chrome": "Chrome", "Safari": "Safari"}
 """The word of each in its header, and its name: the first word that is there counts, since most name others too."""
 _SYSTEMS = {
@@ -48,6 +58,7 @@ class Logins:
         """The routes of the forms."""
         return [
             Route("/login", Methods({"GET": self._ask_for_token, "POST": self._log_in})),
+            Route("/v1/login-links", Methods({"POST": self._make_link})),
             Route("/login/kept", Methods({"GET": self._see_whether_kept})),
             Route("/logout", Methods({"POST": self._log_out})),
             Route("/sessions", Methods({"GET": self._sessions, "POST": self._end_sessions})),
@@ -56,18 +67,35 @@ class Logins:
     async def _ask_for_token(self, request: Request) -> Response:
         why = request.query_params.get("why")
         wrong = SessionEnd(why).sentence if why in list(SessionEnd) else ""
-        return page("login", then=_path(request.query_params.get("then", "/")), wrong=wrong)
+        comes_from_here = "yes" if is_of_this_site(request) else ""
+        return page("login", then=_path(request.query_params.get("then", "/")), wrong=wrong, obeys_link=comes_from_here)
 
     async def _log_in(self, request: Request) -> Response:
-        """Begin a session with the token of the form."""
+        """Begin a session with the token of the form, or with that of the link."""
         fields = await fields_of_stranger(request)
         secret, then = fields.get("token", "").strip(), _path(fields.get("then", "/"))
+        link = fields.get("link", "")
         try:
-            token = await self._access.token_of_secret(request, secret)
+            if link:
+                token = await self._access.of_login_link(request, link)
+            else:
+                token = await self._access.token_of_secret(request, secret)
         except (NoTokenError, TooManyRequestsError) as error:
-            wrong = error.message if secret else "paste a token; 'rollway token create me --role operator' makes one"
-            return page("login", 401, then=then, wrong=wrong)
+            wrong = (
+                error.message
+                if secret or link
+                else "paste a token; 'rollway token create me --role operator' makes one"
+            )
+            return page("login", 401, then=then, wrong=wrong, obeys_link="")
         return await self._begun(request, token, then)
+
+    async def _make_link(self, request: Request) -> Response:
+        """Make a link for the token of the request. Its secret is in the fragment, which stands in no log."""
+        token, secret = await self._access.token(request), secrets.token_urlsafe(SECRET_BYTES)
+        make = partial(make_login_link, token=token.name, secret=secret)
+        ends_at = await run_in_threadpool(in_transaction, self._access.engine, make)
+        link = {"path": login_path(secret), "ends_at": ends_at.isoformat()}
+        return JSONResponse(link, 201, {"cache-control": "no-store"})
 
     async def _begun(self, request: Request, token: Token, then: str) -> Response:
         """Begin a session. The browser keeps its secret and not the token, so a stolen cookie is no bearer's token."""
@@ -88,7 +116,7 @@ class Logins:
         try:
             await self._access.of_session(request)
         except NoTokenError:
-            return page("login", 401, then=then, wrong=_NOT_KEPT.format(port=request.url.port or 80))
+            return page("login", 401, then=then, wrong=_NOT_KEPT.format(port=request.url.port or 80), obeys_link="")
         return RedirectResponse(then, 303, HEADERS)
 
     async def _sessions(self, request: Request) -> Response:

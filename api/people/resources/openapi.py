@@ -163,6 +163,7 @@ def openapi() -> Mapping[str, Any]:
         operation = _operation(resource, components)
         paths.setdefault(resource.path, {})[resource.method.lower()] = operation
     paths["/v1/events"] = {"get": _events()}
+    paths["/v1/login-links"] = {"post": _login_link(components)}
     for name, says in (("livez", "Whether this process serves."), ("readyz", "Whether it reaches PostgreSQL, too.")):
         answers = {"200": _json("It does.", components.put("Alive", dict(_ALIVE))), **_refused()}
         paths[f"/{name}"] = {"get": {"operationId": name, "summary": says, "security": [], "responses": answers}}
@@ -225,6 +226,25 @@ def _events() -> dict[str, Any]:
         "description": f"Needs the role {Role.VIEWER}. The stream lasts until one of the two ends it.",
         "parameters": [*_query(EventParameters), _in("header", "Last-Event-ID", _HEADERS["Last-Event-ID"])],
         "responses": {"200": {"description": "Events.", "content": content}, **_refused()},
+    }
+
+
+def _login_link(components: Components) -> dict[str, Any]:
+    path = "Where the page logs in, with the secret in the fragment: behind the address of this server."
+    link: Schema = {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": path},
+            "ends_at": {"type": "string", "format": "date-time"},
+        },
+        "required": ["path", "ends_at"],
+    }
+    return {
+        "operationId": "make_login_link",
+        "summary": "Make a link that logs in to the page once, within a minute, with the rights of the token.",
+        "description": f"Needs the role {Role.VIEWER}.",
+        "parameters": [],
+        "responses": {"201": _json("Made.", components.put("LoginLink", link)), **_refused()},
     }
 
 

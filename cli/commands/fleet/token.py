@@ -1,8 +1,13 @@
-"""`rollway token create`, `list` and `revoke`: access over HTTP."""
+"""`rollway token create`, `list` and `revoke`, and `rollway open`: access over HTTP."""
 
+import os
+import re
 import secrets
+import sys
+import webbrowser
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import datetime, timedelta
 from typing import Annotated, TypeVar
 
 import typer
@@ -10,15 +15,35 @@ from psycopg import Connection
 from pydantic import ValidationError
 
 from cli.client import Reader, database_errors, find_servers, signs_of_life
-from cli.options import Actor, AsJson
-from cli.terminal.exits import READING, WRITING, UsageError, exits
+from cli.options import Actor, AsJson, os_user
+from cli.remote import URL, remote
+from cli.show.urls import page_address
+from cli.terminal.exits import READING, WRITING, UnreachableError, UsageError, exits
 from cli.terminal.output import ago, columns, print_json, printer
-from db.access_tokens import all_tokens, create_token, end_sessions, revoke_token, sessions_of
-from domain.installation.tokens import SECRET_BYTES, SECRET_PREFIX, USUAL_DAYS, NewToken, Role, Token
+from db.access_tokens import (
+    SESSION_LASTS,
+    all_tokens,
+    create_token,
+    end_sessions,
+    make_login_link,
+    revoke_token,
+    sessions_of,
+)
+from domain.installation.tokens import (
+    SECRET_BYTES,
+    SECRET_PREFIX,
+    USUAL_DAYS,
+    NewToken,
+    Role,
+    Token,
+    TokenNotFoundError,
+    login_path,
+)
 from domain.text.errors import InvalidInputError
 from domain.text.numbers import number_of
 
 T = TypeVar("T")
+_GOOD_FOR = "This address logs in once, within a minute:"
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token.", show_default=False)]
 _Role = Annotated[Role, typer.Option("--role", help="What its bearer may do.")]
 _Deployment = Annotated[
@@ -146,6 +171,63 @@ def log_out(*, name: _Name, session: _Session = "", actor: Actor, as_json: AsJso
     if as_json:
         return print_json({"token": name, "ended": ended})
     return printer().print(f"{name}: {number_of(ended, 'session')} ended")
+
+
+def open(  # noqa: A001  (the name of the command)
+    *,
+    whose: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="The token to log in as.", show_default="your user name")
+    ] = None,
+    only_print: Annotated[bool, typer.Option("--print", help="Print the address, and open no browser.")] = False,
+    actor: Actor,
+    as_json: AsJson = False,
+) -> None:
+    """Open the page, logged in.
+
+    The printed address logs in once, within a minute, with the rights of a token: where ROLLWAY_URL is set, those of
+    ROLLWAY_TOKEN. Without it those of --as; if no token has your user name, an admin's is made that ends with the
+    session, and that nobody sees. A browser is opened where there is one.
+    """
+    server = remote()
+    if server is not None and whose is not None:
+        raise UsageError("--as is for the database: with ROLLWAY_URL the session is that of ROLLWAY_TOKEN")
+    if server is not None:
+        made = server.ask("POST", "/v1/login-links")
+        url, ends_at = f"{os.environ[URL].rstrip('/')}{made['path']}", made["ends_at"]
+    else:
+        url, ends_at = _link_here(whose, actor)
+    is_opened = not only_print and _has_browser() and webbrowser.open(url)
+    if as_json:
+        return print_json({"url": url, "ends_at": ends_at, "opened": is_opened})
+    printer(stderr=True).print("The page is opened; this address logs in once:" if is_opened else _GOOD_FOR)
+    return typer.echo(url)
+
+
+def _link_here(whose: str | None, actor: str) -> tuple[str, str]:
+    """A link to the page of this machine. `whose`: the token; None: that of the user, which is made where it lacks."""
+    address, secret = page_address(), secrets.token_urlsafe(SECRET_BYTES)
+    if not address:
+        raise UnreachableError("the page does not run here; 'rollway up' starts it, or ROLLWAY_URL names another's")
+    name = whose or re.sub(r"[^a-z0-9.-]", "-", os_user().lower())
+
+    def make(connection: Connection) -> datetime:
+        if name not in {token.name for token in all_tokens(connection)}:
+            if whose is not None:
+                raise TokenNotFoundError(f"there is no token {name}; 'rollway token list' lists those that exist")
+            new = NewToken(name=name, role=Role.ADMIN, days=SESSION_LASTS / timedelta(days=1), actor=actor)
+            create_token(connection, new, SECRET_PREFIX + secrets.token_urlsafe(SECRET_BYTES))
+        return make_login_link(connection, name, secret)
+
+    try:
+        ends_at = _write(make)
+    except ValidationError as error:
+        raise InvalidInputError.of(error, model=NewToken) from None
+    return address + login_path(secret), ends_at.isoformat()
+
+
+def _has_browser() -> bool:
+    """Whether a window can be opened here; a browser in the terminal would take it over."""
+    return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 
 def _may(token: Token) -> str:

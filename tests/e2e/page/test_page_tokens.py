@@ -1,7 +1,9 @@
 """Tokens and sessions in a real browser: made and copied, ended by name, and no half-written reason is lost."""
 
+from pathlib import Path
+
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from db.access_tokens import end_sessions, revoke_token
 from db.connection.transactions import in_transaction
@@ -94,3 +96,33 @@ def test_what_was_typed_in_a_dialog_is_not_lost_when_the_session_ends(
     page.locator("#ask-do").click()
     expect(dialog).to_be_hidden()
     expect(page.get_by_text("half a sentence that took a while")).to_be_visible()
+
+
+@pytest.mark.usefixtures("running_fleet")
+def test_a_link_logs_in_once_leaves_no_secret_in_the_address_and_obeys_no_other_site(
+    server_beside_fleet: People, context: BrowserContext, chrome: Browser, tmp_path: Path
+) -> None:
+    url = server_beside_fleet.server.url
+    with server_beside_fleet.client(Role.VIEWER, name="lin") as client:
+        links = [f"{url}{client.post('/v1/login-links').json()['path']}" for _ in range(2)]
+    page, asked = context.new_page(), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(links[0])
+    page.get_by_text("live", exact=True).wait_for()
+    expect(page.get_by_role("link", name="lin")).to_be_visible()
+    secret = links[0].partition("#link=")[2]
+    assert [address for address in asked if secret in address] == []
+
+    other = chrome.new_context()
+    again = other.new_page()
+    again.goto(links[0])
+    expect(again.get_by_role("alert")).to_contain_text("this link has been used already")
+    assert serious(again) == []
+    assert "#" not in again.url
+    elsewhere = tmp_path / "elsewhere.html"
+    elsewhere.write_text(f'<a href="{links[1]}">free money</a>', encoding="utf-8")
+    again.goto(elsewhere.as_uri())
+    again.get_by_role("link").click()
+    expect(again.get_by_text("Another site has led here.")).to_be_visible()
+    expect(again.get_by_label("Token")).to_be_visible()
+    other.close()
