@@ -8,10 +8,12 @@ otherwise                                          -> undecided yet
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from domain.judge.evalues import Counts, good_enough
@@ -156,6 +158,7 @@ def is_due(first: datetime | None, last: datetime | None, at: datetime) -> bool:
     return first is None or last is None or at - last >= (at - first) / DENSE
 
 
+NOTHING_TOLD = "no proxy has told yet what it answered"
 _NEVER_ANSWERED = 0.1
 """The part of the chance of a false abort by errors that unanswered requests get: these become many soon."""
 
@@ -171,25 +174,26 @@ class Found(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A finding, and the sentence with the numbers."""
+    """A finding, the sentence with the numbers, and what is missing of `at_least`; empty: nothing is."""
 
     finding: Found
     sentence: str
+    missing: str = ""
 
 
 class MeasureFound(NamedTuple):
     """The state of one measure, over all weights and at this one, in words, and its log e-values for harm and good.
 
-    `name`: as its settings are called. `is_nothing`: neither side has any of it here. Answers that are slow or failed,
-    and those that do not come, share a chance.
+    `name`: as people call it, and `null`: its null hypothesis, in words. Answers that are slow or failed, and those
+    that do not come, share a chance.
     """
 
     name: str
+    null: str
     sentence: str
     harm: float
     said_here: str
     good: float
-    is_nothing: bool
 
 
 class Limits(NamedTuple):
@@ -213,14 +217,15 @@ def measures(settings: Judge, sums: Sums) -> Iterator[MeasureFound]:
     """Each measure of a judge, in the order in which harm is looked for."""
     control = "baseline" if settings.baseline == "fresh" else "control"
     if settings.errors is not None:
-        failed = _measure("errors", "failed", control, sums.failed)
+        failed = _measure("failures", "it failed", control, sums.failed)
         yield _or_waits(failed, sums.unanswered, never_answered(settings.errors), control, _NEVER_ANSWERED)
     if settings.refused is not None:
-        yield _measure("refused", "were refused", control, sums.refused)
+        yield _measure("refusals", "it refused", control, sums.refused, counts_failures=True)
     if settings.redirected is not None:
-        yield _measure("redirected", "were redirected", control, sums.redirected)
+        yield _measure("redirections", "it redirected", control, sums.redirected)
     if settings.slow is not None:
-        yield _or_waits(_measure("slow", "were slow", control, sums.slow), sums.waiting, settings.slow, control, 0.5)
+        slow = _measure("slow answers", "it was slow", control, sums.slow)
+        yield _or_waits(slow, sums.waiting, settings.slow, control, 0.5)
 
 
 def _or_waits(measure: MeasureFound, waits: Waiting, slow: Slow, control: str, chance: float) -> MeasureFound:
@@ -241,19 +246,22 @@ def judge(settings: Judge, sums: Sums, since: datetime, now: datetime, *, had_co
     results, limits = list(measures(settings, here)), limits_of(settings, had_copies=had_copies)
     for its in results:
         if its.harm >= limits.harm:
-            return Judged(Found.HARM, f"{its.sentence}; {_chance('no worse', its.harm)}")
-    sentences = [
-        f"{its.said_here}; {_chance('worse than allowed', its.good)}" if its.good >= limits.good else its.said_here
-        for its in results
-        if its is results[0] or not its.is_nothing or results[0].good >= limits.good > its.good
-    ]
-    words = "; ".join([*sentences, *_under_way(here.exposure, now)])
+            return Judged(Found.HARM, f"{its.name}: {its.sentence}, worse {_chance(its)}")
+    words = "; ".join([*_by_measure(results, limits), *_under_way(here.exposure, now)])
     sentence, enough = _with_proxies(words, here), _enough(settings, here, since, now)
     if all(its.good >= limits.good for its in results) and not enough:
         return Judged(Found.GOOD, sentence)
     if now >= over_at(settings, since):
         return Judged(Found.GIVEN_UP, sentence)
-    return Judged(Found.UNDECIDED, f"{sentence}; {enough}" if enough else sentence)
+    return Judged(Found.UNDECIDED, sentence, enough)
+
+
+def _by_measure(results: Sequence[MeasureFound], limits: Limits) -> Iterator[str]:
+    """The verdict on each measure; of those alike in one: failures, refusals and redirections: none of 412, good."""
+    verdicts = [(f"{its.said_here}, {'good' if its.good >= limits.good else 'not decided'}", its) for its in results]
+    for verdict, alike in groupby(verdicts, key=itemgetter(0)):
+        *most, last = [its.name for _, its in alike]
+        yield f"{' and '.join(filter(None, (', '.join(most), last)))}: {verdict}"
 
 
 def judge_copies(settings: Judge | None, sums: Sums, since: datetime) -> Judged:
@@ -267,8 +275,8 @@ def judge_copies(settings: Judge | None, sums: Sums, since: datetime) -> Judged:
     sentence = _with_proxies(f"{here.copies.failed:,} of {here.copies.done:,} answered copies failed", here)
     if settings is None or here.copied.highest < limits_of(settings, had_copies=True).harm:
         return Judged(Found.UNDECIDED, sentence)
-    old, chance = f"{here.old_failed:,} of all requests", _chance("no worse", here.copied.highest)
-    return Judged(Found.HARM, f"{sentence}, and {old}; {chance}")
+    chance = f"(chance below {_one_in(here.copied.highest)} if copies failed no more often than requests)"
+    return Judged(Found.HARM, f"{sentence}, and {here.old_failed:,} of all requests, worse {chance}")
 
 
 def over_at(settings: Judge, since: datetime) -> datetime:
@@ -294,32 +302,46 @@ def _under_way(exposure: Exposure, now: datetime) -> Iterator[str]:
         )
 
 
-def _measure(name: str, verb: str, control: str, compared: Compared) -> MeasureFound:
-    sentence, said_here = (_sentence(tally, verb, control) for tally in (compared.total, compared.here))
-    is_nothing = not compared.here.canary_failed and not compared.here.control_failed
-    return MeasureFound(name, sentence, compared.harm.highest, said_here, compared.good.highest, is_nothing)
+def _measure(name: str, verb: str, control: str, compared: Compared, *, counts_failures: bool = False) -> MeasureFound:
+    null, other = f"{verb} no more often than allowed", f"{control} refused or failed" if counts_failures else control
+    sentence, said_here = (_sentence(tally, other) for tally in (compared.total, compared.here))
+    return MeasureFound(name, null, sentence, compared.harm.highest, said_here, compared.good.highest)
 
 
-def _sentence(tally: BothSides, verb: str, control: str) -> str:
-    """Canary 9 of 412 failed, control 11 of 7,830: 15.5 times as often."""
+def _sentence(tally: BothSides, control: str) -> str:
+    """Canary 2.2 % (9 of 412), control 0.14 % (11 of 7,830), 16 times as often."""
     canary, failed, others = tally.canary, tally.canary_failed, tally.control_failed
-    sentence = f"canary {failed:,} of {canary:,} {verb}, {control} {others:,} of {tally.control:,}"
-    if not all((failed, others, canary, tally.control)):
+    if not failed:
+        return f"none of {canary:,}"
+    sentence = f"canary {_rate(failed, canary)}, {control} {_rate(others, tally.control)}"
+    if not all((others, canary, tally.control)):
         return sentence
     ratio = f"{failed / canary / (others / tally.control):.2g}"
-    return f"{sentence}: as often" if ratio == "1" else f"{sentence}: {ratio} times as often"
+    return f"{sentence}, as often" if ratio == "1" else f"{sentence}, {ratio} times as often"
 
 
-def _chance(null: str, evidence: float) -> str:
+def _rate(part: int, whole: int) -> str:
+    """2.5 % (243 of 9,656); nothing is divided by none."""
+    if not part:
+        return f"none of {whole:,}"
+    of = 100 * part / whole
+    return f"{of:.{2 if of < 10 else 3}g} % ({part:,} of {whole:,})"  # noqa: PLR2004  (two digits, from 10 on three)
+
+
+def _chance(its: MeasureFound) -> str:
+    """The chance of such numbers of this one measure, while it is as its null has it."""
+    return f"(chance below {_one_in(its.harm)} if {its.null})"
+
+
+def _one_in(evidence: float) -> str:
     """By Ville's inequality: the chance that an e-value ever comes this far."""
     rounded = math.floor(math.exp(min(evidence, 13.8)))
-    one_in = f"{10 ** (len(str(rounded)) - 1) * int(str(rounded)[0]):,}"
-    return f"if it were {null}, the chance of seeing this would be below 1 in {one_in}"
+    return f"1 in {10 ** (len(str(rounded)) - 1) * int(str(rounded)[0]):,}"
 
 
 def _with_proxies(sentence: str, here: Sums) -> str:
     if not here.looks:
-        return "no proxy has told yet what it answered"
+        return NOTHING_TOLD
     if here.reporting == here.live > 0:
         return sentence
     if not here.reporting:

@@ -59,7 +59,7 @@ class Waits:
 
     `routes`: the replicas that it waits for. `seconds`: the time that the policy gives them. `until`: when time alone
     may end it, where a judge looks before. `typed`: the command that a person must type. `blocked`: the inequalities
-    that hold it, computed when they are read.
+    that hold it, computed when they are read. `evidence`: the verdict of a judge so far, and what would decide it.
     """
 
     kind: WaitsFor
@@ -69,15 +69,17 @@ class Waits:
     seconds: float | None = None
     until: datetime | None = None
     typed: str = ""
+    evidence: tuple[str, ...] = ()
 
     @property
     def reason(self) -> str:
         """The sentence of a decision that waits: "waiting: 1 new starting; 2 of 3 ready"."""
+        words = "; ".join((self.words, *self.evidence))
         if self.kind is WaitsFor.NOTHING or self.kind is WaitsFor.HOLD:
-            return self.words
+            return words
         if self.typed:
-            return f"waiting: {self.words}; '{self.typed}' {COMES_TO.get(self.verb, 'continues')}"
-        return f"waiting: {self.words}"
+            return f"waiting: {words}; '{self.typed}' {COMES_TO.get(self.verb, 'continues')}"
+        return f"waiting: {words}"
 
     @property
     def verb(self) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 from domain.cycle.effects import back_reason_of
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import guard_of
+from domain.judge.judge import NOTHING_TOLD
 from domain.model.decision import WaitsFor
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.picture import picture
@@ -244,7 +245,7 @@ def _wave(number: int, look: SimulatedLook, *, waits_for_person: bool, waits_for
         len(changes.promote_route_ids),
         len(changes.park_route_ids),
         line,
-        look.decision.reason,
+        look.decision.reason.removesuffix(f": {NOTHING_TOLD}"),  # there are no proxies in this world
         waits_for_person,
         waits_for_judge,
     )

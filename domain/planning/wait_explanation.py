@@ -68,7 +68,7 @@ def end_of(decision: ClassifiedDecision, now: datetime) -> End:
             return End(None, NEVER)
         first, decision = first or at, cycle(snapshot, at)
         if decision.changes_anything or _stands(decision, before):
-            return End(at, _comes_to(snapshot, decision, at))
+            return End(at, _comes_to(snapshot, decision, at, waits.words))
     if decision.deployment.rollout is not None:
         return End(None, NEVER)  # a judge looks on, also on a way back that no deadline ends
     return End(first, "it is looked at again")
@@ -79,9 +79,10 @@ def _stands(decision: ClassifiedDecision, before: ClassifiedDecision) -> bool:
     return waits_of(decision).kind is WaitsFor.PERSON is not waits_of(before).kind
 
 
-def _comes_to(deployment: Deployment, decision: ClassifiedDecision, now: datetime) -> str:
+def _comes_to(deployment: Deployment, decision: ClassifiedDecision, now: datetime, words: str) -> str:
+    """What happens then. `words`: of the wait until then, which are not said again."""
     if decision.verdict is Verdict.SKIPPED:
-        return f"it waits for approval: {waits_of(decision).words}"
+        return f"it waits for approval: {waits_of(decision).words.removeprefix(f'{words}, ')}"
     because = _deadline(deployment, now) if decision.verdict is Verdict.EXPIRED else decision.reason
     if turns_back(decision):
         return f"the rollout goes back: {because}"
@@ -101,12 +102,16 @@ def _deadline(deployment: Deployment, now: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WaitTarget:
-    """The target of a wait, in words. `name`: a route, a host or a command to type. `usually`: its usual time."""
+    """The target of a wait, in words. `name`: a route, a host or a command to type. `usually`: its usual time.
+
+    `brief`: the words for a page that has a button for the command; empty: the same.
+    """
 
     kind: WaitsFor
     words: str
     name: str | None = None
     usually: Span | None = None
+    brief: str = ""
 
 
 def wait_target(deployment: Deployment, waits: Waits, context: WaitContext, now: datetime) -> WaitTarget:
@@ -118,7 +123,7 @@ def wait_target(deployment: Deployment, waits: Waits, context: WaitContext, now:
         sentence = (
             f"{name} waits for a person, since {waits.words}: '{waits.typed}' {COMES_TO.get(waits.verb, 'continues')}"
         )
-        return WaitTarget(WaitsFor.PERSON, sentence, waits.typed)
+        return WaitTarget(WaitsFor.PERSON, sentence, waits.typed, brief=waits.words)
     doing = "is not going forward" if waits.kind is WaitsFor.HOLD else "waits"
     return WaitTarget(waits.kind, f"{name} {doing}: {waits.words}")
 
@@ -178,11 +183,12 @@ def _doing(route: Route, waits: Waits, context: WaitContext) -> tuple[str, Span 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """One wait. `sentence` tells all of it; the other fields are for programs.
+    """One wait. `sentence` tells all of it; the other fields are for programs and pages.
 
     `name`: the last 8 digits of the route's id, the name of the host, or what a person types. `blocked_by`: the
     inequality, None where there is none. `usually_seconds`: how long that took in the past, None where nothing is
-    learned. `then`: what happens in `left_seconds` if nothing else happens before; None: no clock runs.
+    learned. `then`: what happens in `left_seconds` if nothing else happens before; None: no clock runs. `evidence`: the
+    verdict of a canary's judge so far, and what would decide it; `brief`: the sentence without them.
     """
 
     deployment: str
@@ -194,6 +200,8 @@ class Why:
     usually_seconds: Span | None
     then: str
     left_seconds: float | None
+    evidence: tuple[str, ...]
+    brief: str
 
     def as_json(self) -> dict[str, Any]:
         """The answer as plain JSON values."""
@@ -219,11 +227,17 @@ def why(deployment: Deployment, now: datetime, context: WaitContext = NOTHING_KN
     cause += f"; it goes back: {context.back}" if context.back else ""
     cause += f"; {context.unproven}" if context.unproven else ""
     cause += f"; {context.paused}" if context.paused else ""
-    return _why(deployment, target, end, now, waits.blocked_by, cause)
+    return _why(deployment, target, end, now, waits.blocked_by, cause, waits.evidence)
 
 
 def _why(  # noqa: PLR0913 -- the parts of one sentence
-    deployment: Deployment, target: WaitTarget, end: End, now: datetime, blocked: str | None = None, cause: str = ""
+    deployment: Deployment,
+    target: WaitTarget,
+    end: End,
+    now: datetime,
+    blocked: str | None = None,
+    cause: str = "",
+    evidence: tuple[str, ...] = (),
 ) -> Why:
     remaining = max(0.0, (end.at - now).total_seconds()) if end.at is not None else None
     because = f", since {blocked}" if blocked else ""
@@ -233,13 +247,15 @@ def _why(  # noqa: PLR0913 -- the parts of one sentence
     return Why(
         deployment=deployment.name,
         state=str(deployment.status),
-        sentence=f"{target.words}{because}{cause}{follows}",
+        sentence="; ".join((f"{target.words}{because}", *evidence)) + f"{cause}{follows}",
         waits_for=target.kind,
         name=target.name,
         blocked_by=blocked,
         usually_seconds=target.usually,
         then=end.what,
         left_seconds=remaining,
+        evidence=evidence,
+        brief=f"{target.brief or target.words}{because}{cause}{follows}",
     )
 
 

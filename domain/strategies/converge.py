@@ -111,8 +111,8 @@ def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Deci
     later = min((at for at in (decision.recheck_at, start_at) if at and at > now), default=None)
     changes = replace(decision.changes, rollout_specs=others)
     if not changes:
-        waits = _waits(why, failures, starting, now)
-        return Decision.wait(waits, later, clock_stopped=decision.clock_stopped)
+        waits = _waits(why if starting else failed, failures, starting, now)  # its end says when the next one is tried
+        return replace(Decision.wait(waits, later, clock_stopped=decision.clock_stopped), reason=f"waiting: {why}")
     goes_on_at_once = decision.recheck_at is not None and decision.recheck_at <= now
     recheck_at = now if goes_on_at_once else later
     return replace(decision, changes=changes, reason=f"{decision.reason}; {why}", recheck_at=recheck_at)

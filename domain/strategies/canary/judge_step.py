@@ -10,7 +10,7 @@ from domain.model.canary import CanaryState
 from domain.model.decision import Decision, Waits, WaitsFor
 from domain.strategies.budget import Buckets, Budget, surge_budget
 from domain.strategies.canary.steps import CanarySpec, size_at
-from domain.strategies.messages import for_replicas
+from domain.strategies.messages import for_replicas, steps
 from domain.text.numbers import duration, percent
 
 EVERY_SECONDS = 1
@@ -20,15 +20,23 @@ EVERY_SECONDS = 1
 class Judgement:
     """`next_at`: the next look. `harms`: it gives up because callers are harmed, not because it is undecided.
 
+    `sentence`: the verdict so far; `undecided`: that it stays so, in words; `missing`: what would decide it.
     `decides`: from when the judge, and nobody else, may say that the step is over, and when it gives up; else empty.
     """
 
     sentence: str = ""
+    undecided: str = ""
+    missing: str = ""
     gives_up: bool = False
     is_over: bool = False
     decides: tuple[datetime, ...] = ()
     next_at: datetime | None = None
     harms: bool = False
+
+    @property
+    def reason(self) -> str:
+        """What it goes on or gives up for."""
+        return f"{self.undecided}: {self.sentence}" if self.undecided else self.sentence
 
 
 def _of_copies(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement:
@@ -68,14 +76,22 @@ def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement
     if settings.dry_run:
         return _on_a_dry_run(verdict, next_at)
     then = _then(verdict, settings)
-    sentence = verdict.sentence
+    undecided, more = "", ""
     if verdict.finding is Found.GIVEN_UP:
-        sentence = f"undecided after {duration(timedelta(seconds=settings.at_most.seconds))}: {sentence}"
-    if verdict.finding is Found.UNDECIDED and (more := still_needed(settings, canary.evidence, since, now)):
-        sentence = f"{sentence}; {more}"
+        undecided = f"undecided after {duration(timedelta(seconds=settings.at_most.seconds))}"
+    if verdict.finding is Found.UNDECIDED:
+        more = still_needed(settings, canary.evidence, since, now)
     may_at = since + timedelta(seconds=settings.at_least.seconds)
-    decides = (may_at, over_at(settings, since)) if then == "look on" else ()
-    return Judgement(sentence, then == "abort", then == "promote", decides, next_at, verdict.finding is Found.HARM)
+    return Judgement(
+        verdict.sentence,
+        undecided,
+        "; ".join(filter(None, (verdict.missing, more))),
+        gives_up=then == "abort",
+        is_over=then == "promote",
+        decides=(may_at, over_at(settings, since)) if then == "look on" else (),
+        next_at=next_at,
+        harms=verdict.finding is Found.HARM,
+    )
 
 
 def _then(verdict: Judged, settings: Judge) -> str:
@@ -138,11 +154,9 @@ def still_coming(buckets: Buckets, wanted_size: int, baseline_ready: int, fresh:
 
 
 def looking(what: str, over_at: datetime | None, judgement: Judgement, now: datetime) -> str:
-    """The state of the canary in words: its share, the remaining time, and the finding of its judge."""
-    share = f"the canary has {what}"
-    if over_at is not None:
-        share = f"{share}, for {(over_at - now).total_seconds():.0f} more s"
-    return f"{share}; {judgement.sentence}" if judgement.sentence else share
+    """The state of the canary in words: its share, the remaining time, and whether its judge has given up."""
+    left = f"for {(over_at - now).total_seconds():.0f} more s" if over_at is not None else ""
+    return steps(f"the canary has {what}", left, judgement.undecided)
 
 
 def waits_for_sides(  # noqa: PLR0913
@@ -167,10 +181,11 @@ def for_a_look(
 
     It looks each second, and finds the same if nobody answers. `times`: when something else may change.
     """
+    evidence = tuple(filter(None, (judgement.sentence, judgement.missing)))
     if over_at is None and not judgement.decides:
-        return Waits(WaitsFor.PERSON, words)
+        return Waits(WaitsFor.PERSON, words, evidence=evidence)
     kind = WaitsFor.JUDGE if judgement.decides and judgement.decides[0] <= now else WaitsFor.TIME
-    return Waits(kind, words, until=soonest((*judgement.decides, *times), now))
+    return Waits(kind, words, until=soonest((*judgement.decides, *times), now), evidence=evidence)
 
 
 def soonest(times: Iterable[datetime | None], now: datetime) -> datetime | None:

@@ -146,7 +146,7 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         judgement_now = judgement(canary, spec, now)
         if not judgement_now.harms:
             return replace(back, recheck_at=min(filter(None, (back.recheck_at, judgement_now.next_at)), default=None))
-        sentence = at_once(deployment, canary.weight, judgement_now.sentence, self.budget_of(deployment, spec))
+        sentence = at_once(deployment, canary.weight, judgement_now.reason, self.budget_of(deployment, spec))
         return Decision.moved(
             f"{sentence}: the canary gets no further requests", RouteChanges(stage=Stage(canary.stage, 0)), now
         )
@@ -182,7 +182,7 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         if canary.weight_known_at is None:
             return Decision.wait(for_proxies(canary.weight), recheck_at)
         if is_over or rising:
-            because = judgement_now.sentence if is_good else ""
+            because = judgement_now.reason if is_good else ""
             return _next(canary, spec, Stage(canary.stage + is_over, sizes.weight), because, now)
         sentence = looking(in_words(spec, canary.weight), over_at, judgement_now, now)
         return Decision.wait(for_a_look(sentence, over_at, judgement_now, times, now), recheck_at, clock_stopped=True)
@@ -207,9 +207,9 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
     def _given_up(self, deployment: Deployment, spec: CanarySpec, judgement: Judgement) -> Decision:
         canary = deployment.rollout.canary if deployment.rollout else None
         if canary is None or not judgement.harms:
-            return Decision.give_up(judgement.sentence)
+            return Decision.give_up(judgement.reason)
         budget = self.budget_of(deployment, spec)
-        return Decision.give_up(at_once(deployment, canary.weight or 0, judgement.sentence, budget), harms=True)
+        return Decision.give_up(at_once(deployment, canary.weight or 0, judgement.reason, budget), harms=True)
 
 
 def _is_left(canary: CanaryState, spec: CanarySpec) -> bool:

@@ -36,10 +36,10 @@ def test_why_a_canary_waits_says_what_its_judge_has_seen(engine: Engine) -> None
     assert "no proxy has told yet" in in_transaction(engine, partial(why_shown, name="web")).sentence
     tell(engine, made, Answers(90, 0, begun=90), Answers(10, 0, begun=10))
     told = in_transaction(engine, partial(why_shown, name="web"))
-    assert "canary 0 of 10 failed, control 0 of 90" in told.sentence
+    assert "failures, refusals and redirections: none of 10, not decided" in told.sentence
 
 
 def test_what_would_be_decided_now_is_asked_with_it_too(engine: Engine) -> None:
     tell(engine, judged_canary(engine), Answers(90, 0, begun=90), Answers(10, 8, begun=10))
     known = in_transaction(engine, lambda it: foreseeable(it, deployment_named(it, "web")))
-    assert cycle(known.deployment, known.now).reason.startswith("canary 8 of 10 failed, control 0 of 90")
+    assert cycle(known.deployment, known.now).reason.startswith("failures: canary 80 % (8 of 10), control none of 90")

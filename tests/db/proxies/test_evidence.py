@@ -54,7 +54,7 @@ def test_a_judge_sees_the_answers_of_both_revisions_and_a_harmful_canary_goes_ba
     assert deployment.rollout == with_canary(deployment.rollout, evidence=evidence)
     decision = cycle(deployment, claim.now)
     assert decision.verdict is Verdict.GIVE_UP
-    assert decision.reason.startswith("canary 10 of 10 failed, control 0 of 90; if it were no worse, the chance")
+    assert decision.reason.startswith("failures: canary 100 % (10 of 10), control none of 90, worse (chance below")
     stored = json.loads(inputs_json(deployment, claim.now))
     again = replay_step(stored, "deploying_provisioning")
     assert (again["verdict"], again["reason"]) == ("give_up", decision.reason)

@@ -119,7 +119,7 @@ def test_the_judge_compares_with_the_baseline_and_says_so() -> None:
     harmful = (Evidence(at, Answers(50, 40, begun=50), Answers(50, begun=50), 1, 1),)
     decision = decide(beside("■■■/■|■", **FIRST, evidence=harmful))
     assert decision.verdict is Verdict.GIVE_UP
-    assert decision.reason.startswith("canary 40 of 50 failed, baseline 0 of 50; ")
+    assert decision.reason.startswith("failures: canary 80 % (40 of 50), baseline none of 50, worse ")
 
 
 @pytest.mark.parametrize(

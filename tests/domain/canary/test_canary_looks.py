@@ -86,7 +86,7 @@ def frozen(**rollout: Any) -> Deployment:
 def test_harm_goes_back_in_a_freeze_too_for_what_leads_out_of_trouble_waits_for_nobody() -> None:
     decision = cycle(frozen(**FIRST, evidence=(HARM,)), NOW)
     assert (decision.verdict, decision.to) == (Verdict.GIVE_UP, ROLLING_BACK)
-    assert decision.reason.startswith("canary 40 of 50 failed, control 0 of 950")
+    assert decision.reason.startswith("failures: canary 80 % (40 of 50), control none of 950")
 
 
 def test_until_then_a_frozen_canary_that_has_requests_is_looked_at_once_a_second() -> None:

@@ -65,7 +65,9 @@ def test_undecided_and_then_abort_is_no_harm_and_goes_back_as_old_ones_can_answe
     for evidence, left in (((), 8000), ((HARM,), 0)):
         decision = cycle(at(LARGE, 9000, 2, 60, evidence=evidence), NOW)
         assert (decision.verdict, decision.to) == (Verdict.GIVE_UP, ROLLING_BACK)
-        assert decision.reason.startswith("canary 900 of 900 failed" if evidence else "undecided after 1 min")
+        assert decision.reason.startswith(
+            "failures: canary 100 % (900 of 900)" if evidence else "undecided after 1 min"
+        )
         assert weight_of(after(decision, NOW)) == left
 
 

@@ -51,7 +51,7 @@ def test_while_copies_are_answered_it_is_looked_at_once_a_second() -> None:
             {},
             [told(20, 4)],
             Verdict.GIVE_UP,
-            "4 of 20 answered copies failed, and 0 of all requests; if it were",
+            "4 of 20 answered copies failed, and 0 of all requests, worse (chance below",
         ),
         # what the old revision fails speaks for it, all of it
         ({}, [told(20, 4, 40)], Verdict.SKIPPED, "; 4 of 20 answered copies failed"),

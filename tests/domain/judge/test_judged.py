@@ -82,8 +82,8 @@ def test_the_verdict_on_errors(evidence: list[Evidence], verdict: Found) -> None
 def test_the_sentence_has_the_numbers() -> None:
     evidence = [seen((206, 4), (3915, 6)), seen((206, 5), (3915, 5))]
     assert found(ONLY_ERRORS, evidence).sentence == (
-        "canary 9 of 412 failed, control 11 of 7,830: 16 times as often; "
-        "if it were no worse, the chance of seeing this would be below 1 in 100,000"
+        "failures: canary 2.2 % (9 of 412), control 0.14 % (11 of 7,830), 16 times as often, "
+        "worse (chance below 1 in 100,000 if it failed no more often than allowed)"
     )
 
 
@@ -94,11 +94,12 @@ def test_the_sentence_has_the_numbers() -> None:
         ([seen(reporting=0, live=2)], "no live proxy tells what it answers"),
         ([seen(reporting=0, live=0)], "no live proxy tells what it answers"),
         ([seen((10, 0), (90, 0), 3, 4)], "3 of 4 proxies report; 10 of at least 100 requests"),
-        ([seen((10, 0), (90, 0))], "canary 0 of 10 failed, control 0 of 90; 10 of at least 100 requests"),
+        ([seen((10, 0), (90, 0))], "failures: none of 10, not decided; 10 of at least 100 requests"),
     ],
 )
 def test_what_is_missing_is_said(evidence: list[Evidence], said: str) -> None:
-    assert said in found(ONLY_ERRORS, evidence).sentence
+    verdict = found(ONLY_ERRORS, evidence)
+    assert said in f"{verdict.sentence}; {verdict.missing}"
 
 
 def test_a_weight_needs_its_own_evidence_and_its_own_time() -> None:
@@ -106,7 +107,7 @@ def test_a_weight_needs_its_own_evidence_and_its_own_time() -> None:
     assert found(ONLY_ERRORS, [before]).finding is Found.UNDECIDED
     assert found(ONLY_ERRORS, [before, seen((1000, 0))]).finding is Found.GOOD
     early = found(ONLY_ERRORS, [seen((1000, 0))], NOW - timedelta(seconds=5))
-    assert (early.finding, early.sentence.rpartition("; ")[2]) == (Found.UNDECIDED, "5 of at least 30 s")
+    assert (early.finding, early.missing) == (Found.UNDECIDED, "5 of at least 30 s")
     harmful = [replace(seen((10, 10), (90, 0)), at=SINCE), seen((1000, 0))]
     assert found(ONLY_ERRORS, harmful).finding is Found.HARM, "harm at an earlier weight is harm"
 
@@ -117,8 +118,8 @@ def test_slow_first_bytes_are_measured_by_what_the_control_did_before() -> None:
     worse = seen((50, 0), (950, 0), late=(25, 10))
     assert found(settings, [usual] * 20).finding is Found.GOOD
     assert found(settings, [usual, worse, worse]).finding is Found.HARM
-    assert "canary 50 of 100 were slow, control 20 of 1,900: 48 times as often" in (
-        found(settings, [usual, worse, worse]).sentence
+    assert found(settings, [usual, worse, worse]).sentence.startswith(
+        "slow answers: canary 50 % (50 of 100), control 1.1 % (20 of 1,900), 48 times as often, worse"
     )
     # the first interval shows what is slow, and is not judged by it itself
     assert [counts.canary for counts in slow_of([worse, worse], AT_ONCE)] == [0, 50]
@@ -136,7 +137,7 @@ def at_weight(spec: dict[str, Any], evidence: list[Evidence], seconds: float = 6
 @pytest.mark.parametrize(
     ("spec", "evidence", "seconds", "verdict", "said"),
     [
-        ({}, [seen((10, 10), (90, 0))], 60, Verdict.GIVE_UP, "canary 10 of 10 failed"),
+        ({}, [seen((10, 10), (90, 0))], 60, Verdict.GIVE_UP, "failures: canary 100 % (10 of 10)"),
         ({}, [seen((10, 0), (90, 0))], 60, Verdict.SKIPPED, "10 of at least 100 requests"),
         ({}, [seen((1000, 0), (90, 0))], 60, Verdict.NEED_RETRY, "the canary gets 33.33 %"),
         (
@@ -144,7 +145,7 @@ def at_weight(spec: dict[str, Any], evidence: list[Evidence], seconds: float = 6
             [],
             1800,
             Verdict.SKIPPED,
-            "undecided after 30 min: no proxy has told yet",
+            "the canary has 5 % of the requests, undecided after 30 min; no proxy has told yet",
         ),
         ({"if_undecided": "abort"}, [], 1800, Verdict.GIVE_UP, "undecided after 30 min"),
         ({"if_undecided": "promote"}, [], 1800, Verdict.NEED_RETRY, "the canary gets 33.33 %"),
@@ -153,7 +154,7 @@ def at_weight(spec: dict[str, Any], evidence: list[Evidence], seconds: float = 6
             [seen((10, 10), (90, 0))],
             60,
             Verdict.SKIPPED,
-            "on a dry run, finds: harm, canary 10",
+            "on a dry run, finds: harm, failures: canary 100 % (10 of 10)",
         ),
     ],
 )
@@ -171,7 +172,10 @@ def test_what_a_verdict_leads_to(
 def test_a_judge_is_waited_for_and_not_a_person() -> None:
     told = why(at_weight({}, [seen((10, 0), (90, 0))]), NOW)
     assert (str(told.waits_for), told.left_seconds) == ("judge", 1740)
-    assert told.then.startswith("it waits for approval: the canary has 5 % of the requests; undecided after 30 min")
+    assert told.then == "it waits for approval: undecided after 30 min"
+    assert told.brief == f"web waits: the canary has 5 % of the requests; in 29 min {told.then}"
+    assert told.evidence[0] == "failures, refusals and redirections: none of 10, not decided"
+    assert all(told.sentence.count(each) == 1 for each in ("none of 10", "5 % of", "successful responses"))
     assert str(why(at_weight({}, [], 1800), NOW).waits_for) == "person"
     rollout = at_weight({}, []).rollout
     assert rollout

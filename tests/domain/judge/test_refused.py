@@ -47,14 +47,17 @@ def test_the_verdict_on_refusals(evidence: list[Evidence], verdict: Found) -> No
 
 def test_a_refusal_is_no_failure() -> None:
     said = found(Judge(), [refused((20, 20), (380, 0))]).sentence
-    assert said.startswith("canary 20 of 20 were refused, control 0 of 380; if it were no worse")
+    assert said.startswith(
+        "refusals: canary 100 % (20 of 20), control refused or failed none of 380, worse (chance below"
+    )
     assert found(Judge(errors=None), [refused((1000, 0), (0, 0))]).finding is Found.GOOD
 
 
 def test_what_neither_side_has_any_of_is_not_said() -> None:
     said = found(Judge(), [redirected((10, 2), (90, 5))]).sentence
     assert said.startswith(
-        "canary 0 of 10 failed, control 0 of 90; canary 2 of 10 were redirected, control 5 of 90: 3.6 "
+        "failures and refusals: none of 10, not decided; "
+        "redirections: canary 20 % (2 of 10), control 5.6 % (5 of 90), 3.6 times"
     )
 
 
@@ -62,4 +65,15 @@ def test_the_measure_that_is_still_waited_for_is_said_though_neither_side_has_an
     lenient = Judge(errors=Errors(allowed="40%"), refused=Refused(allowed="40%"))
     said = found(lenient, [seen((50, 0), (50, 0))] * 2)
     assert said.finding is Found.UNDECIDED
-    assert said.sentence.endswith("; canary 0 of 100 were redirected, control 0 of 100")
+    assert said.sentence == "failures and refusals: none of 100, good; redirections: none of 100, not decided"
+
+
+def test_each_measure_has_its_own_verdict_and_no_chance_speaks_for_the_canary_as_a_whole() -> None:
+    """A service that never answers 4xx, and fails a little: its control's failures are no refusals."""
+    evidence = [told(Answers(966, 24, begun=966), Answers(948, 19, begun=948))]
+    verdict = found(Judge(), evidence)
+    assert verdict.finding is Found.UNDECIDED
+    assert verdict.sentence == (
+        "failures: canary 2.5 % (24 of 966), control 2 % (19 of 948), 1.2 times as often, not decided; "
+        "refusals and redirections: none of 966, good"
+    )

@@ -178,6 +178,13 @@ def test_a_plan_of_a_judged_canary_waits_for_its_judge_and_not_for_a_person(
     assert foreseen.ends_ready
 
 
+def test_a_plan_of_a_canary_that_goes_on_undecided_says_nothing_of_proxies() -> None:
+    foreseen = planned(judged(at_most={"seconds": 5}, if_undecided="promote"))
+    reasons = [wave.why for wave in foreseen.waves]
+    assert any(why.endswith("the rest follows, for undecided after 5 s") for why in reasons)
+    assert not any("proxy" in why for why in reasons)
+
+
 def test_a_plan_of_a_judged_canary_says_when_no_proxy_tells_and_no_other_plan_does() -> None:
     silent = "no live proxy tells what it answers"
     assert silent in planned(judged(), missing_evidence=silent).warnings

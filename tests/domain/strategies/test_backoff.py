@@ -11,6 +11,7 @@ from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor, too_s
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import RouteStatus, Verdict
 from domain.planning.simulator import Fates, World, with_status
+from domain.planning.wait_explanation import why
 from domain.strategies.converge import hold_back, next_start_at
 from tests.support.pictures.pictures import NOW, READY, V1, V2, deploying, happens, resting, route_id
 from tests.support.pictures.simulation import all_started, applied, world_of
@@ -120,8 +121,10 @@ def test_a_step_that_only_starts_is_a_wait_while_it_is_held_back() -> None:
     deployment = deploying("■■|", start_failures=StartFailures(V2, 2, NOW))
     held = hold_back(Decision.moved("creating 1", RouteChanges.create(V2, 1), NOW), deployment, NOW)
     pause = too_short(timedelta(), timedelta(seconds=4), "after the last failure")
-    words = "2 starts failed in a row; the next one is tried in 4 s"
-    assert held == Decision.wait(Waits(WaitsFor.TIME, words, blocked=(pause,)), NOW + timedelta(seconds=4))
+    words = "2 starts failed in a row"
+    wait = Decision.wait(Waits(WaitsFor.TIME, words, blocked=(pause,)), NOW + timedelta(seconds=4))
+    assert held == replace(wait, reason=f"waiting: {words}; the next one is tried in 4 s")
+    assert why(deployment, NOW).sentence.count(" 4 s") == 2, "what it is held by, and when it ends"
     none = replace(deployment, start_failures=StartFailures(V2, 0, NOW))
     step = Decision.moved("creating 1", RouteChanges.create(V2, 1))
     assert hold_back(step, none, NOW) is hold_back(step, replace(none, start_failures=None), NOW) is step

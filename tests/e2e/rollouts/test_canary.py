@@ -19,8 +19,8 @@ MOST_FAILED = 40
 """A revision that fails everything costs three to ten requests at 5 % of 50 a second; how many is chance, and there are
 more where the machine is so busy that a new weight takes seconds."""
 SENTENCE = (
-    r"rolling_back: canary \d+ of \d+ failed, control 0 of \d+; "
-    r"if it were no worse, the chance of seeing this would be below 1 in [\d,]+"
+    r"rolling_back: failures: canary [\d.]+ % \(\d+ of \d+\), control none of \d+, "
+    r"worse \(chance below 1 in [\d,]+ if it failed no more often than allowed\)"
 )
 
 
@@ -120,7 +120,7 @@ def test_a_canary_that_fails_copies_goes_back_before_any_caller_met_it_and_one_t
         fleet.activate(name, "v2")
         eventually(posted_until_it_went_back)
         assert set(load.tally.answers) == {(200, "v1")}
-        harm = r"rolling_back: \d+ of \d+ answered copies failed, and 0 of all requests; if it were no worse, the "
+        harm = r"rolling_back: \d+ of \d+ answered copies failed, and 0 of all requests, worse \(chance below "
         assert re.search(harm, history(fleet, name))
         assert "mended" in printed(fleet, name, "v1")
         assert "mended" not in printed(fleet, name, "v2")

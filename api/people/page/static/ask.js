@@ -33,7 +33,7 @@ export function buttons(offered, waitsFor = "", whose = "") {
   const groups = [...new Set(offered.map(({ group }) => group))];
   const rows = groups.map((group) => {
     const own = offered.filter((button) => button.group === group).map(made);
-    return group ? h("div", { class: "group", role: "group", "aria-label": group, "data-key": group }, h("span", { class: "dim" }, group), own) : own;
+    return group ? h("div", { class: "group", role: "group", "aria-label": group, "data-key": group }, h("span", { class: "dim" }, group), h("div", {}, own)) : own;
   });
   return h("div", { class: "buttons", role: "group", "aria-label": whose ? `What you can do with ${whose}` : "What you can do", "data-key": "buttons" }, rows);
 }

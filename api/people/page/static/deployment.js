@@ -16,7 +16,7 @@ import { isOlder, legend, say, setClock, tick } from "./words.js";
 const NAME = document.body.dataset.deployment;
 const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
 const RECORDS = 50;
-const shown = { why: "", offered: [], missing: [], frozen: null, deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], fault: "" };
+const shown = { why: null, offered: [], missing: [], frozen: null, deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], fault: "" };
 const WHY_PAUSE = 300;
 const PLAN_PAUSE = 1000;
 const REQUESTS_PAUSE = 5000;
@@ -35,6 +35,7 @@ function made() {
   const { deployment, document, records, cycles, plan } = shown;
   if (!deployment) return [h("p", { class: "why warn" }, shown.fault || "Loading …")];
   const past = shown.rollout;
+  const isJudged = past && !past.outcome; // what promotes or aborts is decided by them
   return [
     head(deployment, Boolean(shown.callers?.losses)),
     lost(shown.callers?.losses),
@@ -42,10 +43,11 @@ function made() {
     freeze(shown.frozen),
     buttons(shown.offered, deployment.waits_for),
     missing(shown.missing),
+    isJudged ? curves(shown.evidence) : null,
     reached(document),
     replicas(deployment),
     past ? rollout(past, cycles, plan, deployment) : null,
-    curves(shown.evidence),
+    isJudged ? null : curves(shown.evidence),
     callers(shown.callers),
     rollouts(deployment),
     revisions(document?.revisions ?? [], deployment, shown),
@@ -96,7 +98,7 @@ async function readWhy() {
   await new Promise((resolve) => setTimeout(resolve, WHY_PAUSE));
   isAsking = false;
   const [told] = await Promise.all([waits() ? insist(() => ask(`${PATH}/why`)) : undefined, readOffered()]);
-  shown.why = waits() ? (told?.sentence ?? "") : "";
+  shown.why = told ?? null;
   await readEnded();
   soon();
 }
@@ -188,6 +190,7 @@ async function refresh() {
     }
     const last = shown.rollout;
     if (last && last.steps !== shown.cycles.at(-1)?.step_no) await readCycles(last.id);
+    else if (last?.spec.judge) readPlan();
   } catch (error) {
     if (!isFinal(error)) throw error;
     shown.fault = error.message;

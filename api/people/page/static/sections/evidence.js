@@ -63,7 +63,7 @@ export function chart(points, title, said, drawn, start = "0 s", end = duration(
       "figcaption",
       {},
       h("strong", {}, title), " ",
-      drawn.map(({ name, kind }) => h("span", { class: `key ${kind}` }, name)),
+      drawn.map(({ name, kind }) => [h("span", { class: `key ${kind}` }, name), " "]),
       h("span", { class: "dim" }, said),
     ),
   );

@@ -28,14 +28,17 @@ export function freeze(frozen) {
   return h("p", { class: "why warn", "data-key": "freeze" }, h("strong", {}, "Frozen until ", clock(frozen.until)), ` by the freeze ${frozen.freeze}${reason}. No rollout begins; what leads back is never frozen.`);
 }
 
-/** What it waits for. `why`: as `/v1/deployments/NAME/why` says it; empty: not asked. */
+/** What it waits for, each fact once. `why`: as `/v1/deployments/NAME/why` has it; null: not asked, or not answered yet. */
 export function sentence(deployment, why) {
-  const { waits_for: verb } = deployment;
+  const { waits_for: verb, said, reason } = deployment;
   const asked = `Waits for you to ${verb} it. ${deployment.maintenance}`.trimEnd();
-  const waits = verb ? h("strong", {}, `${asked} `) : deployment.said + (why ? "." : "");
-  const retry = deployment.retry_at ? h("span", {}, " Tried again in ", since(deployment.retry_at, " "), ".") : null;
-  const more = why ? h("span", { class: "dim" }, ` ${why}.`) : null;
-  return h("p", { class: `why ${deployment.tone}` }, waits, retry, more);
+  const isExplained = Boolean(why) && said === reason; // the explanation has the reason, as it is now
+  const first = verb ? h("strong", {}, `${asked} `) : isExplained ? null : said + (why ? ". " : "");
+  const retry = deployment.retry_at && !why ? h("span", {}, " Tried again in ", since(deployment.retry_at, " "), ".") : null;
+  if (!first && !retry && !why) return null;
+  const upper = (line) => `${line[0].toUpperCase()}${line.slice(1)}.`;
+  const evidence = (why?.evidence ?? []).map((line) => h("span", { class: "evidence" }, upper(line)));
+  return h("p", { class: `why ${deployment.tone}` }, first, retry, why ? h("span", { class: first ? "dim" : null }, verb ? upper(why.brief) : `${why.brief}.`) : null, evidence);
 }
 
 /** Where callers reach it, by which certificates, and what of that comes with its rollout. */

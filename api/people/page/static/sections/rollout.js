@@ -71,8 +71,19 @@ function waves(cycles, plan, began, ended, isRunning, deployment) {
     const isLast = isRunning && place + 1 === times.length;
     return row(wave, planned.slice(place), at - began, Math.max(until - at, 0), whole, isLast);
   });
-  const coming = isRunning ? planned.slice(times.length).map((wave) => comingRow(wave, whole)) : [];
+  const coming = isRunning ? alike(planned.slice(times.length)).map((waves) => comingRow(waves, whole, ended - began)) : [];
   return h("ol", { class: "waves" }, rows, coming);
+}
+
+/** Planned waves, those in a row that take no time together. */
+function alike(planned) {
+  const groups = [];
+  for (const wave of planned) {
+    const last = groups.at(-1);
+    if (last && !takesTime(last.at(-1)) && !takesTime(wave)) last.push(wave);
+    else groups.push([wave]);
+  }
+  return groups;
 }
 
 /** `planned`: the wave in the plan, and those that follow it. One that somebody is waited for after takes as long as they do. */
@@ -93,17 +104,20 @@ function row(wave, [planned, then], offset, span, whole, isLast) {
   );
 }
 
-/** A wave that the plan has and that has not begun. */
-function comingRow(planned, whole) {
+/** Waves that the plan has and that have not begun. `passed`: since the beginning; a planned time before it says nothing. */
+function comingRow(waves, whole, passed) {
+  const [planned] = waves;
+  const at = planned.begins ? 1000 * planned.begins.p50 : 0;
+  const count = waves.length > 1 ? `${waves.length} waves planned` : "Planned";
   return h(
     "li",
     { "data-key": `planned-${planned.number}`, class: "wave coming" },
-    h("span", { class: "offset" }, planned.begins ? `≈ +${tenths(1000 * planned.begins.p50)}` : ""),
+    h("span", { class: "offset" }, at > passed ? `≈ +${tenths(at)}` : ""),
     h("span", { class: "change" }, picture(planned.picture)),
-    h("span", { class: "did" }, moves(planned)),
+    h("span", { class: "did" }, waves.map(moves).filter(Boolean).join(", then ")),
     h("span", { class: "track", "aria-hidden": "true" }, bar(planned, whole)),
     h("span", { class: "span" }, ""),
-    h("span", { class: "dim reason" }, "Planned", waitsFor(planned),
+    h("span", { class: "dim reason" }, count, [...new Set(waves.map(waitsFor))].join(""),
       takesTime(planned) ? `: ${spanWords(planned.takes)}` : ""),
   );
 }
