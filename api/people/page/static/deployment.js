@@ -115,7 +115,8 @@ async function readCycles(id) {
   const last = shown.cycles.at(-1)?.step_no ?? 0;
   shown.cycles.push(...items.filter((cycle) => cycle.step_no > last));
   soon();
-  if (items.length && !isPlanning) readPlan();
+  const isNew = items.length || (shown.rollout.spec.judge && !shown.evidence);
+  if (isNew && !isPlanning) readPlan();
 }
 
 /** Held against its plan by the server, with the requests so far; not at once for each of many steps. */
@@ -190,7 +191,6 @@ async function refresh() {
     }
     const last = shown.rollout;
     if (last && last.steps !== shown.cycles.at(-1)?.step_no) await readCycles(last.id);
-    else if (last?.spec.judge) readPlan();
   } catch (error) {
     if (!isFinal(error)) throw error;
     shown.fault = error.message;

@@ -17,6 +17,8 @@ const CALENDAR = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeSt
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
 const YEAR = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+/** A telephone: what is long is folded. */
+export const NARROW = matchMedia("(max-width: 34rem)");
 let ahead = 0;
 
 /** The server's clock counts: `now` is what it said just now. */

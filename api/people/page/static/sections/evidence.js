@@ -27,7 +27,7 @@ export function curves(evidence) {
       chart(points, "Harm", `log e-value ${tenth(last.harm)}; it is aborted at ${tenth(harm)}`, [
         curve("harm", "canary", (point) => point.harm), curve("limit", "limit", () => harm),
       ]),
-      chart(points, "Good enough", `log e-value ${tenth(last.good)}; the step is over at ${tenth(good)}; each weight begins at 0`, [
+      chart(points, "Good enough", `log e-value ${tenth(last.good)}; the step is over at ${tenth(good)}`, [
         curve("good", "canary", (point) => point.good), curve("limit", "limit", () => good),
       ]),
     ),

@@ -1,10 +1,11 @@
 // What has happened, the newest first, in pages; failures that are over are folded.
 import { h } from "../dom.js";
 import { ask, insist } from "../stream.js";
-import { clock, since } from "../words.js";
+import { clock, NARROW, since } from "../words.js";
 
 const PATH = `/v1/deployments/${encodeURIComponent(document.body.dataset.deployment)}/history`;
 const PAGE = 50;
+const FEW = 3; // on a telephone
 const FAILED = new Set(["error", "expired", "give_up"]);
 const ASKED = "asked"; // the result of what somebody asked for
 const NO_ID = "00000000-0000-0000-0000-000000000000";
@@ -59,13 +60,16 @@ function listed(records) {
 /** The section. `records`: as `/v1/deployments/NAME/history` has them, the newest first. */
 export function history(records) {
   const shown = listed(records);
+  const rows = folds(shown);
+  const few = earlier.length || isOfPeople || !NARROW.matches ? rows.length : FEW;
   const hasMore = !isEnd && (isOfPeople || records.length >= PAGE);
   return h(
     "section",
     { class: "card", "aria-labelledby": "history-head", "data-key": "history" },
     h("h2", { id: "history-head" }, "History ",
       h("button", { type: "button", class: "quiet", "data-history": "people", "aria-pressed": String(isOfPeople) }, "Only people's actions")),
-    h("ol", { class: "history" }, folds(shown)),
+    h("ol", { class: "history" }, rows.slice(0, few)),
+    rows.length > few ? h("details", { class: "fold", "data-key": "older" }, h("summary", {}, `${rows.length - few} older`), h("ol", { class: "history" }, rows.slice(few))) : null,
     shown.length ? null : h("p", { class: "empty" }, "Nothing yet."),
     hasMore ? h("button", { type: "button", "data-history": "earlier", "data-key": "earlier" }, "Earlier") : null,
   );

@@ -1,6 +1,6 @@
 // A rollout: who began it and why, and its waves on a time line.
 import { h } from "../dom.js";
-import { duration, now, picture, since, tenths } from "../words.js";
+import { duration, NARROW, now, picture, since, tenths } from "../words.js";
 
 /** The section. `cycles` and `plan`: as `/v1/rollouts/ID/cycles` and `/plan` have them; no plan: it is not read yet. */
 export function rollout(shown, cycles, plan, deployment) {
@@ -14,7 +14,7 @@ export function rollout(shown, cycles, plan, deployment) {
       outcomeBadge(shown, deployment)),
     facts(shown, plan, ended, isRunning),
     otherwise(plan),
-    waves(cycles, plan, Date.parse(shown.started_at), ended, isRunning, deployment),
+    waves(cycles, plan, Date.parse(shown.started_at), ended, isRunning),
   );
 }
 
@@ -25,7 +25,7 @@ export function outcomeBadge({ outcome }, deployment) {
 }
 
 function facts(shown, plan, ended, isRunning) {
-  const spec = Object.entries(shown.spec).filter(([, value]) => value !== null && typeof value !== "object");
+  const spec = Object.entries(shown.spec).filter(([, value]) => value !== null && value !== false && typeof value !== "object");
   const words = spec.map(([name, value]) => `${name} ${value}`).join(", ");
   const took = duration(ended - Date.parse(shown.started_at));
   const runs = () => (shown.clock_stopped_at ? "timeout paused" : since(shown.deadline, "left"));
@@ -60,8 +60,8 @@ function otherwise(plan) {
   );
 }
 
-function waves(cycles, plan, began, ended, isRunning, deployment) {
-  if (!cycles.length) return h("p", { class: "empty" }, isRunning ? deployment.reason : "It moved nothing.");
+function waves(cycles, plan, began, ended, isRunning) {
+  if (!cycles.length) return h("p", { class: "empty" }, isRunning ? "Nothing has moved yet." : "It moved nothing.");
   const times = [...new Set(cycles.map((cycle) => cycle.step_no))].map((step) => cycles.filter((cycle) => cycle.step_no === step));
   const planned = plan?.waves ?? [];
   const whole = Math.max(ended - began, 1000 * (plan?.seconds?.p90 ?? 0), 1);
@@ -72,7 +72,10 @@ function waves(cycles, plan, began, ended, isRunning, deployment) {
     return row(wave, planned.slice(place), at - began, Math.max(until - at, 0), whole, isLast);
   });
   const coming = isRunning ? alike(planned.slice(times.length)).map((waves) => comingRow(waves, whole, ended - began)) : [];
-  return h("ol", { class: "waves" }, rows, coming);
+  const shown = h("ol", { class: "waves" }, rows, NARROW.matches ? null : coming);
+  if (!NARROW.matches || !coming.length) return shown;
+  const all = planned.slice(times.length).length;
+  return [shown, h("details", { class: "fold", "data-key": "coming" }, h("summary", {}, `${all} ${all === 1 ? "wave" : "waves"} planned`), h("ol", { class: "waves" }, coming))];
 }
 
 /** Planned waves, those in a row that take no time together. */
