@@ -251,6 +251,7 @@ def apply(
           protocol: http2            # what replicas speak, as gRPC needs it; left out: http1
           tls: auto                  # by HTTPS, with certificates from Let's Encrypt: docs/certificates.md
           hold_seconds: 20           # how long a request waits while nothing serves, as in recreate; then 503
+          slow_start_seconds: 30     # how long the share of a new replica grows until it is full
           preview: false             # whether a new revision can be reached before it gets traffic
         activate: true               # false: only register the revision
 

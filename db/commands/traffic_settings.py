@@ -113,6 +113,7 @@ def _answer(command: SetTraffic, got: Sequence[Entrance]) -> dict[str, Any]:
         "tls": None if command.tls is None else TLS_SETTINGS.dump_python(command.tls, mode="json"),
         "hold_seconds": command.hold_seconds,
         "hold_callers": command.hold_callers,
+        "slow_start_seconds": command.slow_start_seconds,
         "max_body_bytes": command.max_body_bytes,
         "max_requests_per_second": command.max_requests_per_second,
         "upstream_tls": command.upstream_tls and UPSTREAM_TLS.dump_python(command.upstream_tls, mode="json"),

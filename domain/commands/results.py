@@ -196,6 +196,8 @@ class TrafficSet(Changed):
     """For how long a request waits while no replica serves; null: it is refused at once."""
     hold_callers: int
     """The most requests that wait at one proxy."""
+    slow_start_seconds: float | None
+    """The time in which the share of a new replica grows to a full one; null: it is full at once."""
     max_body_bytes: int | None
     """The largest body of a request; null: no limit."""
     max_requests_per_second: int | None

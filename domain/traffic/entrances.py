@@ -125,6 +125,8 @@ class TrafficSettings(BaseModel):
     """The time that a request waits while no replica serves, as during `recreate`; left out: it gets 503 at once."""
     hold_callers: int = Field(default=1000, ge=1, le=100_000)
     """The most requests that wait at one proxy; the next one gets 503 at once."""
+    slow_start_seconds: float | None = Field(default=None, ge=1, le=3600)
+    """The time in which a new replica's share of the requests grows to a full one; left out: full at once."""
     max_body_bytes: int | None = Field(default=None, ge=1, le=_LARGEST_BODY)
     """The largest body of a request; a larger one gets 413; left out: no limit."""
     max_requests_per_second: int | None = Field(default=None, ge=1, le=1_000_000)
@@ -160,6 +162,8 @@ class TrafficSettings(BaseModel):
             raise ValueError(f"tls: {why}, or give a certificate")
         if self.tls.callers_ca and self.path_prefix:
             raise ValueError("tls.callers_ca: by path_prefix callers would come without a certificate; leave it out")
+        if self.slow_start_seconds and self.sticky:
+            raise ValueError("slow_start_seconds: with sticky callers stay with a replica; leave out one of the two")
         return self
 
     @property
@@ -174,6 +178,7 @@ class TrafficSettings(BaseModel):
             self.tls,
             self.hold_seconds,
             self.hold_callers,
+            self.slow_start_seconds,
             self.max_body_bytes,
             self.max_requests_per_second,
             self.sticky,
@@ -314,6 +319,8 @@ def _ways(rules: RequestRules) -> Iterator[str]:
 def _limits(rules: RequestRules) -> Iterator[str]:
     if rules.hold_seconds is not None:
         yield f"waiting {rules.hold_seconds:g} s while nothing serves"
+    if rules.slow_start_seconds is not None:
+        yield f"a new replica's share grows for {rules.slow_start_seconds:g} s"
     if rules.max_body_bytes is not None:
         yield f"bodies of {rules.max_body_bytes:,} bytes at most"
     if rules.pages:

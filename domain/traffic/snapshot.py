@@ -39,7 +39,8 @@ class RequestRules:
     it gets traffic. `idle_timeout_seconds`: the silence in both directions after which a request is cut; None for
     never. `protocol`: the protocol of replicas. `tls`: None: it is reached in clear text alone. `hold_seconds`: the
     time that a request waits while no replica serves; None: it is refused at once. `hold_callers`: the most requests
-    that wait at a proxy. `max_body_bytes`: the largest body of a request; None: any. `max_requests_per_second`: by its
+    that wait at a proxy. `slow_start_seconds`: the time in which the share of a new replica grows to a full one; None:
+    it is full at once. `max_body_bytes`: the largest body of a request; None: any. `max_requests_per_second`: by its
     host names, at each proxy; None: any number. `sticky`: the header or cookie by which a caller stays with a replica;
     None: callers do not. `upstream_tls`: the expected certificate of replicas that speak TLS; None: they speak clear
     text.
@@ -53,6 +54,7 @@ class RequestRules:
     tls: TlsSettings | None = None
     hold_seconds: float | None = None
     hold_callers: int = 1000
+    slow_start_seconds: float | None = None
     max_body_bytes: int | None = None
     max_requests_per_second: int | None = None
     sticky: Sticky | None = None
@@ -71,7 +73,7 @@ class RequestRules:
 
 USUAL = RequestRules()
 """The rules of a new deployment."""
-_STORED_TOGETHER = ("hold_seconds", "hold_callers", "max_body_bytes", "max_requests_per_second")
+_STORED_TOGETHER = ("hold_seconds", "hold_callers", "slow_start_seconds", "max_body_bytes", "max_requests_per_second")
 """The rules without a column of their own, besides those that are more than a number."""
 
 

@@ -147,12 +147,19 @@ def cluster_of(name: str, service: Service) -> dict[str, Any]:
     sides = {canary_cluster(service.name), baseline_cluster(service.name)}
     if its_side in sides:
         del config["outlier_detection"]  # the one replica on trial would be away for what old ones halve
+    if service.rules.slow_start_seconds is not None:
+        config["least_request_lb_config"]["slow_start_config"] = _slow_start(service.rules.slow_start_seconds)
     if service.rules.sticky and its_side in {service.name, *sides}:
         config |= {"lb_policy": "RING_HASH", "ring_hash_lb_config": {"minimum_ring_size": _RING_SIZE}}
         config["common_lb_config"]["consistent_hashing_lb_config"] = _bounded(service.rules.sticky)
     if its_side != mirror_cluster(service.name):
         return config
     return {**config, "alt_stat_name": f"{MIRROR_STATISTICS}.{service.name}"}
+
+
+def _slow_start(seconds: float) -> dict[str, Any]:
+    """Meanwhile Envoy divides by weight and requests under way. A tenth of a share at least, so that all is tried."""
+    return {"slow_start_window": f"{seconds:g}s", "min_weight_percent": {"value": 10}}
 
 
 def _bounded(sticky: Sticky) -> dict[str, Any]:

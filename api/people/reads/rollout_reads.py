@@ -153,6 +153,7 @@ def traffic(connection: Connection, request: ReadRequest[Parameters]) -> Annotat
         "tls": settings.rules.tls,
         "hold_seconds": settings.rules.hold_seconds,
         "hold_callers": settings.rules.hold_callers,
+        "slow_start_seconds": settings.rules.slow_start_seconds,
         "max_body_bytes": settings.rules.max_body_bytes,
         "max_requests_per_second": settings.rules.max_requests_per_second,
         "upstream_tls": settings.rules.upstream_tls,

@@ -118,6 +118,8 @@ def random_settings(chance: Random) -> dict[str, Any]:
         "protocol": chance.choice(["http1", "http2"]),
         "upstream_tls": chance.choice([None, True, {"ca": "file:/ca.pem"}, {"ca": "file:/other.pem"}]),
     }
+    if traffic["sticky"] is None:
+        traffic["slow_start_seconds"] = chance.choice([None, 30])
     settings = {"replicas": chance.randrange(1, 5), "traffic": traffic}
     return {name: value for name, value in settings.items() if chance.random() < 0.8}
 

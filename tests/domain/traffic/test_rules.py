@@ -54,6 +54,7 @@ def test_whether_it_is_reached_by_tls_is_stored_with_them() -> None:
         (RequestRules(), ""),
         (RequestRules(protocol=Protocol.HTTP2), ", replicas speak HTTP/2"),
         (RequestRules(hold_seconds=20), ", waiting 20 s while nothing serves"),
+        (RequestRules(slow_start_seconds=30), ", a new replica's share grows for 30 s"),
         (RequestRules(max_body_bytes=2000), ", bodies of 2,000 bytes at most"),
         (RequestRules(max_requests_per_second=50), ", 50 requests a second at most"),
         (RequestRules(sticky=Sticky(header="x-user")), ", callers stay with a replica by header x-user"),
