@@ -18,7 +18,7 @@ T = TypeVar("T")
 URL, TOKEN = "ROLLWAY_URL", "ROLLWAY_TOKEN"
 _TIMEOUT_SECONDS = 30.0
 _SILENT_SECONDS = 40.0
-"""The longest silence of a stream: the server sends a comment every 15 s."""
+"""The longest silence of a stream: the server sends a comment every 4 s."""
 _TRIES = 4
 _UNAVAILABLE = (502, 503, 504)
 _TOO_MANY = 429

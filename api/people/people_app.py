@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from api.people.auth import Access, Rates, Work
-from api.people.page.files import page
+from api.people.page.files import is_for_people, page
 from api.people.page.site import Site
 from api.people.problems import NoSuchResourceError, refusal
 from api.people.resources.openapi import openapi
@@ -107,6 +107,6 @@ async def _live(_: Request) -> Response:
 
 
 async def _no_such_resource(request: Request, _: Exception) -> Response:
-    if "text/html" in request.headers.get("accept", ""):  # a browser's address bar
+    if is_for_people(request):
         return page("missing", 404, path=request.url.path)
     return refusal(NoSuchResourceError(f"nothing is at {request.url.path}; /openapi.json lists what there is"))

@@ -20,7 +20,7 @@ from domain.text.numbers import duration
 from domain.text.storable import storable
 
 _PIPE_WIDTH = 400
-_OBEYED = re.compile("[\x7f-\x9f]")
+_OBEYED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 class _Printer(Console):

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow, dict_row, scalar_row
 
 from db.locking.statuses import COUNTS_UNANSWERED, IS_COUNTED_ON, known_status, lifecycle_status
 from db.views.deployment_view import DeploymentView
@@ -64,6 +64,12 @@ def existing_deployments(connection: Connection[Any], names: Sequence[str] | Non
     """Deployments of these names, or all, not destroyed; by name. Left out: what only a newer release can read."""
     query, parameters = (_EXISTING, ()) if names is None else (_EXISTING_OF, (list(names),))
     return _deployments(connection, _rows(connection, query, parameters))
+
+
+def existing_names(connection: Connection[Any], limit: int) -> list[str]:
+    """The names of deployments that are not destroyed, `limit` at most."""
+    query = "SELECT name FROM deployments WHERE lifecycle <> 'destroyed' ORDER BY name LIMIT %s"
+    return connection.cursor(row_factory=scalar_row).execute(query, (limit,)).fetchall()
 
 
 def deployment_named(connection: Connection[Any], name: str) -> DeploymentView:

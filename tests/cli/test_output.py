@@ -47,10 +47,11 @@ def test_the_printer_shows_what_a_terminal_would_obey(capsys: pytest.CaptureFixt
 
 
 def test_json_has_no_character_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
-    print_json({"reason": HOSTILE, "name": "Grüße"})
+    print_json({"reason": HOSTILE, "name": "Grüße", "command": "\u202egnp.exe"})
     said = capsys.readouterr().out
     assert obeyed(said) == set()
-    assert json.loads(said) == {"reason": HOSTILE, "name": "Grüße"}
+    assert "\u202e" not in said
+    assert json.loads(said) == {"reason": HOSTILE, "name": "Grüße", "command": "\u202egnp.exe"}
     assert "Grüße" in said
 
 

@@ -7,9 +7,14 @@ from datetime import datetime
 from html import escape
 from pathlib import Path
 from string import Template
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+
+from api.people.problems import MethodNotAllowedError
+from api.people.resources.routing import Methods
+from domain.text.errors import RollwayError
 
 _HERE = Path(__file__).parent
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -51,7 +56,13 @@ LIVE: Mapping[str, tuple[str, str]] = {
     "rollout": ("/deployments/{deployment}/rollouts/{rollout}", "Rollout of $deployment"),
 }
 """The pages that stand in the shell, with path and title: what differs is their content and their script."""
-CARDS = {"login": "Log in", "missing": "Nothing is here", "sessions": "Sessions of $token", "tokens": "Tokens"}
+CARDS = {
+    "login": "Log in",
+    "missing": "Nothing is here",
+    "refused": "Not here",
+    "sessions": "Sessions of $token",
+    "tokens": "Tokens",
+}
 """The pages that are one card, by their titles."""
 
 
@@ -76,6 +87,31 @@ def page(name: str, status: int = 200, /, *, rows: str = "", **values: str) -> R
 def filled(name: str, /, *, rows: str = "", **values: str) -> str:
     """The HTML of a template, its values made harmless."""
     return _PAGES[name].substitute({key: escape(value) for key, value in values.items()}, rows=rows)
+
+
+class PageMethods(Methods):
+    """One path of the page: who opens it in an address bar is refused by a page that leads back, and not by JSON."""
+
+    def refused(self, request: Request, error: RollwayError) -> Response:
+        """The answer to a request that is refused."""
+        answer = super().refused(request, error)
+        if request.method not in ("GET", "HEAD") or not is_for_people(request):
+            return answer
+        message, deployment = error.message, str(request.path_params.get("deployment", ""))
+        if isinstance(error, MethodNotAllowedError):
+            message = f"{request.url.path} is the address of a button: it is pressed on its page"
+        names = {"path": quote(deployment, ""), "deployment": deployment, "back": "" if deployment else "hidden"}
+        shown = page("refused", answer.status_code, message=f"{message[:1].upper()}{message[1:]}.", **names)
+        shown.headers.update({name: value for name, value in answer.headers.items() if name in _KEPT})
+        return shown
+
+
+_KEPT = ("allow", "retry-after", "www-authenticate")
+
+
+def is_for_people(request: Request) -> bool:
+    """Whether the request comes from an address bar or a link."""
+    return "text/html" in request.headers.get("accept", "")
 
 
 def instants(**times: datetime | None) -> dict[str, str]:

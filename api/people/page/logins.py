@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from api.people.auth import Access, is_of_this_site, secret_of_session
-from api.people.page.files import HEADERS, filled, instants, page
+from api.people.page.files import HEADERS, PageMethods, filled, instants, page
 from api.people.page.forms import fields_of_stranger, form_fields, form_token
 from api.people.problems import TooManyRequestsError
 from api.people.resources.routing import Methods
@@ -57,11 +57,11 @@ class Logins:
     def routes(self) -> list[Route]:
         """The routes of the forms."""
         return [
-            Route("/login", Methods({"GET": self._ask_for_token, "POST": self._log_in})),
+            Route("/login", PageMethods({"GET": self._ask_for_token, "POST": self._log_in})),
             Route("/v1/login-links", Methods({"POST": self._make_link})),
-            Route("/login/kept", Methods({"GET": self._see_whether_kept})),
-            Route("/logout", Methods({"POST": self._log_out})),
-            Route("/sessions", Methods({"GET": self._sessions, "POST": self._end_sessions})),
+            Route("/login/kept", PageMethods({"GET": self._see_whether_kept})),
+            Route("/logout", PageMethods({"POST": self._log_out})),
+            Route("/sessions", PageMethods({"GET": self._sessions, "POST": self._end_sessions})),
         ]
 
     async def _ask_for_token(self, request: Request) -> Response:

@@ -7,23 +7,24 @@ from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from api.people.auth import Access, secret_of_session
 from api.people.doors import BUTTONS, DOORS
-from api.people.page.files import HEADERS, LIVE, file, page
+from api.people.page.files import HEADERS, LIVE, PageMethods, file, is_for_people, page
 from api.people.page.forms import body_of, form_fields, form_token, with_lines_of
 from api.people.page.logins import Logins, to_login, tokens_hidden
 from api.people.page.token_forms import TokenForms
 from api.people.paths import DEPLOYMENT, named_in
-from api.people.problems import NoSuchResourceError
+from api.people.problems import MethodNotAllowedError, NoSuchResourceError
 from api.people.reads.read_table import BY_PATH
 from api.people.resources.command_resources import PLANS, WRITES, carry_out
 from api.people.resources.plan_requests import Foresight
-from api.people.resources.routing import Methods, answer_read
+from api.people.resources.routing import answer_read
 from domain.commands.base import Command
 from domain.installation.tokens import NoTokenError, Token
+from domain.text.errors import RollwayError
 
 _LOGS = BY_PATH[f"{DEPLOYMENT}/logs"]
 _LINES = 200
@@ -40,16 +41,17 @@ class Site:
     def routes(self) -> list[Route]:
         """The routes of the page."""
         return [
-            *(Route(path, Methods({"GET": partial(self._live, name)})) for name, (path, _) in LIVE.items()),
-            Route("/deployments/{deployment}/logs", Methods({"POST": self._logs})),
+            *(Route(path, PageMethods({"GET": partial(self._live, name)})) for name, (path, _) in LIVE.items()),
+            Route("/deployments", PageMethods({"GET": _to_list})),
+            Route("/deployments/{deployment}/logs", PageMethods({"POST": self._logs})),
             *(
-                Route(f"{place}/{{button}}{asks}", Methods({"POST": answer}))
+                Route(f"{place}/{{button}}{asks}", ButtonMethods({"POST": answer}))
                 for place in ("/fleet", "/deployments/{deployment}")
                 for asks, answer in (("", self._press), ("/plan", self._plan))
             ),
             *Logins(self._access).routes(),
             *TokenForms(self._access).routes(),
-            Route("/static/{file:path}", Methods({"GET": file})),
+            Route("/static/{file:path}", PageMethods({"GET": file})),
         ]
 
     async def _live(self, name: str, request: Request) -> Response:
@@ -114,6 +116,21 @@ class Site:
         ):
             raise NoSuchResourceError(f"no button is called {button} here")
         return token, form, command
+
+
+class ButtonMethods(PageMethods):
+    """The address of a button; one that no button has is the address of nothing."""
+
+    def refused(self, request: Request, error: RollwayError) -> Response:
+        """The answer to a request that is refused."""
+        is_known = request.path_params["button"] in BUTTONS
+        if isinstance(error, MethodNotAllowedError) and not is_known and is_for_people(request):
+            return page("missing", 404, path=request.url.path)
+        return super().refused(request, error)
+
+
+async def _to_list(_: Request) -> Response:
+    return RedirectResponse("/", 303, HEADERS)
 
 
 def _said(command: type[Command], request: Request, form: Mapping[str, str]) -> tuple[dict[str, str], bytes]:

@@ -11,10 +11,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from api.people.auth import Access, secret_of_session
-from api.people.page.files import HEADERS, filled, instants, page
+from api.people.page.files import HEADERS, PageMethods, filled, instants, page
 from api.people.page.forms import form_fields, form_token
 from api.people.page.logins import to_login
-from api.people.resources.routing import Methods
 from db.access_tokens import all_tokens, create_token, revoke_token
 from db.connection.transactions import in_transaction
 from domain.installation.tokens import (
@@ -39,8 +38,8 @@ class TokenForms:
     def routes(self) -> list[Route]:
         """The routes of the list and of its two forms."""
         return [
-            Route("/tokens", Methods({"GET": self._list, "POST": self._make})),
-            Route("/tokens/revoke", Methods({"POST": self._revoke})),
+            Route("/tokens", PageMethods({"GET": self._list, "POST": self._make})),
+            Route("/tokens/revoke", PageMethods({"POST": self._revoke})),
         ]
 
     async def _list(self, request: Request) -> Response:

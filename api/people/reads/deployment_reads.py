@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from psycopg import Connection
@@ -23,7 +24,7 @@ from db.views.activity import ActivityFilter, HappenedView, activity
 from db.views.caller_views import CallersView, LosingView, callers_of
 from db.views.caller_views import losing as losing_ones
 from db.views.deployment_view import DeploymentView
-from db.views.deployment_views import deployment_by_id, deployment_named
+from db.views.deployment_views import deployment_by_id, deployment_named, existing_names
 from db.views.documents import deployment_document, deployment_summary, rollout_document
 from db.views.fleet_views import ReachedView
 from db.views.pages import Page, deployments_page, history_page, kept_page, revisions_page, rollouts_page
@@ -33,9 +34,11 @@ from db.views.timeline import HistoryView, Progress, RevisionView, hidden_differ
 from domain.installation.tokens import Role
 from domain.model.deed_kinds import PHASES
 from domain.model.picture import Tone
-from domain.text.errors import RevisionNotFoundError, RolloutNotFoundError
+from domain.text.errors import DeploymentNotFoundError, RevisionNotFoundError, RolloutNotFoundError
 
 Document = dict[str, Any]
+_MOST_NAMES = 5000
+"""The most names that a wrong one is compared with."""
 
 _SUMMARY: Mapping[str, object] = {
     **dict.fromkeys(("state", "word", "said", "picture", "overdue"), str),
@@ -65,7 +68,11 @@ def deployments(connection: Connection, request: ReadRequest[NamedPageParameters
 
 def deployment(connection: Connection, request: ReadRequest[Parameters]) -> Detailed:
     """One, with where it is reached and its newest revisions."""
-    return deployment_document(connection, request.deployment)
+    try:
+        return deployment_document(connection, request.deployment)
+    except DeploymentNotFoundError as error:
+        near = ", ".join(get_close_matches(request.deployment, existing_names(connection, _MOST_NAMES)))
+        raise DeploymentNotFoundError(error.message, **error.detail, **({"near": near} if near else {})) from None
 
 
 def rollouts(

@@ -56,7 +56,7 @@ class Methods:
         try:
             return await self._answers.get(request.method, self._refuse)(request)
         except RollwayError as error:
-            return refusal(error)
+            return self.refused(request, error)
         except (*AWAY, NoConnectionError) as error:
             _log.warning("Postgres did not answer", error=str(error).partition("\n")[0])
             message = "PostgreSQL did not answer; ask again, and with the same Idempotency-Key nothing is done twice"
@@ -66,6 +66,11 @@ class Methods:
             return refusal(
                 InternalError(f"this is a fault of Rollway's own, {type(error).__name__}; its log says more")
             )
+
+    def refused(self, request: Request, error: RollwayError) -> Response:
+        """The answer to a request that is refused; for whom it is made says `request`."""
+        del request
+        return refusal(error)
 
     async def _refuse(self, request: Request) -> Response:
         allowed = ", ".join(sorted(self._answers))

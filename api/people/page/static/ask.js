@@ -80,6 +80,14 @@ export function offerButtons(shown, refresh) {
   });
 }
 
+/** Says in an open dialog that somebody else was faster, once what it would do is offered no more. */
+export function lookAgain(known) {
+  if (!dialog.open || !offer.place.startsWith("/deployments/") || offerOf(offer.verb, known)) return;
+  const faster = known.records.find(({ result }) => result === "asked");
+  const why = faster ? `${faster.actor} was faster (${faster.message})` : "Something has changed meanwhile";
+  wrong.textContent = `${why}: this is no longer possible.`;
+}
+
 /** The button of a verb: offered, or with what makes it possible all the same. */
 export const offerOf = (verb, { offered, missing: absent = [] }) =>
   offered.find((button) => button.verb === verb) ?? absent.find((each) => each.verb === verb)?.button;

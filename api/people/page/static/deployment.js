@@ -1,5 +1,5 @@
 // One deployment: what it waits for, its replicas, its rollout on a time line, and what has happened.
-import { buttons, missing, offerButtons } from "./ask.js";
+import { buttons, lookAgain, missing, offerButtons } from "./ask.js";
 import { callers } from "./sections/callers.js";
 import { h, morphChildren } from "./dom.js";
 import { curves } from "./sections/evidence.js";
@@ -16,7 +16,7 @@ import { isOlder, legend, say, setClock, tick } from "./words.js";
 const NAME = document.body.dataset.deployment;
 const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
 const RECORDS = 50;
-const shown = { why: null, offered: [], missing: [], frozen: null, deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], fault: "" };
+const shown = { why: null, offered: [], missing: [], frozen: null, deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], fault: "", near: [] };
 const WHY_PAUSE = 300;
 const PLAN_PAUSE = 1000;
 const REQUESTS_PAUSE = 5000;
@@ -33,7 +33,7 @@ let isReading = false;
 
 function made() {
   const { deployment, document, records, cycles, plan } = shown;
-  if (!deployment) return [h("p", { class: "why warn" }, shown.fault || "Loading …")];
+  if (!deployment) return [h("p", { class: "why warn" }, shown.fault || "Loading …", meant(shown.near))];
   const past = shown.rollout;
   const isJudged = past && !past.outcome; // what promotes or aborts is decided by them
   return [
@@ -53,6 +53,13 @@ function made() {
     revisions(document?.revisions ?? [], deployment, shown),
     history(records),
   ].filter(Boolean);
+}
+
+/** The deployments whose names are like the one that does not exist. */
+function meant(names) {
+  if (!names.length) return null;
+  const links = names.map((name) => h("a", { href: `/deployments/${encodeURIComponent(name)}` }, name));
+  return [". Did you mean ", links.flatMap((link, place) => [place ? ", " : "", link]), "?"];
 }
 
 function live(id) {
@@ -107,6 +114,7 @@ async function readOffered() {
   offeredAt = Date.now();
   const found = await insist(() => ask(`${PATH}/offered`));
   if (found) Object.assign(shown, { offered: found.items, missing: found.missing, frozen: found.frozen });
+  lookAgain(shown);
 }
 
 async function readCycles(id) {
@@ -193,7 +201,8 @@ async function refresh() {
     if (last && last.steps !== shown.cycles.at(-1)?.step_no) await readCycles(last.id);
   } catch (error) {
     if (!isFinal(error)) throw error;
-    shown.fault = error.message;
+    const { message, values } = await ask(PATH).then(() => error, (own) => own); // of several refusals the one that names others
+    Object.assign(shown, { fault: message, near: values?.near?.split(", ") ?? [] });
     soon();
   }
 }

@@ -1,5 +1,14 @@
 // Elements made from values, and what is shown brought to what was made: nodes stay, so focus and selection do too.
 
+// as domain/text/storable.py has them: a browser obeys those that turn the direction of writing, and shows none of the others
+const UNFIT = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+/** The attributes that are read; what is typed and sent stays as it is. */
+const SHOWN = new Set(["title", "aria-label"]);
+
+/** A text in which such a character is shown as what it is, as [U+202E]. */
+const legible = (text) => text.replace(UNFIT, (character) => `[U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`);
+
 /** An element. Children may be elements, texts, null, or lists of them. */
 export function h(name, attributes = {}, ...children) {
   return filled(document.createElement(name), attributes, children);
@@ -16,10 +25,10 @@ function filled(element, attributes, children) {
     if (key === "place") {
       for (const [property, length] of Object.entries(value)) element.style.setProperty(property, length);
     } else {
-      element.setAttribute(key, value === true ? "" : String(value));
+      element.setAttribute(key, value === true ? "" : SHOWN.has(key) ? legible(String(value)) : String(value));
     }
   }
-  element.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== ""));
+  element.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== "").map((child) => (typeof child === "string" ? legible(child) : child)));
   return element;
 }
 

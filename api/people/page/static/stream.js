@@ -8,7 +8,9 @@ const CHANNEL = "rollway-events";
 const LOCK = "rollway-stream";
 const PAUSE = 1000;
 const UNTOLD_PAUSE = 5000; // where no event comes
-const SILENCE = 40000; // the server says each 15 s that it is still there
+const SILENCE = 9000; // the server says each 4 s that it is still there
+const PATIENCE = 40000; // with a read
+const HOUR = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 
 /** Calls `changed(kind, document)` for each event, and `refresh()` whenever events may have been missed. */
 export function follow(changed, refresh) {
@@ -71,6 +73,7 @@ export function watch(refresh) {
     isAsking = false;
   };
   document.addEventListener("visibilitychange", look);
+  window.addEventListener("offline", () => show("away"));
   setInterval(look, UNTOLD_PAUSE);
   look();
 }
@@ -107,9 +110,12 @@ export async function insist(work) {
 
 async function listen(signal, last, tell, refresh) {
   for (let isFirst = true; !signal.aborted; isFirst = false) {
+    const attempt = new AbortController();
+    const cut = () => attempt.abort();
+    window.addEventListener("offline", cut); // an open stream says nothing of it
     try {
       const headers = last() ? { "last-event-id": last() } : {};
-      const answer = await within(SILENCE, fetch("/v1/events", { headers, signal }));
+      const answer = await within(SILENCE, fetch("/v1/events", { headers, signal: AbortSignal.any([signal, attempt.signal]) }));
       if (answer.status === 401) await loggedOut();
       if (answer.ok) {
         tell({ state: "live" });
@@ -118,6 +124,9 @@ async function listen(signal, last, tell, refresh) {
       }
     } catch {
       if (signal.aborted) return;
+    } finally {
+      window.removeEventListener("offline", cut);
+      cut();
     }
     tell({ state: "away" });
     await pause(PAUSE * (1 + Math.random()));
@@ -164,14 +173,15 @@ function show(state) {
   const element = document.getElementById("link");
   if (element.dataset.state === state) return;
   element.dataset.state = state;
-  element.textContent = { live: "live", away: "no connection, trying again" }[state];
+  element.textContent = state === "live" ? "live" : `no connection since ${HOUR.format(new Date())}, trying again`;
+  document.body.classList.toggle("stale", state !== "live");
 }
 
 /** A read of the API. Who has no token any more logs in again. */
 export async function ask(path) {
-  const answer = await fetch(path, { signal: AbortSignal.timeout(SILENCE) });
+  const answer = await fetch(path, { signal: AbortSignal.timeout(PATIENCE) });
   if (answer.status === 401) loggedOut();
   const document = await answer.json();
-  if (!answer.ok) throw Object.assign(new Error(document.detail), { status: answer.status });
+  if (!answer.ok) throw Object.assign(new Error(document.detail), { status: answer.status, values: document.values });
   return document;
 }

@@ -126,3 +126,41 @@ def test_a_log_is_read_by_a_form_of_the_page_and_by_operators_alone(people_serve
         stranger = pressed(client, "logs", **asked, **{FORM_TOKEN: token})
     assert told.json() == {"items": [], "silent": ["here"]}
     assert [answer.status_code for answer in (without, nonsense, viewer, stranger)] == [403, 422, 403, 403]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "says"),
+    [
+        ("/deployments/web/undo", 405, "/deployments/web/undo is the address of a button"),
+        ("/deployments/web/undo/plan", 405, "is the address of a button"),
+        ("/fleet/apply", 405, "/fleet/apply is the address of a button"),
+        ("/logout", 405, "/logout is the address of a button"),
+        ("/deployments/web/foo", 404, "Nothing is at <code>/deployments/web/foo</code>"),
+        ("/fleet/foo", 404, "Nothing is at <code>/fleet/foo</code>"),
+        ("/tokens", 403, "This needs the role admin"),
+    ],
+)
+def test_who_opens_the_address_of_a_button_gets_a_page_that_leads_back(
+    people_server: People, path: str, status: int, says: str
+) -> None:
+    with logged_in(people_server, Role.VIEWER) as (client, _):
+        shown = client.get(path, headers={"accept": "text/html,*/*;q=0.8"})
+        assert (shown.status_code, says in shown.text, 'href="/"' in shown.text) == (status, True, True), shown.text
+        assert ('href="/deployments/web"' in shown.text) is (status == 405 and "/web/" in path)
+        plain = client.get(path)
+        assert plain.headers["content-type"] == "application/problem+json"
+        if status == 405:
+            assert shown.headers["allow"] == plain.headers["allow"] == "POST"
+
+
+def test_the_folder_of_deployments_is_the_list(people_server: People) -> None:
+    with logged_in(people_server, Role.VIEWER) as (client, _):
+        assert client.get("/deployments").headers["location"] == "/"
+
+
+def test_an_unknown_deployment_is_told_with_those_that_are_called_alike(people_server: People) -> None:
+    name = make_deployment(people_server.engine, "■", name=f"checkout-{uuid4().hex[:6]}", n=1).name
+    with people_server.client(Role.VIEWER) as client:
+        refused = client.get(f"/v1/deployments/{name.replace('check', 'chek')}").json()
+        assert name in refused["values"]["near"].split(", ")
+        assert "near" not in client.get("/v1/deployments/nothing-like-it-at-all-xyz").json()["values"]

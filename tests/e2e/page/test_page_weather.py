@@ -1,0 +1,92 @@
+"""The live page in bad weather: no connection, a server that hangs, somebody who is faster, and texts that mislead."""
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from domain.installation.tokens import Role
+from tests.support.people.browser import log_in, serious
+from tests.support.people.people_api import People
+from tests.support.stack.stack import Fleet
+from tests.support.stack.waiting import eventually
+
+pytestmark = pytest.mark.e2e
+NOTICED = 11_000
+"""Milliseconds: ten seconds, and one to look."""
+BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
+
+
+def test_who_is_offline_is_told_since_when_and_the_rest_fades(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("away", 1)
+    page = log_in(
+        context, server_beside_fleet.server.url, server_beside_fleet.token(Role.OPERATOR), "/deployments/away"
+    )
+    context.set_offline(True)
+    expect(page.get_by_text("no connection since")).to_be_visible(timeout=3_000)
+    expect(page.locator("body")).to_have_class("stale")
+    assert serious(page) == []
+    context.set_offline(False)
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(page.locator("body")).not_to_have_class("stale")
+
+
+def test_a_server_that_hangs_is_noticed_within_ten_seconds(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("hangs", 1)
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/hangs")
+    server_beside_fleet.server.freeze()
+    try:
+        expect(page.get_by_text("no connection since")).to_be_visible(timeout=NOTICED)
+    finally:
+        server_beside_fleet.server.thaw()
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+
+
+def test_who_is_too_late_is_told_in_the_open_dialog(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("raced", 1, BLUE_GREEN)
+    running_fleet.activate("raced", running_fleet.add_revision("raced", "v2"))
+    page = log_in(
+        context, server_beside_fleet.server.url, server_beside_fleet.token(Role.OPERATOR), "/deployments/raced"
+    )
+    page.get_by_role("button", name="Promote").first.click(timeout=60_000)
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill("it looks well")
+    running_fleet.ask("promote", deployment="raced", actor="bob", reason="first")
+    expect(page.locator("#ask-wrong")).to_contain_text("bob was faster")
+    expect(dialog.get_by_label("Reason")).to_have_value("it looks well")
+
+
+def test_a_direction_override_is_shown_as_what_it_is(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("turned", 1)
+    command = ["sleep", "3600", "\u202egnp.exe"]
+    running_fleet.ask("add_revision", deployment="turned", name="odd", spec={"command": command})
+    page = log_in(
+        context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/turned"
+    )
+    expect(page.locator("[data-revision=odd] .runs")).to_have_text("sleep 3600 [U+202E]gnp.exe")
+    eventually(lambda: "\u202e" not in page.content())
+
+
+def test_a_deployment_that_does_not_exist_names_those_that_are_called_alike(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("checkout", 1)
+    url = server_beside_fleet.server.url
+    page = log_in(context, url, server_beside_fleet.token(Role.VIEWER), "/deployments/chekout")
+    expect(page.get_by_text("there is no deployment called chekout")).to_be_visible()
+    expect(page.locator("#legend")).to_be_hidden()
+    page.get_by_role("link", name="checkout").click()
+    expect(page.locator("#legend")).to_be_visible()
+    page.goto(f"{url}/deployments/checkout/undo")
+    expect(page.get_by_text("is the address of a button")).to_be_visible()
+    assert serious(page) == []
+    page.get_by_role("link", name="checkout").click()
+    expect(page).to_have_url(f"{url}/deployments/checkout")
+    page.goto(f"{url}/deployments")
+    expect(page).to_have_url(f"{url}/")
