@@ -9,6 +9,7 @@ from domain.installation.tokens import Role
 from domain.traffic.entrances import SESSION_COOKIE
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import read, write
+from tests.support.stack.waiting import eventually
 
 
 @pytest.fixture
@@ -61,6 +62,8 @@ def test_a_link_is_good_for_a_minute(people_server: People, link: str) -> None:
 def test_a_link_of_a_token_that_is_revoked_or_has_expired_logs_nobody_in(people_server: People) -> None:
     people_server.token(Role.ADMIN, name="brief", days=1e-7)
     in_transaction(people_server.engine, lambda connection: make_login_link(connection, "brief", "of brief"))
+    over = "SELECT FROM tokens WHERE name = 'brief' AND expires_at <= clock_timestamp()"
+    eventually(lambda: len(read(people_server.engine, over)) == 1)
     with people_server.stranger() as client:
         expired = follow(client, "of brief")
         assert (expired.status_code, "of a token that has expired" in expired.text) == (401, True)
