@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from rich.console import Console, Group, RenderableType
@@ -66,19 +65,6 @@ def _of_revision(each: AnsweringView, *, is_alone: bool) -> str:
     return words if is_alone else f"{each.revision}: {words}"
 
 
-_LOOPBACK = ".localhost"
-
-
-def urls_of(view: ReachedView, envoy: str) -> list[str]:
-    """URLs that work without a name server: *.localhost, which is every machine itself, and path prefixes."""
-    if not envoy:
-        return []
-    prefixes = [entrance.value for entrance in view.entrances if entrance.kind is EntranceKind.PREFIX]
-    local = [host for host in view.hosts if host.endswith(_LOOPBACK) and not host.startswith("*.")]
-    process_name = [f"http://{host}:{urlsplit(envoy).port}/" for host in local]
-    return [*process_name, *(f"{envoy}{prefix}" for prefix in prefixes)]
-
-
 def certificates_in_words(view: ReachedView) -> Iterator[str]:
     """The validity of each certificate, or why there is none."""
     for certificate in view.certificates:
@@ -94,7 +80,7 @@ def certificates_in_words(view: ReachedView) -> Iterator[str]:
 
 def reached_in_words(view: ReachedView, envoy: str) -> str:
     """http://web.localhost:8080/, http://127.0.0.1:8080/web/; hosts web, web.localhost."""
-    urls = urls_of(view, envoy)
+    urls = view.urls(envoy)
     hosts = [entrance for entrance in view.entrances if entrance.kind is EntranceKind.HOST]
     if not urls:
         return entrances_in_words(view.entrances, view.rules)
@@ -328,9 +314,9 @@ def _state(view: DeploymentView) -> Text:
 
 
 def _revision(view: DeploymentView) -> str:
-    if view.deploying_revision:
-        return f"{view.current_revision} → {view.deploying_revision}"
-    return view.current_revision or "-"
+    """With the one that the last rollout did not get to, for an hour."""
+    back = f", {view.rolled_back.revision} rolled back" if view.rolled_back else ""
+    return f"{view.runs or '-'}{back}"
 
 
 def _counts(view: DeploymentView) -> str:

@@ -8,8 +8,17 @@ from uuid import UUID
 from db.views.rollout_views import RolloutView, shared_fields
 from db.views.route_views import RouteView
 from domain.model.deployment import MOST_STARTS, Deployment
-from domain.model.picture import Standing, overdue, picture, standing
+from domain.model.picture import Standing, overdue, picture, revisions_in_words, standing
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """The revision that the last rollout did not get to, when it ended, and why."""
+
+    revision: str
+    at: datetime
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +26,7 @@ class DeploymentView:
     """A deployment at the database's time `now`, with its routes that are not gone yet and its running rollout.
 
     `waits_for`: the command that a person must give, such as resume or promote, before it continues; empty: none is.
-    `failed_starts`: in a row, of `failed_revision_id`.
+    `failed_starts`: in a row, of `failed_revision_id`. `rolled_back`: its last rollout, for an hour after it went back.
     `unproven`: a sentence while its new revision has answered nobody; empty otherwise. `maintenance`: a sentence while
     proxies answer its callers themselves; empty otherwise.
     """
@@ -51,6 +60,7 @@ class DeploymentView:
     routes: tuple[RouteView, ...]
     unproven: str
     maintenance: str
+    rolled_back: RolledBack | None = None
 
     @property
     def state(self) -> str:
@@ -68,10 +78,24 @@ class DeploymentView:
         """The first word to say of it, and its tone."""
         status = DeploymentLifecycleStatus(self.lifecycle, self.sub_step)
         is_paused, is_degraded = self.paused_at is not None, self.degraded_reason is not None
-        runs = {self.current_revision_id, self.deploying_revision_id}
-        is_failing = self.failed_starts >= MOST_STARTS and self.failed_revision_id in runs
         is_asked = bool(self.waits_for)
-        return standing(status, is_paused=is_paused, is_asked=is_asked, is_degraded=is_degraded, is_failing=is_failing)
+        return standing(
+            status, is_paused=is_paused, is_asked=is_asked, is_degraded=is_degraded, is_failing=self._is_failing
+        )
+
+    @property
+    def _is_failing(self) -> bool:
+        runs = {self.current_revision_id, self.deploying_revision_id}
+        return self.failed_starts >= MOST_STARTS and self.failed_revision_id in runs
+
+    @property
+    def runs(self) -> str:
+        """The revisions in words, by what serves; empty of a deployment that is destroyed."""
+        if self.lifecycle is Lifecycle.DESTROYED:
+            return ""
+        serving = (route.revision for route in self.routes if route.is_serving)
+        is_well = not (self._is_failing or self.degraded_reason)
+        return revisions_in_words(self.current_revision, self.deploying_revision, serving, is_well=is_well)
 
     @property
     def why(self) -> str:

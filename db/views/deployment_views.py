@@ -9,7 +9,7 @@ from psycopg import Connection
 from psycopg.rows import DictRow, dict_row, scalar_row
 
 from db.locking.statuses import COUNTS_UNANSWERED, IS_COUNTED_ON, known_status, lifecycle_status
-from db.views.deployment_view import DeploymentView
+from db.views.deployment_view import DeploymentView, RolledBack
 from db.views.rollout_views import RolloutView, rollouts_by_id
 from db.views.route_views import RouteView, present_routes
 from domain.model.answer_counts import not_proven
@@ -43,6 +43,16 @@ _UNPROVEN = f"""
      WHERE d.id = ANY(%s) AND o.back_reason IS NULL AND {COUNTS_UNANSWERED}
        AND (o.unanswered > 0 OR (o.unanswered = 0 AND o.in_use AND o.ended_at IS NOT NULL))
        AND (o.id = d.rollout_id OR {IS_COUNTED_ON})
+"""
+
+# the last rollout, where it went back within the hour
+_ROLLED_BACK = """
+    SELECT d.id, t.name, o.ended_at, coalesce(o.back_reason, '')
+      FROM deployments d
+      JOIN rollouts o ON o.id = (SELECT id FROM rollouts WHERE deployment_id = d.id ORDER BY started_at DESC LIMIT 1)
+      JOIN revisions t ON t.id = o.to_revision_id
+     WHERE d.id = ANY(%s) AND d.lifecycle NOT IN ('destroying', 'destroyed')
+       AND o.outcome = 'rolled_back' AND o.ended_at > clock_timestamp() - interval '1 hour'
 """
 
 # two statements: one that may leave its names out reads all deployments for those of a few
@@ -106,8 +116,15 @@ def _deployments(connection: Connection[Any], rows: Sequence[DictRow]) -> list[D
     unproven = {
         of: not_proven(*counts) for of, *counts in connection.execute(_UNPROVEN, ([row["id"] for row in rows],))
     }
+    rolled_back = {
+        of: RolledBack(*end) for of, *end in connection.execute(_ROLLED_BACK, ([row["id"] for row in rows],))
+    }
     return [
-        _deployment(row | {"unproven": unproven.get(row["id"], "")}, rollouts.get(row["rollout_id"]), routes[row["id"]])
+        _deployment(
+            row | {"unproven": unproven.get(row["id"], ""), "rolled_back": rolled_back.get(row["id"])},
+            rollouts.get(row["rollout_id"]),
+            routes[row["id"]],
+        )
         for row in rows
     ]
 

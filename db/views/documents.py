@@ -25,15 +25,19 @@ _PLANNED_ANEW = "SET LOCAL plan_cache_mode = force_custom_plan"
 
 def deployment_summary(view: DeploymentView) -> dict[str, Any]:
     """A deployment with its routes and its running rollout, in values of JSON."""
-    names = ("state", "said", "picture", "overdue")
+    names = ("state", "said", "picture", "overdue", "runs")
     summary: dict[str, Any] = {name: getattr(view, name) for name in names}
     return {**plain(view), **summary, **plain(view.standing._asdict())}
 
 
-def deployment_document(connection: Connection[Any], name: str) -> dict[str, Any]:
-    """A deployment with where it is reached and its newest revisions. Raises DeploymentNotFoundError."""
+def deployment_document(connection: Connection[Any], name: str, envoy: str = "") -> dict[str, Any]:
+    """A deployment with where it is reached and its newest revisions. Raises DeploymentNotFoundError.
+
+    `envoy`: the URL of a proxy of this machine, for its `urls`.
+    """
     view = deployment_named(connection, name)
-    reach = asdict(reached_at(connection, view.id))
+    where = reached_at(connection, view.id)
+    reach = {**asdict(where), "urls": where.urls(envoy)}
     revisions = [asdict(revision) for revision in revisions_of(connection, view.id, _REVISIONS)]
     return {**deployment_summary(view), **reach, "revisions": revisions}
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from psycopg import Connection
@@ -200,6 +201,18 @@ class ReachedView:
     def hosts(self) -> list[str]:
         """The host names by which it is reached."""
         return [entrance.value for entrance in self.entrances if entrance.kind is EntranceKind.HOST]
+
+    def urls(self, envoy: str) -> list[str]:
+        """URLs that work without a name server: *.localhost, which is every machine itself, and path prefixes.
+
+        `envoy`: the URL of the proxy of this machine; empty: there is none, and no URL.
+        """
+        if not envoy:
+            return []
+        prefixes = [entrance.value for entrance in self.entrances if entrance.kind is EntranceKind.PREFIX]
+        local = [host for host in self.hosts if host.endswith(".localhost") and not host.startswith("*.")]
+        by_name = [f"http://{host}:{urlsplit(envoy).port}/" for host in local]
+        return [*by_name, *(f"{envoy}{prefix}" for prefix in prefixes)]
 
 
 def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:

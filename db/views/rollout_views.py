@@ -101,6 +101,20 @@ def rollout_of_id(connection: Connection[Any], rollout_id: UUID) -> RolloutView:
     return view
 
 
+_IS_OF = """
+    SELECT EXISTS (SELECT FROM deployments d
+                    WHERE d.name = %(deployment)s
+                      AND (EXISTS (SELECT FROM rollouts WHERE id = %(rollout)s AND deployment_id = d.id)
+                           OR EXISTS (SELECT FROM receipts WHERE rollout_id = %(rollout)s AND deployment_id = d.id)))
+"""
+
+
+def is_rollout_of(connection: Connection[Any], deployment: str, rollout: UUID) -> bool:
+    """Whether the deployment has, or had, a rollout of that id, of which at least the receipt is kept."""
+    ((is_known,),) = connection.execute(_IS_OF, {"deployment": deployment, "rollout": rollout})
+    return bool(is_known)
+
+
 def shared_fields(view: object, kind: type[Deployment | Rollout]) -> dict[str, Any]:
     """The fields of `kind` that the view has under the same names."""
     return {field.name: getattr(view, field.name) for field in fields(kind) if hasattr(view, field.name)}

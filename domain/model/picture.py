@@ -56,6 +56,20 @@ def _in_order(symbols: str) -> str:
     return "".join(sorted(symbols, key=_ORDER.index))
 
 
+def revisions_in_words(current: str | None, deploying: str | None, serving: Iterable[str], *, is_well: bool) -> str:
+    """The revisions of a deployment, by what serves: v1 → v2; v2; v2 serves, v3 fails.
+
+    `serving`: the revision of each replica that serves. `is_well`: the starts of the current one do not fail.
+    """
+    if deploying:
+        return f"{current} → {deploying}" if current else deploying
+    others = sorted(set(serving))
+    if current is None or not others or current in others:
+        return current or ""
+    serve = "serves" if len(others) == 1 else "serve"
+    return f"{' and '.join(others)} {serve}, {current} {'starts' if is_well else 'fails'}"
+
+
 Tone = Literal["good", "moves", "warn", "bad", "rests"]
 
 

@@ -110,7 +110,11 @@ def _people(setting: ProcessSetting) -> StackPart:
     url = f"http://{HOST}:{port}"
     ready, after = Ready("http", f"{url}/readyz"), ("valkey", "migrate")
     part = _part(setting, "people", PEOPLE, ready, after, address=url, listens=(HOST, port))
-    return replace(part, env={**part.env, "ROLLWAY_PEOPLE_HOST": HOST, "ROLLWAY_PEOPLE_PORT": str(port)})
+    own = {"ROLLWAY_PEOPLE_HOST": HOST, "ROLLWAY_PEOPLE_PORT": str(port)}
+    envoys = envoy_parts(setting.home, setting.servers, setting.envoys)
+    if address := next((envoy.address for envoy in envoys if envoy.name == "envoy"), ""):
+        own["ROLLWAY_CALLERS_URL"] = address
+    return replace(part, env={**part.env, **own})
 
 
 def _part(  # noqa: PLR0913 -- the list above shall read as a list

@@ -1,6 +1,7 @@
 """The page about the variables of the environment."""
 
 from api.people.people_app import PeopleSettings
+from api.people.reads.deployment_reads import CallersSettings
 from api.proxy_settings import ApiSettings
 from db.connection.database_settings import DatabaseSettings
 from domain.installation.settings import LogLimits, Retention, Settings
@@ -18,7 +19,7 @@ READERS: dict[str, tuple[type[Settings], ...]] = {
         CertificateSettings,
     ),
     "The server for proxies, besides": (ApiSettings,),
-    "The server for people, besides": (PeopleSettings,),
+    "The server for people, besides": (PeopleSettings, CallersSettings),
 }
 
 OF_COMMANDS = (

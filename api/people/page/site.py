@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from functools import partial
 from urllib.parse import quote
+from uuid import UUID
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -22,6 +23,8 @@ from api.people.reads.read_table import BY_PATH
 from api.people.resources.command_resources import PLANS, WRITES, carry_out
 from api.people.resources.plan_requests import Foresight
 from api.people.resources.routing import answer_read
+from db.connection.transactions import in_transaction
+from db.views.rollout_views import is_rollout_of
 from domain.commands.base import Command
 from domain.installation.tokens import NoTokenError, Token
 from domain.text.errors import RollwayError
@@ -63,12 +66,14 @@ class Site:
             token = await self._access.of_session(request)
         except NoTokenError:
             return await to_login(self._access, request)
-        deployment = str(request.path_params.get("deployment", ""))
+        deployment, rollout = (str(request.path_params.get(each, "")) for each in ("deployment", "rollout"))
+        is_known = not rollout or (token.sees(deployment) and await self._has_rollout(deployment, rollout))
         return page(
             name,
+            200 if is_known else 404,  # the page says why
             deployment=deployment,
             path=quote(deployment, ""),
-            rollout=str(request.path_params.get("rollout", "")),
+            rollout=rollout,
             role=token.role,
             hosts="" if token.is_for_all else "hidden",
             tokens=tokens_hidden(token),
@@ -76,6 +81,14 @@ class Site:
             token=token.name,
             form_token=form_token(secret),
         )
+
+    async def _has_rollout(self, deployment: str, rollout: str) -> bool:
+        try:
+            rollout_id = UUID(rollout)
+        except ValueError:
+            return False
+        engine = self._access.engine
+        return await run_in_threadpool(in_transaction, engine, lambda it: is_rollout_of(it, deployment, rollout_id))
 
     async def _press(self, request: Request) -> Response:
         """A button: a command of this session."""

@@ -1,11 +1,14 @@
 """The reads of deployments and revisions, from one snapshot of Postgres, in the shapes that `--json` has."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from psycopg import Connection
+from pydantic import Field
 
 from api.people.reads.read_table import Shape
 from api.people.requests import (
@@ -31,6 +34,7 @@ from db.views.pages import Page, deployments_page, history_page, kept_page, revi
 from db.views.rollout_views import KeptRollout, RolloutView
 from db.views.route_views import RouteView, all_routes, last_failed_route, routes_abbreviated
 from db.views.timeline import HistoryView, Progress, RevisionView, hidden_differences, progress_of, revision_shown
+from domain.installation.settings import Settings
 from domain.installation.tokens import Role
 from domain.model.deed_kinds import PHASES
 from domain.model.picture import Tone
@@ -41,14 +45,16 @@ _MOST_NAMES = 5000
 """The most names that a wrong one is compared with."""
 
 _SUMMARY: Mapping[str, object] = {
-    **dict.fromkeys(("state", "word", "said", "picture", "overdue"), str),
+    **dict.fromkeys(("state", "word", "said", "picture", "overdue", "runs"), str),
     "tone": Tone,
     "waits_for": Literal["", "resume", "promote", "abort"],
 }
 
 Listed = Annotated[Document, Shape((DeploymentView,), "page", _SUMMARY)]
 
-Detailed = Annotated[Document, Shape((DeploymentView, ReachedView), more={**_SUMMARY, "revisions": list[RevisionView]})]
+_DETAILS: Mapping[str, object] = {**_SUMMARY, "urls": list[str], "revisions": list[RevisionView]}
+
+Detailed = Annotated[Document, Shape((DeploymentView, ReachedView), more=_DETAILS)]
 
 Rollouts = Annotated[Document, Shape((RolloutView,), "page")]
 
@@ -56,6 +62,21 @@ Replicas = Annotated[Document, Shape((RouteView,), "whole", extras={"last_failed
 
 
 Abbreviated = Annotated[Document, Shape((RouteView,), "whole", {"deployment": str})]
+
+
+class CallersSettings(Settings):
+    """Where callers of this machine ask."""
+
+    callers_url: str = Field(
+        "", validation_alias="ROLLWAY_CALLERS_URL", description="a URL such as http://127.0.0.1:80"
+    )
+    """The URL of the Envoy of this machine, for the links of the page; `rollway up` sets it."""
+
+
+@cache
+def callers_url() -> str:
+    """Read once."""
+    return CallersSettings.from_environment(os.environ).callers_url
 
 
 def deployments(connection: Connection, request: ReadRequest[NamedPageParameters]) -> Listed:
@@ -69,7 +90,7 @@ def deployments(connection: Connection, request: ReadRequest[NamedPageParameters
 def deployment(connection: Connection, request: ReadRequest[Parameters]) -> Detailed:
     """One, with where it is reached and its newest revisions."""
     try:
-        return deployment_document(connection, request.deployment)
+        return deployment_document(connection, request.deployment, callers_url())
     except DeploymentNotFoundError as error:
         near = ", ".join(get_close_matches(request.deployment, existing_names(connection, _MOST_NAMES)))
         raise DeploymentNotFoundError(error.message, **error.detail, **({"near": near} if near else {})) from None

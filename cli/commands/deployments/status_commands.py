@@ -26,7 +26,6 @@ from cli.show.status import (
     reached_in_words,
     routes_table,
     silent_parts,
-    urls_of,
 )
 from cli.show.urls import envoy_address, page_address
 from cli.terminal.exits import UsageError
@@ -181,7 +180,7 @@ def _document(reader: Reader, name: str | None, lines: int | None) -> dict[str, 
     document = reader.ask(DEPLOYMENT, name)
     view = build(ReachedView, document)
     deviations = _deviations(reader, document["rollout_id"])
-    urls, callers = urls_of(view, envoy_address()), reader.ask(f"{DEPLOYMENT}/requests", name)["now"]
+    urls, callers = view.urls(envoy_address()), reader.ask(f"{DEPLOYMENT}/requests", name)["now"]
     return {**document, "urls": urls, "deviations": deviations, "callers": callers}
 
 

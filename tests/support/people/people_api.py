@@ -71,9 +71,9 @@ class People:
 
 
 @contextmanager
-def serving_people(database: str, redis_url: str, folder: Path) -> Iterator[People]:
+def serving_people(database: str, redis_url: str, folder: Path, **environment: str) -> Iterator[People]:
     """Have a server for people run until the block ends."""
-    server = people_process(database, redis_url, folder)
+    server = people_process(database, redis_url, folder, **environment)
     with running(server):
         people = People(server, database)
         try:

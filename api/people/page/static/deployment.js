@@ -5,7 +5,7 @@ import { h, morphChildren } from "./dom.js";
 import { curves } from "./sections/evidence.js";
 import { freeze, head, lost, reached, sentence } from "./sections/head.js";
 import { history, offerHistory } from "./sections/history.js";
-import { keepEnd, offerLogs } from "./sections/logs.js";
+import { keepEnd, logButton, offerLogs, openLog } from "./sections/logs.js";
 import { endedReplicas, offerEnded, readEnded, replicas } from "./sections/replicas.js";
 import { choices, offerRevisions, revisions } from "./sections/revisions.js";
 import { rollout } from "./sections/rollout.js";
@@ -16,7 +16,7 @@ import { isOlder, legend, say, setClock, tick } from "./words.js";
 const NAME = document.body.dataset.deployment;
 const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
 const RECORDS = 50;
-const shown = { why: null, offered: [], missing: [], frozen: null, deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], fault: "", near: [] };
+const shown = { why: null, offered: [], missing: [], frozen: null, deployment: null, document: null, rollout: null, cycles: [], plan: null, evidence: null, callers: null, records: [], failed: null, fault: "", near: [] };
 const WHY_PAUSE = 300;
 const PLAN_PAUSE = 1000;
 const REQUESTS_PAUSE = 5000;
@@ -28,6 +28,7 @@ let unprovenAt = 0;
 let callersAt = 0;
 let offeredAt = 0;
 let isDrawing = false;
+let named = new URLSearchParams(location.search).get("log") ?? "";
 let isAsking = false;
 let isReading = false;
 
@@ -39,14 +40,14 @@ function made() {
   return [
     head(deployment, Boolean(shown.callers?.losses)),
     lost(shown.callers?.losses),
-    sentence(deployment, shown.why),
+    sentence(deployment, shown.why, isFailing(deployment) ? logButton(shown.failed, "Log of the replica that failed") : null),
     freeze(shown.frozen),
     buttons(shown.offered, deployment.waits_for),
     missing(shown.missing),
     isJudged ? curves(shown.evidence) : null,
     reached(document),
     replicas(deployment),
-    past ? rollout(past, cycles, plan, deployment) : null,
+    past ? rollout(past, cycles, plan, deployment, failedLog(past)) : null,
     isJudged ? null : curves(shown.evidence),
     callers(shown.callers),
     rollouts(deployment),
@@ -65,6 +66,8 @@ function meant(names) {
 function live(id) {
   return shown.deployment.routes.find((route) => route.id === id);
 }
+
+const replica = (id) => live(id) ?? [...(endedReplicas() ?? []), ...(shown.failed ? [shown.failed] : [])].find((route) => route.id === id);
 
 function draw() {
   isDrawing = false;
@@ -97,6 +100,15 @@ function take(deployment) {
   soon();
 }
 
+/** A replica of its rollout that failed, or one that is to start. */
+const isFailing = ({ failed_starts: starts }) => shown.failed && starts > 0;
+const failedLog = ({ failed_routes: failed, to_revision: to }) => (failed && shown.failed?.revision === to ? logButton(shown.failed, "Log of the replica that failed") : null);
+
+async function readFailed() {
+  if (!shown.deployment.failed_starts && !shown.rollout?.failed_routes) return;
+  shown.failed = (await insist(() => ask(`${PATH}/routes`)))?.last_failed ?? null;
+}
+
 const waits = () => shown.deployment.tone !== "good";
 
 /** Why it waits, decided anew by the server, so asked when what is known here has changed, and not too often. */
@@ -106,8 +118,18 @@ async function readWhy() {
   isAsking = false;
   const [told] = await Promise.all([waits() ? insist(() => ask(`${PATH}/why`)) : undefined, readOffered()]);
   shown.why = told ?? null;
-  await readEnded();
+  await Promise.all([readEnded(), readFailed()]);
+  openNamed();
   soon();
+}
+
+/** The log that the address names, once its replica is known. */
+function openNamed() {
+  const route = named && replica(named);
+  if (!route) return;
+  named = "";
+  openLog(route);
+  document.getElementById("replicas-head")?.scrollIntoView();
 }
 
 async function readOffered() {
@@ -228,7 +250,7 @@ offerRevisions(soon);
 offerRollouts(soon);
 offerEnded(soon);
 offerHistory(() => shown.records, soon);
-offerLogs((id) => live(id) ?? endedReplicas()?.find((route) => route.id === id), live, soon);
+offerLogs(replica, live, soon);
 document.getElementById("legend").append(...legend());
 setInterval(() => {
   if (document.visibilityState !== "visible") return;

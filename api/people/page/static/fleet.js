@@ -5,7 +5,7 @@ import { drawCounts, kindOf } from "./sections/counts.js";
 import { newDeployment, showMade } from "./sections/made.js";
 import { ENDS, readSettings } from "./sections/settings.js";
 import { ask, follow, insist } from "./stream.js";
-import { isOlder, legend, picture, revisionWords, say, serving, setClock, since, tick } from "./words.js";
+import { isOlder, legend, picture, revisionWords, rolledBack, say, serving, setClock, since, tick } from "./words.js";
 
 const FIRST = 100;
 const REST = 500;
@@ -34,7 +34,7 @@ function row(deployment) {
     h("a", { class: "name", href: `/deployments/${encodeURIComponent(name)}` }, name),
     h("span", { class: "state" }, h("span", { class: "badge" }, loss ? "losing requests" : deployment.word), since(deployment.phase_started_at, " ")),
     h("span", { class: "replicas" }, picture(deployment.picture), h("span", { class: "count" }, serving(deployment))),
-    h("span", { class: "revision" }, revisionWords(deployment)),
+    h("span", { class: "revision" }, revisionWords(deployment), " ", rolledBack(deployment)),
     h("span", { class: "why", title: loss ?? deployment.said }, loss ?? deployment.said),
   );
 }

@@ -17,7 +17,7 @@ let readAt = 0;
 
 function draw() {
   const made = shown
-    ? [rollout(shown.rollout, shown.cycles, shown.plan, shown.deployment), curves(shown.evidence), shown.kept ? receiptCard(shown.kept) : null]
+    ? [rollout(shown.rollout, shown.cycles, shown.plan, shown.deployment, shown.log), curves(shown.evidence), shown.kept ? receiptCard(shown.kept) : null]
     : [h("p", { class: "why warn" }, fault || "Loading …")];
   morphChildren(document.getElementById("rollout"), h("div", {}, made));
 }
@@ -42,7 +42,7 @@ async function read() {
   const [{ items: cycles }, plan, evidence] = await Promise.all([
     ask(`${PATH}/cycles`), ask(`${PATH}/plan`), found.spec.judge ? ask(`${PATH}/evidence`) : null,
   ]);
-  return { deployment, kept, rollout: found, cycles, plan, evidence };
+  return { deployment, kept, rollout: found, cycles, plan, evidence, log: await failedLog(found) };
 }
 
 /** What is there; null of a rollout whose rows are cut: its receipt outlives them. */
@@ -53,6 +53,14 @@ async function unlessForgotten(path) {
     if (error.status !== 404) throw error;
     return null;
   }
+}
+
+/** The way to the log of its replica that failed last; nothing for who may read none. */
+async function failedLog({ failed_routes: failed, to_revision: to }) {
+  if (!failed || document.body.dataset.logs !== "shown") return null;
+  const { last_failed: route } = await ask(`/v1/deployments/${encodeURIComponent(NAME)}/routes`);
+  if (route?.revision !== to || !route.host || route.host === "external") return null;
+  return h("a", { href: `/deployments/${encodeURIComponent(NAME)}?log=${route.id}` }, "Log of the replica that failed");
 }
 
 /** As the rows would have it. */

@@ -19,6 +19,7 @@ const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short",
 const YEAR = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 /** A telephone: what is long is folded. */
 export const NARROW = matchMedia("(max-width: 34rem)");
+const HOUR = 3_600_000;
 let ahead = 0;
 
 /** The server's clock counts: `now` is what it said just now. */
@@ -126,9 +127,13 @@ export function tick() {
 /** The last digits of an id, as commands take it. */
 export const shortId = (id) => id.replaceAll("-", "").slice(-8);
 
-export function revisionWords(deployment) {
-  const { current_revision: current, deploying_revision: next } = deployment;
-  return next ? `${current} → ${next}` : current || "none yet";
+/** Its revisions, as the server says what serves. */
+export const revisionWords = (deployment) => deployment.runs || (deployment.lifecycle === "destroyed" ? "" : "none yet");
+
+/** The last rollout, for an hour after it went back; nothing otherwise. */
+export function rolledBack({ rolled_back: back }) {
+  if (!back || now() - Date.parse(back.at) > HOUR) return null;
+  return h("span", { class: "badge bad", title: back.reason }, `${back.revision} rolled back `, since(back.at, "ago"));
 }
 
 export function serving(deployment) {

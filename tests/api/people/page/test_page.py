@@ -10,6 +10,7 @@ from domain.installation.tokens import Role
 from domain.traffic.entrances import SESSION_COOKIE
 from tests.support.people.page_session import logged_in, pressed
 from tests.support.people.people_api import People
+from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import make_deployment, read
 
 
@@ -45,7 +46,7 @@ def test_every_answer_allows_browsers_no_script_or_style_but_those_of_this_serve
         for path in (*live, "/login", *(f"/static/{name}" for name in FILES)):
             answer = client.get(path)
             policy = answer.headers["content-security-policy"]
-            assert answer.status_code == 200
+            assert answer.status_code == (404 if path.endswith("/rollouts/any") else 200)
             assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
             assert "unsafe" not in policy
             assert " style=" not in answer.text
@@ -67,7 +68,23 @@ def test_a_name_in_a_path_is_shown_and_not_obeyed(people_server: People) -> None
     with logged_in(people_server, Role.VIEWER) as (client, _):
         harm = "%22%3E%3Cimg%20src=x%20onerror=alert(1)%3E"
         shown = [client.get(path) for path in (f"/deployments/{harm}", f"/deployments/{harm}/rollouts/{harm}")]
-    assert [(page.status_code, "<img src=x" in page.text) for page in shown] == [(200, False)] * 2
+    assert [(page.status_code, "<img src=x" in page.text) for page in shown] == [(200, False), (404, False)]
+
+
+def test_a_rollout_that_is_none_of_the_deployment_is_not_found(people_server: People) -> None:
+    made = make_deployment(people_server.engine, "■|◇", name=f"web-{uuid4().hex[:6]}", status=PROVISIONING)
+    page, other = f"/deployments/{made.name}/rollouts", f"web-{uuid4().hex[:6]}"
+    make_deployment(people_server.engine, "■■■", name=other)
+    with logged_in(people_server, Role.VIEWER) as (client, _):
+        paths = (
+            f"{page}/{made.rollout_id}",
+            f"{page}/{uuid4()}",
+            f"{page}/any",
+            f"/deployments/{other}/rollouts/{made.rollout_id}",
+        )
+        assert [client.get(path).status_code for path in paths] == [200, 404, 404, 404]
+    with logged_in(people_server, Role.VIEWER, other) as (client, _):
+        assert client.get(paths[0]).status_code == 404
 
 
 def test_a_wrong_address_is_a_page_for_browsers_and_json_for_programs(people_server: People) -> None:

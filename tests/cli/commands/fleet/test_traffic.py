@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from cli.show.status import reached_in_words, urls_of
+from cli.show.status import reached_in_words
 from db.connection.transactions import transaction
 from db.proxies.acks import Ack, SeenProxy, begin_publishing, note_acks, note_proxies
 from db.replicas.heartbeats import show_sign_of_life
@@ -199,6 +199,6 @@ def test_a_prefix_that_replicas_see_and_a_wildcard_are_told_as_they_are() -> Non
         Entrance(EntranceKind.PREFIX, "/api/", strip_prefix=False),
     )
     reached = ReachedView(entrances, RequestRules(30.0))
-    assert urls_of(reached, "http://127.0.0.1:80") == ["http://127.0.0.1:80/api/"]
+    assert reached.urls("http://127.0.0.1:80") == ["http://127.0.0.1:80/api/"]
     assert reached_in_words(reached, "") == "*.localhost, example.com, /api/ (passed on), each request within 30 s"
     assert reached_in_words(ReachedView((), RequestRules()), "http://127.0.0.1:80") == "nowhere"

@@ -1,6 +1,8 @@
 // The head of a deployment: how it stands, what it waits for, and where it is reached.
 import { h } from "../dom.js";
-import { clock, picture, revisionWords, serving, since } from "../words.js";
+import { clock, picture, revisionWords, rolledBack, serving, since } from "../words.js";
+
+const GONE = new Set(["destroying", "destroyed"]);
 
 /** Its name and state. */
 export function head(deployment, isLosing) {
@@ -12,6 +14,7 @@ export function head(deployment, isLosing) {
     h("span", { class: "dim" }, since(deployment.phase_started_at, " ")),
     h("span", { class: "replicas" }, picture(deployment.picture), h("span", { class: "count" }, `${serving(deployment)} serving`)),
     h("span", { class: "revision" }, revisionWords(deployment)),
+    rolledBack(deployment),
   );
 }
 
@@ -29,7 +32,7 @@ export function freeze(frozen) {
 }
 
 /** What it waits for, each fact once. `why`: as `/v1/deployments/NAME/why` has it; null: not asked, or not answered yet. */
-export function sentence(deployment, why) {
+export function sentence(deployment, why, log = null) {
   const { waits_for: verb, said, reason } = deployment;
   const asked = `Waits for you to ${verb} it. ${deployment.maintenance}`.trimEnd();
   const isExplained = Boolean(why) && said === reason; // the explanation has the reason, as it is now
@@ -38,15 +41,17 @@ export function sentence(deployment, why) {
   if (!first && !retry && !why) return null;
   const upper = (line) => `${line[0].toUpperCase()}${line.slice(1)}.`;
   const evidence = (why?.evidence ?? []).map((line) => h("span", { class: "evidence" }, upper(line)));
-  return h("p", { class: `why ${deployment.tone}` }, first, retry, why ? h("span", { class: first ? "dim" : null }, verb ? upper(why.brief) : `${why.brief}.`) : null, evidence);
+  return h("p", { class: `why ${deployment.tone}` }, first, retry, why ? h("span", { class: first ? "dim" : null }, verb ? upper(why.brief) : `${why.brief}.`) : null, " ", log, evidence);
 }
 
 /** Where callers reach it, by which certificates, and what of that comes with its rollout. */
 export function reached(document) {
-  const ways = (document?.entrances ?? []).map(({ value }) => value).join(", ");
+  if (!document || GONE.has(document.lifecycle)) return null;
+  const ways = document.entrances.map(({ value }) => value).join(", ");
+  const links = document.urls.map((url) => [h("a", { href: url }, url), " "]);
   const wanted = (document?.certificates ?? []).filter(({ is_wanted: isWanted }) => isWanted);
   if (!ways) return null;
-  return h("p", { class: "dim reached" }, "Reached at ", h("code", {}, ways), ...wanted.map(certificate), document.brings ? `; ${document.brings}` : "");
+  return h("p", { class: "dim reached" }, "Reached at ", links.length ? [links, "(", h("code", {}, ways), ")"] : h("code", {}, ways), ...wanted.map(certificate), document.brings ? `; ${document.brings}` : "");
 }
 
 function certificate({ kind, name, not_after: until, fault }) {

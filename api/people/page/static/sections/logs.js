@@ -16,33 +16,45 @@ let isLive = () => true;
 let drawn = () => {};
 
 /** Opens a replica's log, or nothing where none can be had. */
-export function logButton(route) {
+export function logButton(route, label = "Log") {
   if (!mayRead || !route.host || route.host === "external") return null;
-  const named = `Log of ${shortId(route.id)}`;
-  return h("button", { type: "button", class: "quiet", "data-log": route.id, "aria-label": named, "aria-expanded": String(log?.route.id === route.id) }, "Log");
+  const named = label === "Log" ? `Log of ${shortId(route.id)}` : label;
+  return h("button", { type: "button", class: "quiet", "data-log": route.id, "aria-label": named, "aria-expanded": String(log?.route.id === route.id) }, label);
 }
 
 /** The open log; nothing while none is open. */
 export function printed() {
   if (!log) return null;
-  const { route, pieces, said, isFollowed } = log;
+  const { route, pieces, said, isFollowed, wanted, isWrapped } = log;
   const hasEnded = !isLive(route.id);
   const button = (what, label, attributes = {}) => h("button", { type: "button", "data-key": what, "data-log-do": what, ...attributes }, label);
   return h(
     "div",
     { class: "log", "data-key": `log ${route.id}` },
     h("h3", { id: "log-head" }, "Log of ", h("code", {}, shortId(route.id)), h("span", { class: "dim" }, ` ${route.revision}${hasEnded ? ", which has ended" : ""}`)),
-    h("pre", { id: "log", tabindex: 0, role: "region", "aria-labelledby": "log-head", "data-key": "text" }, pieces),
+    h("pre", { id: "log", class: isWrapped ? null : "unwrapped", tabindex: 0, role: "region", "aria-labelledby": "log-head", "data-key": "text" }, wanted ? matching(pieces, wanted) : pieces),
     said ? h("p", { class: "dim", "data-key": "said" }, said) : null,
     h(
       "div",
       { class: "buttons", "data-key": "buttons" },
       button("again", "Load more"),
       hasEnded ? null : button("follow", "Follow", { "aria-pressed": String(isFollowed) }),
+      button("wrap", "Wrap lines", { "aria-pressed": String(isWrapped) }),
+      button("download", "Download"),
       button("close", "Close"),
+      h("input", { type: "search", id: "log-search", "data-key": "search", placeholder: "Lines with …", "aria-label": "Show only lines with" }),
     ),
   );
 }
+
+/** The lines that have this in them. */
+function matching(pieces, wanted) {
+  const lines = pieces.join("").split("\n").filter((line) => line.toLowerCase().includes(wanted));
+  return [lines.length ? lines.join("\n") : `No line has “${wanted}”.`];
+}
+
+/** Whether the log of this replica is open: it stands under it. */
+export const isPrinted = (route) => log?.route.id === route.id;
 
 /** Draws by `draw`, and leaves the end of the log in view where it was in view. */
 export function keepEnd(draw) {
@@ -64,6 +76,11 @@ export function offerLogs(find, live, draw) {
     const what = target.closest("[data-log-do]")?.dataset.logDo;
     if (what) DOES[what]();
   });
+  document.addEventListener("input", ({ target }) => {
+    if (target.id !== "log-search" || !log) return;
+    log.wanted = target.value.trim().toLowerCase();
+    draw();
+  });
   setInterval(() => log?.isFollowed && document.visibilityState === "visible" && read(), PAUSE);
 }
 
@@ -74,6 +91,15 @@ const DOES = {
     if (log.isFollowed) read();
     drawn();
   },
+  wrap: () => {
+    log.isWrapped = !log.isWrapped;
+    drawn();
+  },
+  download: () => {
+    const place = URL.createObjectURL(new Blob(log.pieces, { type: "text/plain" }));
+    h("a", { href: place, download: `${NAME}-${log.route.revision}-${shortId(log.route.id)}.log` }).click();
+    URL.revokeObjectURL(place);
+  },
   close: () => {
     const { id } = log.route;
     log = null;
@@ -82,9 +108,12 @@ const DOES = {
   },
 };
 
+/** Opens the log of a replica that an address names. */
+export const openLog = (route) => route && mayRead && log?.route.id !== route.id && open(route);
+
 async function open(route) {
   if (!route) return;
-  log = { route, pieces: [], place: null, said: "Loading …", isFollowed: false };
+  log = { route, pieces: [], place: null, said: "Loading …", isFollowed: false, wanted: "", isWrapped: true };
   drawn();
   await read();
   requestAnimationFrame(() => document.getElementById("log")?.focus());

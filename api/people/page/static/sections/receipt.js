@@ -8,7 +8,7 @@ export function receiptCard({ receipt, seal }) {
   return h(
     "section",
     { class: "card", "aria-labelledby": "receipt-head", "data-key": "receipt" },
-    h("h2", { id: "receipt-head" }, seal ? `Receipt ${seal.number}` : "Receipt"),
+    h("h2", { id: "receipt-head" }, seal ? `Receipt ${seal.number}` : "Receipt", download({ receipt, seal })),
     h("dl", { class: "facts" }, [...promises(receipt), sealed(seal)].map(([name, said, isKept]) =>
       h("div", {}, h("dt", {}, name), h("dd", { class: isKept ? null : "broken" }, said)))),
     list("Asked for meanwhile", "acts", acts, ({ at, actor, what, said }) => [clock(at), ` ${actor}: ${what.replaceAll("_", " ")}, ${said}`]),
@@ -17,16 +17,23 @@ export function receiptCard({ receipt, seal }) {
   );
 }
 
-function promises({ promised, measured, replayed }) {
+/** As `rollway receipt --json` has it. */
+function download(kept) {
+  const { deployment, from, to, rollout } = kept.receipt;
+  const text = encodeURIComponent(JSON.stringify(kept, null, 2));
+  return h("a", { class: "quiet", href: `data:application/json,${text}`, download: `receipt-${deployment}-${from}-${to}-${rollout}.json` }, "Download JSON");
+}
+
+function promises({ promised, measured, replayed, requests }) {
   const { equal, steps, refused, differing } = replayed;
   const again = `${equal} of ${steps} are decided today as they were then${refused ? `; Postgres refused ${refused}` : ""}`;
-  const rows = [["steps", again, !differing.length]];
+  const rows = [["Each step decided again", again, !differing.length], ["Requests", requests.said, true]];
   if (!measured) return rows;
   const isBoth = promised.counts_stopping;
   const most = isBoth ? `${measured.most_live_and_stopping} live or stopping` : `${measured.most_live} live, ${measured.most_stopping} stopping next to them`;
   return [
-    held("most", `at most ${promised.most_live} live`, `at most ${most}`, measured.is_ceiling_kept),
-    held("fewest", `at least ${promised.fewest_serving} serving, unless a replica fails on its own`, `at least ${measured.fewest_serving} serving`, measured.is_floor_kept),
+    held("Most replicas at once", `at most ${promised.most_live} live`, `at most ${most}`, measured.is_ceiling_kept),
+    held("Fewest serving", `at least ${promised.fewest_serving} serving, unless a replica fails on its own`, `at least ${measured.fewest_serving} serving`, measured.is_floor_kept),
     ...rows,
   ];
 }
@@ -34,11 +41,11 @@ function promises({ promised, measured, replayed }) {
 const held = (name, promised, measured, isKept) => [name, `${isKept ? "kept" : "broken"}: promised ${promised}, measured ${measured}`, isKept];
 
 function sealed(seal) {
-  if (!seal) return ["seal", "Not sealed yet: a worker does it within a minute after the end.", true];
+  if (!seal) return ["Seal", "Not sealed yet: a worker does it within a minute after the end.", true];
   const { is_intact: isIntact, is_joined: isJoined, sha256 } = seal;
   const before = isJoined === null ? "the one before is not kept, or there is none" : `the one before is ${isJoined ? "intact" : "CHANGED since then"}`;
   const own = isIntact ? "intact" : "CHANGED since it was sealed";
-  return ["seal", [`${own}, ${before}; sha256 `, h("code", {}, sha256)], isIntact && isJoined !== false];
+  return ["Seal", [`${own}, ${before}; sha256 `, h("code", {}, sha256)], isIntact && isJoined !== false];
 }
 
 function list(title, key, items, line) {

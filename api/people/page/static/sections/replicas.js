@@ -2,7 +2,7 @@
 import { h } from "../dom.js";
 import { ask, insist } from "../stream.js";
 import { shape, shortId, since, symbolOf } from "../words.js";
-import { logButton, printed } from "./logs.js";
+import { isPrinted, logButton, printed } from "./logs.js";
 
 const PATH = `/v1/deployments/${encodeURIComponent(document.body.dataset.deployment)}/routes`;
 const ENDED = 50;
@@ -45,6 +45,9 @@ function routeCard(route) {
   );
 }
 
+/** A replica, and under it its log where that is open. */
+const withLog = (route) => [routeCard(route), isPrinted(route) ? h("li", { class: "opened", "data-key": "opened" }, printed()) : null];
+
 /** Those that have ended, once somebody has unfolded them. */
 function endedOnes() {
   const none = ended?.length ? null : h("p", { class: "empty" }, ended ? "No longer on record." : "Loading …");
@@ -52,14 +55,15 @@ function endedOnes() {
     "details",
     { id: "ended", class: "fold", "data-key": "ended" },
     h("summary", {}, "Stopped replicas"),
-    h("ul", { class: "routes" }, (ended ?? []).map(routeCard)),
+    h("ul", { class: "routes" }, (ended ?? []).map(withLog)),
     none,
   );
 }
 
 /** The section. */
 export function replicas(deployment) {
-  const cards = deployment.routes.map(routeCard);
+  const cards = deployment.routes.map(withLog);
+  const isShown = [...deployment.routes, ...(ended ?? [])].some(isPrinted);
   const none = cards.length ? null : h("p", { class: "empty" }, "None.");
   return h(
     "section",
@@ -68,6 +72,6 @@ export function replicas(deployment) {
     h("ul", { class: "routes", "data-key": "live" }, cards),
     none,
     endedOnes(),
-    printed(),
+    isShown ? null : printed(),
   );
 }

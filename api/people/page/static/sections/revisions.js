@@ -10,6 +10,8 @@ const MOST = 500;
 const ONLY_FAILED = "never started";
 const opened = new Set();
 const compared = new Map();
+const against = new Map(); // by revision the one that it is compared with, where that is chosen
+const LONG = 300;
 let all = [];
 let drawn = () => {};
 
@@ -23,6 +25,11 @@ export function offerRevisions(draw) {
     else opened.delete(name);
     draw();
   }, true);
+  document.addEventListener("change", ({ target }) => {
+    if (!target.dataset.compared) return;
+    against.set(target.dataset.compared, target.value);
+    draw();
+  });
   document.addEventListener("click", async ({ target }) => {
     if (target.id !== "all-revisions") return;
     all = (await insist(() => ask(`${PATH}?limit=${MOST}`)))?.items ?? all;
@@ -44,9 +51,11 @@ function known(newest) {
 }
 
 /** The section. `newest`: those that came with the deployment, values of variables masked, as the server shows them. */
-export function revisions(newest, { current_revision: current, deploying_revision: next }, offers) {
+export function revisions(newest, { current_revision, deploying_revision: next, lifecycle }, offers) {
   if (!newest.length) return null;
+  const current = lifecycle === "destroyed" ? null : current_revision;
   const found = known(newest);
+  const names = found.map(({ name }) => name);
   const place = ({ name }) => (name === current ? "current" : name === next ? "deploying" : "");
   const isOlder = ({ id }) => id < found.find(({ name }) => name === current)?.id;
   const more = newest.length >= FIRST && !all.length ? h("button", { type: "button", id: "all-revisions" }, "All revisions") : null;
@@ -54,7 +63,7 @@ export function revisions(newest, { current_revision: current, deploying_revisio
     "section",
     { class: "card", "aria-labelledby": "revisions-head", "data-key": "revisions" },
     h("h2", { id: "revisions-head" }, "Revisions"),
-    h("ul", { class: "revisions" }, found.map((revision) => item(revision, place(revision), current, [wayTo(revision, place(revision), isOlder(revision), offers), newFrom(revision, offers)]))),
+    h("ul", { class: "revisions" }, found.map((revision) => item(revision, place(revision), otherThan(revision.name, current, names), names, [wayTo(revision, place(revision), isOlder(revision), offers), newFrom(revision, offers)]))),
     more,
   );
 }
@@ -71,7 +80,13 @@ function wayTo({ name, only_failed: isBad }, place, isOlder, offers) {
 /** The button of one that begins as this one. */
 const newFrom = ({ name }, offers) => (offerOf("rolling-update", offers) ? h("button", { type: "button", class: "quiet", "data-ask": "rolling-update", "data-from": name, "aria-label": `New revision from ${name} …` }, "New revision from this …") : null);
 
-function item(revision, place, current, ways) {
+/** What it is compared with: what is chosen, else the current one, else the one before it. */
+function otherThan(name, current, names) {
+  const before = names[names.indexOf(name) + 1];
+  return against.get(name) ?? (current && name !== current ? current : before ?? names.find((other) => other !== name));
+}
+
+function item(revision, place, other, names, ways) {
   const { name } = revision;
   return h(
     "li",
@@ -89,7 +104,7 @@ function item(revision, place, current, ways) {
         since(revision.created_at, "ago"), " ",
         h("span", { class: "runs" }, runs(revision.spec)),
       ),
-      opened.has(name) ? [content(revision), current && name !== current ? difference(name, current) : null] : null,
+      opened.has(name) ? [other ? difference(name, other, names) : null, content(revision)] : null,
     ),
   );
 }
@@ -100,25 +115,33 @@ function runs({ docker, command }) {
 }
 
 function content({ created_at: at, spec }) {
-  const rows = flat(spec).map(([path, value]) => h("div", {}, h("dt", {}, path), h("dd", {}, value)));
+  const rows = flat(spec).map(([path, value]) => h("div", {}, h("dt", {}, path), h("dd", {}, long(value))));
   return h("div", { "data-key": "content" }, h("h3", {}, "Contents, created ", clock(at)), h("dl", { class: "content" }, rows));
 }
 
 /** Read once for each pair: revisions never change. */
-function difference(name, current) {
-  const key = `${current} ${name}`;
+function difference(name, other, names) {
+  const key = `${other} ${name}`;
   if (!compared.has(key)) {
     compared.set(key, null);
-    const path = `${PATH}/${encodeURIComponent(current)}/difference?other=${encodeURIComponent(name)}`;
+    const path = `${PATH}/${encodeURIComponent(other)}/difference?other=${encodeURIComponent(name)}`;
     insist(() => ask(path)).then((found) => {
       compared.set(key, found ? changes(found) : []);
       drawn();
     });
   }
   const found = compared.get(key);
-  const line = ([kind, path, value]) => h("li", {}, h(kind, {}, kind === "del" ? "- " : "+ ", `${path}: ${value}`));
+  const line = ([kind, path, value]) => h("li", {}, h(kind, {}, kind === "del" ? "- " : "+ ", `${path}: `, long(value)));
   const said = found?.length ? h("ul", { class: "difference" }, found.map(line)) : h("p", { class: "dim" }, found ? "No difference." : "Loading …");
-  return h("div", { "data-key": "difference" }, h("h3", {}, `Compared with ${current} (current)`), said);
+  const option = (each) => h("option", { value: each, selected: each === other }, each);
+  const choice = h("select", { "data-compared": name, "data-key": `with ${other}`, "aria-label": `Compare ${name} with` }, names.filter((each) => each !== name).map(option));
+  return h("div", { "data-key": "difference" }, h("h3", {}, "Compared with ", choice), said);
+}
+
+/** A value of thousands of letters is folded. */
+function long(value) {
+  if (value.length <= LONG) return value;
+  return h("details", { class: "long" }, h("summary", {}, `${value.slice(0, LONG)}… `, h("span", { class: "dim" }, `${value.length} letters`)), value);
 }
 
 /** Pairs of what goes and what comes, by their paths. */

@@ -3,7 +3,7 @@ import { h } from "../dom.js";
 import { duration, NARROW, now, picture, since, tenths } from "../words.js";
 
 /** The section. `cycles` and `plan`: as `/v1/rollouts/ID/cycles` and `/plan` have them; no plan: it is not read yet. */
-export function rollout(shown, cycles, plan, deployment) {
+export function rollout(shown, cycles, plan, deployment, log = null) {
   const isRunning = !shown.outcome;
   const ended = isRunning ? now() : Date.parse(shown.ended_at);
   const title = shown.is_undo ? "Rollback" : "Rollout";
@@ -12,7 +12,7 @@ export function rollout(shown, cycles, plan, deployment) {
     { class: "card", "aria-labelledby": "rollout-head", "data-key": "rollout" },
     h("h2", { id: "rollout-head" }, `${title}: ${shown.from_revision} → ${shown.to_revision}`,
       outcomeBadge(shown, deployment)),
-    facts(shown, plan, ended, isRunning),
+    facts(shown, plan, ended, isRunning, log),
     otherwise(plan),
     waves(cycles, plan, Date.parse(shown.started_at), ended, isRunning),
   );
@@ -24,7 +24,7 @@ export function outcomeBadge({ outcome }, deployment) {
   return h("span", { class: `badge ${tone}` }, outcome?.replaceAll("_", " ") ?? deployment.word);
 }
 
-function facts(shown, plan, ended, isRunning) {
+function facts(shown, plan, ended, isRunning, log) {
   const spec = Object.entries(shown.spec).filter(([, value]) => value !== null && value !== false && typeof value !== "object");
   const words = spec.map(([name, value]) => `${name} ${value}`).join(", ");
   const took = duration(ended - Date.parse(shown.started_at));
@@ -37,7 +37,7 @@ function facts(shown, plan, ended, isRunning) {
     isRunning ? ["time", [h("span", {}, `${took}, `), clock()]] : ["took", took],
     plan?.waves.length ? ["planned", planWords(plan)] : null,
     plan ? ["requests", plan.requests] : null,
-    shown.failed_routes ? ["failures", `${shown.failed_routes}; ${shown.last_failure ?? ""}`] : null,
+    shown.failed_routes ? ["failures", [`${shown.failed_routes}; ${shown.last_failure ?? ""} `, log]] : null,
     shown.back_reason ? ["rolled back because", shown.back_reason] : null,
   ];
   return h("dl", { class: "facts" }, rows.filter(Boolean).map(([name, value]) => h("div", { "data-key": name }, h("dt", {}, name), h("dd", {}, value))));
