@@ -96,9 +96,9 @@ def callers(fleet: Fleet, redis_url: str, folder: Path) -> Iterator[None]:
 def take(chrome: Browser, fleet: Fleet, people: People) -> None:
     """The pictures, one after the other, while a rollout moves."""
     context = chrome.new_context(viewport=WIDE, device_scale_factor=1)
-    page = log_in(context, people.server.url, people.token(Role.OPERATOR, name="ann"), "/deployments/checkout")
-    page.get_by_role("button", name="Roll out").click()
-    page.get_by_text("as past replicas took").wait_for()
+    page = log_in(context, people.server.url, people.token(Role.ADMIN, name="ann"), "/deployments/checkout")
+    press(page, "Roll out")
+    page.get_by_text("judging by earlier starts").wait_for()
     page.get_by_label("Reason").fill("ticket 7")
     page.screenshot(path=FOLDER / "plan.png")
     page.locator("#ask-do").click()
@@ -115,13 +115,40 @@ def take(chrome: Browser, fleet: Fleet, people: People) -> None:
     page.get_by_role("region", name="Waiting for you").wait_for()
     page.screenshot(path=FOLDER / "fleet.png", clip={"x": 0, "y": 0, "width": 1200, "height": 430})
     page.get_by_role("link", name=re.compile("prices")).click()
-    page.get_by_text(re.compile(r"canary 0 of [1-9]")).first.wait_for()
+    page.locator(".curves figure").first.wait_for()
     page.get_by_text(re.compile(r"v2: 0 of [1-9]")).wait_for()
     page.set_viewport_size({**WIDE, "height": 860})
     page.screenshot(path=FOLDER / "canary.png")
     page.get_by_role("link", name="Deployments").click()
+    around(page, fleet)
     dark_and_narrow(page)
     context.close()
+
+
+def press(page: Page, button: str) -> None:
+    """The button whose text begins so, of those of the page."""
+    page.get_by_role("group", name="What you can do").get_by_role("button", name=button).first.click()
+
+
+def around(page: Page, fleet: Fleet) -> None:
+    """What stands beside a rollout: a new deployment, a freeze with the way back in it, tokens, and who did what."""
+    page.set_viewport_size(WIDE)
+    press(page, "New deployment")
+    page.locator("#ask-plan").get_by_text("No replica moves").or_(page.locator("#ask-plan li")).first.wait_for()
+    page.screenshot(path=FOLDER / "new.png")
+    page.get_by_role("button", name="Cancel").click()
+    fleet.ask("set_freeze", freeze="sale", duration_seconds=4 * 3600, actor="eve", reason="the sale")
+    page.get_by_role("link", name=re.compile("search")).click()
+    page.get_by_role("list", name="What you cannot do now").get_by_text("frozen").first.wait_for()
+    page.screenshot(path=FOLDER / "frozen.png")
+    page.get_by_role("link", name="Activity").click()
+    page.locator("#activity .record").nth(5).wait_for()
+    page.screenshot(path=FOLDER / "activity.png")
+    page.get_by_role("link", name="Tokens").click()
+    page.get_by_role("button", name="Make token").wait_for()
+    page.screenshot(path=FOLDER / "tokens.png")
+    page.get_by_role("link", name="Deployments").click()
+    fleet.ask("delete_freeze", freeze="sale", actor="eve")
 
 
 def dark_and_narrow(page: Page) -> None:
@@ -132,6 +159,7 @@ def dark_and_narrow(page: Page) -> None:
     page.set_viewport_size(NARROW)
     page.get_by_role("link", name=re.compile("search")).click()
     page.get_by_text("rolled back", exact=True).first.wait_for()
+    page.get_by_role("group", name="What you can do").wait_for()
     page.screenshot(path=FOLDER / "deployment-narrow-dark.png")
 
 
