@@ -17,7 +17,8 @@ _GROUPS = """
            coalesce(array_agg(m.deployment ORDER BY o.started_at) FILTER (WHERE o.steps = 0), '{}') AS waiting
       FROM deployment_groups g
       JOIN deployment_group_members m ON m.group_name = g.name
-      LEFT JOIN deployments d ON d.name = m.deployment AND d.lifecycle = 'deploying'
+      LEFT JOIN LATERAL (SELECT rollout_id FROM deployments
+                          WHERE name = m.deployment AND lifecycle <> 'destroyed' LIMIT 1) d ON true
       LEFT JOIN rollouts o ON o.id = d.rollout_id
      GROUP BY g.name
      ORDER BY g.name

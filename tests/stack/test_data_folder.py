@@ -36,7 +36,7 @@ def test_an_interrupted_first_start_is_begun_again(tmp_path: Path, account: Serv
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
     assert [text.split(",")[0] for text in said] == [
         "an earlier first start was interrupted",
-        "the PostgreSQL data folder holds no cluster",
+        "the PostgreSQL data folder holds no cluster: a new one is made",
     ]
 
 

@@ -55,6 +55,7 @@ WHOLE: Mapping[str, str] = {
     "db.proxies.traffic_reader._MARKS": "deployments, entrances",
     "db.proxies.traffic_reader._ROUTES": "deployments, revisions",
     "db.replicas.host_placement._WITH_REPLICAS": "",
+    "db.replicas.report_commands._STAY": "",
     "db.retention._HAVE_A_PAST": "",
     "db.clock_reset._OWNERS": "deployments, rollouts, routes",
     "db.views.fleet_changes._STATES": "deployments",
@@ -114,7 +115,7 @@ SAID: Mapping[str, dict[str, Any]] = {
     "/v1/apply/difference": APPLIED,
     "/v1/apply/ahead": APPLIED,
 }
-PATH = {"deployment": "shop-7", "revision": "v1", "rollout": str(ROLLOUT)}
+PATH = {"deployment": "shop-7", "revision": "v1", "rollout": str(ROLLOUT), "host": "rack-7"}
 
 
 @pytest.mark.usefixtures("growing")

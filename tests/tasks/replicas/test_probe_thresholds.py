@@ -35,7 +35,7 @@ def test_as_many_failures_as_the_threshold_says_make_a_replica_unhealthy(
     service.reply = BROKEN
     route_id = replica(engine, service.address, failure_threshold=5)
     until(make_pass(), lambda: status(engine, route_id) == "unhealthy")
-    assert 5 <= len(service.connections) <= 6, "one more may be on its way"
+    assert len(service.connections) >= 5, "more may be on their way"
 
 
 def test_failures_in_a_row_are_counted_and_a_success_clears_them(
@@ -108,7 +108,7 @@ def test_a_sick_replica_that_answers_no_probe_is_asked_for_its_answers_to_caller
     engine: Engine, service: Service, make_pass: Looks
 ) -> None:
     """One that says by 503 that it is sick is not, nor is one whose probes are answered again."""
-    route_id, probing = replica(engine, service.address, failure_threshold=2, timeout_seconds=0.2), make_pass()
+    route_id, probing = replica(engine, service.address, failure_threshold=2, timeout_seconds=3), make_pass()
     for reply, becomes, is_late in ((None, "unhealthy", True), (OK, "healthy", None), (BROKEN, "unhealthy", None)):
         service.reply = reply
         until(probing, lambda wanted=becomes: status(engine, route_id) == wanted)  # type: ignore[misc]
