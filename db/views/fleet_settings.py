@@ -105,6 +105,11 @@ class SubscriptionView:
     queued: int | None = None
 
 
+def has_subscriptions(connection: Connection[Any]) -> bool:
+    """Whether anybody subscribes to events."""
+    return connection.execute("SELECT EXISTS (SELECT FROM subscriptions)").fetchone() == (True,)
+
+
 def all_subscriptions(connection: Connection[Any]) -> list[SubscriptionView]:
     """Read who is told of transitions: every subscription, by name."""
     return connection.cursor(row_factory=class_row(SubscriptionView)).execute(_SUBSCRIPTIONS).fetchall()

@@ -17,11 +17,13 @@ from db.commands.apply.preview import AppliedAhead, applied_ahead
 from db.commands.apply.settings_undo import settings_to_put_back
 from db.commands.dry_run import dry_run
 from db.replicas.report_commands import on_host
+from db.views.fleet_settings import has_subscriptions
 from db.views.rollout_records import past_of
 from domain.commands.apply.document import Apply, ToApply
 from domain.commands.apply.templates import TEMPLATES, Template
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.deeds import drained
+from domain.commands.fleet_commands import DeleteSubscription, ForgetEvents, ResendEvents
 from domain.commands.rollout_commands import Undo
 from domain.commands.steering_command import SteeringCommand
 from domain.cycle.recording import inputs_json
@@ -89,9 +91,19 @@ def _missing(verb: str, absent: Missing | None, *, may: bool) -> MissingButton:
     return MissingButton(verb, plain.label, plain.group, absent.reason, absent.way, button)
 
 
-def fleet_offered(_: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
-    """The commands about no deployment or several that the caller may give."""
-    fleet = [verb for verb, command in BUTTONS.items() if not issubclass(command, DeploymentCommand)]
+_OF_SUBSCRIPTIONS = frozenset({DeleteSubscription, ResendEvents, ForgetEvents})
+
+
+def fleet_offered(
+    connection: Connection, request: ReadRequest[Parameters]
+) -> Annotated[Document, Shape((Button,), "whole")]:
+    """The commands about no deployment or several that the caller may give, and that have something to change."""
+    absent = frozenset() if has_subscriptions(connection) else _OF_SUBSCRIPTIONS
+    fleet = [
+        verb
+        for verb, command in BUTTONS.items()
+        if not issubclass(command, DeploymentCommand) and command not in absent
+    ]
     return {"items": [asdict(button_of(verb)) for verb in fleet if _may(request.token, BUTTONS[verb])]}
 
 

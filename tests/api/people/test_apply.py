@@ -146,3 +146,20 @@ def test_every_template_is_a_whole_file_without_a_doubt_and_only_for_who_may_cre
             assert planned["would"][0] == "created, 2 replicas wanted", template["name"]
             assert planned["notes"] == [], template["name"]
             assert planned["ends_ready"], template["name"]
+
+
+def test_what_is_about_subscriptions_is_offered_where_there_is_one(people_server: People) -> None:
+    about = {"delete-subscription", "resend", "forget-events"}
+    with people_server.client(Role.ADMIN) as ada:
+
+        def offered() -> set[str]:
+            return {button["verb"] for button in ada.get("/v1/offered").json()["items"]}
+
+        for subscription in ada.get("/v1/subscriptions").json()["items"]:
+            ada.delete(f"/v1/subscriptions/{subscription['name']}")
+        assert not about & offered()
+        assert "set-subscription" in offered()
+        added = ada.put("/v1/subscriptions/shop", json={"celery_task": "shop.changed"})
+        assert added.status_code == 200, added.text
+        assert about <= offered()
+        ada.delete("/v1/subscriptions/shop")

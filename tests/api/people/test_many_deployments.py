@@ -80,3 +80,78 @@ def test_one_that_is_made_while_the_list_is_read_stays(people_server: People, pa
     eventually(lambda: page.evaluate("window.reads === 2"), what="all pages of it")
     page.evaluate("new Promise((drawn) => setTimeout(drawn, 200))")
     expect(page.locator("[data-key=made-meanwhile]")).to_be_attached()
+
+
+def names_of(page: Page) -> list[str]:
+    found: list[str] = page.locator("#rows .row:visible .name").all_text_contents()
+    return found
+
+
+def test_the_list_is_ordered_by_a_column_either_way_and_stays_so_as_rows_change(
+    people_server: People, page: Page
+) -> None:
+    write(
+        people_server,
+        "UPDATE deployments SET version = version + 1, phase_started_at = now() - interval '9 days' WHERE name = 'service-0042'",
+    )
+    page.get_by_role("button", name="Age").click()
+    expect(page.get_by_role("columnheader", name="Age")).to_have_attribute("aria-sort", "ascending")
+    expect(page.locator("#rows .row").last).to_contain_text("service-0042")
+    page.get_by_role("button", name="Age").click()
+    expect(page.get_by_role("columnheader", name="Age")).to_have_attribute("aria-sort", "descending")
+    assert page.url.endswith("/?sort=-age")
+    expect(page.locator("#rows .row").first).to_contain_text("service-0042")
+    write(
+        people_server,
+        "UPDATE deployments SET version = version + 1, phase_started_at = now() - interval '10 days' WHERE name = 'service-0299'",
+    )
+    expect(page.locator("#rows .row").first).to_contain_text("service-0299")
+    page.reload()
+    expect(page.locator("#rows .row")).to_have_count(_MANY + 1)
+    expect(page.locator("#rows .row").first).to_contain_text("service-0299")
+    page.get_by_role("button", name="Deployment", exact=True).click()
+    page.get_by_role("button", name="Deployment", exact=True).click()
+    expect(page.locator("#rows .row").first).to_contain_text("service-0300")
+    names = names_of(page)
+    assert names == sorted(names, reverse=True)
+    page.get_by_role("button", name="Deployment", exact=True).click()
+    assert "sort" not in page.url
+    assert names_of(page) == sorted(names)
+
+
+def test_the_way_back_leads_to_the_row_that_was_on_top(people_server: People, page: Page) -> None:
+    page.get_by_role("searchbox").fill("service-0")
+    page.locator("[data-key=service-0200]").scroll_into_view_if_needed()
+    row = page.locator("[data-key=service-0190]")
+    row.evaluate("row => row.scrollIntoView({ block: 'start' })")
+    eventually(lambda: page.evaluate("history.state?.top?.name") == "service-0190", what="the place to be kept")
+    page.locator("[data-key=service-0195] a").click()
+    page.get_by_role("heading", name="service-0195").wait_for()
+    page.go_back()
+    expect(page.locator("#rows .row")).to_have_count(_MANY + 1)
+    expect(page.get_by_role("searchbox")).to_have_value("service-0")
+    eventually(
+        lambda: abs(page.locator("[data-key=service-0190]").evaluate("row => row.getBoundingClientRect().top")) < 20,
+        what="the same row on top",
+    )
+    assert page.locator("[data-key=made-meanwhile]").is_hidden()
+
+
+def test_the_filter_finds_the_reason_and_enter_opens_the_only_row_that_is_left(
+    people_server: People, page: Page
+) -> None:
+    write(
+        people_server,
+        "UPDATE deployments SET version = version + 1, reason = 'Waits for the MOON' WHERE name = 'service-0077'",
+    )
+    filter_ = page.get_by_role("searchbox")
+    filter_.fill("service-00")
+    filter_.press("Enter")
+    assert "/deployments/" not in page.url
+    filter_.fill("the moon")
+    expect(page.locator(".row:visible")).to_have_count(1)
+    filter_.press("Enter")
+    expect(page.get_by_role("heading", name="service-0077")).to_be_visible()
+    assert page.url.endswith("/deployments/service-0077")
+    page.goto(people_server.server.url)
+    expect(page.locator("#rows .row")).to_have_count(_MANY + 1)

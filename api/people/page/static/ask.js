@@ -54,10 +54,10 @@ export function missing(absent) {
 
 /** Opens the dialog when a button is pressed. `shown(button)`: what the page knows; `refresh()`: read it anew. */
 export function offerButtons(shown, refresh) {
-  document.addEventListener("click", (event) => {
+  document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-ask]");
     if (!button) return;
-    const known = shown(button);
+    const known = await shown(button);
     const { ask: verb, revision, from } = button.dataset;
     const found = offerOf(verb, known);
     if (found) open(revision ? { ...found, revision, values: { ...found.values, revision, ...button.dataset.anyway && { anyway: true } } } : { ...found, from }, known);

@@ -1,8 +1,10 @@
 // The list of deployments: what loses requests on top, then what waits for a person and what is in trouble, the others by name.
 import { buttons, isOfHost, offerButtons } from "./ask.js";
-import { h, morph } from "./dom.js";
+import { h, morph, morphChildren } from "./dom.js";
 import { drawCounts, kindOf } from "./sections/counts.js";
 import { newDeployment, showMade } from "./sections/made.js";
+import { arrange, drawColumns, orderOf, place, textOf } from "./sections/order.js";
+import { goBack, keepAddress, keepPlace } from "./sections/return.js";
 import { ENDS, readSettings } from "./sections/settings.js";
 import { ask, follow, insist } from "./stream.js";
 import { isOlder, legend, picture, revisionWords, rolledBack, say, serving, setClock, since, tick } from "./words.js";
@@ -16,7 +18,13 @@ const FRAME = 8; // milliseconds of drawing, so that what is pressed meanwhile i
 const SETTINGS_PAUSE = 30_000;
 let isDrawing = false;
 const filter = document.getElementById("filter");
-let only = new URLSearchParams(location.search).get("only") ?? "";
+const asked = new URLSearchParams(location.search);
+let only = asked.get("only") ?? "";
+let order = orderOf(asked.get("sort") ?? "");
+filter.value = asked.get("q") ?? "";
+let isRead = false;
+let steered = ""; // in whose row a button was pressed
+const maySteer = document.body.dataset.role !== "viewer";
 const LOSSES_PAUSE = 10_000;
 const shown = { offered: [], deployment: null };
 let losses = new Map();
@@ -26,16 +34,19 @@ const lists = {
 };
 
 function row(deployment) {
-  const { name } = deployment;
+  const { name, waits_for: verb } = deployment;
   const loss = losses.get(name);
+  const words = `${verb.charAt(0).toUpperCase()}${verb.slice(1)}`;
+  const act = verb && maySteer ? h("button", { type: "button", class: "primary", "data-ask": verb, "data-of": name, "aria-label": `${words} ${name} …` }, `${words} …`) : null;
   return h(
-    "li",
-    { class: `row ${loss ? "bad" : deployment.tone}`, "data-key": name },
-    h("a", { class: "name", href: `/deployments/${encodeURIComponent(name)}` }, name),
-    h("span", { class: "state" }, h("span", { class: "badge" }, loss ? "losing requests" : deployment.word), since(deployment.phase_started_at, " ")),
-    h("span", { class: "replicas" }, picture(deployment.picture), h("span", { class: "count" }, serving(deployment))),
-    h("span", { class: "revision" }, revisionWords(deployment), " ", rolledBack(deployment)),
-    h("span", { class: "why", title: loss ?? deployment.said }, loss ?? deployment.said),
+    "div",
+    { class: `row ${loss ? "bad" : deployment.tone}`, role: "row", "data-key": name },
+    h("span", { role: "cell", class: "name" }, h("a", { href: `/deployments/${encodeURIComponent(name)}` }, name)),
+    h("span", { role: "cell", class: "state" }, h("span", { class: "badge" }, loss ? "losing requests" : deployment.word)),
+    since(deployment.phase_started_at, " ", { role: "cell", class: "age" }),
+    h("span", { role: "cell", class: "replicas" }, picture(deployment.picture), h("span", { class: "count" }, serving(deployment))),
+    h("span", { role: "cell", class: "revision" }, revisionWords(deployment), " ", rolledBack(deployment)),
+    h("span", { role: "cell", class: act ? "why acts" : "why", title: loss ?? deployment.said }, act ? [h("span", {}, loss ?? deployment.said), act] : loss ?? deployment.said),
   );
 }
 
@@ -46,7 +57,7 @@ function isShown(deployment) {
   if (only && kindOf(counted(deployment)) !== only) return false;
   const wanted = filter.value.trim().toLowerCase();
   if (!wanted) return true;
-  const text = `${deployment.name} ${deployment.word} ${revisionWords(deployment)}`.toLowerCase();
+  const text = `${deployment.name} ${deployment.word} ${revisionWords(deployment)} ${losses.get(deployment.name) ?? ""} ${deployment.said}`.toLowerCase();
   return text.includes(wanted);
 }
 
@@ -55,25 +66,6 @@ function listOf({ name, waits_for, tone }) {
   if (losses.has(name)) return "losing";
   if (waits_for) return "waiting";
   return tone === "bad" ? "trouble" : "rest";
-}
-
-function place(deployment, element) {
-  const list = lists[listOf(deployment)];
-  if (element.parentElement === list) return;
-  const focused = element.contains(document.activeElement) ? document.activeElement : null;
-  list.insertBefore(element, firstAfter(list.children, deployment.name));
-  focused?.focus({ preventScroll: true });
-}
-
-function firstAfter(elements, name) {
-  let [low, high] = [0, elements.length];
-  if (high && elements[high - 1].dataset.key < name) return null; // a list is read by name
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (elements[middle].dataset.key < name) low = middle + 1;
-    else high = middle;
-  }
-  return elements[low] ?? null;
 }
 
 /** What has changed, as much of it as a frame has time for. */
@@ -99,7 +91,7 @@ function drawRow(name) {
   if (element) morph(element, made);
   else rows.set(name, (element = made));
   element.hidden = !isShown(deployment);
-  place(deployment, element);
+  place(deployment, element, lists[listOf(deployment)], order);
 }
 
 function frame() {
@@ -108,6 +100,7 @@ function frame() {
   } finally {
     isDrawing = changedNames.size > 0;
     if (isDrawing) requestAnimationFrame(frame);
+    else if (isRead) goBack(rows);
   }
 }
 
@@ -126,21 +119,36 @@ function count() {
   for (const part of ["losing", "waiting", "trouble"]) document.getElementById(part).hidden = !parts[part];
   const none = document.getElementById("none");
   none.hidden = Object.values(parts).some(Boolean);
+  document.getElementById("columns").hidden = !none.hidden;
   const wanted = filter.value.trim();
   const among = only ? `“${chosen}”` : deployments.size;
   if (!deployments.size) none.textContent = "No deployment yet: New deployment makes one of a template, and Apply of a file, as 'rollway apply -f FILE' does.";
-  else if (wanted) none.textContent = `None of ${among} has “${wanted}” in its name, state or revision.`;
+  else if (wanted) none.textContent = `None of ${among} has “${wanted}” in its name, state, revision or reason.`;
   else none.textContent = `None of ${deployments.size} is shown, since only ${among} is chosen.`;
 }
 
 /** Shows only this kind, or all again; its address says so too. */
 function choose(kind) {
   only = kind === only ? "" : kind;
-  history.replaceState(null, "", only ? `?only=${encodeURIComponent(only)}` : location.pathname);
   sift();
 }
 
+/** In the order of a column, or the other way round; its address says so too. */
+function sortBy(by) {
+  order = { by, isDown: by === order.by && !order.isDown };
+  drawColumns(order);
+  for (const list of Object.values(lists)) arrange(list, deployments, order);
+  sift();
+}
+
+/** Goes to the only deployment that is left. */
+function openOnly() {
+  const left = [...rows.values()].filter((element) => !element.hidden);
+  if (left.length === 1) left[0].querySelector("a").click();
+}
+
 function sift() {
+  keepAddress({ only, q: filter.value.trim(), sort: textOf(order) });
   for (const [name, element] of rows) element.hidden = deployments.has(name) && !isShown(deployments.get(name));
   count();
 }
@@ -159,6 +167,8 @@ function take(deployment) {
 }
 
 async function refresh(done) {
+  if (done) readOffered();
+  if (done && steered) document.querySelector(`#waiting [data-of]:not([data-of="${CSS.escape(steered)}"])`)?.focus(); // the next one
   if (done?.documents) showMade(document.getElementById("made"), done.documents);
   readSettings(shown.offered);
   readLosses();
@@ -178,6 +188,8 @@ async function refresh(done) {
     soon(known.name);
   }
   if (!seen.size) count();
+  isRead = true;
+  if (!isDrawing) goBack(rows);
 }
 
 /** What has answered nobody yet is told with counts and a time, which change without anybody telling. */
@@ -199,16 +211,32 @@ async function readLosses() {
 }
 
 const fixedBy = ({ ask: verb, name }) => (name ? { [ENDS[verb]]: name } : {});
-offerButtons(({ dataset }) => ({ ...shown, fixed: fixedBy(dataset), choices: { names: [...deployments.keys()].sort() } }), refresh);
-insist(async () => {
+/** What a button can do: of the deployment in whose row it is, or of the fleet. */
+async function known({ dataset }) {
+  const { of: name } = dataset;
+  steered = name ?? "";
+  if (!name) return { ...shown, fixed: fixedBy(dataset), choices: { names: [...deployments.keys()].sort() } };
+  const { items, missing } = await ask(`/v1/deployments/${encodeURIComponent(name)}/offered`);
+  return { offered: items, missing, deployment: deployments.get(name) };
+}
+
+/** What may be done on the list now: there may be something to remove since. */
+const readOffered = () => insist(async () => {
   const offered = (await ask("/v1/offered")).items.filter((button) => !isOfHost(button));
   shown.offered = [...await newDeployment(offered, (name) => deployments.has(name)), ...offered];
   const own = shown.offered.filter(({ verb }) => !(verb in ENDS));
-  document.getElementById("offered").replaceChildren(...[buttons(own, "new")].filter(Boolean));
+  morphChildren(document.getElementById("offered"), h("div", {}, buttons(own, "new")));
   readSettings(shown.offered);
 });
+
+offerButtons(known, refresh);
+readOffered();
+keepPlace();
+drawColumns(order);
 filter.addEventListener("input", sift);
+filter.addEventListener("keydown", (event) => event.key === "Enter" && openOnly());
 document.addEventListener("click", ({ target }) => target.dataset?.only && choose(target.dataset.only));
+document.addEventListener("click", ({ target }) => target.dataset?.sort && sortBy(target.dataset.sort));
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.target.closest("input, select, textarea, dialog")) return;
   event.preventDefault();
