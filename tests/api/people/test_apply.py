@@ -149,7 +149,7 @@ def test_every_template_is_a_whole_file_without_a_doubt_and_only_for_who_may_cre
 
 
 def test_what_is_about_subscriptions_is_offered_where_there_is_one(people_server: People) -> None:
-    about = {"delete-subscription", "resend", "forget-events"}
+    about = {"delete-subscription", "resend", "events"}
     with people_server.client(Role.ADMIN) as ada:
 
         def offered() -> set[str]:

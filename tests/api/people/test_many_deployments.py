@@ -82,6 +82,9 @@ def test_one_that_is_made_while_the_list_is_read_stays(people_server: People, pa
     expect(page.locator("[data-key=made-meanwhile]")).to_be_attached()
 
 
+_AGED: LiteralString = "UPDATE deployments SET version = version + 1, phase_started_at = now() - %s::interval"
+
+
 def names_of(page: Page) -> list[str]:
     found: list[str] = page.locator("#rows .row:visible .name").all_text_contents()
     return found
@@ -92,7 +95,8 @@ def test_the_list_is_ordered_by_a_column_either_way_and_stays_so_as_rows_change(
 ) -> None:
     write(
         people_server,
-        "UPDATE deployments SET version = version + 1, phase_started_at = now() - interval '9 days' WHERE name = 'service-0042'",
+        f"{_AGED} WHERE name = 'service-0042'",
+        "9 days",
     )
     page.get_by_role("button", name="Age").click()
     expect(page.get_by_role("columnheader", name="Age")).to_have_attribute("aria-sort", "ascending")
@@ -103,7 +107,8 @@ def test_the_list_is_ordered_by_a_column_either_way_and_stays_so_as_rows_change(
     expect(page.locator("#rows .row").first).to_contain_text("service-0042")
     write(
         people_server,
-        "UPDATE deployments SET version = version + 1, phase_started_at = now() - interval '10 days' WHERE name = 'service-0299'",
+        f"{_AGED} WHERE name = 'service-0299'",
+        "10 days",
     )
     expect(page.locator("#rows .row").first).to_contain_text("service-0299")
     page.reload()
@@ -119,7 +124,7 @@ def test_the_list_is_ordered_by_a_column_either_way_and_stays_so_as_rows_change(
     assert names_of(page) == sorted(names)
 
 
-def test_the_way_back_leads_to_the_row_that_was_on_top(people_server: People, page: Page) -> None:
+def test_the_way_back_leads_to_the_row_that_was_on_top(page: Page) -> None:
     page.get_by_role("searchbox").fill("service-0")
     page.locator("[data-key=service-0200]").scroll_into_view_if_needed()
     row = page.locator("[data-key=service-0190]")
