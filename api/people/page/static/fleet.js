@@ -16,7 +16,9 @@ const rows = new Map();
 const changedNames = new Set();
 const FRAME = 8; // milliseconds of drawing, so that what is pressed meanwhile is answered at once
 const SETTINGS_PAUSE = 30_000;
+const COUNT_PAUSE = 100; // while there is more to draw
 let isDrawing = false;
+let countedAt = 0;
 const filter = document.getElementById("filter");
 const asked = new URLSearchParams(location.search);
 let only = asked.get("only") ?? "";
@@ -76,6 +78,8 @@ function draw() {
     changedNames.delete(name); // first, so that one that cannot be drawn holds up no other
     drawRow(name);
   }
+  if (changedNames.size && began - countedAt < COUNT_PAUSE) return;
+  countedAt = began;
   count();
 }
 

@@ -95,8 +95,8 @@ export function roughly(milliseconds) {
 }
 
 /** How long ago, counted on by `tick`. `words`: "ago", "left" or nothing. */
-export function since(at, words = "") {
-  const element = h("time", { datetime: at, "data-words": words, title: CALENDAR.format(new Date(at)) });
+export function since(at, words = "", attributes = {}) {
+  const element = h("time", { ...attributes, datetime: at, "data-words": words, title: CALENDAR.format(new Date(at)) });
   element.append(told(at, words));
   return element;
 }
