@@ -138,7 +138,7 @@ def test_ten_tabs_share_one_stream_and_each_is_up_to_date(
         tab.get_by_text("live", exact=True).wait_for()
     running_fleet.ask("scale", deployment="tabs", desired_replicas=2)
     for tab in tabs:
-        row = tab.get_by_role("listitem").filter(has_text="tabs")
+        row = tab.get_by_role("row").filter(has_text="tabs")
         expect(row.get_by_text("2/2")).to_be_visible()
     assert streams == []
 
