@@ -34,7 +34,7 @@ def test_what_has_answered_nobody_yet_is_told_of_until_it_is_measured_no_longer(
     page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/proof")
     fleet = context.new_page()
     fleet.goto(server_beside_fleet.server.url)
-    row = fleet.get_by_role("listitem").filter(has_text="proof")
+    row = fleet.get_by_role("row").filter(has_text="proof")
     said = "not proven yet: v2 has answered none of {} requests, and goes back at 20"
     for shown in (page, row):
         expect(shown.get_by_text(said.format(3))).to_be_visible()
@@ -187,7 +187,7 @@ def test_requests_that_fail_are_the_first_thing_seen_with_their_revision_and_the
     page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/deployments/lossy")
     fleet = context.new_page()
     fleet.goto(server_beside_fleet.server.url)
-    losing = fleet.get_by_role("region", name="Losing requests").get_by_role("listitem").filter(has_text="lossy")
+    losing = fleet.get_by_role("region", name="Losing requests").get_by_role("row").filter(has_text="lossy")
     expect(fleet.get_by_role("link", name="lossy")).to_be_visible()
     expect(losing).to_have_count(0)
     minutes = """
