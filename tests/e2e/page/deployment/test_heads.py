@@ -25,7 +25,7 @@ def test_what_serves_is_said_where_it_is_not_what_should_run(people_server: Peop
     made = make_deployment(people_server.engine, "■■■", name="moved", status=READY, policy=None)
     write(people_server.engine, MOVED, made.v2, made.v2, made.id)
     page = log_in(context, people_server.server.url, people_server.token(Role.VIEWER))
-    expect(page.get_by_role("listitem").filter(has_text="moved")).to_contain_text("v1 serves, v2 fails")
+    expect(page.get_by_role("row").filter(has_text="moved")).to_contain_text("v1 serves, v2 fails")
     page.get_by_role("link", name="moved").click()
     expect(page.locator(".head")).to_contain_text("v1 serves, v2 fails")
 
@@ -35,7 +35,7 @@ def test_a_rollback_is_on_the_list_and_in_the_head_with_its_revision(
 ) -> None:
     rolled_back(people_server, "trace")
     page = log_in(context, people_server.server.url, people_server.token(Role.VIEWER))
-    row = page.get_by_role("listitem").filter(has_text="trace")
+    row = page.get_by_role("row").filter(has_text="trace")
     expect(row).to_contain_text(re.compile("v2 v3 rolled back"))
     expect(row).to_contain_text("ready")
     assert serious(page) == []
