@@ -167,7 +167,7 @@ def test_a_filter_without_a_match_says_so(
     expect(trouble).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("so-much")
-    expect(page.get_by_text("has “so-much” in its name, state or revision")).to_be_visible()
+    expect(page.get_by_text("has “so-much” in its name, state, revision or reason")).to_be_visible()
     expect(trouble).to_be_hidden()
     page.keyboard.press("Control+A")
     page.keyboard.type("unlike")
