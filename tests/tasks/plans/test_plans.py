@@ -59,7 +59,6 @@ WHOLE: Mapping[str, str] = {
     "db.retention._HAVE_A_PAST": "",
     "db.clock_reset._OWNERS": "deployments, rollouts, routes",
     "db.views.fleet_changes._STATES": "deployments",
-    "db.views.fleet_changes._LATELY": "deployments",
     "db.views.fleet_views._HOSTS": "",
 }
 """The statements that may cost much, and the tables that each may read whole.
@@ -111,6 +110,7 @@ def growing() -> Iterator[dict[str, set[str]]]:
 APPLIED = {"documents": [{"deployment": "shop-777", "revision": {"command": ["serve"]}}]}
 SAID: Mapping[str, dict[str, Any]] = {
     "/v1/deployments/{deployment}/revisions/{revision}/difference": {"other": "v2"},
+    "/v1/history": {"people": True, "since": "1970-01-01T00:00:00Z"},
     "/v1/routes": {"id": f"{7:08d}"},
     "/v1/apply/difference": APPLIED,
     "/v1/apply/ahead": APPLIED,
