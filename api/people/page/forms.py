@@ -21,7 +21,7 @@ from domain.text.errors import InvalidInputError
 FORM_TOKEN = "form_token"  # noqa: S105  (the name of a field)
 DOCUMENTS = "documents"
 """The field with the text of a file."""
-_MOST_FIELDS = 20
+_MOST_FIELDS = 60
 
 
 def form_token(secret: str) -> str:

@@ -167,7 +167,7 @@ def test_focus_and_selection_survive_updates_and_a_page_that_was_away_catches_up
     expect(page.get_by_text("1/1 serving")).to_be_visible()
 
     server_beside_fleet.server.end(kill=True)
-    expect(page.get_by_text("no connection, trying again")).to_be_visible()
+    expect(page.get_by_text("no connection since")).to_be_visible()
     running_fleet.ask("scale", deployment="focus", desired_replicas=3)
     server_beside_fleet.server.start()
     expect(page.get_by_text("3/3 serving")).to_be_visible()

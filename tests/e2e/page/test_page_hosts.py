@@ -96,6 +96,7 @@ def test_a_host_is_emptied_used_again_and_forgotten_beside_its_name_and_a_refusa
 def test_draining_the_only_host_says_what_stays_before_it_is_done_and_is_recorded_with_its_reason(
     running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
+    running_fleet.ask("undrain_host", host="here")
     for name in ("alone", "bound"):
         running_fleet.deploy_first(name, 1)
     page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.ADMIN, name="ina"), "/hosts")

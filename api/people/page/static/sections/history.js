@@ -63,15 +63,17 @@ export function history(records) {
   const rows = folds(shown);
   const few = earlier.length || isOfPeople || !NARROW.matches ? rows.length : FEW;
   const hasMore = !isEnd && (isOfPeople || records.length >= PAGE);
+  const more = hasMore ? h("button", { type: "button", "data-history": "earlier", "data-key": "earlier" }, "Earlier") : null;
+  const isFolded = rows.length > few;
   return h(
     "section",
     { class: "card", "aria-labelledby": "history-head", "data-key": "history" },
-    h("h2", { id: "history-head" }, "History ",
+    h("div", { class: "titled" }, h("h2", { id: "history-head" }, "History"),
       h("button", { type: "button", class: "quiet", "data-history": "people", "aria-pressed": String(isOfPeople) }, "Only people's actions")),
     h("ol", { class: "history" }, rows.slice(0, few)),
-    rows.length > few ? h("details", { class: "fold", "data-key": "older" }, h("summary", {}, `${rows.length - few} older`), h("ol", { class: "history" }, rows.slice(few))) : null,
+    isFolded ? h("details", { class: "fold", "data-key": "older" }, h("summary", {}, `${rows.length - few} older`), h("ol", { class: "history" }, rows.slice(few)), more) : null,
     shown.length ? null : h("p", { class: "empty" }, "Nothing yet."),
-    hasMore ? h("button", { type: "button", "data-history": "earlier", "data-key": "earlier" }, "Earlier") : null,
+    isFolded ? null : more,
   );
 }
 
