@@ -32,6 +32,9 @@ def test_each_button_says_what_it_does() -> None:
     for button in map(button_of, BUTTONS):
         assert button.label
         assert button.what.endswith(".")
+        assert button.label.endswith(" …"), "each opens a dialog"
+        about = issubclass(BUTTONS[button.verb], DeploymentCommand)
+        assert not about or "{name}" in button.does or "{revision}" in button.does, "what confirms it has its object"
         assert all(field.meaning for field in button.fields), button
         command = BUTTONS[button.verb]
         assert set(command.example) >= {

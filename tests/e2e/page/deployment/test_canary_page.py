@@ -75,7 +75,25 @@ def test_a_running_canary_shows_its_curves_right_under_its_buttons(
     shown = page.locator("#deployment").inner_text()
     for said in ("1.2 times as often", "more successful responses needed", "the canary has 20 % of the requests"):
         assert shown.count(said) == 1, said
+    captions = page.locator("figcaption").all_inner_texts()
+    assert any("canary control canary 800, control 3,200" in " ".join(caption.split()) for caption in captions)
     assert serious(page) == []
+
+
+def test_the_dialog_of_a_promotion_has_its_buttons_in_view_and_says_nothing_of_proxies(
+    people_server: People, context: BrowserContext
+) -> None:
+    judged(people_server, "promoted")
+    page = opened(people_server, context, "promoted")
+    page.get_by_role("button", name="Promote …").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("#ask-plan li")).not_to_have_count(0)
+    dialog.get_by_text("More", exact=True).click()
+    page.set_viewport_size({"width": 1280, "height": 600})
+    for button in ("Promote promoted", "Cancel"):
+        expect(dialog.get_by_role("button", name=button)).to_be_in_viewport(ratio=1)
+    assert dialog.evaluate("it => it.scrollHeight > it.clientHeight"), "it is higher than the window"
+    expect(dialog.locator("#ask-plan li").filter(has_text="proxy")).to_have_count(0)
 
 
 def test_a_canary_is_at_most_3000_px_high_on_a_telephone(
