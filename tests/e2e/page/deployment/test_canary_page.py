@@ -110,7 +110,7 @@ def test_a_canary_is_at_most_3000_px_high_on_a_telephone(
     expect(page.get_by_text("the canary has 20 % of the requests")).to_be_visible()
     # waves that take no time are one row, and a planned time that has passed is not told
     coming = page.locator(".wave.coming")
-    expect(coming.first).to_contain_text("2 waves planned, waits for its judge")
+    expect(coming.first).to_contain_text("2 waves planned, waits for its judge", timeout=60_000)
     expect(coming.first.locator(".offset")).to_contain_text("≈ +2 min")
     page.evaluate("(real => { Date.now = () => real() + 150_000; })(Date.now.bind(Date))")
     expect(coming.first.locator(".offset")).to_be_empty()
