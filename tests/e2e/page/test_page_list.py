@@ -25,6 +25,8 @@ def test_each_row_that_waits_has_its_button_and_the_next_one_is_a_key_away(
     for name in NAMES:
         expect(waiting.get_by_role("button", name=f"Promote {name} …")).to_be_visible()
     assert serious(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert serious(page) == []
     assert fits(page)
     waiting.get_by_role("button", name="Promote first …").click()
     expect(dialog.locator("#ask-plan")).to_contain_text("never more than")

@@ -37,6 +37,8 @@ def test_a_service_is_made_of_a_template_by_its_fields_and_serves(
     expect(plan).to_contain_text("fresh: created, 1 replica wanted")
     expect(plan).not_to_contain_text("relative path")
     assert serious(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert serious(page) == []
     assert fits(page)
     dialog.get_by_label("Reason").fill("the first one")
     dialog.locator("#ask-do").click()
@@ -114,6 +116,8 @@ def test_a_new_revision_begins_as_another_and_values_that_nobody_sees_stay_what_
     row.get_by_label("Value").fill("a 'b' # c: d")
     dialog.get_by_label("Revision").fill("v2")
     expect(plan).to_contain_text("never more than")
+    assert serious(page) == []
+    page.emulate_media(color_scheme="dark")
     assert serious(page) == []
     assert fits(page)
     page.keyboard.press("Escape")
