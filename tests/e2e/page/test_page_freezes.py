@@ -99,6 +99,9 @@ def test_a_freeze_is_told_in_the_words_of_clocks_here_and_a_wrong_length_says_wh
     assert said == "A length has a unit, such as 90 min, 6 h or 2 d; from a minute up to 31 days."
     page.get_by_label("Its length").fill("90 min")
     expect(page.locator("#freeze-end")).to_contain_text("(Asia/Calcutta)")
+    page.get_by_label("Deployments", exact=True).fill("shop-* Bad")
+    page.locator("#ask-do").click()
+    expect(page.locator("#ask-wrong")).to_contain_text("deployment 2: must be the name of a deployment")
     page.get_by_label("Deployments", exact=True).fill("shop-* ")
     assert fits(page)
     page.set_viewport_size({"width": 1280, "height": 900})
