@@ -32,7 +32,7 @@ class FieldFault:
 
 
 def _in_words(path: FieldPath) -> str:
-    """The path as people read it, who count from one: ("rules", 0, "step") is "rule 1, step"."""
+    """The path for people, counted from one: ("rules", 0, "step") is "rule 1, step"."""
     words = ""
     for part in path:
         if isinstance(part, int):

@@ -90,7 +90,7 @@ def filled(name: str, /, *, rows: str = "", **values: str) -> str:
 
 
 class PageMethods(Methods):
-    """One path of the page: who opens it in an address bar is refused by a page that leads back, and not by JSON."""
+    """One path of the page. A GET of a path for forms is refused by a page that leads back, and not by JSON."""
 
     def refused(self, request: Request, error: RollwayError) -> Response:
         """The answer to a request that is refused."""

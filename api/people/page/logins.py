@@ -161,7 +161,7 @@ async def to_login(access: Access, request: Request) -> Response:
 
 
 def tokens_hidden(token: Token) -> str:
-    """The attribute that hides the way to the page of tokens from whoever may not see it."""
+    """The attribute that hides the link to the page of tokens from roles without it."""
     return "" if token.is_for_all and token.may(Role.ADMIN) else "hidden"
 
 
