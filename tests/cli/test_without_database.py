@@ -59,6 +59,7 @@ LINES = (
     "groups",
     "ungroup gpu",
     "maintenance web on",
+    "open --print",
     "destroy web --yes",
 )
 """One of each command that is about deployments or the fleet."""

@@ -79,9 +79,9 @@ def test_a_canary_that_is_as_good_is_promoted_by_its_judge_without_a_lost_reques
         fleet.wait_until_ready(name, "v2", 2)
     assert set(load.tally.answers) == {(200, "v1"), (200, "v2")}
     assert last_ended(fleet, name, "completed")
-    went_on = [reason for reason in reasons(fleet, name) if "canary 0 of" in reason]
-    assert all(re.search(r"canary 0 of \d+ failed, baseline 0 of \d+", reason) for reason in went_on)
-    assert [re.split(" of the requests, for |, for canary", reason)[0] for reason in went_on] == [
+    went_on = [reason for reason in reasons(fleet, name) if ": none of " in reason]
+    assert all(re.search(r", for failures, refusals and redirections: none of \d+, good$", each) for each in went_on)
+    assert [re.split(" of the requests, for |, for failures", reason)[0] for reason in went_on] == [
         "the canary gets 50 %",
         "the last step of the canary is over: the rest follows",
     ]

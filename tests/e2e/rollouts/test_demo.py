@@ -38,7 +38,7 @@ def test_the_demo_keeps_its_promises_and_leaves_nothing_running(tmp_path: Path) 
     canary = document["canary"]
     assert 3 <= canary["failed"] < canary["met"] < document["load"]["requests"]
     assert canary["failed"] == document["load"]["failed"]
-    assert canary["judge"].startswith("canary ")
+    assert canary["judge"].startswith("failures: canary ")
     assert any(cycle["why"].startswith("the canary gets 10 % of the requests") for cycle in document["films"]["v4"])
     assert not [process for process in psutil.process_iter() if _uses(process, tmp_path)]
 

@@ -193,7 +193,7 @@ def test_what_ends_with_a_status_of_failure_is_counted_against_its_revision(
         text=True,
         check=True,
     )
-    found = re.search(r"canary (\d+) of (\d+) failed, control 0 of \d+", history.stdout)
+    found = re.search(r"failures: canary [\d.]+ % \((\d+) of (\d+)\), control none of \d+", history.stdout)
     assert found, history.stdout
     failed, asked = map(int, found.groups())
     assert abs(2 * failed - asked) <= 2 * CALLERS, "every second, but for what was under way at that moment"

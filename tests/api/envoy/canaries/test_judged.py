@@ -202,4 +202,4 @@ def test_a_canary_of_which_some_answers_never_come_goes_back_though_nobody_leave
                 over.set()
                 this.new.hangs_up = True
         (row,) = read(envoy_edge.routes.engine, "SELECT back_reason FROM rollouts WHERE id = %s", this.made.rollout_id)
-        assert re.match(r"canary at least \d+ waited for longer than [\d,]+ ms", row["back_reason"])
+        assert re.match(r"failures: canary at least \d+ waited for longer than [\d,]+ ms", row["back_reason"])

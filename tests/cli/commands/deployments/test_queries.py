@@ -28,7 +28,10 @@ def test_a_query_tells_what_status_shows_even_of_a_deployment_that_somebody_hold
         rollout = answer_message("rollway.get_rollout", {"payload": {"rollout_id": str(made.rollout_id)}})
     shown = json.loads(rollway("status", "web", "--json").out)
     del shown["urls"], shown["deviations"], shown["callers"]
-    assert json.loads(json.dumps(told)) == {"ok": True, "result": {**shown, "now": told["result"]["now"]}}
+    assert json.loads(json.dumps(told)) == {
+        "ok": True,
+        "result": {**shown, **{name: told["result"][name] for name in ("now", "urls")}},
+    }
     assert rollout == {"ok": True, "result": shown["rollout"]}
     assert (shown["state"], shown["picture"]) == ("deploying/provisioning", "■■■|◇")
     assert read(engine, "SELECT 1 FROM commands") == []

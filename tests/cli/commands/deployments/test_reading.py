@@ -32,7 +32,7 @@ def test_the_table_has_a_line_for_each_deployment(rollway: Rollway, engine: Engi
     make_deployment(engine, "■▲|", name="api", n=2)
     lines = rollway("status").out.splitlines()
     assert [line.split()[:4] for line in lines if line.startswith(("api", "web"))] == [
-        ["api", "ready", "1/2", "v2"],
+        ["api", "ready", "1/2", "v1"],  # which serves, though v2 is the current one
         ["web", "deploying/provisioning", "2/3", "v1"],
     ]
     assert any("■■|◇" in line for line in lines)
