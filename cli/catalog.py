@@ -86,7 +86,7 @@ STEER: Mapping[str, Listed] = {
     "promote": Listed(_CHANGE, "Move the traffic to a green set"),
     "abort": Listed(_CHANGE, "Abort a rollout: the old revision comes back"),
     "undo": Listed(_CHANGE, "Go back to the revision before, at once"),
-    "retry": Listed(_CHANGE, "Begin a rolled back rollout again, or try failed starts now"),
+    "retry": Listed(_CHANGE, "Begin a rolled back rollout again"),
     "scale": Listed(_CHANGE, "Change the number of replicas"),
     "maintenance": Listed(
         "cli.commands.deployments.change_commands",

@@ -81,11 +81,7 @@ class Logins:
             else:
                 token = await self._access.token_of_secret(request, secret)
         except (NoTokenError, TooManyRequestsError) as error:
-            wrong = (
-                error.message
-                if secret or link
-                else "paste a token; 'rollway token create me --role operator' makes one"
-            )
+            wrong = error.message if secret or link else _NOTHING
             return page("login", 401, then=then, wrong=wrong, obeys_link="")
         return await self._begun(request, token, then)
 
@@ -111,7 +107,7 @@ class Logins:
         return answer
 
     async def _see_whether_kept(self, request: Request) -> Response:
-        """Go on, or say why the browser shows no session: else its user would just be asked for the token again."""
+        """Continue, or say why the browser shows no session: else its user would just be asked for the token again."""
         then = _path(request.query_params.get("then", "/"))
         try:
             await self._access.of_session(request)

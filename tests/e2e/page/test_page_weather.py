@@ -12,6 +12,13 @@ from tests.support.stack.waiting import eventually
 pytestmark = pytest.mark.e2e
 NOTICED = 11_000
 """Milliseconds: ten seconds, and one to look."""
+AFTER_OFFLINE = """() => new Promise((done) => {
+    const link = document.getElementById("link");
+    new MutationObserver(() => done(link.textContent)).observe(link, { childList: true, subtree: true });
+    setTimeout(() => done("nothing"), 20000);
+    dispatchEvent(new Event("offline"));
+})"""
+"""What the header says next, once the browser has said that it is offline."""
 BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
 
 
@@ -22,6 +29,9 @@ def test_who_is_offline_is_told_since_when_and_the_rest_fades(
     page = log_in(
         context, server_beside_fleet.server.url, server_beside_fleet.token(Role.OPERATOR), "/deployments/away"
     )
+    # the browser's word alone is enough, before any request has failed
+    assert "no connection since" in page.evaluate(AFTER_OFFLINE)
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
     context.set_offline(True)
     expect(page.get_by_text("no connection since")).to_be_visible(timeout=3_000)
     expect(page.locator("body")).to_have_class("stale")
