@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, model_vali
 from pydantic.dataclasses import dataclass
 
 from domain.revisions.secret_refs import Reference
+from domain.text.numbers import doubling_pause
 from domain.traffic.tls_material import ANY_HOST
 
 AUTO = "auto"
@@ -168,13 +169,9 @@ def tried_again_after(failures: int) -> timedelta:
 
     Let's Encrypt takes five failures for a name in an hour, and these are five in 62 minutes.
     """
-    return _doubled(timedelta(minutes=2), failures, timedelta(hours=12))
+    return doubling_pause(failures, first=120, longest=43_200)
 
 
 def asked_again_after(failures: int) -> timedelta:
     """The pause before an unreachable authority is asked again: 10 seconds, doubling, to 10 minutes."""
-    return _doubled(timedelta(seconds=10), failures, timedelta(minutes=10))
-
-
-def _doubled(first: timedelta, failures: int, longest: timedelta) -> timedelta:
-    return min(longest, first * 2.0 ** min(failures - 1, 20))
+    return doubling_pause(failures, first=10, longest=600)
