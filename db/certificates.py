@@ -11,12 +11,12 @@ from uuid import UUID
 from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
-from db.locking.statuses import IS_LIVE
+from db.locking.statuses import IS_LIVE, leased_for
 from domain.traffic.tls import TLS_ALPN, CertificateKind, TlsSettings, known_tls
 from domain.traffic.tls_material import Challenge, Secured, ShownCertificate, is_for
 
 # the deployment comes first of which none was looked at for longest: one of a hundred hosts holds up no other
-_TAKE = """
+_TAKE = f"""
     UPDATE certificates c SET leased_until = clock_timestamp() + %(lease)s, taken_at = clock_timestamp()
       FROM deployments d
      WHERE d.id = c.deployment_id
@@ -24,7 +24,7 @@ _TAKE = """
             SELECT n.deployment_id, n.kind, n.name
               FROM certificates n JOIN deployments o ON o.id = n.deployment_id
              WHERE n.is_wanted AND n.due_at <= clock_timestamp() AND o.lifecycle <> 'destroyed'
-               AND (n.leased_until IS NULL OR n.leased_until < clock_timestamp())
+               AND NOT n.{leased_for("interval '5 minutes'")}
              ORDER BY (SELECT max(t.taken_at) FROM certificates t WHERE t.deployment_id = n.deployment_id) NULLS FIRST,
                       n.due_at
              LIMIT 1 FOR UPDATE OF n SKIP LOCKED)

@@ -84,6 +84,16 @@ def _statuses(
     return frozenset(status for row in rows if (status := known_status(*row)))
 
 
+
+def leased_for(longest: str) -> str:
+    """Whether a worker has a row to itself, without a transaction: a condition on its column `leased_until`.
+
+    When the worker dies, the lease ends by itself. No lease is longer than `longest`, an interval in SQL: one that ends
+    later is from before the database's clock was set back, and holds nobody up.
+    """
+    return f"leased_until BETWEEN clock_timestamp() AND clock_timestamp() + {longest} IS TRUE"
+
+
 _HEARD = "(SELECT max(least(seen_at, clock_timestamp())) FROM publishers)"
 IS_LIVE = f"p.last_seen_at > {_HEARD} - make_interval(secs => p.silence_seconds)"
 """Which proxies live: a condition on a proxy `p`. Silence counts only while there is a server that it could talk to.

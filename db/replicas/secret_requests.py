@@ -8,7 +8,7 @@ from typing import NamedTuple
 from psycopg import Connection
 
 from db.connection.arrays import columns, named_row
-from db.locking.statuses import REFERENCES
+from db.locking.statuses import REFERENCES, leased_for
 from db.replicas.host_placement import hosts_up
 from domain.replicas.host_choice import takers
 from domain.revisions.secret_refs import SecretCheck
@@ -32,7 +32,7 @@ _ASK = f"""
 
 # what a worker looks at stays: else its deployment had one more place
 _IS_UNWANTED = f"""
-    h.asked_at < clock_timestamp() - interval '1 minute' AND coalesce(h.leased_until < clock_timestamp(), true)
+    h.asked_at < clock_timestamp() - interval '1 minute' AND NOT h.{leased_for("interval '1 minute'")}
     AND NOT EXISTS (
         SELECT FROM deployments d JOIN revisions v ON v.id IN (d.current_revision_id, d.deploying_revision_id)
          WHERE d.name = h.asked_by AND h.reference IN ({REFERENCES}))
@@ -51,8 +51,7 @@ _CHECKS = f"""
      ORDER BY u.host, u.reference
 """
 
-# a moment that lies ahead is from before the database's clock was set back
-_IS_LEASED = "coalesce(leased_until BETWEEN clock_timestamp() AND clock_timestamp() + %(lease)s, false)"
+_IS_LEASED = leased_for("%(lease)s")
 _TAKE = f"""
     WITH asked AS (
         SELECT *, {_IS_LEASED} AS is_leased,

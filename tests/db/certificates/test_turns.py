@@ -71,6 +71,8 @@ def test_each_has_one_turn_at_a_time_and_the_next_when_its_lease_is_over(engine:
     assert taken(engine).name == first.name
     in_transaction(engine, partial(hold, certificate=second, lease=-MINUTE))
     assert taken(engine).name == second.name
+    in_transaction(engine, partial(hold, certificate=first, lease=60 * MINUTE))
+    assert taken(engine).name == first.name, "a lease from before the clock was set back by an hour"
 
 
 def test_turns_go_from_deployment_to_deployment(engine: Engine, web: Made) -> None:
