@@ -1,13 +1,14 @@
-"""What the event tasks read and note: that beat has ticked, what there may be to do, and names for the log."""
+"""What there may be to do: statuses that are due, and what else the alarm looks for; and that beat has ticked."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from db.locking.statuses import IS_UNPLACED
+from db.locking.statuses import IS_UNPLACED, known_status
+from domain.model.states import DeploymentLifecycleStatus
 
 # a time that lies ahead is from before the database's clock was set back
 _NOTE = """
@@ -52,12 +53,18 @@ def open_work(connection: Connection) -> OpenWork:
     return row
 
 
-def revision_names(connection: Connection, ids: Collection[UUID]) -> dict[UUID, str]:
-    """The name of each of these revisions."""
-    return dict(connection.execute("SELECT id, name FROM revisions WHERE id = ANY(%s)", (list(ids),)).fetchall())
+def statuses_of(connection: Connection, deployment_ids: Iterable[UUID]) -> frozenset[DeploymentLifecycleStatus]:
+    """The statuses these deployments are in: whose handlers a change of theirs wakes."""
+    return _statuses(connection, "id = ANY(%s)", (list(deployment_ids),))
 
 
-def traceparents(connection: Connection, rollout_ids: Collection[UUID]) -> dict[UUID, str]:
-    """The trace that asked for each of these rollouts, where one is known."""
-    query = "SELECT id, traceparent FROM rollouts WHERE id = ANY(%s) AND traceparent IS NOT NULL"
-    return dict(connection.execute(query, (list(rollout_ids),)).fetchall())
+def due_statuses(connection: Connection) -> frozenset[DeploymentLifecycleStatus]:
+    """The statuses of marked deployments whose time has come: one look at a partial index."""
+    return _statuses(connection, "due_at <= statement_timestamp()")
+
+
+def _statuses(
+    connection: Connection, condition: str, parameters: tuple[object, ...] = ()
+) -> frozenset[DeploymentLifecycleStatus]:
+    rows = connection.execute(f"SELECT DISTINCT lifecycle, sub_step FROM deployments WHERE {condition}", parameters)
+    return frozenset(status for row in rows if (status := known_status(*row)))

@@ -13,8 +13,8 @@ from psycopg import Connection
 from db.audit.invariants import chain_page
 from db.audit.receipts import seal, unsealed
 from db.connection.transactions import engine, in_transaction
+from db.due_work import due_statuses
 from db.locking.row_locks import lock
-from db.locking.statuses import due_statuses
 from db.outbox import forget_given_up, write_events
 from db.replicas.lost_hosts import forget_host
 from db.retention import cut_deployment, cut_ended, cut_fleet_rows, hosts_long_down, page_of_past

@@ -6,8 +6,7 @@ from psycopg import Connection
 from db.audit.invariants import impossible_combinations
 from db.commands.execute import execute_pending
 from db.connection.transactions import engine, in_transaction
-from db.due_work import OpenWork, note_tick, open_work
-from db.locking.statuses import due_statuses
+from db.due_work import OpenWork, due_statuses, note_tick, open_work
 from domain.model.lifecycle_events import (
     ROUTE_CADENCES,
     WHILE_THERE_IS_WORK,

@@ -32,8 +32,8 @@ from db.locking.row_locks import IN_ID_ORDER, SKIPPING_HELD, mark_unheld
 from db.locking.statuses import ACTIVE, IS_MISPLACED, PRESENT, WELL, known_status, lifecycle_status
 from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
 from domain.cycle.rollout import is_judged, with_evidence
+from domain.cycle.transitions import Glimpse
 from domain.cycle.writes import HistoryHead
-from domain.model.bounds import Glimpse
 from domain.model.deployment import Deployment, Hold, Rollout, Route
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle, RouteStatus, TrafficStatus
 from domain.steering.gates import Gate, OpenRollout
@@ -307,8 +307,9 @@ def load_what_is_readable(connection: Connection, claimed: Sequence[Claimed]) ->
 
 
 def _with_evidence(connection: Connection, loaded: Sequence[Deployment]) -> Sequence[Deployment]:
-    """Deployments whose rollouts are judged get what their judges have seen."""
-    rollout_ids = [each.rollout.id for each in loaded if each.rollout is not None and is_judged(each.rollout)]
+    """Deployments whose canaries are judged get what their judges have seen."""
+    canaries = [each.rollout for each in loaded if each.rollout is not None and each.rollout.canary is not None]
+    rollout_ids = [rollout.id for rollout in canaries if is_judged(rollout)]
     if not rollout_ids:
         return loaded
     evidence = evidence_of(connection, rollout_ids)

@@ -1,7 +1,7 @@
-"""Rows straight into the frozen values that decisions are made from."""
+"""Rows straight into the frozen values that decisions are made from, and names for the log."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields, replace
 from datetime import datetime
 from functools import lru_cache
@@ -9,11 +9,11 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from db.locking.statuses import ACTIVE, lifecycle_status, start_failures
+from psycopg import Connection
+
+from db.locking.statuses import ACTIVE, canary_state, lifecycle_status, start_failures
 from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
-from domain.model.bounds import RouteCounts
-from domain.model.canary import CanaryState
-from domain.model.deployment import Deployment, Rollout, Route
+from domain.model.deployment import Deployment, Rollout, Route, RouteCounts
 from domain.model.policy import DeploymentPolicy
 from domain.strategies.builtin import stored_policy
 
@@ -143,7 +143,7 @@ def deployment_of(
 
 def rollout_of(row: RolloutRow) -> Rollout:
     """The rollout, with its own copy of the policy."""
-    columns, canary = _in_order(row), CanaryState.from_row(row.stage, row.weight, row.weight_known_at)
+    columns, canary = _in_order(row), canary_state(row.stage, row.weight, row.weight_known_at)
     # in the order of the fields, of which `canary` is the last one: by name it takes longer
     values: tuple[Any, ...] = (*columns[:_BEFORE_POLICY], policy_of(row), *columns[_BEFORE_POLICY:], canary)
     return Rollout(*values)
@@ -163,3 +163,14 @@ def counts_of(row: RolloutRow) -> RouteCounts:
 def _policy(strategy: str, spec: str, limits: str) -> DeploymentPolicy:
     """Most rollouts of a fleet share a few policies; parsing each anew would cost more than the decision."""
     return stored_policy({"strategy": strategy, "spec": json.loads(spec), "limits": json.loads(limits)})
+
+
+def revision_names(connection: Connection, ids: Collection[UUID]) -> dict[UUID, str]:
+    """The name of each of these revisions."""
+    return dict(connection.execute("SELECT id, name FROM revisions WHERE id = ANY(%s)", (list(ids),)).fetchall())
+
+
+def traceparents(connection: Connection, rollout_ids: Collection[UUID]) -> dict[UUID, str]:
+    """The trace that asked for each of these rollouts, where one is known."""
+    query = "SELECT id, traceparent FROM rollouts WHERE id = ANY(%s) AND traceparent IS NOT NULL"
+    return dict(connection.execute(query, (list(rollout_ids),)).fetchall())

@@ -18,8 +18,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from psycopg import Connection
-
+from domain.model.canary import CanaryState
 from domain.model.deployment import StartFailures
 from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, RouteStatus
 from domain.text.errors import UnreadableError
@@ -65,24 +64,6 @@ def lifecycle_status(lifecycle: str, sub_step: str | None) -> DeploymentLifecycl
 def known_status(lifecycle: str, sub_step: str | None) -> DeploymentLifecycleStatus | None:
     """The status; None for one that this release does not know, so that no handler of it looks at the deployment."""
     return _STATUSES.get((lifecycle, sub_step))
-
-
-def statuses_of(connection: Connection, deployment_ids: Iterable[UUID]) -> frozenset[DeploymentLifecycleStatus]:
-    """The statuses these deployments are in: whose handlers a change of theirs wakes."""
-    return _statuses(connection, "id = ANY(%s)", (list(deployment_ids),))
-
-
-def due_statuses(connection: Connection) -> frozenset[DeploymentLifecycleStatus]:
-    """The statuses of marked deployments whose time has come: one look at a partial index."""
-    return _statuses(connection, "due_at <= statement_timestamp()")
-
-
-def _statuses(
-    connection: Connection, condition: str, parameters: tuple[object, ...] = ()
-) -> frozenset[DeploymentLifecycleStatus]:
-    rows = connection.execute(f"SELECT DISTINCT lifecycle, sub_step FROM deployments WHERE {condition}", parameters)
-    return frozenset(status for row in rows if (status := known_status(*row)))
-
 
 
 def leased_for(longest: str) -> str:
@@ -143,3 +124,8 @@ def start_failures(
     if came_up_at is not None and came_up_at < last_at:
         came_up_at = None
     return StartFailures(revision_id, in_a_row, last_at, came_up_at, short_lives)
+
+
+def canary_state(stage: int, weight: int | None, weight_known_at: datetime | None) -> CanaryState | None:
+    """The canary of a rollout that is stored with these; None where it never had a weight."""
+    return CanaryState(stage, weight, weight_known_at) if stage or weight is not None else None

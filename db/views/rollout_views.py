@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from domain.model.canary import CanaryState
+from db.locking.statuses import canary_state
 from domain.model.deployment import Deployment, Rollout
 from domain.text.errors import RolloutNotFoundError
 
@@ -58,7 +58,7 @@ class RolloutView:
         from domain.strategies.builtin import stored_policy  # noqa: PLC0415 -- who only shows a rollout needs no strategy
 
         policy = stored_policy({"strategy": self.strategy, "spec": self.spec, "limits": self.limits})
-        canary = CanaryState.from_row(self.stage, self.weight, self.weight_known_at)
+        canary = canary_state(self.stage, self.weight, self.weight_known_at)
         return Rollout(policy=policy, canary=canary, **shared_fields(self, Rollout))
 
 

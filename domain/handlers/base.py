@@ -8,8 +8,7 @@ from typing import ClassVar, Self
 
 from domain.cycle.effects import with_clock_running
 from domain.cycle.evaluator import contained
-from domain.cycle.transitions import ClassifiedDecision, DeploymentStatusTransitions, Wait, classify
-from domain.model.bounds import Bounds, Glimpse
+from domain.cycle.transitions import Bounds, ClassifiedDecision, DeploymentStatusTransitions, Glimpse, Wait, classify
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.lifecycle_events import DeploymentTaskSpec, DoDeploymentLifecycleEvent

@@ -3,9 +3,18 @@
 from datetime import datetime
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.cycle.transitions import STAY, DeploymentStatusTransitions, RevisionMove, Transition, Wait, wait_of
+from domain.cycle.transitions import (
+    STAY,
+    Bounds,
+    DeploymentStatusTransitions,
+    Glimpse,
+    RevisionMove,
+    Transition,
+    Wait,
+    bounds_of,
+    wait_of,
+)
 from domain.handlers.base import DeploymentHandler
-from domain.model.bounds import Bounds, Glimpse, bounds_of
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.lifecycle_events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent

@@ -9,12 +9,11 @@ from datetime import datetime
 from typing import Any
 
 from domain.cycle.recording import decision_json, inputs_from_json
-from domain.cycle.transitions import ClassifiedDecision
+from domain.cycle.transitions import MAX_ATTEMPTS, ClassifiedDecision
 from domain.handlers.base import DeploymentHandler
 from domain.handlers.check_replica import CheckReplicaHandler, ReconcileHandler
 from domain.handlers.deploying import DeployingProvisioningHandler, DeployingRollingBackHandler
 from domain.handlers.scaling import CheckPendingHandler, DestroyingHandler, ScalingHandler
-from domain.model.bounds import MAX_ATTEMPTS
 from domain.model.deployment import Deployment
 from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
 from domain.model.states import DeploymentLifecycleStatus, Verdict

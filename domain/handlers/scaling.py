@@ -2,10 +2,9 @@
 
 from datetime import datetime, timedelta
 
-from domain.cycle.transitions import STAY, DeploymentStatusTransitions, Transition
+from domain.cycle.transitions import STAY, Bounds, Deadline, DeploymentStatusTransitions, Transition
 from domain.handlers.base import DeploymentHandler
 from domain.handlers.check_replica import budget_at_rest
-from domain.model.bounds import Bounds, Deadline
 from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment
 from domain.model.lifecycle_events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent

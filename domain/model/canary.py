@@ -146,11 +146,6 @@ class CanaryState:
     weight_known_at: datetime | None = None
     evidence: Sums = NOTHING_SEEN
 
-    @classmethod
-    def from_row(cls, stage: int, weight: int | None, weight_known_at: datetime | None) -> Self | None:
-        """The canary of a rollout that is stored with these; None where it never had a weight."""
-        return cls(stage, weight, weight_known_at) if stage or weight is not None else None
-
     def is_at(self, stage: int) -> bool:
         return self.stage == stage
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
@@ -50,6 +51,14 @@ class Route:
     def is_serving(self) -> bool:
         """Whether it is healthy and gets requests: the floor counts these."""
         return self.status is RouteStatus.HEALTHY and self.traffic is TrafficStatus.ACTIVE
+
+
+class RouteCounts(NamedTuple):
+    """Live routes of the new revision, as Postgres counts them. `idle`: without traffic."""
+
+    starting: int
+    healthy: int
+    idle: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from domain.cycle.effects import after, turns_back, with_clock_running
-from domain.cycle.transitions import ClassifiedDecision
+from domain.cycle.transitions import ClassifiedDecision, passed
 from domain.handlers.dispatch import cycle, handler_of
-from domain.model.bounds import passed
 from domain.model.decision import COMES_TO, Waits, WaitsFor
 from domain.model.deployment import Deployment, Route
 from domain.model.states import Lifecycle, RouteStatus, Verdict

@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
-from domain.model.bounds import RouteCounts
 from domain.model.decision import Decision
-from domain.model.deployment import Deployment
+from domain.model.deployment import Deployment, RouteCounts
 from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge, kept_whole, sized_as_kept

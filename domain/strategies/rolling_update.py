@@ -30,9 +30,8 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from domain.model.bounds import RouteCounts
 from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
-from domain.model.deployment import Deployment, Route
+from domain.model.deployment import Deployment, Route, RouteCounts
 from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.budget import Amount, Buckets, Budget, ids, is_zero, surge_budget, worst_first

@@ -7,7 +7,7 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction
-from db.locking.statuses import statuses_of
+from db.due_work import statuses_of
 from domain.model.states import DeploymentLifecycleStatus
 from tasks.redis.wake import Waker
 

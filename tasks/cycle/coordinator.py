@@ -22,11 +22,10 @@ from db.cycle.applier import StrategyApplyResult, apply, kept_steps
 from db.cycle.claim import Claim, Claimed, Load, claim_due, claim_these, load, load_what_is_readable, mark_what_is_off
 from db.replicas.host_placement import Placing
 from db.unreachable import is_unreachable
-from domain.cycle.transitions import ClassifiedDecision, classify
+from domain.cycle.transitions import Bounds, ClassifiedDecision, classify
 from domain.cycle.writes import DeploymentWait, drained_routes, new_routes, plan_writes, steps_to_build_on
 from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
 from domain.handlers.dispatch import HandlerRegistry
-from domain.model.bounds import Bounds
 from domain.model.decision import Decision
 from domain.model.deployment import Deployment
 from domain.model.lifecycle_events import (

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction
 from db.cycle.applier import StrategyApplyResult
-from db.due_work import revision_names, traceparents
+from db.cycle.snapshots import revision_names, traceparents
 from db.unreachable import AWAY
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers.base import DeploymentExecutionResult

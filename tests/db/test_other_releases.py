@@ -12,7 +12,7 @@ from db.connection.arrays import named_row
 from db.connection.database_settings import DatabaseSettings
 from db.connection.transactions import in_transaction, make_engine
 from db.cycle.autoscaling_rules import rules_of
-from db.due_work import traceparents
+from db.cycle.snapshots import traceparents
 from db.locking.statuses import start_failures
 from db.proxies.traffic_reader import read_traffic
 from db.views.deployment_views import deployments_by_id

@@ -25,7 +25,7 @@ from sqlalchemy import Engine
 
 from db.connection.database_settings import DatabaseSettings
 from db.connection.transactions import in_transaction, make_engine
-from db.locking.statuses import statuses_of
+from db.due_work import statuses_of
 from db.proxies.acks import release_drained
 from db.replicas.host_routes import RouteRow, record_stopped, routes_to_start, routes_to_stop
 from db.replicas.reports import RouteReport, apply_reports

@@ -8,7 +8,7 @@ EXPLAINED: dict[str, str] = {
     ),
     "base.DeploymentHandler.execute: True -> False": "there is a decision for each deployment",
     "blue_green.BlueGreenStrategy.evaluate_cycle: 0 -> -1": "it is asked in a rollout alone",
-    "bounds.Bounds: 0 -> 1": "without a limit of failures nobody counts them",
+    "transitions.Bounds: 0 -> 1": "without a limit of failures nobody counts them",
     "budget.worst_first: 1 -> 2": "any number below the others puts a state that nobody knows first",
     "steps.ends_at: 0 -> -1 (2)": "of this pair only the seconds are looked at",
     "simulator._change: 0.0 -> -1.0": "only what is above 0 is divided by",

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
+from domain.cycle.transitions import Bounds
 from domain.handlers.deploying import DeployingProvisioningHandler
-from domain.model.bounds import Bounds
 from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment
 from domain.text.errors import UnreadableError

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from domain.cycle.transitions import ClassifiedDecision, RevisionMove, classify
+from domain.cycle.transitions import MAX_ATTEMPTS, ClassifiedDecision, RevisionMove, classify
 from domain.handlers.deploying import DeployingProvisioningHandler
 from domain.handlers.dispatch import HANDLERS, cycle
 from domain.handlers.scaling import ScalingHandler
-from domain.model.bounds import MAX_ATTEMPTS
 from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment
 from domain.model.policy import RolloutLimits

@@ -4,12 +4,11 @@ from collections.abc import Iterable
 
 from hypothesis import example, given
 
-from domain.cycle.transitions import Wait
+from domain.cycle.transitions import Glimpse, Wait
 from domain.cycle.writes import turns_clock
 from domain.handlers.deploying import DeployingProvisioningHandler
 from domain.handlers.dispatch import cycle
-from domain.model.bounds import Glimpse, RouteCounts
-from domain.model.deployment import Deployment, Route
+from domain.model.deployment import Deployment, Route, RouteCounts
 from domain.model.states import RouteStatus, TrafficStatus
 from tests.support.pictures.pictures import NOW, PROVISIONING, blue_green, deploying
 from tests.support.pictures.snapshots import Case, cases

@@ -2,8 +2,7 @@
 
 import pytest
 
-from domain.cycle.transitions import wait_of
-from domain.model.bounds import Bounds
+from domain.cycle.transitions import Bounds, wait_of
 from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.strategies.budget import Buckets, Budget
 from domain.strategies.messages import for_replicas, for_stopping

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.transactions import transaction
-from db.locking.statuses import due_statuses, statuses_of
+from db.due_work import due_statuses, statuses_of
 from db.replicas.lost_hosts import fail_routes_of_lost_hosts
 from db.views.deployment_views import deployment_named, existing_deployments
 from domain.model.states import Lifecycle, RouteStatus

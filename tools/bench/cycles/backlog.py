@@ -8,7 +8,7 @@ from typing import Any
 import redis
 
 from db.connection.transactions import in_transaction
-from db.locking.statuses import due_statuses
+from db.due_work import due_statuses
 from tasks.messaging.queues import COMMANDS_QUEUE, LIFECYCLE_QUEUE, ROUTES_QUEUE
 from tasks.task_settings import KEY_PREFIX
 from tests.support.stack.waiting import eventually

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from db.connection.transactions import in_transaction
-from db.locking.statuses import due_statuses
+from db.due_work import due_statuses
 from tasks.messaging.queues import RETENTION_TASK
 from tests.support.stack.waiting import eventually
 from tools.bench.data import MUTATING, fill, mark_all, place

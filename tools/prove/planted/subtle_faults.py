@@ -5,7 +5,7 @@ from datetime import datetime
 
 from domain.cycle.evaluator import DeploymentStrategyEvaluator
 from domain.cycle.rollout import unpaused, with_failures_allowed
-from domain.model.bounds import Bounds, Deadline
+from domain.cycle.transitions import Bounds, Deadline
 from domain.model.canary import CanaryState
 from domain.model.decision import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
@@ -104,7 +104,7 @@ SUBTLE_FAULTS = (
         _through_freezes,
         rolling(1, 1, 0),
     ),
-    Fault("only the first limit is looked at", ("domain.model.bounds.passed",), _first_alone, _WITHIN),
+    Fault("only the first limit is looked at", ("domain.cycle.transitions.passed",), _first_alone, _WITHIN),
     Fault(
         "what came up is well for good at once",
         ("domain.replicas.status_reports.is_proven",),
