@@ -7,7 +7,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from db.locking.statuses import IS_UNPLACED, known_status
+from db.locking.statuses import IS_PLACEABLE, known_status
 from domain.model.states import DeploymentLifecycleStatus
 
 # a time that lies ahead is from before the database's clock was set back
@@ -41,7 +41,7 @@ class OpenWork(NamedTuple):
 
 _OPEN_WORK = f"""
     SELECT EXISTS (SELECT FROM wishes) AS has_pending_commands,
-           EXISTS (SELECT FROM routes WHERE {IS_UNPLACED}) AS is_unplaced,
+           EXISTS (SELECT FROM routes r WHERE {IS_PLACEABLE}) AS is_unplaced,
            EXISTS (SELECT FROM outbox WHERE given_up_at IS NULL AND due_at <= statement_timestamp()) AS has_events,
            EXISTS (SELECT FROM autoscaling_rules) AS has_rules
 """

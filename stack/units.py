@@ -111,6 +111,9 @@ REDIS_URL=redis://:PASSWORD@redis.internal:6379/0
 # Where proxies reach the replicas of this host; its name is ROLLWAY_HOST, the host name if left out.
 ROLLWAY_HOST_ADDRESS=10.0.0.1
 
+# The labels of this host, which revisions may require of theirs.
+# ROLLWAY_HOST_LABELS=zone=a,disk=ssd
+
 # Where the server for proxies listens, the second port for Envoy, and the server for people. Where their socket units
 # are enabled, the address of ROLLWAY_API_PORT and of ROLLWAY_PEOPLE_PORT stands there.
 # ROLLWAY_PROXY_KEY: the secret (32 characters or more) that tokens of proxies are made from.

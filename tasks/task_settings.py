@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from domain.installation.settings import LogLimits, Retention, Settings, absolute
 from domain.replicas.host_choice import EXTERNAL
+from domain.revisions.host_labels import labels_in
 from domain.revisions.secret_refs import DEPLOYMENT, filled_in, reference_text
 from domain.text.errors import InvalidInputError
 
@@ -71,6 +72,10 @@ _NAMES = "names, separated by commas,"
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 
 
+def _labels(raw: object) -> object:
+    return labels_in(raw) if isinstance(raw, str) else raw
+
+
 def _seconds(variable: str, default: float) -> float:
     right = f"a number of seconds from 1 to {_MAX_SECONDS}"
     field: float = Field(default, ge=1, le=_MAX_SECONDS, validation_alias=variable, description=right)
@@ -104,6 +109,12 @@ class TaskSettings(Settings):
         "127.0.0.1", validation_alias="ROLLWAY_HOST_ADDRESS", description="a host name or an address"
     )
     """Where proxies reach the replicas of this machine."""
+    host_labels: Annotated[dict[str, str], BeforeValidator(_labels)] = Field(
+        default_factory=dict,
+        validation_alias="ROLLWAY_HOST_LABELS",
+        description="labels, each once, separated by commas, as in zone=a,disk=ssd; 'host' is the name of each host",
+    )
+    """The labels of this machine, which revisions may require of their hosts, or be spread over."""
     host_silence_seconds: float = _seconds("ROLLWAY_HOST_SILENCE_SECONDS", 15)
     """The seconds without a heartbeat after which a host is down, and its replicas are replaced on others."""
     drain_deadline_seconds: float = _seconds("ROLLWAY_DRAIN_DEADLINE_SECONDS", 60)

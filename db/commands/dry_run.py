@@ -41,9 +41,9 @@ class DryRunCase(StoredCase):
         revision = changed_revision(self.connection, self.deployment, self.command)
         if isinstance(revision, str):
             return self.activation(revision, supersede=self.command.supersede)
-        return self._unstored(
-            revision.name or revision_name(self.deployment.name, revision.spec), self.command.supersede
-        )
+        name = revision.name or revision_name(self.deployment.name, revision.spec)
+        labels = revision.spec.hosts
+        return replace(self._unstored(name, self.command.supersede), labels=labels, hosts=self.hosts(labels))
 
     def same_again(self) -> ActivationRequest:
         """To a new revision with the content of the current one. Raises WrongStateError."""

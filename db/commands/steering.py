@@ -25,6 +25,7 @@ from db.views.deployment_views import existing_deployments
 from db.views.fleet_views import reached_at
 from db.views.rollout_records import ended_rollouts, set_alone, settings_release
 from db.views.route_views import why_it_only_failed
+from db.views.unplaced import labels_by_host
 from domain.commands.base import DeploymentCommand
 from domain.commands.deployment_commands import Scale
 from domain.commands.rollout_commands import Abort, Pause, Retry, Undo
@@ -33,6 +34,7 @@ from domain.cycle.rollout import size_again
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
+from domain.revisions.host_labels import Labels, has_labels
 from domain.revisions.secret_refs import SecretCheck
 from domain.steering.activation import ActivationRequest, restarted_revision
 from domain.steering.command_effect import Context, Effect
@@ -174,7 +176,7 @@ def keep_trace(connection: Connection, rollout_id: str | None, traceparent: str 
 # the revision of that name, and the one that is being deployed
 _REVISIONS = f"""
     SELECT v.id, v.name, p.strategy, p.spec::text, p.limits::text, ARRAY({REFERENCES_TO_START}) AS secrets,
-           EXISTS (SELECT FROM freezes) AS may_be_frozen, v.wire
+           EXISTS (SELECT FROM freezes) AS may_be_frozen, v.wire, coalesce(v.spec -> 'hosts', '{{}}') AS labels
       FROM revisions v LEFT JOIN policies p ON p.deployment_id = v.deployment_id
      WHERE v.deployment_id = %s AND (v.name = %s OR v.id = %s)
 """
@@ -298,7 +300,7 @@ class StoredCase:
                 deployment=self.deployment.name,
                 revision=revision,
             )
-        now = self.asking.at
+        now, hosts = self.asking.at, self.hosts(target["labels"])
         return ActivationRequest(
             revision_id=target["id"],
             revision_name=revision,
@@ -306,10 +308,16 @@ class StoredCase:
             policy=read_policy(target["strategy"], target["spec"], target["limits"]) if target["strategy"] else None,
             supersede=supersede,
             desired=desired,
-            secrets=self._checks(target["secrets"]) if with_secrets else (),
+            secrets=self._checks(target["secrets"], target["labels"], hosts) if with_secrets else (),
             frozen=frozen_now(self.connection, self.deployment.name, now) if target["may_be_frozen"] else None,
             through_freeze=isinstance(self.command, StartingCommand) and self.command.through_freeze,
+            labels=target["labels"],
+            hosts=hosts,
         )
+
+    def hosts(self, labels: Labels) -> Mapping[str, Labels]:
+        """Read the labels of all hosts, where a revision requires these of its own."""
+        return labels_by_host(self.connection) if labels else {}
 
     def asked_for(self) -> ActivationRequest:
         """The revision that an activation names. Raises RevisionNotFoundError and UnaskedSecretsError."""
@@ -368,10 +376,14 @@ class StoredCase:
         why = "" if self.command.anyway else why_it_only_failed(self.connection, request.revision_id)
         return replace(request, only_failed=why)
 
-    def _checks(self, references: Sequence[str]) -> tuple[SecretCheck, ...]:
+    def _checks(
+        self, references: Sequence[str], labels: Labels, hosts: Mapping[str, Labels]
+    ) -> tuple[SecretCheck, ...]:
+        """What the hosts say that have the labels."""
         if self.secrets is not None and not set(references) <= set(self.secrets):
             raise UnaskedSecretsError(self.deployment.name, references)
-        return tuple(secret_checks(self.connection, self.deployment.name, references)) if references else ()
+        checks = secret_checks(self.connection, self.deployment.name, references) if references else ()
+        return tuple(each for each in checks if has_labels(labels, each.host, hosts.get(each.host, {})))
 
     def _rows(self) -> Cursor[DictRow]:
         return self.connection.cursor(row_factory=dict_row)

@@ -42,8 +42,8 @@ PRESENT = f"status NOT IN ({words(_GONE)})"
 GONE = f"status IN ({words(_GONE)})"
 TO_STOP = f"status IN ({words(_TO_STOP)})"
 
-IS_UNPLACED = "host IS NULL AND stopped_at IS NULL"
-"""Which routes have no host, and need one."""
+IS_UNPLACED = "r.host IS NULL AND r.stopped_at IS NULL"
+"""Which routes `r` have no host, and need one."""
 
 _STATUSES = {
     (lifecycle.value, sub_step.value if sub_step else None): DeploymentLifecycleStatus(lifecycle, sub_step)
@@ -99,14 +99,24 @@ IS_LACKED = f"""
 """
 """Whether the row `s` of host_secrets says that its host cannot start replicas of the revision `v`."""
 
+HAS_LABELS = "(h.labels || jsonb_build_object('host', h.name)) @> coalesce(v.spec -> 'hosts', '{}')"
+"""Whether the host `h` has the labels that the revision `v` requires."""
+
 ANOTHER_TAKES_IT = f"""
-    EXISTS (SELECT FROM hosts h
+    EXISTS (SELECT FROM hosts h JOIN revisions v ON v.id = r.revision_id
              WHERE h.down_since IS NULL AND h.deaf_since IS NULL AND h.drained_at IS NULL AND h.name <> r.host
-               AND NOT EXISTS (
-                   SELECT FROM revisions v JOIN host_secrets s ON {IS_LACKED}
-                    WHERE v.id = r.revision_id AND s.host = h.name))
+               AND {HAS_LABELS} AND NOT EXISTS (SELECT FROM host_secrets s WHERE s.host = h.name AND {IS_LACKED}))
 """
 """Whether a host other than that of the route `r` takes replicas of its revision."""
+
+IS_PLACEABLE = f"""
+    {IS_UNPLACED}
+    AND EXISTS (SELECT FROM revisions v
+                 WHERE v.id = r.revision_id
+                   AND (v.spec ->> 'runtime' = 'external'
+                        OR EXISTS (SELECT FROM hosts h WHERE h.down_since IS NULL AND {HAS_LABELS})))
+"""
+"""Which routes `r` have no host, and would get one now: what waits for labels holds up nobody else."""
 
 # the drained hosts are asked for once in a statement, and nearly always there is none
 IS_MISPLACED = f"""

@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 from psycopg import Connection
 from psycopg.rows import scalar_row
+from psycopg.types.json import Jsonb
 
 from domain.installation.contract import CONTRACT
 from domain.replicas.host_choice import FRESH_SECONDS
+from domain.revisions.host_labels import Labels
 
 _SIGN_OF_LIFE = """
     INSERT INTO hosts (name, address, clock_offset_seconds, contract, replica_user) VALUES (%s, %s, %s, %s, %s)
@@ -38,6 +40,8 @@ _WEBHOOKS = """
 _SECRETS = """
     UPDATE hosts SET secrets_for_all = %(entries)s WHERE name = %(host)s AND secrets_for_all <> %(entries)s::text[]
 """
+
+_LABELS = "UPDATE hosts SET labels = %(labels)s WHERE name = %(host)s AND labels <> %(labels)s"
 
 _HEARING = """
     UPDATE hosts SET unasked_since = CASE WHEN %(is_deaf)s THEN clock_timestamp() END
@@ -107,6 +111,11 @@ def note_webhooks(connection: Connection, host: str, names: Sequence[str]) -> No
 def note_secrets_for_all(connection: Connection, host: str, entries: Sequence[str]) -> None:
     """Note from where a host gives secrets to every deployment."""
     connection.execute(_SECRETS, {"host": host, "entries": list(entries)})
+
+
+def note_labels(connection: Connection, host: str, labels: Labels) -> None:
+    """Note the labels of a host. What runs there stays; replicas that wait for these labels are placed."""
+    connection.execute(_LABELS, {"host": host, "labels": Jsonb(dict(labels))})
 
 
 def look_at_signs_of_life(connection: Connection, fresh_seconds: float, looks: int) -> HostsTurned:

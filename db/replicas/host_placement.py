@@ -12,22 +12,25 @@ from psycopg.rows import scalar_row
 
 from db.connection.arrays import UUIDS, Array, columns, named_row
 from db.locking.row_locks import count_change, lock
-from db.locking.statuses import ACTIVE, IS_LACKED, IS_UNPLACED, TO_STOP
+from db.locking.statuses import ACTIVE, IS_LACKED, IS_PLACEABLE, TO_STOP
 from db.replicas.host_routes import IS_TO_START
 from domain.model.lifecycle_events import RouteLifecycleType
 from domain.replicas.host_choice import EXTERNAL, FRESH_SECONDS, HostUp, PlacingGrounds, Unplaced, hosts_by
+from domain.revisions.host_labels import HOST, Labels
 
 MOST_AT_ONCE = 500
 """In one transaction, which holds up whoever waits for their deployments."""
 
 _HOSTS_UP = f"""
     SELECT name, clock_offset_seconds, deaf_since IS NOT NULL, drained_at IS NOT NULL,
-           coalesce(least(last_seen_at, unasked_since) < clock_timestamp() - interval '{FRESH_SECONDS} s', false)
+           coalesce(least(last_seen_at, unasked_since) < clock_timestamp() - interval '{FRESH_SECONDS} s', false),
+           nullif(labels, '{{}}')
       FROM hosts WHERE down_since IS NULL
 """
 
 _NEEDS = f"""
     SELECT v.id, v.spec->>'runtime' = 'external' AS is_external,
+           nullif(v.spec->'hosts', '{{}}') AS labels, coalesce(v.spec->>'spread', '{HOST}') AS spread,
            ARRAY(SELECT DISTINCT s.host FROM host_secrets s WHERE {IS_LACKED}) AS lacking
       FROM revisions v WHERE v.id = ANY(%b)
 """
@@ -75,6 +78,8 @@ class _Needs(NamedTuple):
 
     id: UUID
     is_external: bool = False
+    labels: Labels | None = None
+    spread: str = HOST
     lacking: Sequence[str] = ()
 
 
@@ -122,11 +127,11 @@ def _each_once(ids: Iterable[UUID]) -> Array:
 
 
 def _unplaced(want: NeedsHost, needs: _Needs) -> Unplaced:
-    return Unplaced(want.deployment_id, needs.is_external, needs.lacking)
+    return Unplaced(want.deployment_id, needs.is_external, needs.lacking, needs.labels, needs.spread)
 
 
 # two statements, since each is planned once: together they would be planned for neither
-_UNPLACED = f"FROM routes WHERE {IS_UNPLACED}"
+_UNPLACED = f"FROM routes r WHERE {IS_PLACEABLE}"
 
 _OLDEST_UNPLACED = f"SELECT deployment_id {_UNPLACED} ORDER BY id LIMIT %s"
 

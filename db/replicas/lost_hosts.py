@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.locking.statuses import ACTIVE, JUDGED
+from db.locking.statuses import ACTIVE, HAS_LABELS, JUDGED
 from db.replicas.host_placement import values
 from db.replicas.host_routes import KNOWN, record_stopped
 from db.replicas.reports import RouteReport, apply_reports
@@ -53,8 +53,15 @@ class _Fate(NamedTuple):
 
 
 _SILENT, _DOWN = _Fate(JUDGED, RouteStatus.DEGRADED), _Fate(ACTIVE, RouteStatus.FAILED)
+_ELSEWHERE = f"""
+    EXISTS (SELECT FROM hosts h JOIN revisions v ON v.id = r.revision_id
+             WHERE h.down_since IS NULL AND h.deaf_since IS NULL AND {HAS_LABELS})
+"""
 _DEAF = _Fate(
-    f"{ACTIVE} AND r.healthy_at IS NULL", RouteStatus.FAILED, "has not been answered by Redis for", "unasked_since"
+    f"{ACTIVE} AND r.healthy_at IS NULL AND {_ELSEWHERE}",
+    RouteStatus.FAILED,
+    "has not been answered by Redis for",
+    "unasked_since",
 )
 
 

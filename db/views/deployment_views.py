@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from db.locking.statuses import COUNTS_UNANSWERED, IS_COUNTED_ON, known_status, 
 from db.views.deployment_view import DeploymentView, RolledBack
 from db.views.rollout_views import RolloutView, rollouts_by_id
 from db.views.route_views import RouteView, present_routes
+from db.views.unplaced import why_without_host
 from domain.model.answer_counts import not_proven
 from domain.model.states import DeploymentSubStep, Lifecycle
 from domain.text.errors import DeploymentNotFoundError
@@ -110,8 +112,10 @@ def _only(connection: Connection[Any], row: DictRow) -> DeploymentView:
 def _deployments(connection: Connection[Any], rows: Sequence[DictRow]) -> list[DeploymentView]:
     rows = [row for row in rows if known_status(row["lifecycle"], row["sub_step"])]
     routes: dict[UUID, list[RouteView]] = defaultdict(list)
-    for route in present_routes(connection, (row["id"] for row in rows)):
-        routes[route.deployment_id].append(route)
+    present = present_routes(connection, (row["id"] for row in rows))
+    whys = why_without_host(connection, present)
+    for route in present:
+        routes[route.deployment_id].append(replace(route, reason=whys[route.id]) if route.id in whys else route)
     rollouts = rollouts_by_id(connection, [row["rollout_id"] for row in rows if row["rollout_id"]])
     unproven = {
         of: not_proven(*counts) for of, *counts in connection.execute(_UNPROVEN, ([row["id"] for row in rows],))

@@ -106,7 +106,7 @@ _STAYS = f"""
 
 _HOSTS = f"""
     SELECT h.name, h.address, h.last_seen_at, h.down_since, h.registered_at, h.clock_offset_seconds, h.contract,
-           h.replica_user, h.deaf_since, h.drained_at, h.drained_by,
+           h.replica_user, h.deaf_since, h.drained_at, h.drained_by, h.labels,
            clock_timestamp() AS now,
            CASE WHEN h.drained_at IS NULL THEN '{{}}' ELSE ({_STAYS}) END AS stays,
            coalesce(r.replicas, '{{}}') AS replicas,
@@ -131,7 +131,8 @@ class HostView:
     by how much its clock is ahead; `is_clock_off`: so much that it is worth a word. `contract`: which one its worker
     knows. `replica_user`: as whom its processes run; None: as the worker's own user. `deaf_since`: from then on Redis
     did not answer it. `drained_at`: from then on it is emptied, as `drained_by` asked. `stays`: the deployments that
-    still have replicas on a drained host, and until what happens; empty where they are on their way.
+    still have replicas on a drained host, and until what happens; empty where they are on their way. `labels`: those
+    that its workers give it.
     """
 
     name: str
@@ -150,6 +151,7 @@ class HostView:
     replicas: dict[str, int]
     stays: dict[str, str]
     state: Literal["up", "silent", "deaf", "down"]
+    labels: dict[str, str]
 
 
 def all_hosts(connection: Connection[Any]) -> list[HostView]:

@@ -17,6 +17,7 @@ from db.views.fleet_views import SignsOfLife, signs_of_life
 from db.views.rollout_views import RolloutView, rollouts_by_id
 from db.views.route_views import failing_start
 from db.views.timeline import RevisionView, StepView
+from db.views.unplaced import why_without_host
 from domain.cycle.effects import routes_after
 from domain.cycle.recording import changes_from_json, inputs_from_json
 from domain.cycle.rollout import is_judged, wait_in_words, with_evidence
@@ -244,8 +245,14 @@ def waiting(connection: Connection[Any], name: str) -> WaitingView:
     present = foreseeable(connection, view)
     hosts = dict(connection.execute(_HOSTS).fetchall())
     is_any_up = not all(hosts.values())
+    without_host = why_without_host(connection, view.routes)
     context = WaitContext(
-        hosts={route.id: route.host for route in view.routes if route.host is not None or not is_any_up},
+        hosts={
+            route.id: route.host
+            for route in view.routes
+            if route.host is not None or not is_any_up or route.id in without_host
+        },
+        without_host=without_host,
         reasons={route.id: route.reason for route in view.routes},
         down=frozenset(host for host, is_down in hosts.items() if is_down),
         lacking=_lacking(connection, view),

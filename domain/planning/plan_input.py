@@ -16,7 +16,8 @@ from domain.steering.command_effect import Context
 class WaitContext:
     """The surroundings of a deployment. Unknown parts are left out, and no sentence mentions them.
 
-    `hosts`: by route, where its replica runs; None: it has no host yet. `reasons`: by route, the reason of its status.
+    `hosts`: by route, where its replica runs; None: it has no host yet. `without_host`: by route that has none, which
+    labels no host that is up has. `reasons`: by route, the reason of its status.
     `down`: hosts that are down. `lacking`: by host, which secret of the revision it lacks, and why. `missing_worker`: a
     sentence when no worker does anything. `due_at`: when a worker looks next. `last_reason`: what it found when it
     looked last. `failure`: why the last start failed, where the ones of now do. `unproven`: a sentence while the new
@@ -24,6 +25,7 @@ class WaitContext:
     """
 
     hosts: Mapping[UUID, str | None] = field(default_factory=dict)
+    without_host: Mapping[UUID, str] = field(default_factory=dict)
     reasons: Mapping[UUID, str] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
     lacking: Mapping[str, str] = field(default_factory=dict)

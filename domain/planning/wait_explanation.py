@@ -155,6 +155,8 @@ def _of_host(deployment: Deployment, route: Route, context: WaitContext) -> Wait
         return None
     if host is None:
         words = f"{deployment.name} waits for a host that is up, for route {name}, which has none yet"
+        if why := context.without_host.get(route.id):
+            words = f"{words}: {why}"
         return WaitTarget(WaitsFor.HOST, words)
     if host in context.down:
         words = f"{deployment.name} waits for host {host}, which is down with route {name}"

@@ -23,6 +23,13 @@ them but a drained one: soon it is down, deaf, or heard again.
 Among the others, only hosts whose clock is near count. Of equal hosts the one with the fewest
 replicas of all deployments takes it, then the first by name, so that every worker would choose the same. Hosts that
 lack a secret of its revision are passed over; where all lack it, one of them gets the replica and reports the lack.
+
+Labels that a revision requires of its hosts are never given up: for its replicas there are only the hosts that have
+them, and the rules above choose among these. Where none of them is up, a replica waits without a host.
+
+    spread       the host that is chosen has the fewest replicas of the deployment
+    host         itself
+    a label      with all hosts of the same value of the label, and then itself; those without the label are together
 """
 
 from bisect import insort
@@ -30,10 +37,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
 from domain.model.lifecycle_events import ROUTE_CADENCES, RouteLifecycleType
+from domain.revisions.host_labels import HOST, Labels, has_labels, value_of
 from domain.text.errors import RollwayError, WrongStateError
 
 SIGN_OF_LIFE_SECONDS = 1.0
@@ -126,20 +135,29 @@ EXTERNAL = "external"
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """A replica that has no host yet. `is_external`: it needs none. `lacking`: hosts without its secrets."""
+    """A replica that has no host yet. `is_external`: it needs none. `lacking`: hosts without its secrets.
+
+    `labels`: those that its host must have. `spread`: the label over whose values it is spread.
+    """
 
     deployment_id: UUID
     is_external: bool
     lacking: Sequence[str] = ()
+    labels: Labels | None = None
+    spread: str = HOST
 
 
 class HostUp(NamedTuple):
-    """A host that is up: by how many seconds its clock is ahead, whether it is deaf, drained by a person, or silent."""
+    """A host that is up: by how many seconds its clock is ahead, whether it is deaf, drained by a person, or silent.
+
+    `labels`: its own; None: it has none.
+    """
 
     clock_offset: float
     is_deaf: bool = False
     is_drained: bool = False
     is_silent: bool = False
+    labels: Labels | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,25 +183,51 @@ def takers(hosts: Mapping[str, HostUp]) -> list[str]:
 
 def hosts_by(grounds: PlacingGrounds) -> list[str | None]:
     """A host for each replica, in their order; None where no host takes any, and for those that must wait."""
-    reachable = {name: host for name, host in grounds.hosts.items() if not host.is_deaf}
+    groups: dict[frozenset[tuple[str, str]], list[int]] = defaultdict(list)
+    for number, replica in enumerate(grounds.unplaced):
+        groups[frozenset((replica.labels or {}).items())].append(number)
+    choices: list[str | None] = [None] * (len(grounds.unplaced) + grounds.later)
+    of_deployment, of_all = grounds.of_deployment, grounds.of_all
+    for required, numbers in groups.items():
+        group = [grounds.unplaced[number] for number in numbers]
+        hosts, spare = _takers_and_spare(_with_labels(grounds.hosts, dict(required)))
+        placed = place(group, hosts, of_deployment, of_all, spare, grounds.hosts)
+        for number, host in zip(numbers, placed, strict=True):
+            choices[number] = host
+        if len(groups) > 1:
+            of_all = Counter(of_all) + Counter(host for host in placed if host)
+            pairs = ((replica.deployment_id, host) for replica, host in zip(group, placed, strict=True) if host)
+            of_deployment = Counter(of_deployment) + Counter(pairs)
+    return choices
+
+
+def _with_labels(hosts: Mapping[str, HostUp], required: Labels) -> Mapping[str, HostUp]:
+    if not required:
+        return hosts
+    return {name: host for name, host in hosts.items() if has_labels(required, name, host.labels or {})}
+
+
+def _takers_and_spare(hosts: Mapping[str, HostUp]) -> tuple[list[str], list[str]]:
+    reachable = {name: host for name, host in hosts.items() if not host.is_deaf}
     silent = sorted(name for name, host in reachable.items() if host.is_silent and not host.is_drained)
     drained = sorted(name for name, host in reachable.items() if host.is_drained)
     responsive = takers({name: host for name, host in reachable.items() if name not in (*silent, *drained)})
-    hosts, spare = (responsive, [*silent, *drained]) if responsive else (takers(grounds.hosts), drained)
-    return [*place(grounds.unplaced, hosts, grounds.of_deployment, grounds.of_all, spare), *[None] * grounds.later]
+    return (responsive, [*silent, *drained]) if responsive else (takers(hosts), drained)
 
 
-def place(
+def place(  # noqa: PLR0913  (all that a choice is made by)
     unplaced: Iterable[Unplaced],
     hosts: Sequence[str],
     of_deployment: Mapping[tuple[UUID, str], int],
     of_all: Mapping[str, int],
     spare: Sequence[str] = (),
+    up: Mapping[str, HostUp] = MappingProxyType({}),
 ) -> list[str | None]:
     """A host for each replica, in their order; without a host that is up, only external ones get theirs.
 
     `of_deployment`: live replicas by deployment and host, of the deployments in question; `of_all`: by host. `spare`:
-    the first of these with the secrets gets the replicas whose secrets none of `hosts` has.
+    the first of these with the secrets gets the replicas whose secrets none of `hosts` has. `up`: the hosts that are
+    up, by whose labels replicas may be spread.
     """
     own: dict[UUID, Counter[str]] = defaultdict(Counter)
     for (deployment_id, name), count in of_deployment.items():
@@ -197,11 +241,14 @@ def place(
         if only := _only_there(hosts, spare, replica.lacking):
             choices.append(only)
             continue
-        choice = _fewest(ranked, replica.lacking, own[replica.deployment_id])
+        able = [choice for choice in ranked if choice[1] not in replica.lacking] if replica.lacking else ranked
+        counts = own[replica.deployment_id]
+        values = {} if replica.spread == HOST else _values_of(replica.spread, up)
+        choice = _evenly(able or ranked, counts, values) if values else _fewest(able or ranked, counts)
         count, host = choice
         ranked.remove(choice)
         insort(ranked, (count + 1, host))
-        own[replica.deployment_id][host] += 1
+        counts[host] += 1
         choices.append(host)
     return choices
 
@@ -213,8 +260,22 @@ def _only_there(hosts: Sequence[str], spare: Sequence[str], lacking: Sequence[st
     return next((name for name in spare if name not in lacking), None)
 
 
-def _fewest(ranked: Sequence[tuple[int, str]], lacking: Sequence[str], own: Mapping[str, int]) -> tuple[int, str]:
-    """The host for one more, with how many it has of all. `ranked`: all hosts, those with the fewest first."""
-    able = [choice for choice in ranked if choice[1] not in lacking] if lacking else ranked
+def _fewest(able: Sequence[tuple[int, str]], own: Mapping[str, int]) -> tuple[int, str]:
+    """The host for one more, with how many it has of all. `able`: the hosts, those with the fewest of all first."""
     without = (choice for choice in able if not own.get(choice[1]))  # the first of these: no need to compare all
-    return next(without, None) or min(able or ranked, key=lambda choice: own.get(choice[1], 0))
+    return next(without, None) or min(able, key=lambda choice: own.get(choice[1], 0))
+
+
+def _values_of(label: str, hosts: Mapping[str, HostUp]) -> Mapping[str, str | None]:
+    return {name: value_of(label, name, host.labels or {}) for name, host in hosts.items()}
+
+
+def _evenly(
+    able: Sequence[tuple[int, str]], own: Mapping[str, int], values: Mapping[str, str | None]
+) -> tuple[int, str]:
+    """As `_fewest`, but first by how many there are on all hosts with the same value of a label."""
+    together: Counter[str | None] = Counter()
+    for host, count in own.items():
+        if host in values:
+            together[values[host]] += count
+    return min(able, key=lambda choice: (together[values.get(choice[1])], own.get(choice[1], 0)))

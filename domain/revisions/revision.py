@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from domain.revisions.health_check import HealthCheck
+from domain.revisions.host_labels import HOST, RequiredLabels, Word
 from domain.revisions.runtime_spec import DockerSpec, ExternalSpec
 from domain.revisions.secret_refs import MASK, MOST_SECRETS, EnvValue, names_masked, references_of
 from domain.revisions.shell_syntax import fault_of_command, fault_of_text, fault_of_variable
@@ -109,6 +110,13 @@ class RevisionSpec(BaseModel):
         default=None, validate_default=True, json_schema_extra={"x-when": "runtime=external"}
     )
     """With runtime external."""
+    hosts: RequiredLabels = Field(default_factory=dict)
+    """The labels that a host must have to run a replica, such as {zone: a}; `host` is its name. Without such a host
+    that is up, a replica waits.
+    """
+    spread: Word = HOST
+    """The label over whose values replicas are spread: `host`, which is each host for itself, or one such as `zone`.
+    """
     health_check: HealthCheck | None = None
     """Left out: a replica counts as healthy once it has run for 3 s."""
     drain: Literal["until_idle", "fixed"] = "until_idle"
@@ -131,6 +139,13 @@ class RevisionSpec(BaseModel):
             raise ValueError(fault)
         return value
 
+    @field_validator("hosts", "spread")
+    @classmethod
+    def _are_of_our_hosts(cls, value: dict[str, str] | str, info: ValidationInfo) -> dict[str, str] | str:
+        if info.data.get("runtime") == "external" and value not in ({}, HOST):
+            raise ValueError("must be left out with runtime 'external': that system chooses where its replicas run")
+        return value
+
     @field_validator("env")
     @classmethod
     def _secrets_have_a_host(cls, env: dict[str, EnvValue], info: ValidationInfo) -> dict[str, EnvValue]:
@@ -150,7 +165,8 @@ class RevisionSpec(BaseModel):
         changes no name.
         """
         fields = type(self).model_fields.items()
-        unused = {name for name, field in fields if name not in _NAMED and getattr(self, name) == field.get_default()}
+        defaults = {name: field.get_default(call_default_factory=True) for name, field in fields if name not in _NAMED}
+        unused = {name for name, default in defaults.items() if getattr(self, name) == default}
         content = self.model_dump(mode="json", exclude=unused)
         return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 

@@ -11,11 +11,13 @@ a policy                                             -> begin a rollout
 no policy                                            -> the pointer moves, converge replaces the routes
 
 A size that comes with the revision is taken over in each of them. Where it leads to new replicas, and no host can have
-the secrets that the revision refers to, it is refused; and where it starts something in a freeze, unless it is the way
-back, or a person goes through the freeze.
+the secrets that the revision refers to, it is refused; unless it is the way back, also where no host that is known, up
+or down, has the labels that the revision requires; and where it starts something in a freeze, unless a person goes
+through the freeze.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from uuid import UUID
 
@@ -23,6 +25,7 @@ from domain.cycle.rollout import Begin, begin_rollout, resized, rollout_of, turn
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome
+from domain.revisions.host_labels import Labels, refuse_unfit
 from domain.revisions.secret_refs import SecretCheck, passed_over
 from domain.steering.command_effect import Context, Effect
 from domain.steering.gates import Frozen
@@ -57,6 +60,7 @@ class ActivationRequest:
     what the hosts say of those that it refers to. `is_undo`: it is the way back, so its traffic moves at once.
     `frozen`: the freeze that is on, and `through_freeze`: whether it is to start nevertheless.
     `only_failed`: why its last replica failed, where none has ever come up and that was not asked for anyway.
+    `labels`: those that it requires of its hosts; `hosts`: the labels of each host that is known, where it does.
     """
 
     revision_id: UUID
@@ -70,12 +74,17 @@ class ActivationRequest:
     frozen: Frozen | None = None
     through_freeze: bool = False
     only_failed: str = ""
+    labels: Labels = field(default_factory=dict)
+    hosts: Mapping[str, Labels] = field(default_factory=dict)
 
 
 def activate(deployment: Deployment, request: ActivationRequest, asking: Context) -> Effect:
-    """Apply the ladder. Raises its refusals, MissingSecretError and FrozenError."""
+    """Apply the ladder. Raises its refusals, NoHostFitsError, MissingSecretError and FrozenError."""
     activation = decide_activation(deployment, request)
-    is_frozen = request.frozen if _starts(deployment, request, activation) else None
+    starts = _starts(deployment, request, activation)
+    if starts:
+        refuse_unfit(request.revision_name, request.labels, request.hosts)
+    is_frozen = request.frozen if starts else None
     if is_frozen is not None and not request.through_freeze:
         raise is_frozen.refusal(deployment.name)
     without = {} if activation in RUN_ALREADY else passed_over(request.revision_name, request.secrets)
@@ -87,7 +96,7 @@ def activate(deployment: Deployment, request: ActivationRequest, asking: Context
 
 
 def _starts(deployment: Deployment, request: ActivationRequest, activation: Activation) -> bool:
-    """Whether something begins by it that a freeze keeps from beginning; never the way back."""
+    """Whether something begins by it, which a freeze or a want of hosts may prevent; never the way back."""
     is_back = request.is_undo or request.revision_id == deployment.current_revision_id
     return activation not in RUN_ALREADY and not (is_back and activation is not Activation.FIRST)
 

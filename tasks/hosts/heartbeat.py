@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 
 from db.clock_reset import see_it_counted, see_it_counted_on
 from db.connection.transactions import database_now, in_transaction, transaction
-from db.replicas.heartbeats import note_hearing, note_secrets_for_all, note_webhooks, show_sign_of_life
+from db.replicas.heartbeats import note_hearing, note_labels, note_secrets_for_all, note_webhooks, show_sign_of_life
 from db.replicas.secret_requests import is_asked
 from db.unreachable import answered_within
 from domain.replicas.host_choice import (
@@ -27,6 +27,7 @@ from domain.replicas.host_choice import (
     seconds_set_back,
     seconds_set_forward,
 )
+from domain.revisions.host_labels import Labels
 from domain.text.errors import InvalidInputError
 from tasks.hosts.background import keep_looking
 from tasks.hosts.secret_checks import AGAIN_AFTER
@@ -84,7 +85,7 @@ class _Ahead(NamedTuple):
 class Heartbeat:
     """One worker's signs of life. `webhooks`: the targets that it knows, by the names that it tells.
 
-    `secrets_for_all`: from where it gives secrets to every deployment.
+    `secrets_for_all`: from where it gives secrets to every deployment. `labels`: those of this host.
     `asked`: called where somebody wants to know of secrets of this host. `is_deaf`: whether Redis, by which it is asked
     to work, does not answer it.
     """
@@ -97,6 +98,7 @@ class Heartbeat:
     """Told after each try what went wrong, or None."""
     webhooks: Callable[[], Collection[str]] = tuple
     secrets_for_all: Sequence[str] = ()
+    labels: Labels = field(default_factory=dict)
     asked: Callable[[], object] = bool
     is_deaf: Callable[[], bool] = bool
     _last: _Reading | None = None
@@ -157,6 +159,7 @@ class Heartbeat:
         show_sign_of_life(connection, self.host, self.address, offset, self.replica_user)
         note_hearing(connection, self.host, is_deaf=self.is_deaf())
         note_secrets_for_all(connection, self.host, self.secrets_for_all)
+        note_labels(connection, self.host, self.labels)
         with suppress(InvalidInputError):  # whoever sends to one says so
             note_webhooks(connection, self.host, sorted(self.webhooks()))
         return _Reading(now, began, ended, awake_at, offset, is_asked(connection, self.host, AGAIN_AFTER))

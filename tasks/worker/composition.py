@@ -124,6 +124,7 @@ def _show_signs_of_life(sender: Consumer, **_: object) -> None:
         told=rest.note_postgres,
         webhooks=webhook_targets,
         secrets_for_all=secrets().for_all,
+        labels=environment.host_labels,
         asked=ring,
         is_deaf=hearing().is_deaf,
     )

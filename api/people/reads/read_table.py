@@ -154,6 +154,7 @@ READS: Sequence[Read] = (
     Read("GET", f"{_ROLLOUT}/evidence", _VIEWER, f"{_HERE}.rollout_reads.evidence"),
     Read("GET", "/v1/traffic", _VIEWER, f"{_HERE}.rollout_reads.traffic_table"),
     Read("GET", "/v1/hosts", _VIEWER, f"{_VIEWS}.fleet_views.all_hosts", is_of_fleet=True),
+    Read("GET", "/v1/unplaced", _VIEWER, f"{_VIEWS}.unplaced.unplaced", is_of_fleet=True),
     Read("GET", "/v1/hosts/{host}/drain", _VIEWER, f"{_HERE}.forecasts.drain_ahead", is_of_fleet=True),
     Read("GET", "/v1/proxies", _VIEWER, "db.proxies.acks.list_proxies", is_of_fleet=True),
     Read(

@@ -8,9 +8,12 @@ from cli.sending import Asker
 from cli.subcommands import sends
 from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
 from db.views.fleet_views import HostView
+from db.views.unplaced import UnplacedView
 from domain.commands.base import Command
 from domain.commands.deeds import deed
 from domain.commands.replica_commands import DrainHost, ForgetHost, UndrainHost
+from domain.revisions.host_labels import in_words
+from domain.text.numbers import number_of
 
 
 def hosts(*, as_json: AsJson = False) -> None:
@@ -19,26 +22,40 @@ def hosts(*, as_json: AsJson = False) -> None:
     A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere. A
     silent host is not down yet, or no worker is left to notice; other hosts get the new replicas. A deaf host reaches
     PostgreSQL and not Redis: its replicas continue, and it gets no new ones. The replicas of a drained host are
-    replaced on other hosts. Replicas that stay are listed below the table, with the reason. CLOCK: by how much its
+    replaced on other hosts. Replicas that stay, and those that no host takes, are listed below the table, with the
+    reason. LABELS: those that revisions may require of their hosts. CLOCK: by how much its
     clock differs from PostgreSQL's. A host whose clock is off by more than a minute gets no new replicas while another
     host is right. CONTRACT: the protocol of its workers; an upgrade of Rollway may raise it.
     """
     with Reader() as reader:
         views = reader.views(HostView, "/v1/hosts")
+        waiting = [] if as_json else reader.views(UnplacedView, "/v1/unplaced")
     if as_json:
         return print_json(views)
     if not views:
         return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
     remaining: list[str] = []
-    table = columns("HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")
+    table = columns("HOST", "ADDRESS", "LABELS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")
     for host in views:
         counts = ", ".join(f"{count} {status}" for status, count in sorted(host.replicas.items())) or "none"
         age = ago(host.last_seen_at, host.now)
-        table.add_row(host.name, host.address, _state(host), age, _clock(host), str(host.contract), counts)
+        table.add_row(
+            host.name,
+            host.address,
+            in_words(host.labels) or "-",
+            _state(host),
+            age,
+            _clock(host),
+            str(host.contract),
+            counts,
+        )
         remaining += [
             f"{deployment} is on {host.name} until {until or 'its replicas are up elsewhere'}."
             for deployment, until in sorted(host.stays.items())
         ]
+    remaining += [
+        f"{each.deployment}: {number_of(each.replicas, 'replica')} without a host: {each.why}." for each in waiting
+    ]
     printer().print(table, soft_wrap=False)
     return printer().print("\n".join(remaining)) if remaining else None
 

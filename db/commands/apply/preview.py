@@ -1,5 +1,6 @@
 """Foretells what applying documents would lead to: each deployment as its document's commands would leave it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,7 @@ from db.commands.apply.difference import stored_of
 from db.connection.transactions import database_now
 from db.views.deployment_views import existing_deployments
 from db.views.planning_views import foreseeable
+from db.views.unplaced import labels_by_host
 from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.expansion import Stored, notes, parts
 from domain.commands.base import Command
@@ -20,6 +22,7 @@ from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle
 from domain.planning.plan_input import Planned, Subject, after_activation, says_when_healthy
 from domain.planning.replica_timings import Timings
+from domain.revisions.host_labels import Labels
 from domain.steering.activation import ActivationRequest
 from domain.steering.verbs import scale, try_now
 
@@ -52,9 +55,9 @@ def _applied_ahead(connection: Connection[Any], apply: Apply, document: Document
     foreseeable_now = foreseeable(connection, view) if view else None
     now = foreseeable_now.now if foreseeable_now else database_now(connection)
     after = foreseeable_now.deployment if foreseeable_now else _created(document, now)
-    found_parts = parts(document, stored, apply)
+    found_parts, hosts = parts(document, stored, apply), labels_by_host(connection)
     for part in found_parts:
-        after = _after(after, part.command, document, stored, now)
+        after = _after(after, part.command, document, stored, now, hosts)
     runs = (stored.deployment.current if stored.deployment else None) or ""
     revision = document.revision_name or runs
     is_checked = document.revision is None or says_when_healthy(document.revision.spec.model_dump())
@@ -69,7 +72,14 @@ def _created(document: Document, now: datetime) -> Deployment:
     return Deployment(uuid4(), document.deployment, replicas, _PENDING, None, None, 1, now)
 
 
-def _after(deployment: Deployment, command: Command, document: Document, stored: Stored, now: datetime) -> Deployment:
+def _after(  # noqa: PLR0913  (all that an activation is decided by)
+    deployment: Deployment,
+    command: Command,
+    document: Document,
+    stored: Stored,
+    now: datetime,
+    hosts: Mapping[str, Labels],
+) -> Deployment:
     """The deployment after one part; parts that only describe leave it as it is."""
     match command:
         case Scale(desired_replicas=replicas, with_rollout=with_rollout):
@@ -79,7 +89,10 @@ def _after(deployment: Deployment, command: Command, document: Document, stored:
             revision_id = stored.revision.id if stored.revision else uuid4()
             before = stored.deployment
             policy = before.policy if before and not document.mentions_policy else document.parsed_policy
-            request = ActivationRequest(revision_id, name, deploying, policy, supersede, desired)
+            labels = document.revision.spec.hosts if document.revision else {}
+            request = ActivationRequest(
+                revision_id, name, deploying, policy, supersede, desired, labels=labels, hosts=hosts
+            )
             return after_activation(deployment, request, now)
         case Retry():
             return try_now(deployment).deployment

@@ -135,6 +135,12 @@ def test_a_replica_that_stops_has_the_time_of_those_that_stopped() -> None:
     ("around", "waits_for", "name", "said"),
     [
         (WaitContext(hosts={route_id(2): None}), "host", None, "waits for a host that is up, for route 00000003"),
+        (
+            WaitContext(hosts={route_id(2): None}, without_host={route_id(2): "no host that is up has zone=a"}),
+            "host",
+            None,
+            "for route 00000003, which has none yet: no host that is up has zone=a",
+        ),
         (WaitContext(hosts={route_id(2): "b"}, down=frozenset("b")), "host", "b", "waits for host b, which is down"),
         (WaitContext(hosts={route_id(2): "b"}, lacking={"b": "no KEY"}), "secret", "b", "route 00000003: no KEY"),
         (

@@ -11,7 +11,7 @@ import pytest
 from runtime.process.termination import stop_all
 from tasks.hosts.host_rpc import read_logs
 from tests.support.proxies.edge import edge_before
-from tests.support.stack.stack import Fleet
+from tests.support.stack.stack import Fleet, service
 from tests.support.stack.waiting import eventually
 from tests.support.workers.callers import asked
 from tests.support.workers.runtimes import environments_of, processes_of
@@ -46,7 +46,14 @@ def two_hosts(homes: dict[str, Path], fleet: Fleet, silence_seconds: str) -> Fle
     return fleet
 
 
-def start(fleet: Fleet, homes: dict[str, Path], host: str, name: str | None = None, silence_seconds: str = "4") -> None:
+def start(
+    fleet: Fleet,
+    homes: dict[str, Path],
+    host: str,
+    name: str | None = None,
+    silence_seconds: str = "4",
+    **environment: str,
+) -> None:
     """A worker of this host."""
     fleet.start_workers(
         name or f"worker-{host}",
@@ -54,6 +61,7 @@ def start(fleet: Fleet, homes: dict[str, Path], host: str, name: str | None = No
         ROLLWAY_HOME=str(homes[host]),
         ROLLWAY_HOST_ADDRESS=ADDRESSES[host],
         ROLLWAY_HOST_SILENCE_SECONDS=silence_seconds,
+        **environment,
     )
 
 
@@ -76,6 +84,31 @@ def test_replicas_are_spread_and_reached_where_their_host_is(two_hosts: Fleet, h
     assert {host: pieces.keys() for host, pieces in logs.items()} == {
         host: places.keys() for host, places in asked.items()
     }
+
+
+def test_replicas_run_only_where_their_labels_are_and_wait_where_they_are_not(
+    fleet: Fleet, homes: dict[str, Path]
+) -> None:
+    start(fleet, homes, "east", ROLLWAY_HOST_LABELS="zone=a")
+    start(fleet, homes, "west", ROLLWAY_HOST_LABELS="zone=b")
+    eventually(lambda: len(fleet.rows("SELECT FROM hosts WHERE labels <> '{}'")) == 2, what="both to be known")
+    fleet.start_beat()
+    fleet.deploy_first(replicas=2)
+    near = {**service(), "hosts": {"zone": "b"}}
+    fleet.ask("add_revision", deployment="web", name="v2", spec=near)
+    fleet.activate("web", "v2")
+    fleet.wait_until_ready("web", "v2", 2)
+    assert placed(fleet) == {("west", "v2"): 2}
+    fleet.ask("drain_host", host="west")
+    fleet.kill("worker-west")
+    for pid in processes_of(homes["west"]):
+        psutil.Process(pid).kill()
+    waiting = "SELECT FROM routes WHERE host IS NULL AND stopped_at IS NULL AND status = 'provisioning'"
+    eventually(lambda: len(fleet.rows(waiting)) == 2, what="no other host to take them")
+    assert placed(fleet) == {}
+    start(fleet, homes, "west", "worker-west-again", ROLLWAY_HOST_LABELS="zone=b")
+    fleet.wait_until_ready("web", "v2", 2)
+    assert placed(fleet) == {("west", "v2"): 2}
 
 
 def test_a_rollout_ends_as_promised_though_a_host_dies_in_the_middle(two_hosts: Fleet, homes: dict[str, Path]) -> None:

@@ -139,13 +139,7 @@ class Fleet(DeploymentRows):
 
     def add_revision(self, name: str, revision: str | None, **env: str) -> str:
         """A revision of the example service; without a name its content names it. Returns the name."""
-        spec = {
-            "command": [sys.executable, str(ROOT / "examples" / "http_service.py")],
-            "env": env,
-            "health_check": {"interval_seconds": 0.5, "start_deadline_seconds": 20},
-            "drain_seconds": 0.2,
-        }
-        return str(self.ask("add_revision", deployment=name, name=revision, spec=spec)["revision"])
+        return str(self.ask("add_revision", deployment=name, name=revision, spec=service(**env))["revision"])
 
     def activate(self, name: str, revision: str, *, wake: bool = True) -> dict[str, Any]:
         return self.ask("activate_revision", wake=wake, deployment=name, revision=revision)
@@ -180,6 +174,16 @@ class Fleet(DeploymentRows):
         command = [*self.within.get(name, ()), sys.executable, "-m", *ours]
         with (self.home / f"{name}.log").open("ab") as log:
             self._processes[name] = start(command, {**self.environment, **environment}, self.code, log)
+
+
+def service(**env: str) -> dict[str, Any]:
+    """The example service, as a revision has it."""
+    return {
+        "command": [sys.executable, str(ROOT / "examples" / "http_service.py")],
+        "env": env,
+        "health_check": {"interval_seconds": 0.5, "start_deadline_seconds": 20},
+        "drain_seconds": 0.2,
+    }
 
 
 def _replica(process: psutil.Process) -> dict[str, str]:

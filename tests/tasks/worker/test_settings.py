@@ -129,6 +129,15 @@ def test_what_replicas_may_have_as_secrets_is_named_and_by_default_nothing() -> 
             TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_SECRETS_ALLOW": wrong})
 
 
+def test_a_host_has_the_labels_that_its_workers_are_given() -> None:
+    assert TaskSettings.from_environment(ENVIRONMENT).host_labels == {}
+    labelled = TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_HOST_LABELS": "zone=a, disk=ssd"})
+    assert labelled.host_labels == {"zone": "a", "disk": "ssd"}
+    for wrong in ("zone", "zone=a,zone=b", "host=gpu-1"):
+        with pytest.raises(InvalidInputError, match=f"ROLLWAY_HOST_LABELS must be labels, .* not '{wrong}'"):
+            TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_HOST_LABELS": wrong})
+
+
 def test_each_queue_has_an_exchange_and_a_key_of_its_own() -> None:
     queues = celery_settings(TaskSettings(redis_url=NOBODY, host="gpu-1"))["task_queues"]
     assert [queue.name for queue in queues] == ["lifecycle", "routes", "commands", "host.gpu-1"]

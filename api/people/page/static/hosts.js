@@ -36,11 +36,13 @@ function take(hosts) {
 function row(host) {
   const { name, address, state, last_seen_at: seen, contract, drained_at: drained, drained_by: by } = host;
   const from = { down: host.down_since, silent: seen, deaf: host.deaf_since }[state];
+  const labels = Object.entries(host.labels).sort();
   const replicas = Object.entries(host.replicas).sort().map(([status, count]) => `${count} ${status}`).join(", ");
   return h(
     "li",
     { class: `host ${TONES[state]}`, "data-key": name },
     h("span", { class: "name" }, name, " ", h("span", { class: "dim" }, address)),
+    labels.length ? h("span", { class: "dim" }, labels.map(([label, value]) => `${label}=${value}`).join(", ")) : null,
     h("span", { class: "state" }, h("span", { class: "badge" }, state), from ? [" ", since(from, " ")] : null,
       drained ? [" ", h("span", { class: "badge warn" }, "drained"), ` by ${by} `, since(drained, "ago")] : null),
     h("span", {}, `replicas: ${replicas || "none"}`),

@@ -1,15 +1,16 @@
 """`rollway hosts`: how far each host's clock is off, and which contract its worker knows."""
 
 import json
+from functools import partial
 
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.transactions import transaction
-from db.replicas.heartbeats import show_sign_of_life
+from db.connection.transactions import in_transaction, transaction
+from db.replicas.heartbeats import note_labels, show_sign_of_life
 from domain.installation.contract import CONTRACT
 from tests.cli.conftest import Rollway
-from tests.support.rows.deployments import write
+from tests.support.rows.deployments import make_deployment, write
 from tests.support.rows.hosts import go_deaf, up
 
 
@@ -20,12 +21,29 @@ def test_hosts_are_shown_with_their_clocks_and_their_contracts(rollway: Rollway,
         for host, offset in offsets.items():
             show_sign_of_life(connection, host, "10.0.0.1", offset)
     head, *rows = rollway("hosts").out.splitlines()
-    assert head.split() == ["HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS"]
+    assert head.split() == ["HOST", "ADDRESS", "LABELS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS"]
     for row, clock in zip(rows, ("2.5 s ahead", "2 h behind", "right"), strict=True):
         assert " ".join(row.split()).endswith(f"ago {clock} {CONTRACT} none")
     told = json.loads(rollway("hosts", "--json").out)
     assert {host["name"]: host["clock_offset_seconds"] for host in told} == offsets
     assert {host["contract"] for host in told} == {CONTRACT}
+
+
+@pytest.mark.usefixtures("servers")
+def test_hosts_are_shown_with_their_labels_and_what_no_host_takes(rollway: Rollway, engine: Engine) -> None:
+    up(engine, "east", "west")
+    in_transaction(engine, partial(note_labels, host="west", labels={"zone": "b", "disk": "ssd"}))
+    made = make_deployment(engine, "■◇", n=2, spec={"command": ["serve"], "hosts": {"zone": "a"}})
+    write(engine, "UPDATE routes SET host = NULL, started_at = NULL WHERE id = %s", made.routes[1])
+    _, east, west, last = rollway("hosts").out.splitlines()
+    assert (east.split()[2], west.split()[2:4]) == ("-", ["disk=ssd,", "zone=b"])
+    assert last == "web: 1 replica without a host: no host that is up has zone=a; zone is b."
+    assert [host["labels"] for host in json.loads(rollway("hosts", "--json").out)] == [{}, {"disk": "ssd", "zone": "b"}]
+    assert "no host that is up has zone=a; zone is b" in " ".join(rollway("status", "web").out.split())
+    assert "no host that is up has zone=a; zone is b" in rollway("why", "web").out
+    refused = rollway("restart", "web")
+    assert refused.code == 1
+    assert "hosts: no host can take v1.r2: no host has zone=a; zone is b; name labels that one host has" in refused.err
 
 
 @pytest.mark.usefixtures("servers")
