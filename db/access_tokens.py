@@ -177,7 +177,6 @@ def end_sessions(connection: Connection, token: str, actor: str, session_id: str
 
 
 def session_id(secret: str) -> str:
-    """The id of the session that this is the secret of."""
     return hash_of(secret).hex()[:_ID_DIGITS]
 
 

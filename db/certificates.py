@@ -276,7 +276,6 @@ def want(connection: Connection[Any], deployment_id: UUID, certificates: Iterabl
 
 
 def certificates_of(connection: Connection[Any], deployment_id: UUID) -> list[CertificateView]:
-    """The certificates of a deployment, for people."""
     return connection.cursor(row_factory=class_row(CertificateView)).execute(_SHOWN, (deployment_id,)).fetchall()
 
 

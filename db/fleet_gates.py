@@ -55,7 +55,6 @@ class FreezeRow:
 
     @property
     def freeze(self) -> Freeze:
-        """The freeze in the view."""
         return Freeze(self.name, self._window, tuple(self.deployments), tuple(self.groups), self.pauses, self.reason)
 
     @property
@@ -68,7 +67,6 @@ class FreezeRow:
 
 
 def all_freezes(connection: Connection) -> tuple[Freeze, ...]:
-    """All of them, by name."""
     return tuple(row.freeze for row in freeze_rows(connection))
 
 

@@ -61,7 +61,6 @@ def evidence_of(connection: Connection[Any], rollouts: Sequence[UUID]) -> dict[U
 
 
 def fold(connection: Connection[Any], rollout_id: UUID, interval: Interval) -> None:
-    """Add the interval to what the judge of this rollout goes by, if it has one."""
     canary_row = next((_Canary(*row) for row in connection.execute(_CANARY, (rollout_id,))), None)
     if canary_row is None:
         return

@@ -71,7 +71,6 @@ def listing(content: Mapping[str, Any], list_field: str, entries: Mapping[str, t
 
 
 def together(by_kind: Mapping[ResourceKind, Named]) -> Resources:
-    """All resources, with the version of their table."""
     parts = sorted(f"{kind}/{name}={resource.version}" for kind in by_kind for name, resource in by_kind[kind].items())
     return Resources(_short_hash("\n".join(parts).encode()), by_kind)
 

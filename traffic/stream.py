@@ -294,7 +294,6 @@ class Stream(Generic[Table]):
         return mark
 
     def _due(self, kind: ResourceKind, different: Mapping[str, str], newest: Table, now: float) -> dict[str, str]:
-        """The changes that may be sent now."""
         part = self._parts[kind]
         due = {name: version for name, version in different.items() if part.is_due(name, version, now)}
         if kind is _CLUSTERS:

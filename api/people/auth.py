@@ -289,7 +289,6 @@ def secret_of_session(request: Request) -> str:
 
 
 def _is_shown(request: Request) -> bool:
-    """Whether the request has a token."""
     return request.headers.get("authorization", "").lower().startswith("bearer ")
 
 

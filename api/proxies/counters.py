@@ -18,7 +18,7 @@ from db.proxies.measurements import LiveProxy
 from db.proxies.proxy_reports import Demanded, add_requests, demanded
 from domain.autoscaling.rule import MetricValue
 from domain.autoscaling.scaling_decision import DemandLook, Shown, value_of_demand, with_look
-from domain.traffic.request_counts import NO_LOOK, CallersCounted, CallersLook, came_since, most_asked, weighed
+from domain.traffic.request_counts import NO_LOOK, CallersLook, came_since, most_asked, weighed
 from traffic.envoy.stats import REQUESTS_PAGE, callers_page, clusters_page, read_counters, under_way
 
 CALLERS_EVERY_SECONDS = 5.0
@@ -55,7 +55,7 @@ class CallersCounter:
             if proxy.stats_address and not proxy.is_doubled
         ]
         names = most_asked(self._weights)
-        counts = await pages.ask_all(proxies, callers_page(names), _callers)
+        counts = await pages.ask_all(proxies, callers_page(names), lambda page: read_counters(page).callers())
         look = CallersLook(counts, names)
         came = came_since(self._last, look)
         weights = weighed(self._weights, came)
@@ -63,10 +63,6 @@ class CallersCounter:
             in_transaction, self._engine, partial(add_requests, came=came, names=most_asked(weights))
         )
         self._last, self._weights = look, weights
-
-
-def _callers(page: bytes) -> CallersCounted:
-    return read_counters(page).callers()
 
 
 _DEMAND_EVERY_SECONDS = 2.0

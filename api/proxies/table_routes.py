@@ -1,6 +1,7 @@
 """The table in the formats of Traefik, Prometheus and people."""
 
 from dataclasses import asdict
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field
@@ -62,21 +63,18 @@ async def table(request: Request) -> Response:
     """The table for people, with the proxies of this server: whether each knows it, and what it knows."""
     parts, _ = _parse(request, ShownToken)
     current = _current(parts)
+    proxies = sorted(parts.recorder.presence.live, key=attrgetter("node_id"))
     document = {
         "version": current.resources.version,
         "age_seconds": round(parts.publisher.age, 3),
         "services": [asdict(service.public) for service in current.table.services],
         "left_out": current.table.faults,
-        "proxies": [_proxy(parts, proxy, current) for proxy in sorted(parts.recorder.presence.live, key=_node_id)],
+        "proxies": [_proxy(parts, proxy, current) for proxy in proxies],
     }
     return Response(to_json(document), media_type="application/json")
 
 
 FORMS = [Route("/traefik", traefik), Route("/prometheus/targets", targets), Route("/v1/traffic", table)]
-
-
-def _node_id(proxy: SeenProxy) -> str:
-    return proxy.node_id
 
 
 def _proxy(parts: Parts, proxy: SeenProxy, current: Published) -> dict[str, Any]:

@@ -64,11 +64,9 @@ class Demo:
         return deployment_named(self.reader, self.name)
 
     def say(self, text: str = "") -> None:
-        """One line for the audience."""
         self.console.print(text)
 
     def promise(self, promise: str, *, kept: bool, seen: str) -> None:
-        """Record a promise and its result."""
         self.promises.append(Promise(promise, kept, seen))
 
     def do(self, command: type[Command], **settings: object) -> dict[str, Any]:

@@ -35,7 +35,6 @@ requests_in_flight: set[object] = set()
 
 
 def say(text: str) -> None:
-    """One line of log."""
     print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
 
 
@@ -96,11 +95,9 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(500 if fails else 200, IDENTITY)
 
     def answer(self, status: int, content: Mapping[str, object]) -> None:
-        """Send JSON."""
         self.send(status, "application/json", json.dumps(content).encode())
 
     def send(self, status: int, kind: str, body: bytes) -> None:
-        """Send bytes of this content type."""
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))

@@ -101,7 +101,6 @@ def replayed(engine: Engine) -> Findings:
 
 
 def silent_redis(_: Engine) -> Findings:
-    """A Redis that does not answer."""
     try:
         look_at_redis()
     except RedisError:

@@ -44,7 +44,6 @@ class AskedAhead:
         return f"{self.name}: {moves or 'no revision'}, {deployment.desired_replicas} replicas{how}"
 
     def supposing(self, supposing: Supposing) -> Self:
-        """The question with these suppositions."""
         deployment = hypothetical(self.subject.deployment, supposing, self.now)
         return replace(self, subject=replace(self.subject, deployment=deployment))
 

@@ -177,7 +177,6 @@ class Replayed:
 
     @property
     def is_same(self) -> bool:
-        """Whether the decision is the recorded one."""
         return is_same_decision(self.step.decision, self.decision)
 
     @property

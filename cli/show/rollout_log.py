@@ -55,7 +55,6 @@ class RolloutLog:
 
     @property
     def seconds(self) -> float:
-        """The seconds since the log began."""
         return time.monotonic() - self.started
 
     @contextmanager
@@ -253,7 +252,6 @@ def destroyed(progress: Progress) -> bool:
 
 
 def followed(reader: Reader, deployment: str, film: RolloutLog) -> Progress:
-    """The deployment, and the new steps of its rollout."""
     after = film.last_step if film.rollout_id else None
     return reader.view(Progress, f"{DEPLOYMENT}/progress", deployment, rollout=film.rollout_id, after=after)
 

@@ -78,7 +78,6 @@ class FaultError(RollwayError):
 
 
 def exit_code(error: RollwayError) -> ExitCode:
-    """The exit code of a refusal."""
     match error:
         case InvalidInputError() | UsageError():
             return ExitCode.USAGE

@@ -98,7 +98,6 @@ class Renamed:
 
 
 def drift(connection: Connection[Any], check: str) -> list[str]:
-    """The sentences of a check."""
     rows = connection.execute(f"SELECT * FROM ({check}) found LIMIT {MOST}").fetchall()
     return [f"{name}: {sentence}" for name, sentence in rows]
 

@@ -91,7 +91,6 @@ class PendingCommand(NamedTuple):
 
 
 def names_of(command: Command) -> list[str]:
-    """The deployments that the command is about."""
     about = command.documents if isinstance(command, Apply) else (command,)
     return [each.deployment for each in about if isinstance(each, (Document, DeploymentCommand))]
 

@@ -43,7 +43,6 @@ def lock_named(connection: Connection, name: str, expected_version: int | None =
 def load_named(
     connection: Connection, claim: Claim, name: str, expected_version: int | None, load_claimed: Load
 ) -> Deployment:
-    """The deployment that was claimed by that name."""
     if not claim.deployments:  # also when it came to its end while we waited for the lock
         raise DeploymentNotFoundError(
             f"there is no deployment called {name}; 'rollway status' lists those that exist", deployment=name

@@ -50,7 +50,6 @@ class DatabaseSettings(Settings):
 
     @property
     def session(self) -> dict[str, str]:
-        """The settings of a session, by their names."""
         return {
             "statement_timeout": str(self.statement_timeout),
             "lock_timeout": str(self.lock_timeout),

@@ -21,7 +21,6 @@ from db.cycle.snapshots import (
     ROLLOUTS,
     DeploymentRow,
     RolloutRow,
-    counts_of,
     deployment_of,
     policy_of,
     rollout_of,
@@ -34,7 +33,7 @@ from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
 from domain.cycle.rollout import is_judged, with_evidence
 from domain.cycle.transitions import Glimpse
 from domain.cycle.writes import HistoryHead
-from domain.model.deployment import Deployment, Hold, Rollout, Route
+from domain.model.deployment import Deployment, Hold, Rollout, Route, RouteCounts
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle, RouteStatus, TrafficStatus
 from domain.steering.gates import Gate, OpenRollout
 from domain.text.errors import UnreadableError
@@ -74,7 +73,6 @@ class Gates(NamedTuple):
     by_deployment: Mapping[UUID, tuple[OpenRollout, Gate]]
 
     def holds(self, now: datetime) -> dict[UUID, Hold]:
-        """The holds, by deployment."""
         holds = ((key, gate.hold(rollout, now)) for key, (rollout, gate) in self.by_deployment.items())
         return {key: hold for key, hold in holds if hold is not None}
 
@@ -135,7 +133,8 @@ class Claimed(NamedTuple):
         if rollout is None or not rollout.starting:
             return None
         stands = bool(row.paused_at or self.hold or rollout.clock_stopped_at or rollout.unanswered)
-        return Glimpse(rollout, policy_of(rollout), row.desired_replicas, counts_of(rollout), stands)
+        counts = RouteCounts(rollout.starting, rollout.healthy, rollout.idle)
+        return Glimpse(rollout, policy_of(rollout), row.desired_replicas, counts, stands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,6 @@ class Claim:
 
     @property
     def ids(self) -> list[UUID]:
-        """The ids of the deployments, in their order."""
         return [claimed.row.id for claimed in self.deployments]
 
     @property

@@ -13,7 +13,7 @@ from psycopg import Connection
 
 from db.locking.statuses import ACTIVE, canary_state, lifecycle_status, start_failures
 from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
-from domain.model.deployment import Deployment, Rollout, Route, RouteCounts
+from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.policy import DeploymentPolicy
 from domain.strategies.builtin import stored_policy
 
@@ -154,11 +154,6 @@ def policy_of(row: RolloutRow) -> DeploymentPolicy:
     return _policy(row.strategy, row.spec, row.limits)
 
 
-def counts_of(row: RolloutRow) -> RouteCounts:
-    """Count the active routes of the rollout's new revision."""
-    return RouteCounts(row.starting, row.healthy, row.idle)
-
-
 @lru_cache(maxsize=1024)
 def _policy(strategy: str, spec: str, limits: str) -> DeploymentPolicy:
     """Most rollouts of a fleet share a few policies; parsing each anew would cost more than the decision."""
@@ -166,7 +161,6 @@ def _policy(strategy: str, spec: str, limits: str) -> DeploymentPolicy:
 
 
 def revision_names(connection: Connection, ids: Collection[UUID]) -> dict[UUID, str]:
-    """The name of each of these revisions."""
     return dict(connection.execute("SELECT id, name FROM revisions WHERE id = ANY(%s)", (list(ids),)).fetchall())
 
 

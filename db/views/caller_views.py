@@ -100,7 +100,6 @@ class LosingView:
 
 
 def callers_of(connection: Connection[Any], deployment_id: UUID) -> CallersView:
-    """Read what callers of a deployment get."""
     minutes: defaultdict[datetime, Requests] = defaultdict(lambda: NO_REQUESTS)
     lasted: dict[datetime, float] = {}
     for minute, seconds, *counts in connection.execute(_HOUR, (deployment_id,)):

@@ -196,12 +196,10 @@ class ReachedView:
 
     @property
     def reached(self) -> Reached:
-        """The entrances with the rules."""
         return self.entrances, self.rules
 
     @property
     def hosts(self) -> list[str]:
-        """The host names by which it is reached."""
         return [entrance.value for entrance in self.entrances if entrance.kind is EntranceKind.HOST]
 
     def urls(self, envoy: str) -> list[str]:

@@ -62,7 +62,6 @@ def cycles(step: StepView) -> list[Cycle]:
 
 
 def cycle_of(deployment: Deployment | DeploymentView, did: str, why: str) -> Cycle:
-    """The picture of this moment."""
     routes = deployment.routes
     drawing = picture(routes, deployment.current_revision_id, deployment.deploying_revision_id)
     return Cycle(drawing, did, why, sum(route.is_active for route in routes), sum(route.is_serving for route in routes))

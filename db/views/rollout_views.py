@@ -54,7 +54,6 @@ class RolloutView:
 
     @property
     def snapshot(self) -> Rollout:
-        """As decisions see it."""
         from domain.strategies.builtin import stored_policy  # noqa: PLC0415 -- who only shows a rollout needs no strategy
 
         policy = stored_policy({"strategy": self.strategy, "spec": self.spec, "limits": self.limits})
@@ -87,7 +86,6 @@ class KeptRollout:
 
 
 def rollouts_by_id(connection: Connection[Any], ids: Iterable[UUID]) -> dict[UUID, RolloutView]:
-    """Rollouts, running or ended, by their ids."""
     cursor = connection.cursor(row_factory=class_row(RolloutView))
     return {rollout.id: rollout for rollout in cursor.execute(_ROLLOUTS, (list(ids),)).fetchall()}
 

@@ -64,7 +64,6 @@ def judge_rules(
     last_autoscaled_at: datetime | None,
     now: datetime,
 ) -> list[Scaling | Quiet]:
-    """The result of each rule, in their order."""
     values = {value.series: value for value in metrics}
     return [_judge(rule, values.get(rule.series), desired, last_autoscaled_at, now) for rule in rules]
 

@@ -76,7 +76,6 @@ class RollingUpdate(StartingCommand):
 
     @property
     def changes(self) -> bool:
-        """Whether it changes the content of the revision."""
         return self.image is not None or bool(self.command) or self.spec is not None
 
     @model_validator(mode="after")

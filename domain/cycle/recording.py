@@ -43,7 +43,6 @@ def inputs_json(deployment: Deployment, now: datetime) -> bytes:
 
 
 def inputs_as_json(deployment: Deployment, now: datetime) -> dict[str, Any]:
-    """The inputs as JSON values, as `inputs_json` writes them."""
     values: dict[str, Any] = _INPUTS.dump_python(_Inputs(deployment, now), mode="json")
     return values
 
@@ -66,7 +65,6 @@ def _told_flat(recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changes_from_json(decision: Mapping[str, Any]) -> RouteChanges:
-    """The route changes in what `decision_json` wrote."""
     return _CHANGES.validate_python(decision["changes"])
 
 

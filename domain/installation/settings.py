@@ -80,7 +80,6 @@ class LogLimits(Settings):
 
     @property
     def most_ended_bytes(self) -> int:
-        """The most bytes of all logs of replicas that have ended."""
         return int(self.ended_megabytes * _MEGABYTE)
 
 

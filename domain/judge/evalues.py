@@ -40,7 +40,6 @@ class Counts:
         return self.shares or (own, own)
 
     def added_to(self, tally: BothSides) -> BothSides:
-        """The tally with this interval."""
         return BothSides(
             tally.canary + self.canary,
             tally.canary_failed + self.canary_failed,

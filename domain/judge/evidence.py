@@ -163,7 +163,6 @@ def refusals(evidence: Evidence, requests: Sent) -> Counts:
 
 
 def redirections(evidence: Evidence, requests: Sent) -> Counts:
-    """The redirections, of all requests that were sent."""
     new, old = evidence.canary, evidence.control
     return Counts(new.begun, new.redirected, old.begun, old.redirected, requests.shares, requests.surplus, new.done)
 

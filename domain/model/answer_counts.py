@@ -69,7 +69,6 @@ class Answers:
 
     @property
     def is_any(self) -> bool:
-        """Whether anything was counted."""
         return any((self.done, self.begun, *self.first_byte))
 
     @property

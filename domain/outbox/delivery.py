@@ -111,7 +111,6 @@ def cloud_event(pending: Pending) -> dict[str, Any]:
 
 
 def body_of(document: Mapping[str, Any]) -> bytes:
-    """The document as it is sent and signed."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
 
 

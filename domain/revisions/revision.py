@@ -195,7 +195,6 @@ class WrittenSpec(RevisionSpec):
 
     @property
     def spec(self) -> RevisionSpec:
-        """The content alone."""
         return RevisionSpec.model_validate(self.model_dump(include=set(RevisionSpec.model_fields)))
 
 

@@ -168,7 +168,6 @@ class TrafficSettings(BaseModel):
 
     @property
     def rules(self) -> RequestRules:
-        """The rules that proxies follow with the requests."""
         return RequestRules(
             self.request_timeout_seconds,
             self.hedge_after_seconds,
@@ -201,7 +200,6 @@ class TrafficSettings(BaseModel):
 
 
 def settings_of(deployment: str, entrances: tuple[Entrance, ...], rules: RequestRules) -> TrafficSettings:
-    """The settings by which a deployment is reached like that."""
     prefix = next((each for each in entrances if each.kind is EntranceKind.PREFIX), None)
     strip_prefix = prefix is None or prefix.strip_prefix
     places: dict[str, object] = {"strip_prefix": strip_prefix}

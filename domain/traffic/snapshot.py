@@ -67,7 +67,6 @@ class RequestRules:
         return Wire(self.protocol, self.upstream_tls)
 
     def with_wire(self, wire: Wire) -> "RequestRules":
-        """The rules for replicas with this wire."""
         return replace(self, protocol=wire.protocol, upstream_tls=wire.upstream_tls)
 
 

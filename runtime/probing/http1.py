@@ -104,7 +104,6 @@ class Http1Question:
         self._outgoing = self._http.send(_request(check.host_header(address), check.path)) or b""
 
     def to_send(self) -> bytes:
-        """The request, once."""
         data, self._outgoing = self._outgoing, b""
         return data
 

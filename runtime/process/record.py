@@ -87,7 +87,6 @@ class ReplicaRecord(BaseModel):
 
 
 def pids_of(records: Mapping[UUID, ReplicaRecord]) -> set[int]:
-    """The pids of the replicas that were started."""
     return {record.process.pid for record in records.values() if record.process}
 
 
@@ -128,7 +127,6 @@ class RecordFolder:
         return {route_id: record for route_id in self.route_ids() if (record := self.load(route_id))}
 
     def route_ids(self) -> list[UUID]:
-        """The route ids that have a file, whatever is in it."""
         try:
             names = os.listdir(self._folder)  # noqa: PTH208  # thrice as fast as iterdir, and done in every sweep
         except FileNotFoundError:

@@ -65,7 +65,6 @@ class Home:
         return self.envoy / f"{part}.sock"
 
     def log(self, part: str) -> Path:
-        """The log file of the part of that name."""
         return self.root / "logs" / f"{part}.log"
 
     def create(self) -> None:

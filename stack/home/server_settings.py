@@ -42,7 +42,6 @@ class Ports:
 
     @property
     def by_name(self) -> dict[str, int]:
-        """The ports that are always there, by the name of the server."""
         return {name: port for name, port in asdict(self).items() if name != "forwarded"}
 
 
@@ -152,7 +151,6 @@ def save_settings(home: Home, settings: ServerSettings) -> None:
 
 
 def _part_of(port: str) -> str:
-    """The name of the part that listens at this port."""
     return port.removeprefix(_METRICS).partition("_")[0]
 
 

@@ -299,7 +299,6 @@ _SUFFIX = "-leaving"
 
 
 def leaving(name: str) -> str:
-    """The name of the leaving process of this part."""
     return name + _SUFFIX
 
 

@@ -62,7 +62,6 @@ class ChunkResult:
 
     @property
     def looked_at(self) -> int:
-        """The deployments looked at."""
         return len(self.result.decisions) + self.glanced
 
     def __add__(self, other: Self) -> Self:

@@ -116,7 +116,6 @@ class Answering(NamedTuple):
     bells: list[threading.Event]
 
     def ring(self) -> None:
-        """Somebody asks."""
         for bell in self.bells:
             bell.set()
 

@@ -58,7 +58,6 @@ class Waker:
         self.send(map(route_key, kinds))
 
     def routes_on(self, hosts: Iterable[str], *kinds: RouteLifecycleType) -> None:
-        """Wake these looks on these hosts."""
         self.send(route_key(kind, host) for host in hosts for kind in kinds)
 
     def send(self, keys: Iterable[str], *, traffic: bool = False) -> None:

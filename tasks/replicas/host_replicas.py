@@ -169,7 +169,6 @@ class Starts:
 
 
 def request_of(route: RouteRow) -> ReplicaRequest:
-    """The request to its runtime."""
     return ReplicaRequest(route.id, route.deployment, route.revision, route.spec, is_walled=route.is_walled)
 
 
@@ -183,7 +182,6 @@ class _Taken:
 
     @property
     def is_kill(self) -> bool:
-        """The replica was killed just now."""
         return self.step is StopStep.KILL and self.why_not is None
 
 

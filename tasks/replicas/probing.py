@@ -68,7 +68,6 @@ def runs(replica: Replica | None) -> bool:
 
 
 def end_of(replica: Replica | None) -> ProbeResult:
-    """The answer for a replica that has ended."""
     if replica is None:
         return ProbeResult(running=False, is_answered=None, detail="its process is gone")
     why = f"; {replica.cause}" if replica.cause else ""

@@ -78,7 +78,6 @@ class Spans:
         span.end(ended_at)
 
     def traceparent(self) -> str | None:
-        """The traceparent of the task that runs in this thread."""
         carrier: dict[str, str] = {}
         _TRACE_CONTEXT.inject(carrier)
         return carrier.get("traceparent")

@@ -92,7 +92,6 @@ class TaskCounts:
         TASKS_ACTIVE.labels(self.hostname).set(0)
 
     def sent(self, sender: str, routing_key: str, **_: object) -> None:
-        """A message was published."""
         TASKS_SENT.labels(sender, self.hostname, routing_key).inc()
 
     def received(self, request: Any, **_: object) -> None:  # noqa: ANN401  (Celery's)
@@ -100,7 +99,6 @@ class TaskCounts:
         TASKS_RECEIVED.labels(request.name, self.hostname, _queue(request.delivery_info)).inc()
 
     def started(self, task_id: str, task: Task[..., Any], **_: object) -> None:
-        """A thread begins it."""
         self._began[task_id] = time.monotonic()
         TASKS_STARTED.labels(task.name, self.hostname, _queue(task.request.delivery_info)).inc()
         TASKS_ACTIVE.labels(self.hostname).inc()
@@ -115,7 +113,6 @@ class TaskCounts:
             TASK_SECONDS.labels(*labels).observe(seconds)
 
     def failed(self, sender: Task[..., Any], exception: BaseException, **_: object) -> None:
-        """The task raised."""
         queue = _queue(sender.request.delivery_info)
         TASKS_FAILED.labels(sender.name, self.hostname, queue, type(exception).__name__).inc()
 

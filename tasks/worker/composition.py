@@ -149,19 +149,16 @@ def _keep_logs_small(**_: object) -> None:
 
 @cache
 def hearing() -> Hearing:
-    """Whether Redis answers this worker."""
     return Hearing()
 
 
 @cache
 def slots() -> Slots:
-    """The lock slots of all handlers."""
     return Slots(redis_client(), settings().slots, settings().lock_seconds, waker().send)
 
 
 @cache
 def secrets() -> HostSecrets:
-    """The secrets that revisions may refer to on this host."""
     environment = inherited(settings().replica_env)
     return HostSecrets(settings().host, settings().secrets_allow, settings().secrets_env_file, environment)
 
@@ -186,9 +183,9 @@ def runtimes() -> dict[str, Runtime]:
     }
 
 
-def _send_to_other_system(task: str, payload: Mapping[str, object], to: str) -> None:
+def _send_to_other_system(task: str, payload: Mapping[str, object], to: str, expires: float | None = None) -> None:
     """Send a task to another system, whose workers read a queue of their own on this broker."""
-    app.send_task(task, kwargs={"payload": payload}, queue=queue(to), ignore_result=True)
+    app.send_task(task, kwargs={"payload": payload}, queue=queue(to), expires=expires, ignore_result=True)
 
 
 @cache
@@ -223,11 +220,7 @@ def probe_pass(host: str) -> ProbePass:
 @cache
 def courier() -> Courier:
     """Sends events to subscribers."""
-    return Courier(engine(), webhook_targets, _tell_other_system, _queued, settings().webhook_seconds, stopping)
-
-
-def _tell_other_system(task: str, event: Mapping[str, object], to: str, seconds: float) -> None:
-    app.send_task(task, kwargs={"payload": event}, queue=queue(to), expires=seconds, ignore_result=True)
+    return Courier(engine(), webhook_targets, _send_to_other_system, _queued, settings().webhook_seconds, stopping)
 
 
 def _queued(name: str) -> int:

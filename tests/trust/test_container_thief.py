@@ -11,7 +11,8 @@ import docker
 import pytest
 
 from runtime.docker.docker_runtime import DockerRuntime
-from tests.support.docker.docker_images import asked, ended
+from tests.support.docker.docker_images import asked
+from tests.support.workers.runtimes import ended
 
 THIEF = """
 home={home} worker={worker} port={port}

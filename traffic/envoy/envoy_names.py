@@ -23,7 +23,6 @@ PAGES = "envoy.filters.http.lua"
 
 
 def page_key(status: str) -> str:
-    """The key of the page for this status."""
     return f"page_{status}"
 
 
@@ -63,7 +62,6 @@ def side_of(cluster: str) -> str:
 
 
 def wire_of(cluster: str) -> str:
-    """The protocol of the replicas of a cluster."""
     return _split(cluster)[1]
 
 

@@ -113,7 +113,6 @@ def is_secured(service: Service) -> bool:
 
 
 def secured_hosts(service: Service) -> tuple[str, ...]:
-    """The host names that have a certificate."""
     names = [name for certificate, _ in _certificates(service) for name in certificate.names]
     return tuple(host for host in service.hosts if is_for(names, host))
 

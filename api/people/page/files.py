@@ -93,7 +93,6 @@ class PageMethods(Methods):
     """One path of the page. A GET of a path for forms is refused by a page that leads back, and not by JSON."""
 
     def refused(self, request: Request, error: RollwayError) -> Response:
-        """The answer to a request that is refused."""
         answer = super().refused(request, error)
         if request.method not in ("GET", "HEAD") or not is_for_people(request):
             return answer

@@ -55,7 +55,6 @@ class Logins:
         self._access = access
 
     def routes(self) -> list[Route]:
-        """The routes of the forms."""
         return [
             Route("/login", PageMethods({"GET": self._ask_for_token, "POST": self._log_in})),
             Route("/v1/login-links", Methods({"POST": self._make_link})),

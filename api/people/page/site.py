@@ -42,7 +42,6 @@ class Site:
         self._foresight = foresight
 
     def routes(self) -> list[Route]:
-        """The routes of the page."""
         return [
             *(Route(path, PageMethods({"GET": partial(self._live, name)})) for name, (path, _) in LIVE.items()),
             Route("/deployments", PageMethods({"GET": _to_list})),
@@ -135,7 +134,6 @@ class ButtonMethods(PageMethods):
     """The address of a button; one that no button has is the address of nothing."""
 
     def refused(self, request: Request, error: RollwayError) -> Response:
-        """The answer to a request that is refused."""
         is_known = request.path_params["button"] in BUTTONS
         if isinstance(error, MethodNotAllowedError) and not is_known and is_for_people(request):
             return page("missing", 404, path=request.url.path)

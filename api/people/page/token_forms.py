@@ -36,7 +36,6 @@ class TokenForms:
         self._access = access
 
     def routes(self) -> list[Route]:
-        """The routes of the list and of its two forms."""
         return [
             Route("/tokens", PageMethods({"GET": self._list, "POST": self._make})),
             Route("/tokens/revoke", PageMethods({"POST": self._revoke})),

@@ -71,7 +71,6 @@ class PlanWorkers:
         return await _started()
 
     async def end(self) -> None:
-        """End the idle processes."""
         for process in self._idle:
             with suppress(ProcessLookupError):
                 process.kill()

@@ -150,7 +150,6 @@ def text_of(cursor: str, kind: str, document: object) -> str:
 
 
 def joined(texts: Iterable[str]) -> bytes:
-    """Events in one piece."""
     return "".join(texts).encode()
 
 

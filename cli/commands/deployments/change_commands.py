@@ -324,7 +324,6 @@ class TakesCommand(TyperCommand):
         return super().parse_args(ctx, args[:place])
 
     def collect_usage_pieces(self, ctx: "Context") -> list[str]:
-        """As the help shows it."""
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
 
 

@@ -99,15 +99,7 @@ def groups(*, as_json: AsJson = False) -> None:
         return printer().print("There are no groups; 'rollway group --help' says how to make one.")
     table = columns("NAME", "AT MOST", "UNDER WAY", "WAITING", "DEPLOYMENTS")
     for view in views:
-        table.add_row(
-            view.name, str(view.most_at_once or "-"), *map(_joined, (view.under_way, view.waiting)), _members(view)
-        )
+        under_way, waiting = (", ".join(names) or "-" for names in (view.under_way, view.waiting))
+        members = (" → " if view.in_order else ", ").join(view.deployments)
+        table.add_row(view.name, str(view.most_at_once or "-"), under_way, waiting, members)
     return printer().print(table)
-
-
-def _joined(names: list[str]) -> str:
-    return ", ".join(names) or "-"
-
-
-def _members(view: GroupView) -> str:
-    return (" → " if view.in_order else ", ").join(view.deployments)

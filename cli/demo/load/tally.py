@@ -119,13 +119,11 @@ class Tally:
     lags: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
 
     def note_sent(self, exchange: Exchange, now: float) -> None:
-        """Count a request that is sent now."""
         self.requests += 1
         self.kinds[exchange.planned.kind] += 1
         self.lags.append(now - exchange.due)
 
     def note_answer(self, exchange: Exchange, now: float) -> None:
-        """Count a good answer."""
         self.answers[exchange.status, exchange.revision] += 1
         self.latencies.append(max(0.0, now - exchange.due - exchange.planned.takes))
         started, answered_at = self.epoch + (exchange.started or exchange.due), self.epoch + now
@@ -137,7 +135,6 @@ class Tally:
         counts.last_answered = answered_at
 
     def failed_with(self, exchange: Exchange, kind: FailureKind, detail: str, now: float) -> None:
-        """Count a request that failed."""
         failure = FailedRequest(
             kind=kind,
             request=exchange.planned.kind,
@@ -161,7 +158,6 @@ class Tally:
         return {name: count for (got, name), count in dict(self.answers).items() if got == status and name}
 
     def report(self) -> PhaseReport:
-        """Sum up the phase."""
         latencies, lags = sorted(self.latencies), sorted(self.lags)
         return PhaseReport(
             name=self.name,

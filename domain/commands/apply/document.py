@@ -71,7 +71,6 @@ class Document(BaseModel):
 
     @property
     def revision_name(self) -> str | None:
-        """The name that the revision has or gets."""
         if self.revision is None:
             return None
         return self.revision.name or revision_name(self.deployment, self.revision.spec)
@@ -94,7 +93,6 @@ class Document(BaseModel):
 
     @property
     def parsed_policy(self) -> DeploymentPolicy | None:
-        """The policy that the document asks for."""
         return None if self.policy is None else parse_policy(self.policy)
 
 

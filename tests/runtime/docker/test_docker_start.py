@@ -14,8 +14,8 @@ from cli.apply import read_file
 from runtime.docker.docker_runtime import DockerRuntime
 from runtime.protocol import ReplicaRequest
 from tests.support.docker.busybox import IMAGE, REPOSITORY, busybox_layer
-from tests.support.docker.docker_images import asked, body, containers, ended
-from tests.support.workers.runtimes import ROOT
+from tests.support.docker.docker_images import asked, body, containers
+from tests.support.workers.runtimes import ROOT, ended
 
 OWN_COMMAND = 'CMD ["/bin/sh", "-c", "cd /srv; echo its own > index.html; exec httpd -f -p $PORT"]'
 

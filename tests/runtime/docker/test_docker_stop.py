@@ -8,8 +8,9 @@ from docker.types import LogConfig
 
 from runtime.docker.docker_runtime import DockerRuntime
 from tests.support.docker.busybox import IMAGE
-from tests.support.docker.docker_images import asked, body, containers, ended
+from tests.support.docker.docker_images import asked, body, containers
 from tests.support.stack.waiting import eventually
+from tests.support.workers.runtimes import ended
 
 IGNORES_SIGTERM = "trap '' TERM; sleep 60 & echo up; wait; sleep 60"
 

@@ -18,9 +18,10 @@ from runtime.docker.docker_runtime import DockerRuntime
 from runtime.protocol import Replica, ReplicaStartError, RuntimeUnavailableError
 from tests.support.docker.busybox import import_busybox
 from tests.support.docker.docker_engine import Dockerd, NoEngineError, own_dockerd
-from tests.support.docker.docker_images import asked, body, ended
+from tests.support.docker.docker_images import asked, body
 from tests.support.stack.server_process import suspend
 from tests.support.stack.waiting import eventually
+from tests.support.workers.runtimes import ended
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from uuid import UUID, uuid4
 import docker
 
 from domain.revisions.revision import RevisionSpec
-from runtime.docker.docker_runtime import DockerRuntime
 from runtime.protocol import Replica, ReplicaRequest
 from tests.support.docker.busybox import IMAGE
 from tests.support.proxies import plain_http
@@ -41,11 +40,3 @@ def body(replica: Replica) -> str:
 def containers(api: docker.APIClient, route_id: UUID) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = api.containers(all=True, filters={"label": [f"rollway.route={route_id}"]})
     return found
-
-
-def ended(runtime: DockerRuntime, route_id: UUID) -> Replica:
-    def look() -> Replica | None:
-        replica = runtime.find(route_id)
-        return replica if replica and not replica.running else None
-
-    return eventually(look)

@@ -13,7 +13,7 @@ from domain.revisions.revision import RevisionSpec
 from runtime.process.account_pool import REGISTRY
 from runtime.process.process_runtime import ProcessRuntime
 from runtime.process.process_table import KEEPER, keeper_of
-from runtime.protocol import Replica, ReplicaRequest
+from runtime.protocol import Replica, ReplicaRequest, Runtime
 from tests.support.stack.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +33,7 @@ def request(
     return ReplicaRequest(route_id or uuid4(), "web", "web-12345678", RevisionSpec(command=command, env=env or {}))
 
 
-def ended(runtime: ProcessRuntime, route_id: UUID) -> Replica:
+def ended(runtime: Runtime, route_id: UUID) -> Replica:
     def look() -> Replica | None:
         replica = runtime.find(route_id)
         return replica if replica and not replica.running else None
