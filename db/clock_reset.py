@@ -25,6 +25,8 @@ OF_ROUTES = (
     "started_at",
     "status_changed_at",
     "healthy_at",
+    "warm_up_started_at",
+    "warmed_at",
     "drain_started_at",
     "out_of_traffic_at",
     "stop_requested_at",

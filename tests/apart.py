@@ -27,6 +27,7 @@ APART = {
     "tests/e2e/faults/test_upgrade.py": "the release before, from git",
     "tests/e2e/page": "a browser",
     "tests/e2e/partitions": "networks of its own",
+    "tests/e2e/rollouts/test_warm_up.py": "a minute of slow answers",
     "tests/e2e/services/test_clients.py": "generated clients in Python and TypeScript",
     "tests/e2e/services/test_docker.py": "a Docker engine",
     "tests/e2e/services/test_page_session.py": "a browser",

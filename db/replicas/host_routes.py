@@ -18,12 +18,12 @@ from domain.model.states import Lifecycle, RouteStatus
 from domain.revisions.revision import RevisionSpec, StoredSpec, stored_spec
 from domain.text.errors import RouteNotFoundError
 from domain.traffic.tls import ReplicaTls
-from domain.traffic.wire import known_wire, replica_wire
+from domain.traffic.wire import ReplicaWire, known_wire, replica_wire
 
 _ROUTE = f"""
     SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, v.is_walled, r.status,
            r.address, r.start_tries, r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at,
-           r.stop_requested_at, {SPOKEN}
+           r.stop_requested_at, r.warm_up_started_at, r.warmed_at, r.status_reason AS reason, {SPOKEN}
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
 """
 
@@ -79,7 +79,7 @@ class RouteRow:
 
     `start_tries`: how often in a row its runtime gave no answer to that. `unreadable`: what of its revision this
     release cannot read; its spec is then no more than what ends a replica. `is_walled`: as in `ReplicaRequest`.
-    `tls`: None: its replica is asked in clear text.
+    `warm_up_started_at`: when its health check succeeded, if its replica is warmed up; `warmed_at`: when that was done.
     """
 
     id: UUID
@@ -97,7 +97,15 @@ class RouteRow:
     drain_started_at: datetime | None
     out_of_traffic_at: datetime | None
     stop_requested_at: datetime | None
-    tls: ReplicaTls | None = None
+    warm_up_started_at: datetime | None
+    warmed_at: datetime | None
+    reason: str
+    wire: ReplicaWire
+
+    @property
+    def tls(self) -> ReplicaTls | None:
+        """None: its replica is asked in clear text."""
+        return self.wire.tls
 
 
 def routes_to_start(connection: Connection, host: str, limit: int, but: Iterable[UUID] = ()) -> list[RouteRow]:
@@ -119,6 +127,12 @@ def postpone_starts(connection: Connection, postponed: Sequence[PostponedStart])
 def running_routes(connection: Connection, host: str, *, only_starting: bool = False) -> list[RouteRow]:
     """Live routes of a host whose replica was started: those to probe, or of them those that were never healthy yet."""
     return _rows(connection, _STARTING if only_starting else _RUNNING, (host,))
+
+
+def warming_among(connection: Connection, route_ids: Sequence[UUID]) -> frozenset[UUID]:
+    """Read which of these routes have a replica that is still to be warmed up."""
+    query = "SELECT id FROM routes WHERE id = ANY(%s) AND status = 'provisioning' AND warmed_at IS NULL"
+    return frozenset(connection.cursor(row_factory=scalar_row).execute(query, (list(route_ids),)).fetchall())
 
 
 def routes_to_stop(connection: Connection, host: str) -> list[RouteRow]:
@@ -198,5 +212,5 @@ def _rows(connection: Connection, query: str, parameters: tuple[Any, ...]) -> li
 
 def _route_row(spec: str, status: str, wire: Any, ca: str | None, **columns: Any) -> RouteRow:  # noqa: ANN401
     """Make a row; the other columns as they are."""
-    parsed, tls = _parsed(spec), replica_wire(columns["deployment"], known_wire(wire), ca).tls
-    return RouteRow(spec=parsed.spec, unreadable=parsed.unreadable, status=RouteStatus(status), tls=tls, **columns)
+    parsed, spoken = _parsed(spec), replica_wire(columns["deployment"], known_wire(wire), ca)
+    return RouteRow(spec=parsed.spec, unreadable=parsed.unreadable, status=RouteStatus(status), wire=spoken, **columns)

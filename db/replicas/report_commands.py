@@ -1,6 +1,7 @@
 """Carries out commands on replicas and hosts: reports from outside, and hosts that are drained or forgotten."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from psycopg import Connection
@@ -13,8 +14,10 @@ from db.replicas.lost_hosts import forget_host
 from db.replicas.reports import RouteReport, apply_reports
 from domain.commands.base import Command
 from domain.commands.replica_commands import DrainHost, ForgetHost, ReportRoute, UndrainHost
+from domain.model.states import RouteStatus
 from domain.replicas.host_choice import HostNotFoundError
 from domain.replicas.status_reports import status_told
+from domain.replicas.warm_up import is_held_back, words_at_first
 
 _DRAIN = """
     UPDATE hosts SET drained_at = coalesce(drained_at, clock_timestamp()), drained_by = coalesce(drained_by, %s)
@@ -67,7 +70,12 @@ def _report_route(connection: Connection, command: ReportRoute) -> dict[str, Any
     status = status_told(command.status, row.spec.runtime, row.address or command.address)
     detail = command.detail or f"reported {command.status} by {command.actor}"
     report = RouteReport(row.id, row.deployment_id, row.status, status, reason=detail, address=command.address)
-    applied = apply_reports(connection, [report])
+    held_back = is_held_back(row.spec.warm_up, row.status, status, row.warmed_at)
+    begins = held_back and status is RouteStatus.HEALTHY
+    if held_back:
+        reason = detail if not begins else None if row.warm_up_started_at else words_at_first(row.spec.warm_up)
+        report = replace(report, status=row.status, reason=reason, begins_warm_up=begins)
+    applied = apply_reports(connection, [report]) or frozenset({row.deployment_id} if begins else ())
     if command.status == "stopped":
         applied |= record_stopped(connection, [row.id])
     return {"deployment": row.deployment, "route": str(row.id), "status": command.status, "applied": bool(applied)}

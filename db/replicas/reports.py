@@ -30,6 +30,7 @@ class RouteReport:
     `address` and `handle` come with the start of its replica; `reason` and `log_tail` with a change of status.
     `is_lost`: its host is to blame, so its end counts as no failed start of its revision, and against no budget.
     `is_late`: no probe was answered in time, so it may be busy: proxies are asked whether it answers callers.
+    `begins_warm_up`: its health check has succeeded; `is_warm`: the requests of its warm-up were answered fast.
     """
 
     route_id: UUID
@@ -43,11 +44,13 @@ class RouteReport:
     handle: str | None = None
     is_lost: bool = False
     is_late: bool = False
+    begins_warm_up: bool = False
+    is_warm: bool = False
 
 
 _REPORTS = columns("""
     route_id uuid, was text, status text, streak int4, reason text, log_tail text, address text, handle text,
-    is_late bool
+    is_late bool, begins_warm_up bool, is_warm bool
 """)
 _report_values: Callable[[RouteReport], tuple[object, ...]] = attrgetter(*_REPORTS.types)
 
@@ -65,7 +68,9 @@ _REPORT = f"""
            log_tail = coalesce(u.log_tail, r.log_tail), address = coalesce(u.address, r.address),
            replica_handle = coalesce(u.handle, r.replica_handle),
            started_at = coalesce(r.started_at, CASE WHEN coalesce(u.address, u.handle) IS NOT NULL THEN clock.at END),
-           healthy_at = coalesce(r.healthy_at, CASE WHEN u.status = 'healthy' THEN clock.at END)
+           healthy_at = coalesce(r.healthy_at, CASE WHEN u.status = 'healthy' THEN clock.at END),
+           warm_up_started_at = coalesce(r.warm_up_started_at, CASE WHEN u.begins_warm_up THEN clock.at END),
+           warmed_at = coalesce(r.warmed_at, CASE WHEN u.is_warm THEN clock.at END)
       FROM {_REPORTS}, clock, deployments d, revisions v
      WHERE r.id = u.route_id AND r.status = u.was AND r.{ACTIVE} AND d.id = r.deployment_id AND v.id = r.revision_id
     RETURNING r.id, r.deployment_id, r.revision_id, u.was, r.status, r.status_reason AS reason,

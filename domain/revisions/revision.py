@@ -26,6 +26,7 @@ from domain.revisions.host_labels import HOST, RequiredLabels, Word
 from domain.revisions.runtime_spec import DockerSpec, ExternalSpec
 from domain.revisions.secret_refs import MASK, MOST_SECRETS, EnvValue, names_masked, references_of
 from domain.revisions.shell_syntax import fault_of_command, fault_of_text, fault_of_variable
+from domain.revisions.warm_up_spec import WarmUp
 from domain.text.errors import InvalidInputError, RollwayError
 from domain.text.storable import storable
 
@@ -119,6 +120,8 @@ class RevisionSpec(BaseModel):
     """
     health_check: HealthCheck | None = None
     """Left out: a replica counts as healthy once it has run for 3 s."""
+    warm_up: WarmUp | None = None
+    """Requests that a replica must answer fast, after its health check and before its first caller. Left out: none."""
     drain: Literal["until_idle", "fixed"] = "until_idle"
     """A leaving replica's time for its answers: until the last has ended, if every live proxy reports them, or
     a fixed time.

@@ -3,7 +3,7 @@
 import ssl
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
 import h11
@@ -29,16 +29,21 @@ class ProbeAnswer:
     is_late: bool = False
 
 
-class Question(Protocol):
+Heard = TypeVar("Heard")
+Answer_co = TypeVar("Answer_co", covariant=True)
+"""The answer to a question, which is never false."""
+
+
+class Question(Protocol[Answer_co]):
     """One question and its answer. It does no I/O: the owner of the connection sends and receives for it."""
 
     def to_send(self) -> bytes:
         """The bytes to send now: at first the question."""
 
-    def hear(self, data: bytes) -> ProbeAnswer | None:
+    def hear(self, data: bytes) -> Answer_co | None:
         """Take in what came; the answer once it is there."""
 
-    def unanswered(self) -> ProbeAnswer:
+    def unanswered(self) -> Answer_co:
         """The answer when the connection ends early."""
 
 

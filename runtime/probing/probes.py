@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Generic
 from uuid import UUID
 
 import h11
@@ -15,14 +16,14 @@ from h2.exceptions import H2Error
 
 from domain.revisions.health_check import HealthCheck
 from domain.traffic.tls import ReplicaTls
-from runtime.probing.http1 import Http1Question, ProbeAnswer, Question, context_of, host_and_port, why_no_tls
+from runtime.probing.http1 import Heard, Http1Question, ProbeAnswer, Question, context_of, host_and_port, why_no_tls
 from runtime.probing.http2 import GrpcQuestion, Http2Question
 
 _MOST_NAME_LOOKUPS = 64
 _BURST = 25
 _BURST_SECONDS = 0.02
 _LATE_SECONDS = 1.0
-_QUESTIONS: Mapping[str, Callable[[str, HealthCheck], Question]] = {
+_QUESTIONS: Mapping[str, Callable[[str, HealthCheck], Question[ProbeAnswer]]] = {
     "http1": Http1Question,
     "http2": Http2Question,
     "grpc": GrpcQuestion,
@@ -123,25 +124,25 @@ async def probe(address: str, check: HealthCheck, tls: ReplicaTls | None = None)
     """Ask once, as `check` says; the answer must be there within `check.timeout_seconds`. Never raises."""
     try:
         host, port = host_and_port(address)
-        exchange = _Exchange(_QUESTIONS[check.protocol](address, check))
+        question = _QUESTIONS[check.protocol](address, check)
         secure = context_of(tls, check.protocol) if tls else None
         async with asyncio.timeout(check.timeout_seconds):
-            return await _answer(host, port, exchange, secure, tls.name if tls else None)
+            return await answer_over(host, port, question, secure, tls.name if tls else None)
     except OSError as error:
         if isinstance(error, TimeoutError) and error.errno is None:
             detail = f"{check.request_line}: no answer within {check.timeout_seconds:g} s"
             return ProbeAnswer(ok=False, detail=detail, is_late=True)
         why = why_no_tls(tls, error) if tls else ""
-        return ProbeAnswer(ok=False, detail=f"{address} {why or _why_not_connected(error)}")
+        return ProbeAnswer(ok=False, detail=f"{address} {why or why_not_connected(error)}")
     except (h11.LocalProtocolError, H2Error, ValueError):
         return ProbeAnswer(ok=False, detail=f"{check.request_line} at {address!r} is no valid request")
 
 
-class _Exchange(asyncio.Protocol):
+class _Exchange(asyncio.Protocol, Generic[Heard]):
     """A question on its way: its bytes are sent, and received bytes are passed to it until it has its answer."""
 
-    def __init__(self, question: Question) -> None:
-        self.answer: asyncio.Future[ProbeAnswer] = asyncio.get_running_loop().create_future()
+    def __init__(self, question: Question[Heard]) -> None:
+        self.answer: asyncio.Future[Heard] = asyncio.get_running_loop().create_future()
         self._question = question
         self._transport: asyncio.WriteTransport | None = None
 
@@ -164,10 +165,12 @@ class _Exchange(asyncio.Protocol):
             self.answer.set_result(self._question.unanswered())
 
 
-async def _answer(
-    host: str, port: int, exchange: _Exchange, secure: ssl.SSLContext | None, name: str | None
-) -> ProbeAnswer:
+async def answer_over(
+    host: str, port: int, question: Question[Heard], secure: ssl.SSLContext | None, name: str | None
+) -> Heard:
+    """Ask on a connection of its own, by TLS to `name` with a context. Raises OSError where there is no connection."""
     loop = asyncio.get_running_loop()
+    exchange = _Exchange(question)
     transport, _ = await loop.create_connection(lambda: exchange, host, port, ssl=secure, server_hostname=name)
     try:
         return await exchange.answer
@@ -175,7 +178,7 @@ async def _answer(
         transport.abort()  # close() would first wait until all is sent, for ever if nobody reads it
 
 
-def _why_not_connected(error: OSError) -> str:
+def why_not_connected(error: OSError) -> str:
     """The fault in words: a refusal is the replica's, anything else (no file descriptor left) may be the prober's."""
     match error:
         case ConnectionRefusedError():

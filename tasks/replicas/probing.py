@@ -36,6 +36,7 @@ from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Liveness, Silences
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.strangers import Strangers, held_in_words, is_to_be_verified, verified
+from tasks.replicas.warming import Warmer, is_warmed_up, report_of_beginning, verdict_while_warming
 from tasks.task_settings import KEY_PREFIX
 
 _REPORT_IN_TIME = HealthCheck()
@@ -180,6 +181,7 @@ class ProbePass:
     prober: Prober
     silences: Silences
     strangers: Strangers = field(default_factory=Strangers)
+    warmer: Warmer | None = None
     _timetable: Timetable = field(default_factory=Timetable)
     _next_read: float = 0.0
     _next_full_read: float = 0.0
@@ -243,6 +245,8 @@ class ProbePass:
         else:
             self._timetable.renew_starting([row for row in rows if row.unreadable is None])
         self._write([report for row in rows if (report := report_of_unread(row))])
+        if self.warmer is not None and (warming := [row for row in rows if is_warmed_up(row)]):
+            self.warmer.warm(warming)
         return now
 
     def _since(self, now: datetime) -> datetime:
@@ -295,7 +299,9 @@ class ProbePass:
         else:
             detail = answer.detail if answer else self._last_details.get(route.id, "no probe was answered yet")
             result = ProbeResult(running=True, is_answered=answer.ok if answer else None, detail=detail)
-        verdict = judge_health(check, probed_route(route), result, now)
+        verdict = verdict_while_warming(route, result, now) or judge_health(check, probed_route(route), result, now)
+        if (beginning := report_of_beginning(route, verdict.status)) is not None:
+            return beginning
         if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
             return self._waits(route, answer, now)
         tail = self._log_tail(route) if verdict.status is RouteStatus.FAILED else None
@@ -320,7 +326,7 @@ class ProbePass:
     def _waits(self, route: RouteRow, answer: ProbeAnswer | None, now: datetime) -> RouteReport | None:
         """Report why a replica starts for long, once for each answer that it gives."""
         why = answer and why_not_yet(probed_route(route), answer.ok, answer.detail, now)
-        if not why or self._last_reports.get(route.id) == why:
+        if not why or route.warm_up_started_at or self._last_reports.get(route.id) == why:
             return None
         self._last_reports[route.id] = why
         return RouteReport(route.id, route.deployment_id, route.status, route.status, route.probe_streak, reason=why)

@@ -48,6 +48,7 @@ from tasks.replicas.host_replicas import HostReplicas
 from tasks.replicas.liveness import Silences
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.strangers import Strangers
+from tasks.replicas.warming import Warmer
 from tasks.task_settings import KEY_PREFIX, log_limits, settings
 from tasks.telemetry.metrics_server import show_metrics
 from tasks.worker.connections import redis_client, waker
@@ -202,6 +203,11 @@ def _prober_of(host: str) -> Prober:
 
 
 @cache
+def _warmer_of(host: str) -> Warmer:
+    return Warmer(engine(), redis_client(), f"warm-ups of {host}")
+
+
+@cache
 def _silences() -> Silences:
     return Silences()
 
@@ -213,7 +219,7 @@ def _strangers() -> Strangers:
 
 def probe_pass(host: str) -> ProbePass:
     """A new pass over the running replicas of a host, or of EXTERNAL."""
-    observers = _silences(), _strangers()
+    observers = _silences(), _strangers(), _warmer_of(host)
     return ProbePass(engine(), runtimes(), waker(), redis_client(), host, _prober_of(host), *observers)
 
 

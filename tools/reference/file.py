@@ -8,6 +8,7 @@ from domain.commands.apply.document import Document, RevisionSection
 from domain.model.policy import RolloutLimits
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerResources, DockerSpec, ExternalSpec
+from domain.revisions.warm_up_spec import WarmUp, WarmUpRequest
 from domain.strategies.builtin import STRATEGIES
 from domain.traffic.caller_match import Sticky
 from domain.traffic.entrances import TrafficSettings
@@ -19,6 +20,8 @@ SECTIONS: dict[str, type] = {
     "a document": Document,
     "revision": RevisionSection,
     "revision.health_check": HealthCheck,
+    "revision.warm_up": WarmUp,
+    "revision.warm_up.requests": WarmUpRequest,
     "revision.docker": DockerSpec,
     "revision.docker.resources": DockerResources,
     "revision.external": ExternalSpec,

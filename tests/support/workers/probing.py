@@ -51,13 +51,22 @@ def serving() -> Iterator[Service]:
             connection.close()
 
 
-def replica(engine: Engine, address: str | None, picture: str = "■", runtime: str = "external", **check: Any) -> UUID:
+def replica(
+    engine: Engine,
+    address: str | None,
+    picture: str = "■",
+    runtime: str = "external",
+    *,
+    warm_up: dict[str, Any] | None = None,
+    **check: Any,
+) -> UUID:
     """One that another system runs, so that it is always there; healthy unless drawn otherwise."""
     parts: dict[str, Any] = {
         "external": {"external": {"webhook": "http://127.0.0.1:1/"}},
         "docker": {"docker": {"image": "web:1", "port": 80}},
     }
     spec = {"runtime": runtime, **parts[runtime], "health_check": {"interval_seconds": 0.1, **check}}
+    spec |= {"warm_up": warm_up} if warm_up else {}
     name = f"d{read(engine, 'SELECT count(*) FROM deployments')[0]['count']}"
     route_id = make_deployment(engine, picture, name=name, n=1, status=SCALING, spec=spec).routes[0]
     write(engine, "UPDATE routes SET address = %s WHERE id = %s", address, route_id)

@@ -1,0 +1,83 @@
+"""The section `warm_up` of a revision: requests that a replica must answer fast before it gets any of callers."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+WARM_UP_HEADER = "x-rollway-warm-up"
+MOST_BODY_BYTES = 65_535
+"""What HTTP/2 lets a client send before the server says more."""
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+_OWN_HEADERS = frozenset(
+    ("connection", "content-length", "te", "trailer", "transfer-encoding", "upgrade", WARM_UP_HEADER)
+)
+_WITH_A_BODY = ("POST", "PUT", "PATCH")
+
+
+def _small(body: str) -> str:
+    if len(body.encode()) > MOST_BODY_BYTES:
+        raise ValueError(f"must have at most {MOST_BODY_BYTES:,} bytes")
+    return body
+
+
+class WarmUpRequest(BaseModel):
+    """One request, sent again until `times` answers in a row are 2xx and complete within `under_seconds`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    """The method of the request."""
+    path: str = Field(pattern=r"^/[!-~]*$", max_length=2000)
+    """The path of the request, with its query."""
+    headers: dict[str, str] = Field(default_factory=dict, max_length=32)
+    """Headers of the request, besides `x-rollway-warm-up: yes`. Host: that of the health check, or the address."""
+    body: Annotated[str, AfterValidator(_small)] | None = None
+    """The body of POST, PUT and PATCH; its type is application/json unless `headers` says otherwise."""
+    times: int = Field(default=3, ge=1, le=100)
+    """The number of good answers in a row that are enough."""
+    under_seconds: float = Field(default=2.0, gt=0, le=3600)
+    """A good answer is complete within this time. A slow one is waited for, and does not count."""
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, str]) -> dict[str, str]:
+        for name, value in headers.items():
+            if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+                raise ValueError(
+                    f"{name!r} is refused: a header has a name without spaces, and ASCII text as its value"
+                )
+            if name.lower() in _OWN_HEADERS:
+                raise ValueError(f"{name!r} is refused: Rollway sets it itself")
+        if len({name.lower() for name in headers}) < len(headers):
+            raise ValueError("has a header twice: the case of its letters makes no other name")
+        return headers
+
+    @field_validator("body")
+    @classmethod
+    def _belongs_to_its_method(cls, body: str | None, info: ValidationInfo) -> str | None:
+        if body is not None and (method := info.data.get("method", "POST")) not in _WITH_A_BODY:
+            raise ValueError(f"belongs to the methods {', '.join(_WITH_A_BODY)}, and method is {method}")
+        return body
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path.partition('?')[0]}"
+
+
+class WarmUp(BaseModel):
+    """Requests that are sent to a new replica's own address once it is healthy, one after the other."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    requests: tuple[WarmUpRequest, ...] = Field(min_length=1, max_length=20)
+    """In this order: the next one begins when one has its good answers."""
+    at_most_seconds: float = Field(default=600.0, gt=0, le=86_400)
+    """The time for all of them; a replica that needs longer has failed. It begins when its health check succeeds."""
+
+    @model_validator(mode="after")
+    def _leaves_time_for_answers(self) -> Self:
+        fastest = max(request.under_seconds for request in self.requests)
+        if self.at_most_seconds <= fastest:
+            raise ValueError(f"at_most_seconds must be greater than under_seconds, which is {fastest:g}")
+        return self

@@ -1,0 +1,189 @@
+"""Warming up: the requests that a new replica must answer fast before it gets any of callers.
+
+What a worker counts is its own: where it is killed, another one begins with the first request. Only what is known to be
+warm is written down, and since when the clock of the warm-up runs.
+"""
+
+import asyncio
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from time import monotonic
+from uuid import UUID
+
+import redis
+import structlog
+from redis.exceptions import RedisError
+from sqlalchemy import Engine
+
+from db.connection.transactions import in_transaction
+from db.replicas.host_routes import RouteRow, warming_among
+from db.replicas.reports import RouteReport, record_reports
+from db.unreachable import AWAY
+from domain.model.states import RouteStatus
+from domain.replicas.health import HealthVerdict, ProbeResult
+from domain.replicas.warm_up import (
+    WarmingRoute,
+    WarmUpAnswer,
+    WarmUpProgress,
+    is_held_back,
+    judge_warm_up,
+    words_at_first,
+)
+from runtime.probing.warm_up_requests import warm_up_answer
+from tasks.redis.locks import RENEWALS_IN_A_LIFE, Renewals, Slot
+from tasks.task_settings import KEY_PREFIX
+
+_log = structlog.get_logger(__name__)
+_LOCK_SECONDS = 5.0
+_EVERY_SECONDS = 1.0
+"""From one try to the next: after a bad answer, while another worker warms the replica up, or Postgres is away."""
+
+
+def is_warmed_up(route: RouteRow) -> bool:
+    """Whether its requests are still to be sent."""
+    is_begun = route.spec.warm_up is not None and route.warm_up_started_at is not None
+    return is_begun and route.status is RouteStatus.PROVISIONING and route.warmed_at is None
+
+
+def verdict_while_warming(route: RouteRow, result: ProbeResult, now: datetime) -> HealthVerdict | None:
+    """The verdict on a replica that is warmed up, or warm and not seen healthy since; None for any other."""
+    warm_up, began = route.spec.warm_up, route.warm_up_started_at
+    if warm_up is None or began is None or route.status is not RouteStatus.PROVISIONING:
+        return None
+    seen = replace(result, is_answered=True) if route.spec.health_check is None else result
+    return judge_warm_up(warm_up, WarmingRoute(began, route.warmed_at, route.reason), seen, now)
+
+
+def report_of_beginning(route: RouteRow, status: RouteStatus) -> RouteReport | None:
+    """The report in place of its first health check that succeeds; None where nothing is to be warmed up first."""
+    if route.warm_up_started_at or not is_held_back(route.spec.warm_up, route.status, status, route.warmed_at):
+        return None
+    words = words_at_first(route.spec.warm_up)
+    return RouteReport(route.id, route.deployment_id, route.status, route.status, reason=words, begins_warm_up=True)
+
+
+class Warmer:
+    """Warms replicas up from an event loop in a thread of its own; a worker process has one for each of its hosts.
+
+    A lock in Redis keeps the other workers of the host away from a replica, so that it gets one request at a time.
+    """
+
+    def __init__(self, engine: Engine, client: redis.Redis, name: str = "warm-ups") -> None:
+        self._engine = engine
+        self._client = client
+        self._renewals = Renewals(_LOCK_SECONDS / RENEWALS_IN_A_LIFE)
+        self._tasks: dict[UUID, asyncio.Task[None]] = {}
+        self._tried: dict[UUID, float] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+        self._loop.call_soon_threadsafe(lambda: self._loop.create_task(self._watch()))
+
+    def close(self) -> None:
+        """Give up what is being warmed up, and end the thread."""
+        asyncio.run_coroutine_threadsafe(self._cancel_all(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def warm(self, routes: Iterable[RouteRow]) -> None:
+        """Begin with those of these routes that nobody warms up yet. Waits for no replica."""
+        now = monotonic()
+        due = [route for route in routes if self._tried.get(route.id, 0.0) <= now - _EVERY_SECONDS]
+        for route in due:
+            self._tried[route.id] = now
+        if due:
+            self._loop.call_soon_threadsafe(self._begin, due)
+
+    def _begin(self, routes: Iterable[RouteRow]) -> None:
+        for route in routes:
+            if route.id not in self._tasks:
+                task = self._loop.create_task(self._warm_alone(route))
+                self._tasks[route.id] = task
+                task.add_done_callback(partial(self._end, route.id))
+
+    def _end(self, route_id: UUID, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(route_id, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("warm-up broken off; it starts again", route=str(route_id), error=str(error), exc_info=error)
+
+    async def _warm_alone(self, route: RouteRow) -> None:
+        """Warm it up unless another worker does."""
+        slot = await asyncio.to_thread(self._locked, route.id)
+        if slot is None:
+            return
+        try:
+            await self._warm(route, slot)
+        finally:
+            self._renewals.drop(slot)
+            await asyncio.shield(asyncio.to_thread(slot.end))
+
+    def _locked(self, route_id: UUID) -> Slot | None:
+        name = f"{KEY_PREFIX}lock:warm-up:{route_id}"
+        lock = self._client.lock(name, timeout=_LOCK_SECONDS, blocking=False, thread_local=False)
+        with suppress(RedisError):
+            if lock.acquire():
+                slot = Slot(lock)
+                self._renewals.add(slot)
+                return slot
+        return None
+
+    async def _warm(self, route: RouteRow, slot: Slot) -> None:
+        warm_up, address, written_at = route.spec.warm_up, route.address, 0.0
+        if warm_up is None or address is None:
+            return
+        check, progress = route.spec.health_check, WarmUpProgress(warm_up)
+        host_name = check.host_header(address) if check else address
+        while (request := progress.request) is not None and slot.is_held:
+            answer = await warm_up_answer(address, host_name, request, route.wire)
+            progress = progress.with_answer(answer)
+            if monotonic() - written_at >= _EVERY_SECONDS:
+                written_at = monotonic()
+                await self._write(route, progress, answer)
+            if not answer.is_success:
+                await asyncio.sleep(_EVERY_SECONDS)
+        while progress.request is None:
+            if await self._write(route, progress, progress.last):
+                return
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    async def _write(self, route: RouteRow, progress: WarmUpProgress, last: WarmUpAnswer | None) -> bool:
+        """False while Postgres is away: only the end is written again."""
+        report = RouteReport(route.id, route.deployment_id, route.status, route.status, reason=str(progress))
+        if progress.request is None:
+            report = replace(report, is_warm=True)
+            seconds = round(last.seconds, 3) if last else None
+            _log.info("replica is warm", route=str(route.id), deployment=route.deployment, last_took=seconds)
+        try:
+            await asyncio.to_thread(in_transaction, self._engine, partial(record_reports, reports=[report]))
+        except AWAY:
+            return False
+        return True
+
+    async def _watch(self) -> None:
+        """Break off what is no longer to be warmed up: its route was drained, or failed, by its clock too."""
+        while True:
+            await asyncio.sleep(_EVERY_SECONDS)
+            ids = list(self._tasks)
+            self._tried = {route_id: at for route_id, at in self._tried.items() if at > monotonic() - 60}
+            if not ids:
+                continue
+            try:
+                among = partial(warming_among, route_ids=ids)
+                still = await asyncio.to_thread(in_transaction, self._engine, among)
+            except AWAY:
+                continue
+            for route_id in set(ids) - still:
+                if (task := self._tasks.get(route_id)) is not None:
+                    task.cancel()
+
+    async def _cancel_all(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._loop.shutdown_default_executor()

@@ -1,0 +1,59 @@
+"""The section warm_up of a revision, and what is refused there."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from domain.revisions.revision import RevisionSpec, revision_name
+from domain.revisions.warm_up_spec import WarmUp
+from domain.text.errors import InvalidInputError
+
+COMMAND = {"command": ["serve"]}
+
+
+def fault_of(warm_up: dict[str, Any]) -> str:
+    with pytest.raises(ValidationError) as caught:
+        RevisionSpec.model_validate({**COMMAND, "warm_up": warm_up})
+    return str(InvalidInputError.of(caught.value, model=RevisionSpec))
+
+
+def test_a_revision_that_is_not_warmed_up_has_the_name_that_it_always_had() -> None:
+    assert "warm_up" not in RevisionSpec.model_validate(COMMAND).canonical_json()
+
+
+def test_a_warm_up_is_part_of_the_name_and_is_read_back() -> None:
+    spec = RevisionSpec.model_validate({**COMMAND, "warm_up": {"requests": [{"path": "/"}]}})
+    assert revision_name("web", spec) != revision_name("web", RevisionSpec.model_validate(COMMAND))
+    assert RevisionSpec.model_validate_json(spec.canonical_json()) == spec
+
+
+def test_what_is_left_out_of_a_warm_up() -> None:
+    warm_up = WarmUp.model_validate({"requests": [{"path": "/"}]})
+    (request,) = warm_up.requests
+    assert (request.method, request.times, request.under_seconds, warm_up.at_most_seconds) == ("GET", 3, 2, 600)
+
+
+@pytest.mark.parametrize(
+    ("warm_up", "fault"),
+    [
+        ({}, "warm_up.requests"),
+        ({"requests": []}, "warm_up.requests"),
+        ({"requests": [{"path": "v1"}]}, "warm_up.request 1, path"),
+        ({"requests": [{"path": "/a b"}]}, "warm_up.request 1, path"),
+        ({"requests": [{"path": "/", "method": "FETCH"}]}, "warm_up.request 1, method"),
+        ({"requests": [{"path": "/", "body": "{}"}]}, "belongs to the methods POST, PUT, PATCH, and method is GET"),
+        ({"requests": [{"path": "/", "method": "POST", "body": "x" * 65_536}]}, "must have at most 65,535 bytes"),
+        ({"requests": [{"path": "/", "times": 0}]}, "warm_up.request 1, times"),
+        ({"requests": [{"path": "/", "under_seconds": 0}]}, "warm_up.request 1, under_seconds"),
+        ({"requests": [{"path": "/", "headers": {"a b": "c"}}]}, "'a b' is refused: a header has a name"),
+        ({"requests": [{"path": "/", "headers": {"a": "c\r\nb: d"}}]}, "'a' is refused: a header has a name"),
+        ({"requests": [{"path": "/", "headers": {"Content-Length": "3"}}]}, "Rollway sets it itself"),
+        ({"requests": [{"path": "/", "headers": {"X-Rollway-Warm-Up": "no"}}]}, "Rollway sets it itself"),
+        ({"requests": [{"path": "/", "headers": {"A": "1", "a": "2"}}]}, "has a header twice"),
+        ({"requests": [{"path": "/"}], "at_most_seconds": 2}, "must be greater than under_seconds, which is 2"),
+        ({"requests": [{"path": "/"}], "timeout": 2}, "warm_up.timeout"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_by_its_field(warm_up: dict[str, Any], fault: str) -> None:
+    assert fault in fault_of(warm_up)
