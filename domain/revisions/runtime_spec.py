@@ -88,6 +88,8 @@ class DockerSpec(BaseModel):
     """A network of the engine; its default bridge if left out. host: the network of the engine's host."""
     volumes: dict[str, str] = Field(default_factory=dict)
     """Each key is a folder of the engine's host, or a volume; its value is the folder in the container. Read-only."""
+    cache_volumes: dict[str, str] = Field(default_factory=dict, exclude_if=lambda volumes: not volumes)
+    """Writable volumes of the deployment, which its replicas on a host share: each name, and its folder there."""
 
     @model_validator(mode="before")
     @classmethod
@@ -124,6 +126,24 @@ class DockerSpec(BaseModel):
                 )
         return volumes
 
+    @field_validator("cache_volumes")
+    @classmethod
+    def _caches_have_folders_of_their_own(cls, caches: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        folders = [folder.rstrip("/") for folder in (info.data.get("volumes") or {}).values()]
+        for name, folder in caches.items():
+            if not _CACHE_NAME.fullmatch(name) or not folder.strip("/") or not _CACHE_FOLDER.fullmatch(folder):
+                raise ValueError(
+                    f"{name!r}: {folder!r} is refused: it must be a name of letters, digits, '.', '_' and '-', "
+                    "and an absolute folder of the container"
+                )
+            if folder.rstrip("/") in folders:
+                raise ValueError(f"{name!r} is refused: {folder!r} is the folder of another volume")
+            folders.append(folder.rstrip("/"))
+        return caches
+
+
+_CACHE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_CACHE_FOLDER = re.compile(r"/[^:\x00-\x1f]{0,999}")
 
 _OWN_NAMES = ("lifecycle", "routes", "commands")
 _OWN_BEGINNINGS = ("rollway.", "host.")

@@ -5,6 +5,7 @@ import posixpath
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -136,6 +137,7 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
             "SecurityOpt": ["no-new-privileges"],
             "LogConfig": {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}},
             "Binds": [f"{source}:{folder}:ro" for source, folder in docker.volumes.items()],
+            "Mounts": [_cache(request, owner, name, folder) for name, folder in docker.cache_volumes.items()],
             **_limits(docker),
         },
     }
@@ -174,6 +176,16 @@ def listed_replica(container: Json, address: str) -> Replica | None:
         running,
         int(exited[1]) if exited else None,
     )
+
+
+def _cache(request: ReplicaRequest, owner: str, name: str, folder: str) -> dict[str, Any]:
+    """A volume of the deployment alone: what another one runs must not be able to write what its replicas execute.
+
+    No name of a deployment has an underscore, so that no two of them share a volume by their names.
+    """
+    labels = {"rollway.deployment": request.deployment, "rollway.cache": name, OWNER_LABEL: owner}
+    volume = f"rollway-{sha256(owner.encode()).hexdigest()[:8]}_{request.deployment}_{name}"
+    return {"Type": "volume", "Source": volume, "Target": folder, "VolumeOptions": {"Labels": labels}}
 
 
 def _limits(docker: DockerSpec) -> dict[str, Any]:

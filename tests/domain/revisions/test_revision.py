@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from domain.revisions.revision import RevisionSpec, revision_name
 
+CACHES = "docker.cache_volumes"
 SERVE: dict[str, Any] = {"command": ["serve", "--fast"], "env": {"B": "2", "A": "1"}, "health_check": {"path": "/up"}}
 
 
@@ -153,6 +154,29 @@ def external(**section: Any) -> dict[str, Any]:
         (docker(image="a", resources={"cpus": 0}), "docker.resources.cpus", "0.01"),
         (docker(image="a", volumes={"./models": "/models"}), "docker.volumes", "must be an absolute folder"),
         (docker(image="a", volumes={"/models": "models"}), "docker.volumes", "must be an absolute folder"),
+        (
+            docker(image="a", cache_volumes={"c": "cache"}),
+            "docker.cache_volumes",
+            "an absolute folder of the container",
+        ),
+        (docker(image="a", cache_volumes={"c": "/"}), CACHES, "an absolute folder of the container"),
+        (
+            docker(image="a", cache_volumes={"c": "/c:rw"}),
+            "docker.cache_volumes",
+            "an absolute folder of the container",
+        ),
+        (docker(image="a", cache_volumes={"/srv": "/c"}), CACHES, "must be a name of letters"),
+        (docker(image="a", cache_volumes={"c": "/c", "d": "/c/"}), CACHES, "folder of another volume"),
+        (
+            docker(image="a", volumes={"/m": "/c"}, cache_volumes={"c": "/c"}),
+            "docker.cache_volumes",
+            "of another volume",
+        ),
+        (
+            {"command": ["a"], **docker(image="a", cache_volumes={"c": "/c"}), "runtime": "process"},
+            "docker",
+            "runtime 'docker'",
+        ),
     ],
 )
 def test_what_does_not_fit_its_runtime_is_refused_with_what_would_be_right(

@@ -25,6 +25,7 @@ def test_a_container_has_safe_limits_without_being_asked_for() -> None:
         "SecurityOpt": ["no-new-privileges"],
         "LogConfig": {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}},
         "Binds": [],
+        "Mounts": [],
         "PidsLimit": 4096,
     }
 
@@ -34,6 +35,25 @@ def test_what_a_revision_asks_for_is_told_and_volumes_are_never_writable() -> No
     host = container_config(request, "here:/home", "127.0.0.1", None)["HostConfig"]
     assert (host["Memory"], host["NanoCpus"], host["PidsLimit"]) == (2**30, 1_500_000_000, 64)
     assert host["Binds"] == ["/srv/models:/models:ro"]
+
+
+def test_a_cache_is_a_writable_volume_of_its_deployment_and_host_that_nobody_must_allow() -> None:
+    request = asked(cache_volumes={"compiled": "/root/.cache/vllm"}, volumes={"models": "/models"})
+    DockerPolicy(("models",)).check(request)
+    (mount,) = container_config(request, "here:/home", "127.0.0.1", None)["HostConfig"]["Mounts"]
+    assert (mount["Type"], mount["Target"], mount.get("ReadOnly")) == ("volume", "/root/.cache/vllm", None)
+    assert mount["VolumeOptions"]["Labels"] == {
+        "rollway.deployment": "web",
+        "rollway.cache": "compiled",
+        "rollway.owner": "here:/home",
+    }
+
+    def source(request: ReplicaRequest, owner: str) -> str:
+        return str(container_config(request, owner, "127.0.0.1", None)["HostConfig"]["Mounts"][0]["Source"])
+
+    others = [(replace(request, deployment="web-2"), "here:/home"), (request, "there:/home"), (request, "here:/home2")]
+    assert len({source(request, "here:/home"), *(source(*other) for other in others)}) == 4
+    assert source(replace(request, revision="web-3", route_id=UUID(int=8)), "here:/home") == mount["Source"]
 
 
 @pytest.mark.parametrize(

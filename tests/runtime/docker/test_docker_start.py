@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from tests.support.docker.busybox import IMAGE, REPOSITORY, busybox_layer
 from tests.support.docker.docker_images import asked, body, containers
 from tests.support.workers.runtimes import ROOT, ended
 
+NOTHING_THERE = "cat: can't open '/cache/graph': No such file or directory"
 OWN_COMMAND = 'CMD ["/bin/sh", "-c", "cd /srv; echo its own > index.html; exec httpd -f -p $PORT"]'
 
 
@@ -104,6 +106,31 @@ def test_limits_and_volumes_reach_the_engine(
     assert found["HostConfig"]["PidsLimit"] == 4096
     assert found["HostConfig"]["LogConfig"]["Config"] == {"max-size": "10m", "max-file": "3"}
     assert found["Config"]["StopSignal"] == "SIGINT"
+
+
+def test_replicas_of_a_host_share_a_cache_that_outlives_them_and_other_deployments_have_their_own(
+    docker_runtime: DockerRuntime, docker_api: docker.APIClient
+) -> None:
+    writes = asked("echo compiled > /cache/graph", cache_volumes={"graphs": "/cache"})
+    docker_runtime.start(writes)
+    assert ended(docker_runtime, writes.route_id).exit_code == 0
+    docker_runtime.forget(writes.route_id)
+    reads = asked("cat /cache/graph; echo again > /cache/graph && echo writable", cache_volumes={"graphs": "/cache"})
+    for request, lines in (
+        (reads, ["compiled", "writable"]),
+        (
+            replace(reads, route_id=uuid4(), deployment="shop"),
+            [NOTHING_THERE, "writable"],
+        ),
+    ):
+        docker_runtime.start(request)
+        ended(docker_runtime, request.route_id)
+        assert sorted(docker_runtime.log_tail(request.route_id, 5).splitlines()) == sorted(lines)
+        docker_runtime.forget(request.route_id)
+    volumes = docker_api.volumes(filters={"label": "rollway.cache=graphs"})["Volumes"]
+    assert sorted(volume["Labels"]["rollway.deployment"] for volume in volumes) == ["shop", "web"]
+    for volume in volumes:
+        docker_api.remove_volume(volume["Name"])
 
 
 def test_an_ended_replica_is_returned_and_not_started_again(docker_runtime: DockerRuntime) -> None:
