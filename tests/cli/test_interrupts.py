@@ -1,9 +1,10 @@
 """Which signals end a command that must clean up."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from signal import SIG_DFL, SIG_IGN, SIGHUP, SIGINT, SIGTERM, Handlers, Signals
 
 import pytest
@@ -44,10 +45,18 @@ def says(running: subprocess.Popen[str], line: str = "") -> str:
     return running.stdout.readline()
 
 
+def wake(running: subprocess.Popen[str]) -> None:
+    """End the read that a command began just after the signal: Python looks for signals before it, and then waits."""
+    assert running.stdin
+    with suppress(BrokenPipeError):
+        os.write(running.stdin.fileno(), b"\n")
+
+
 @pytest.mark.parametrize("number", [SIGINT, SIGTERM, SIGHUP])
 def test_a_signal_lets_a_command_clean_up(number: Signals) -> None:
     with echo(SIG_DFL) as running:
         running.send_signal(number)
+        wake(running)
         assert says(running) == "cleaned up\n"
 
 

@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import redis
+import structlog
 from celery import Celery
 
 from tasks.messaging.queues import ALARM_TASK, DO_IF_NEEDED_TASK, LIFECYCLE_QUEUE, celery_settings
@@ -33,14 +35,28 @@ def beat(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[MemorySche
         each.cache_clear()
 
 
+@contextmanager
+def logs_of_a_process(*more: logging.Handler) -> Iterator[None]:
+    """The logging of beat and workers in this process, to `more` handlers too; afterwards as it was before."""
+    root, before = logging.getLogger(), structlog.get_config()
+    handlers, level = list(root.handlers), root.level
+    configure_logging(logging.INFO)
+    root.handlers += more
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+        root.handlers[:] = handlers
+        root.setLevel(level)
+
+
 def test_a_tick_is_no_news(
     beat: MemoryScheduler,
     redis_client: redis.Redis,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    configure_logging(logging.INFO)
-    with caplog.at_level(logging.INFO):
+    with logs_of_a_process(caplog.handler), caplog.at_level(logging.INFO):
         eventually(lambda: beat.tick() is not None and redis_client.llen(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}") > 1)
     assert caplog.messages == []
     assert "alarm" not in capsys.readouterr().err
