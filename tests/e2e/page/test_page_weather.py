@@ -58,7 +58,8 @@ def test_who_is_too_late_is_told_in_the_open_dialog(
     running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("raced", 1, BLUE_GREEN)
-    running_fleet.activate("raced", running_fleet.add_revision("raced", "v2"))
+    running_fleet.add_revision("raced", "v2")
+    running_fleet.activate("raced", "v2")
     page = log_in(
         context, server_beside_fleet.server.url, server_beside_fleet.token(Role.OPERATOR), "/deployments/raced"
     )

@@ -2,7 +2,6 @@
 
 import pytest
 
-from domain.cycle.rollout import NoRolloutError
 from domain.steering.activation import DeploymentAlreadyInProgressError
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
@@ -44,13 +43,6 @@ def test_an_aborted_rollout_goes_back_within_its_budget(running_fleet: Fleet) ->
     assert rollout["back_reason"] == "aborted by test: second thoughts"
 
 
-def test_aborting_when_nothing_runs_says_so(running_fleet: Fleet) -> None:
-    fleet, name = running_fleet, "nothing-runs"
-    fleet.deploy_first(name, replicas=1)
-    with pytest.raises(NoRolloutError, match="there is no rollout to abort"):
-        fleet.ask("abort", deployment=name)
-
-
 def test_asking_again_resumes_and_a_third_revision_is_refused_with_both_ways_out(running_fleet: Fleet) -> None:
     fleet, name = running_fleet, "asked-again"
     begin(fleet, name)
@@ -63,15 +55,6 @@ def test_asking_again_resumes_and_a_third_revision_is_refused_with_both_ways_out
     assert len(fleet.rollouts(name)) == 1
 
 
-def test_a_revision_named_by_its_content_is_deployed(running_fleet: Fleet) -> None:
-    fleet, name = running_fleet, "unnamed"
-    fleet.deploy_first(name, replicas=2)
-    revision = fleet.add_revision(name, None, VERSION="by content")
-    assert revision.startswith(f"{name}-")
-    fleet.activate(name, revision)
-    fleet.wait_until_ready(name, revision, 2)
-
-
 def test_a_superseded_rollout_leaves_nothing_behind(running_fleet: Fleet) -> None:
     fleet, name = running_fleet, "superseded"
     begin(fleet, name)
@@ -80,18 +63,6 @@ def test_a_superseded_rollout_leaves_nothing_behind(running_fleet: Fleet) -> Non
     fleet.wait_until_ready(name, "v3", 3)
     assert [rollout["outcome"] for rollout in fleet.rollouts(name)] == ["superseded", "completed"]
     eventually(lambda: len(fleet.replica_processes(name)) == 3, what="the others to be gone")
-
-
-def test_a_size_that_came_with_the_revision_goes_with_it(running_fleet: Fleet) -> None:
-    fleet, name = running_fleet, "resized"
-    fleet.deploy_first(name, replicas=2)
-    fleet.add_revision(name, "v2", STARTUP_SECONDS=SLOW)
-    fleet.ask("activate_revision", deployment=name, revision="v2", desired_replicas=4)
-    eventually(lambda: fleet.steps(name), what="the first step")
-    assert fleet.state(name)["desired_replicas"] == 4
-    fleet.ask("abort", deployment=name)
-    fleet.wait_until_ready(name, "v1", 2)
-    assert fleet.state(name)["desired_replicas"] == 2
 
 
 def test_scaling_in_the_middle_of_a_rollout(running_fleet: Fleet) -> None:

@@ -137,9 +137,9 @@ class Fleet(DeploymentRows):
         self.ask("activate_revision", deployment=name, revision="v1")
         self.wait_until_ready(name, "v1", replicas)
 
-    def add_revision(self, name: str, revision: str | None, **env: str) -> str:
-        """A revision of the example service; without a name its content names it. Returns the name."""
-        return str(self.ask("add_revision", deployment=name, name=revision, spec=service(**env))["revision"])
+    def add_revision(self, name: str, revision: str, **env: str) -> None:
+        """A revision of the example service."""
+        self.ask("add_revision", deployment=name, name=revision, spec=service(**env))
 
     def activate(self, name: str, revision: str, *, wake: bool = True) -> dict[str, Any]:
         return self.ask("activate_revision", wake=wake, deployment=name, revision=revision)
