@@ -176,7 +176,7 @@ def _in_our_words(error: TyperException) -> str:
     """A wrong value in the words for a wrong field."""
     from pydantic import ValidationError  # noqa: PLC0415 -- needed for a refusal only
 
-    from domain.text.validation_errors import fault_of  # noqa: PLC0415 -- likewise
+    from domain.text.validation_errors import fault_of  # noqa: PLC0415 -- as above
 
     message = error.format_message()
     if not isinstance(error.__cause__, ValidationError):

@@ -66,7 +66,7 @@ _DEPLOYMENTS = f"UPDATE deployments SET {_to_now(OF_DEPLOYMENTS)} WHERE id = ANY
 _ROLLOUTS = f"UPDATE rollouts SET {_to_now(OF_ROLLOUTS)} WHERE deployment_id = ANY(%s) AND outcome IS NULL"
 
 
-# who finds the row locked does not wait: whoever counts may need seconds, and a sign of life is due each second
+# a worker that finds the row locked does not wait: counting may take seconds, and a heartbeat is due each second
 _TURN = """
     SELECT coalesce(counted_at BETWEEN %s AND clock_timestamp(), false) FROM installation FOR UPDATE SKIP LOCKED
 """

@@ -29,7 +29,7 @@ def note_tick(connection: Connection) -> None:
 class OpenWork(NamedTuple):
     """Whether there is any of what an alarm looks after.
 
-    `has_events`: whether one may have to be sent, and one that stands behind another may be among them. `has_rules`:
+    `has_events`: whether one may be due; it may still have to wait for the event before it. `has_rules`:
     whether there is any rule of autoscaling, so that there may be metrics to read.
     """
 

@@ -91,7 +91,7 @@ class SecretFaultError(Exception):
 
 
 class UnreadSecretError(ReplicaStartError):
-    """A replica cannot be started here for want of the secret `reference`; `fault`: why."""
+    """A replica cannot be started here without the secret `reference`; `fault`: why it is missing."""
 
     def __init__(self, host: str, variable: str, reference: str, fault: str) -> None:
         super().__init__(f"host {host} cannot have the secret {reference} of variable {variable}: {fault}")

@@ -115,7 +115,7 @@ ROLLWAY_HOST_ADDRESS=10.0.0.1
 # ROLLWAY_HOST_LABELS=zone=a,disk=ssd
 
 # Where the server for proxies listens, the second port for Envoy, and the server for people. Where their socket units
-# are enabled, the address of ROLLWAY_API_PORT and of ROLLWAY_PEOPLE_PORT stands there.
+# are enabled, they contain the address of ROLLWAY_API_PORT and of ROLLWAY_PEOPLE_PORT.
 # ROLLWAY_PROXY_KEY: the secret (32 characters or more) that tokens of proxies are made from.
 ROLLWAY_API_HOST=127.0.0.1
 ROLLWAY_API_PORT=7070

@@ -193,7 +193,7 @@ class Service:
 class TlsDoor:
     """The port where proxies listen for TLS, and the port at which callers find it from outside.
 
-    `in_front`: what stands there, as it does in front of the port without TLS.
+    `in_front`: what is in front of it, and of the port without TLS.
     """
 
     host: str

@@ -196,7 +196,7 @@ class Stream(Generic[Table]):
 
         clusters ─► endpoints ─► routes ─► clusters that are left ─► removed clusters
 
-    A refused response is sent again in halves, until what is refused stands alone; that is tried again after a pause
+    A refused response is sent again in halves, until the refused resource is alone; that is tried again after a pause
     that grows, and holds up nothing else. The proxy knows a table when it holds of each kind what that table has, or
     what a later one has: so one that is always behind by one response still advances.
     """

@@ -148,7 +148,7 @@ _REFUSED_AFTER_SECONDS = 0.1
 _LOOKS_AT_ONCE = 4
 """The most lookups at once of unknown secrets: the bound for what strangers take of Postgres and of the threads."""
 _EVERYBODY = ""
-"""The address that stands for all callers: on this machine anybody may claim any address."""
+"""The address used for all callers: on this machine anybody may claim any address."""
 
 
 _log = structlog.get_logger(__name__)

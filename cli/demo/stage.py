@@ -23,7 +23,7 @@ from stack.stack_status import export_urls, stack_status
 from stack.up import up
 
 _WORKERS = 2
-# replicas of a demo are its own program, which another account than root's could perhaps not read
+# the demo's replicas run its own program, which only root may be able to read
 _SETTINGS = {} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"}
 
 
@@ -44,7 +44,7 @@ class DemoStage:
 
     @property
     def envoy(self) -> str:
-        """http://127.0.0.1:port, the address for requests."""
+        """The address for requests, such as http://127.0.0.1:8080."""
         return next(part.address for part in stack_status(self.home).parts if part.name == "envoy")
 
     @property
@@ -81,7 +81,7 @@ def open_stage(console: Console, envoys: int = 1) -> Iterator[DemoStage]:
     """
     home = Home(Path(tempfile.mkdtemp(prefix="rollway-demo-")).resolve())
     os.environ["ROLLWAY_HOME"] = str(home.root)
-    os.environ.pop(URL, None)  # else its commands would go to the server that this names, and to nobody's demo
+    os.environ.pop(URL, None)  # else the demo's commands would go to the server of that variable
     stage = DemoStage(home, console)
     try:
         _bring_up(stage, envoys)
@@ -113,7 +113,7 @@ def _bring_up(stage: DemoStage, envoys: int) -> None:
 
 
 def _alive(processes: list[psutil.Process], folder: Path) -> list[str]:
-    """The processes of `processes` that still run, and every other process that works for or in `folder`."""
+    """The still running ones of `processes`, and every other process that works for or in `folder`."""
     running = [process for process in {*processes, *psutil.process_iter()} if process.pid != os.getpid()]
     return sorted(
         f"{process.name()} (pid {process.pid})"

@@ -1,7 +1,7 @@
 """Combinations of rows that no transaction of ours leaves behind: looked for, and reported in a sentence; not repaired.
 
-Constraints hold a row to itself and to the rows it names; here stands what no constraint can say. A finding is a fault
-of this program, or somebody's hand in the database. All checks are one statement, so they see one moment.
+Constraints hold a row to itself and to the rows it names; this module checks what no constraint can say. A finding is a
+fault of this program, or a change by hand in the database. All checks are one statement, so they see one moment.
 """
 
 from collections.abc import Iterator, Sequence

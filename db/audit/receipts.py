@@ -22,7 +22,7 @@ from domain.planning.sealed_receipt import NOT_MEASURED, RecordedRollout, Sealed
 from domain.text.errors import RolloutNotFoundError
 
 KEPT = 1000
-"""The number of newest receipts that are kept of each deployment."""
+"""The number of receipts that are kept of each deployment, the newest ones."""
 
 _ROLLOUT = """
     SELECT o.id::text, o.from_revision_id, o.to_revision_id, d.name AS deployment,
@@ -65,7 +65,7 @@ _BEFORE = """
 
 _OF_ROLLOUT = "SELECT number, text, sha256 FROM receipts WHERE rollout_id = %s"
 
-# who was first has sealed it, or has taken the number: then the next pass seals it with the next one
+# another worker was first: it has sealed this one, or taken the number, and the next pass takes the next number
 _SEAL = """
     WITH kept AS (
         INSERT INTO receipts (rollout_id, deployment_id, number, text, sha256) VALUES (%s, %s, %s, %s, %s)
@@ -83,10 +83,10 @@ _FORGET = "DELETE FROM receipts WHERE deployment_id = %s AND number <= %s"
 
 @dataclass(frozen=True, slots=True)
 class AgainstPlan:
-    """A rollout held against the plan that could be made when it began: its waves, until when, and what came otherwise.
+    """A rollout compared with the plan that could be made when it began: its waves, its end, and its deviations.
 
-    No waves: it has taken no step yet, so there is nothing to hold. `seconds`: None where nothing was learned before.
-    `requests`: a sentence about what callers met so far, as far as proxies told.
+    No waves: it has taken no step yet, so there is nothing to compare. `seconds`: None where no rollout came before.
+    `requests`: a sentence about the answers that callers got so far, as proxies reported them.
     """
 
     waves: tuple[PlannedWave, ...] = ()
@@ -97,9 +97,9 @@ class AgainstPlan:
 
 
 def unsealed(connection: Connection[Any], limit: int, after: UUID | None = None) -> list[tuple[UUID, UUID]]:
-    """Deployment and rollout of those that ended without a receipt, the first that ended first.
+    """The deployments and rollouts that ended without a receipt, in the order in which they ended.
 
-    `after`: only those that ended after this rollout; all of them where it is forgotten by now.
+    `after`: only those that ended after this rollout; all of them where its rows are cut.
     """
     return connection.execute(_UNSEALED, {"limit": limit, "after": after or UUID(int=0)}).fetchall()
 
@@ -139,23 +139,23 @@ def deviations_of(connection: Connection[Any], rollout_id: UUID) -> list[str]:
 
 
 def against_plan(connection: Connection[Any], rollout_id: UUID) -> AgainstPlan:
-    """A rollout, under way or ended, beside its plan; nothing of one that is cut."""
+    """A rollout, under way or ended, next to its plan; nothing when its rows are cut."""
     comparison, names = _compared(connection, rollout_id)
     return replace(comparison, requests=request_summary(intervals_of(connection, rollout_id), names)["said"])
 
 
 def sealed_receipt(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
-    """As it was sealed, also when the rollout's rows are cut; None: it was not yet."""
+    """The sealed receipt, kept also when the rollout's rows are cut; None before it is sealed."""
     return _receipt_by(connection, _OF_ROLLOUT, rollout_id)
 
 
 def receipt_before(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
-    """The one whose hash the receipt of this rollout holds; None where there is none, or it is not kept any more."""
+    """The receipt whose hash this rollout's receipt contains; None where there is none, or it is no longer kept."""
     return _receipt_by(connection, _BEFORE, rollout_id)
 
 
 def _compared(connection: Connection[Any], rollout_id: UUID) -> tuple[AgainstPlan, dict[UUID, str]]:
-    """A rollout against its plan, without what callers met, and the names of its revisions."""
+    """A rollout compared with its plan, without the answers that callers got, and the names of its revisions."""
     row = connection.execute(_BEGUN, (rollout_id,)).fetchone()
     if row is None:
         return AgainstPlan(), {}
@@ -167,7 +167,7 @@ def _compared(connection: Connection[Any], rollout_id: UUID) -> tuple[AgainstPla
 def _against_plan(
     connection: Connection[Any], deployment_id: UUID, began: datetime, steps: Sequence[RecordedStep]
 ) -> AgainstPlan:
-    """The plan is drawn alike for the same rollout."""
+    """Each time the same plan is drawn for a rollout."""
     if not steps:
         return AgainstPlan()
     timings = learned_of(connection, deployment_id, began)
@@ -177,7 +177,7 @@ def _against_plan(
 
 @lru_cache(maxsize=64)
 def _planned(subject: Subject, at: datetime, timings: Timings, seed: str) -> Plan:
-    """The plan of a rollout that is looked at again and again is made once."""
+    """A rollout that is shown again and again is planned once."""
     return plan(subject, at, timings, random.Random(seed).random)  # noqa: S311  (nobody is to be kept out)
 
 

@@ -96,7 +96,7 @@ def triggers_rest(connection: Connection[Any]) -> bool:
 def schema_faults(expected: Mapping[str, str], actual: Mapping[str, str]) -> Iterator[SchemaFault]:
     """Compare what is there with what the migrations make.
 
-    Tables and functions of others may stand beside ours, and an index that keeps nothing out only costs time.
+    Others may have tables and functions next to ours, and an index that keeps nothing out only costs time.
     """
     for part, statement in expected.items():
         if part not in actual:

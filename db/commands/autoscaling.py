@@ -40,9 +40,9 @@ _WATCHED = f"""
 
 @dataclass(frozen=True, slots=True)
 class WatchedDeployment:
-    """A ready deployment with rules and the values they read, and the addresses of its replicas that serve.
+    """A ready deployment with its rules, the values that they read, and the addresses of its serving replicas.
 
-    `tls`: None: these are asked in clear text.
+    `tls`: of those replicas; None: they speak clear text.
     """
 
     id: UUID
@@ -54,7 +54,7 @@ class WatchedDeployment:
     tls: ReplicaTls | None = None
 
     def fires(self, values: Iterable[MetricValue], now: datetime) -> bool:
-        """Whether a rule would move it, what was measured just now taken into account."""
+        """Whether a rule fires, given also what was measured just now."""
         metrics = (*self.metrics, *values)
         return evaluate_rules(self.rules, metrics, self.desired_replicas, self.last_autoscaled_at, now) is not None
 
@@ -110,12 +110,12 @@ def push_metric(connection: Connection, command: PushMetric) -> Result:
 
 
 def _mark(connection: Connection, ids: Sequence[UUID]) -> frozenset[UUID]:
-    """For check_replica, which decides anew."""
+    """Mark the deployment for check_replica, which decides again."""
     return mark_unheld(connection, "d.id = ANY(%(ids)s) AND d.lifecycle = 'ready'", {"ids": list(ids)})
 
 
 def _fires(deployment: Deployment, value: MetricValue) -> bool:
-    """Only the rules of a ready deployment are in its snapshot."""
+    """The rules are in the snapshot only of a ready deployment."""
     state = deployment.autoscaling
     metrics = (*state.metrics, value)
     return evaluate_rules(state.rules, metrics, deployment.desired_replicas, state.last_at, value.at) is not None

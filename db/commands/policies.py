@@ -30,7 +30,7 @@ def set_policy(connection: Connection, command: SetPolicy) -> dict[str, Any]:
 
 
 def store_policy(connection: Connection, deployment_id: UUID, policy: DeploymentPolicy | None) -> None:
-    """The part that holds outside a rollout stands in the deployment's own row: it holds at once."""
+    """The part that applies outside a rollout is in the deployment's own row, and applies at once."""
     counts, may_surge = (policy.spec.count_stopping, policy.spec.may_surge) if policy else (False, True)
     query = "UPDATE deployments SET count_stopping = %s, may_surge = %s WHERE id = %s"
     connection.execute(query, (counts, may_surge, deployment_id))

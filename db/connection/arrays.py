@@ -134,7 +134,7 @@ def named_row(kind: type[Row_co]) -> _NamedRow[Row_co]:
 class Columns:
     """Columns whose values travel together: their names, and their types in Postgres.
 
-    In the text of a statement it stands for rows that are sent as one array for each column, and called `u`:
+    In the text of a statement it is the rows that are sent as one array for each column, and called `u`:
 
         sizes = columns("id uuid, size int4")
         f"UPDATE hats h SET size = u.size FROM {sizes} WHERE h.id = u.id"

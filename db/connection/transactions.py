@@ -174,7 +174,7 @@ def database_now(connection: psycopg.Connection) -> datetime:
 
 
 def _ping_what_has_rested(new_engine: Engine) -> None:
-    """Ping connections that rested; where one is dead, all are made anew: the server was restarted."""
+    """Ping connections that rested; where one is dead, all are opened again: the server was restarted."""
 
     @event.listens_for(new_engine, "connect")
     @event.listens_for(new_engine, "checkin")

@@ -156,7 +156,7 @@ def policy_of(row: RolloutRow) -> DeploymentPolicy:
 
 @lru_cache(maxsize=1024)
 def _policy(strategy: str, spec: str, limits: str) -> DeploymentPolicy:
-    """Most rollouts of a fleet share a few policies; parsing each anew would cost more than the decision."""
+    """Most rollouts of a fleet share a few policies; parsing each of them again would cost more than the decision."""
     return stored_policy({"strategy": strategy, "spec": json.loads(spec), "limits": json.loads(limits)})
 
 

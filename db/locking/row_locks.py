@@ -83,5 +83,5 @@ def holder_of(connection: Connection, names: Sequence[str]) -> tuple[str, Holder
 
 
 def refusal_of_held(connection: Connection, names: Sequence[str]) -> HeldError:
-    """Return the refusal of a command that has waited for a row in vain. `names`: the deployments that it is about."""
+    """The refusal of a command that could not get a row. `names`: the deployments that it is about."""
     return refusal(*holder_of(connection, names))

@@ -168,7 +168,7 @@ def begin_publishing(connection: Connection, publisher_id: str) -> None:
 
 
 def note_publisher(connection: Connection, publisher_id: str) -> None:
-    """A server for proxies is there. Proxies that were silent for a day beside one are forgotten."""
+    """A server for proxies is there. Proxies that were silent for a day while a server was there are forgotten."""
     _bring_back_to_now(connection)
     connection.execute(_FORGET_ACKS_OF_ELSEWHERE)
     connection.execute(_NOTE_PUBLISHER, (publisher_id,))

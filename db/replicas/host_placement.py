@@ -19,7 +19,7 @@ from domain.replicas.host_choice import EXTERNAL, FRESH_SECONDS, HostUp, Placing
 from domain.revisions.host_labels import HOST, Labels
 
 MOST_AT_ONCE = 500
-"""In one transaction, which holds up whoever waits for their deployments."""
+"""The most replicas placed in one transaction, since others wait for their deployments meanwhile."""
 
 _HOSTS_UP = f"""
     SELECT name, clock_offset_seconds, deaf_since IS NOT NULL, drained_at IS NOT NULL,

@@ -185,7 +185,7 @@ def answer(connection: Connection, host: str, answers: Iterable[tuple[str, str, 
 
 
 def note_fault(connection: Connection, host: str, deployment: str, reference: str, fault: str) -> None:
-    """A replica could not be started on the host for want of this secret: until it looks again, others get them."""
+    """A replica could not be started on the host without this secret: other hosts get replicas until it looks again."""
     connection.execute(_NOTE_FAULT, (reference, deployment, fault, host))
 
 

@@ -49,10 +49,10 @@ _LOSING = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinuteView:
-    """What callers got in a minute, a second: `seconds` of it have passed.
+    """What callers got in one minute, per second; `seconds` of the minute have passed.
 
-    `half_ms`, `most_ms`: the ms in which half of them, and 95 of 100, had the first byte; None where that is not
-    known, or took longer than is counted.
+    `half_ms`, `most_ms`: the ms in which half of them, and 95 of 100, got their first byte; None where that is not
+    known, or is above the longest time that is counted.
     """
 
     at: datetime
@@ -66,7 +66,7 @@ class MinuteView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweringView:
-    """What callers got of a revision within the last minute or two. `revision`: empty where no replica was there."""
+    """What callers got from a revision within the last minute or two. `revision`: empty where no replica was there."""
 
     revision: str
     per_second: float
@@ -87,7 +87,7 @@ class CallersView:
 
 @dataclass(frozen=True, slots=True)
 class LosingView:
-    """A deployment whose callers got failures within the last minute or two, and the revisions that they are of.
+    """A deployment whose callers got failures within the last minute or two, and the revisions that failed.
 
     `sentence`: the same in words.
     """
@@ -120,7 +120,7 @@ def callers_of(connection: Connection[Any], deployment_id: UUID) -> CallersView:
 
 
 def losing(connection: Connection[Any], names: Sequence[str] | None) -> list[LosingView]:
-    """The deployments, of these names or all, whose callers get failures now; those with the most first."""
+    """The deployments whose callers get failures now, the most failures first; of these names, or of all."""
     rows = connection.cursor(row_factory=dict_row).execute(_LOSING, {"names": None if names is None else list(names)})
     counts = ("per_second", "failed_per_second", "revisions")
     return [LosingView(**row, sentence=losses_in_words(*(row[name] for name in counts))) for row in rows]

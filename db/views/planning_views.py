@@ -204,7 +204,7 @@ def planned_activation(view: DeploymentView, present: Foreseeable, revision: Rev
 
 
 def planned_rest(present: Foreseeable, runs: RevisionView | None) -> Planned:
-    """The deployment as it stands. `runs`: the revision that it goes to, or stands at."""
+    """The deployment as it is. `runs`: the revision that it goes to, or else runs."""
     return Planned(Subject(present.deployment, _is_checked(runs)), present.learned, present.now)
 
 

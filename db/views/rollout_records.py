@@ -116,7 +116,7 @@ def settings_release(connection: Connection[Any], view: DeploymentView) -> Setti
 
 
 def past_of(connection: Connection[Any], view: DeploymentView) -> Past:
-    """Read what the rules of commands know of the deployment beside its snapshot."""
+    """Read what the rules of commands know of the deployment besides its snapshot."""
     current, deploying = view.current_revision_id, view.deploying_revision_id
     other = connection.execute(_OTHER, (view.id, current, deploying)).fetchone()
     last = connection.execute(_LAST, (view.id,)).fetchone()

@@ -2,8 +2,8 @@
 
 no value, an old one, or one from before the last move    -> quiet
 the comparison does not hold                              -> quiet
-fewer replicas wanted while some, or a proxy, did not say -> quiet
-the clamped count is the present one, or the wrong way    -> quiet
+fewer are wanted while a replica or a proxy is silent     -> quiet
+the count, within its limits, would not move that way     -> quiet
 the cooldown since the last move has not passed           -> quiet, until it has
 otherwise                                                 -> it fires; of several rules the first that fires wins
 """
@@ -71,14 +71,14 @@ def judge_rules(
 def value_of_replicas(
     rule: AutoscalingRule, replicas: Sequence[Sequence[MetricSample]], now: datetime
 ) -> MetricValue | None:
-    """The value of the rule's series from the samples of each replica; no samples for one that did not answer."""
+    """The value of the rule's series from the samples of each replica; a replica that did not answer has none."""
     answers = [value for samples in replicas if (value := _of_one_replica(rule, samples)) is not None]
     value = rule.aggregate.of(answers) if answers else None
     return None if value is None else MetricValue(rule.series, value, now, missing=len(replicas) - len(answers))
 
 
 def _of_one_replica(rule: AutoscalingRule, samples: Iterable[MetricSample]) -> float | None:
-    """The sum of its samples that are meant and are numbers."""
+    """The sum of the samples that belong to the series and are numbers."""
     in_scope = [
         sample.value
         for sample in samples
@@ -142,12 +142,12 @@ def _who_is_missing(value: MetricValue) -> str:
 
 
 WINDOW_SECONDS = 10.0
-"""The time over which a value is averaged: one moment of a quiet service, or of a busy one, says little."""
+"""The time over which a value is averaged: a single moment says little."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemandSeries:
-    """The demand that rules with source 'proxy' read of a deployment.
+    """The demand on a deployment, as rules with source 'proxy' read it.
 
     `serving`: its healthy replicas in traffic. `is_per_replica`: the number for each of them, not for all together.
     """
@@ -162,7 +162,7 @@ class DemandSeries:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The numbers that a proxy shows of a deployment, which it began `uptime` seconds ago.
+    """The counts of one proxy for a deployment since the proxy began, `uptime` seconds ago.
 
     `requests`: answered since then, those among them for which there was no replica. `under_way`: answers at replicas
     that do not leave.
@@ -177,7 +177,7 @@ class Shown:
 class DemandLook:
     """Proxies' numbers of a deployment at one moment, by node id. `seconds`: when, on a clock that is never set.
 
-    `expected`: the node ids of all that should tell. One that may still send requests is among them.
+    `expected`: the node ids of all proxies that should report, including any that may still send requests.
     """
 
     seconds: float
@@ -193,8 +193,8 @@ def with_look(looks: Sequence[DemandLook], newest: DemandLook) -> tuple[DemandLo
 def value_of_demand(series: DemandSeries, looks: Sequence[DemandLook], now: datetime) -> MetricValue | None:
     """The value of the series from one look or more, at the time of the newest; None if no proxy reports it.
 
-    A proxy whose number is unknown, since it is new, has restarted or missed the last look, is silent. Where
-    no replica serves, what is asked for counts as if there were one.
+    A proxy that is new, has restarted or missed the last look has no number, and counts as silent. Where no replica
+    serves, requests count as if there were one.
     """
     expected = looks[-1].expected
     share_of = _SHARES[series.metric]

@@ -27,7 +27,7 @@ class CommandField:
     `least` and `most`: of a number, or of the characters of a text. `choices`: the only texts that are taken. `unit`:
     of a number. `names`: what a text is the name of. `example`: None where the class gives none. `is_needed`: whether
     it must be said. `may_be_null`: whether null is a value of it. `fields`: those of `values` and of each of `items`,
-    and those that a variable may have in place of a text. `when`: the choice beside it that it belongs to, such as
+    and those that a variable may have in place of a text. `when`: the choice that it belongs to, such as
     `strategy=canary`; empty: any.
     """
 

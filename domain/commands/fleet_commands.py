@@ -31,7 +31,7 @@ def _cron(line: str) -> str:
 
 Cron = Annotated[str, Field(max_length=200), AfterValidator(_cron)]
 Meant = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,53})?\*?$")]
-"""The name of a deployment, or the beginning of names with a * behind."""
+"""The name of a deployment, or the beginning of names followed by *."""
 
 
 class FreezeSet(Answer):
@@ -40,13 +40,13 @@ class FreezeSet(Answer):
     freeze: str
     """The name of the freeze."""
     frozen_until: str | None
-    """When the window ends that is on now, as ISO 8601 has it."""
+    """The end of the window that is on now, in ISO 8601."""
     starts_at: str | None
-    """When the next one begins."""
+    """The beginning of the next window."""
     deployments: tuple[str, ...]
-    """The names, or name prefixes that end in *, that it is for; with no groups either: for all."""
+    """The deployments, or name prefixes that end in *, that it blocks; with no groups either: all."""
     groups: tuple[str, ...]
-    """The groups that it is for."""
+    """The groups that it blocks."""
 
 
 class FreezeDeleted(Answer):
@@ -62,11 +62,11 @@ class GroupSet(Answer):
     group: str
     """The name of the group."""
     deployments: tuple[str, ...]
-    """In their order."""
+    """The deployments of the group, in their order."""
     most_at_once: int | None
-    """The most of them that may roll out at once."""
+    """The most deployments that may roll out at once."""
     in_order: bool
-    """Whether each waits for those before it."""
+    """Whether each deployment waits for those before it."""
 
 
 class GroupDeleted(Answer):
@@ -92,19 +92,19 @@ class SetFreeze(Command):
     freeze: Name
     """The name of the freeze."""
     cron: Cron | None = None
-    """When it begins, each time: five fields, such as `0 18 * * FRI`."""
+    """The beginning of each window, as a cron line of five fields, such as `0 18 * * FRI`."""
     time_zone: Annotated[str, Field(max_length=100)] = "UTC"
     """The time zone of the cron line, such as `Europe/Berlin`."""
     duration_seconds: int | None = Field(None, ge=60, le=LONGEST_SECONDS, strict=True)
-    """The duration of each window; alone: from now on."""
+    """The duration of each window; without cron and starts_at: of one window that begins now."""
     starts_at: AwareDatetime | None = None
-    """Instead of a cron line: when it begins, once."""
+    """The beginning of a single window, instead of a cron line."""
     ends_at: AwareDatetime | None = None
-    """And when it ends."""
+    """The end of a single window."""
     deployments: tuple[Meant, ...] = Field((), max_length=MOST_NAMED)
     """Names, or name prefixes that end in *. Leave this and groups empty for all deployments."""
     groups: tuple[Name, ...] = Field((), max_length=MOST_NAMED)
-    """And over the deployments of these groups."""
+    """The groups whose deployments it blocks too."""
     pauses: bool = False
     """Whether running rollouts wait too, with their clocks stopped; otherwise they finish."""
 
@@ -118,7 +118,7 @@ class SetFreeze(Command):
         return self
 
     def with_window(self, now: datetime) -> Self:
-        """The freeze with both of its ends, where it starts now."""
+        """The freeze with both of its ends, where it begins now."""
         if self.cron is not None or self.duration_seconds is None:
             return self
         ends_at = now + timedelta(seconds=self.duration_seconds)
@@ -149,11 +149,11 @@ class SetGroup(Command):
     group: Name
     """The name of the group."""
     deployments: tuple[DeploymentName, ...] = Field(min_length=1, max_length=MOST_NAMED)
-    """By name, those that are not there yet too; each may be in one group."""
+    """The names of its deployments, which need not exist yet; each may be in one group."""
     most_at_once: int | None = Field(None, ge=1, le=MOST_NAMED, strict=True)
-    """The most of them that may roll out at once; left out: any number."""
+    """The most deployments that may roll out at once; left out: any number."""
     in_order: bool = False
-    """Whether each waits until no rollout of one before it is under way."""
+    """Whether each deployment waits until none before it has a rollout under way."""
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
@@ -195,7 +195,7 @@ class SubscriptionDeleted(Answer):
 
 
 class EventsTouched(Answer):
-    """Events that a subscription has not been told are sent now, or forgotten."""
+    """The remaining events of a subscription are sent now, or forgotten."""
 
     subscription: str
     """The name of the subscription."""

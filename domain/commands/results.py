@@ -33,7 +33,7 @@ class Created(Changed):
 
 
 class RevisionAdded(Answer):
-    """A revision is there."""
+    """A revision was added, or was there already."""
 
     deployment: str
     """The name of its deployment."""
@@ -46,7 +46,7 @@ class RevisionAdded(Answer):
 
 
 class PolicySet(Changed):
-    """A policy was set."""
+    """A policy is set."""
 
     policy: dict[str, Any] | None
     """The policy with every setting; null: there is none."""
@@ -60,40 +60,40 @@ class RulesSet(Changed):
 
 
 class MetricPushed(Answer):
-    """A value was kept."""
+    """A pushed value was stored."""
 
     deployment: str
     """The name of its deployment."""
     metric: str
     """The name of the metric."""
     value: float
-    """The value that was kept."""
+    """The value that was stored."""
     fires: bool
     """Whether a rule acts on it."""
 
 
 class SteeredAnswer(Changed):
-    """A deployment is on its way."""
+    """A deployment is on its way to a revision."""
 
     rollout_id: str | None
     """The id of the rollout that is under way."""
     already: bool
     """Whether there was nothing to do."""
     noted: str | None = None
-    """The session that holds the deployment: it is done within a second after that ends; null: it is done."""
+    """The session that holds the deployment; the command is done at most a second after it ends. null: it is done."""
     answering: str | None = None
-    """The replicas that answer while a canary turns back, until the old ones can; null: they do."""
+    """The replicas that answer while a canary turns back, until the old ones can; null: the old ones can now."""
 
 
 class Activated(SteeredAnswer):
-    """A revision is to be the running one."""
+    """A revision was activated."""
 
     revision: str
     """The name of the revision."""
     activation: Activation
     """The outcome: `first` revision, rollout `begun`, `resumed` or `superseded`, `moved` without a rollout, ..."""
     passed_over: dict[str, Any] = {}
-    """Hosts that cannot have a secret of the revision, and why."""
+    """Hosts that lack a secret of the revision, and why."""
 
 
 class AppliedDocument(Answer):
@@ -102,7 +102,7 @@ class AppliedDocument(Answer):
     deployment: str
     """The name of its deployment."""
     done: tuple[str, ...]
-    """The changes, in sentences; none: nothing had to change."""
+    """The changes, in sentences; empty: nothing had to change."""
     results: tuple[dict[str, Any], ...]
     """The answers of the commands that made the changes, in their order."""
     rollout_id: str | None
@@ -112,29 +112,29 @@ class AppliedDocument(Answer):
 
 
 class Applied(Answer):
-    """Deployments match the documents."""
+    """The documents were applied."""
 
     documents: tuple[AppliedDocument, ...]
     """The outcome of each, in their order."""
 
 
 class Turned(SteeredAnswer):
-    """A rollout turns, or a revision is activated: then `revision` and `activation` are set."""
+    """A rollout turns back, or a revision is activated; then `revision` and `activation` are set."""
 
     revision: str | None = None
     """The name of the revision."""
     activation: Activation | None = None
     """The outcome of the activation."""
     passed_over: dict[str, Any] = {}
-    """Hosts that cannot have a secret of the revision, and why."""
+    """Hosts that lack a secret of the revision, and why."""
     settings: tuple[str, ...] = ()
     """The settings that come back, in sentences that say when."""
     stays: tuple[str, ...] = ()
-    """Settings that were changed alone since the last rollout; an undo leaves them as they are."""
+    """Settings that were changed without a rollout since the last one; an undo leaves them as they are."""
 
 
 class Retried(Turned):
-    """A rollout begins once more, or failed starts are tried again."""
+    """A rollout begins again, or failed starts are tried again."""
 
     forgotten: int | None = None
     """The number of failed starts that no longer hold anything back."""
@@ -152,7 +152,7 @@ class Scaled(SteeredAnswer):
 
 
 class RouteReported(Answer):
-    """News of a replica."""
+    """The status of a replica was reported."""
 
     deployment: str
     """The name of its deployment."""
@@ -161,7 +161,7 @@ class RouteReported(Answer):
     status: str
     """The status that was reported."""
     applied: bool
-    """Whether it was news."""
+    """Whether it differs from the status before."""
 
 
 class GotEntrance(Answer):
@@ -176,7 +176,7 @@ class GotEntrance(Answer):
 
 
 class TrafficSet(Changed):
-    """A deployment is reached otherwise."""
+    """The entrances or the traffic settings of a deployment changed."""
 
     entrances: tuple[GotEntrance, ...]
     """The entrances that the deployment has now, without those that belong to another one already."""
@@ -185,7 +185,7 @@ class TrafficSet(Changed):
     idle_timeout_seconds: float | None
     """The longest time of silence in a request; null: no limit."""
     hedge_after_seconds: float | None
-    """After how long a request is sent to a second replica; null: never."""
+    """The time after which a request is also sent to a second replica; null: never."""
     preview: bool
     """Whether preview requests reach a new revision before it gets traffic."""
     protocol: Protocol
@@ -193,7 +193,7 @@ class TrafficSet(Changed):
     tls: TlsSettings | None
     """The certificate by which it is reached over HTTPS; null: in clear text alone."""
     hold_seconds: float | None
-    """For how long a request waits while no replica serves; null: it is refused at once."""
+    """The time for which a request waits while no replica serves; null: it is refused at once."""
     hold_callers: int
     """The most requests that wait at one proxy."""
     slow_start_seconds: float | None
@@ -203,7 +203,7 @@ class TrafficSet(Changed):
     max_requests_per_second: int | None
     """The most requests a second at each proxy; null: no limit."""
     upstream_tls: UpstreamTls | None
-    """The expected certificate of replicas that speak TLS; null: they speak clear text."""
+    """The certificate that replicas must show by TLS; null: they speak clear text."""
     sticky: Sticky | None
     """The cookie or header by which a caller stays with a replica; null: callers do not."""
     pages: dict[str, str] | None
@@ -216,6 +216,6 @@ class MaintenanceSet(Changed):
     state: Literal["on", "off"]
     """Whether proxies answer callers by 503 themselves."""
     since: str | None
-    """When it began, as ISO 8601 has it."""
+    """The time when it began, in ISO 8601."""
     already: bool
     """Whether there was nothing to do."""

@@ -10,14 +10,14 @@ from domain.model.answer_counts import FIRST_BYTE_MS
 from domain.model.canary import Exposure
 
 LEAST_FOR_TIMES = 100
-"""Answers of the control that must be known before it is known how long answers take."""
+"""The number of answers of the control from which its times are known."""
 SURELY = 2
-"""Pending requests of the canary may exceed its share by this number of standard deviations by chance alone."""
+"""The number of standard deviations by which the canary's pending requests may exceed its share by chance."""
 _EDGES = (0.0, *(edge / 1000 for edge in FIRST_BYTE_MS))
 
 
 class _Sent(NamedTuple):
-    """The requests that either side was sent at about one time. `lasts`: the part of such that is still under way."""
+    """The requests of about one time, by side. `lasts`: the part of such requests that is still under way."""
 
     canary: float
     control: float
@@ -30,7 +30,7 @@ _SIDES = ("canary", "control")
 def surplus(exposure: Exposure) -> float:
     """Count the pending requests of the canary beyond its likely share of all.
 
-    Where answers take the same time on both sides, the same part of the requests of each age is pending on either. The
+    Where answers take the same time on both sides, the same part of the requests of each age is pending on both. The
     control's times give that part, and so the number that should be pending on each side. Requests that were pending
     before the first look belong to the control alone. A difference of the control from its number counts for the canary
     by its share too: requests that hang on both sides, and answers that are faster or slower than before.
@@ -67,7 +67,7 @@ def _is_timed(exposure: Exposure) -> bool:
 def _parts(exposure: Exposure) -> Iterator[_Sent]:
     """The requests of each of the last intervals, of all before them, and of the control before the first look.
 
-    As long as it is not known how long answers take, all of the last intervals may be under way.
+    Until the times of answers are known, all requests of the last intervals may be under way.
     """
     if not _is_timed(exposure):
         yield from (_Sent(*both, 1.0) for both in exposure.recent)
@@ -83,7 +83,7 @@ def _parts(exposure: Exposure) -> Iterator[_Sent]:
 
 
 def _area(first_byte: Sequence[int]) -> list[float]:
-    """The area below the part of answers that take longer, from no time to each edge of the buckets."""
+    """The area under the curve of answers that take longer than a time, from 0 to each edge of the buckets."""
     total = sum(first_byte)
     longer = [1.0, *(1 - below / total for below in accumulate(first_byte[:-1]))]
     pieces = zip(pairwise(longer), pairwise(_EDGES), strict=True)

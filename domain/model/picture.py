@@ -34,7 +34,7 @@ def symbol(status: RouteStatus, traffic: TrafficStatus) -> str:
 
 
 def picture(routes: Iterable[Route], current_revision_id: UUID | None, deploying_revision_id: UUID | None) -> str:
-    """Draw what goes on the left, what comes on the right; the healthiest first on each side.
+    """Draw the leaving side left and the coming side right; the healthiest first on each side.
 
     During a rollout: every other revision | the deploying one. Outside of one: other revisions | the current one, and
     no bar when there is but the current one. Replicas that are stopping or gone are left out.

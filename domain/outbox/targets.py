@@ -20,14 +20,14 @@ _LEAST_BYTES, _MOST_BYTES = 24, 64
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A receiver. `keys`: of the secrets, the newest first; neither they nor the URL are ever shown."""
+    """A receiver. `keys`: from its secrets, the newest first. Neither the keys nor the URL are ever shown."""
 
     url: str = field(repr=False)
     keys: tuple[bytes, ...] = field(repr=False)
 
 
 def parse_targets(text: str) -> Mapping[str, Target]:
-    """The targets by name, from lines `name = URL whsec_...`. Raises InvalidInputError naming the line, no secret."""
+    """The targets by name, from lines `name = URL whsec_...`. Raises InvalidInputError with the line but no secret."""
     targets: dict[str, Target] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -54,7 +54,7 @@ def _is_url(text: str) -> bool:
 
 
 def _key(secret: str) -> bytes:
-    """Empty for an invalid secret."""
+    """The key of a secret; empty for an invalid one."""
     try:
         key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""The commands that a deployment would take now, and why it takes no others: each rule is tried on its snapshot."""
+"""The commands that a deployment accepts now, and why it refuses others: each rule is tried on its snapshot."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,10 +23,7 @@ _NOT_STORED_YET = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class SupposedCase:
-    """A command that nobody has given, to the deployment as it is.
-
-    Names matter only in sentences, so none is needed.
-    """
+    """A command that is only tried on a deployment. Names would appear only in its sentences, so they are empty."""
 
     deployment: Deployment
     command: SteeringCommand
@@ -34,35 +31,35 @@ class SupposedCase:
     past: Past
 
     def asked_for(self) -> ActivationRequest:
-        """To another revision. Raises RevisionNotFoundError where there is none."""
+        """The activation of another revision. Raises RevisionNotFoundError where there is none."""
         if self.past.other is None:
             raise RevisionNotFoundError(f"{self.deployment.name} has no other revision")
         return self._activation(self.past.other)
 
     def changed(self) -> ActivationRequest:
-        """To a revision of its own. Raises RevisionNotFoundError where nothing runs that could be changed."""
+        """The activation of a changed revision. Raises RevisionNotFoundError where nothing runs."""
         if self.deployment.current_revision_id is None:
             raise RevisionNotFoundError(f"{self.deployment.name} runs nothing that could be changed")
         return self._activation(_NOT_STORED_YET)
 
     def same_again(self) -> ActivationRequest:
-        """To a revision of its own. Raises WrongStateError."""
+        """The activation of a copy of the running revision. Raises WrongStateError."""
         restarted_revision(self.deployment)
         return self._activation(_NOT_STORED_YET)
 
     def way_back(self) -> ActivationRequest | None:
-        """To the revision before; None where the rollout under way turns."""
+        """The activation of the revision before; None where the rollout under way turns back instead."""
         if self.deployment.rollout is not None:
             return None
         back = way_back(self.deployment, self.past.ended, self.asking.at, self.past.settings)
         return self._activation(back.revision.id)
 
     def start_seconds(self) -> float | None:
-        """None: the sentence is not used."""
+        """None, since the sentence is not used."""
         return None
 
     def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
-        """The revision of the last rollout, and how it ended."""
+        """The activation of the last rollout's revision, and how that rollout ended."""
         if self.past.last is None:
             return None, None
         return replace(self._activation(self.past.last[0]), is_undo=self.past.last_is_undo), self.past.last[1]
@@ -82,7 +79,7 @@ class SupposedCase:
 def available_commands(deployment: Deployment, past: Past, asking: Context) -> tuple[type[DeploymentCommand], ...]:
     """The commands that would change the deployment; others are refused, or change nothing.
 
-    A command without a rule, such as its policy, can be given until the deployment is being destroyed.
+    A command without a rule, such as set_policy, is accepted until the deployment is being destroyed.
     """
     kinds = [kind for kind in COMMANDS.values() if issubclass(kind, DeploymentCommand)]
     is_alive = deployment.status.lifecycle not in (Lifecycle.DESTROYING, Lifecycle.DESTROYED)
@@ -109,7 +106,7 @@ def _is_taken(
 def _examples(
     deployment: Deployment, kind: type[SteeringCommand], values: Mapping[str, Any]
 ) -> Iterator[SteeringCommand]:
-    """The command with its example, then with the least of each number: one of the two is a change."""
+    """The command with its example values, then with the least of each number: one of the two is a change."""
     own = {"request_id": "offered", "reason": "offered", "deployment": deployment.name}
     example: dict[str, Any] = {**kind.example, **own, **values}
     least = {each.name: each.least for each in fields_of(kind) if each.is_needed and each.least is not None}
@@ -127,10 +124,10 @@ def _changes(case: SupposedCase) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A command that would change the deployment, as its button has it.
+    """A command that would change the deployment, with what its button shows.
 
     `goal`: where it leads, such as "back to v1"; empty: the label says enough. `what`: its effect in a sentence; empty:
-    as its class has it. `revision`: the one that it leads to. `values`: what its fields begin with.
+    the one of its class. `revision`: the one that it leads to. `values`: the initial values of its fields.
     """
 
     command: type[DeploymentCommand]
@@ -142,9 +139,9 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A command that people look for and that is not offered, and why.
+    """A command that people look for, and why it is not offered.
 
-    `way`: how it can be given all the same, in words; empty: it is left to the rows of revisions, or to nobody.
+    `way`: another way to the same, in words; empty: a row of the revisions leads there, or nothing does.
     """
 
     command: type[DeploymentCommand]
@@ -158,20 +155,20 @@ _WAYS: Mapping[tuple[str, ...], str] = {
     ("supersede",): "replace the rollout",
     ("supersede", "through_freeze"): "replace the rollout and ignore the freeze",
 }
-"""The fields by which a command starts something all the same."""
+"""The fields by which a command starts something in spite of a refusal."""
 _LOOKED_FOR = (ActivateRevision, RollingUpdate, Undo, Retry, Restart)
-"""The commands whose absence is explained; that of a retry only where something could be retried."""
+"""The commands whose absence is explained; retry only where something could be retried."""
 
 
 def offers(deployment: Deployment, past: Past, asking: Context) -> tuple[Offer, ...]:
-    """The commands to offer. In a rollout it is Abort that goes back: an undo would do the same."""
+    """The commands to offer. In a rollout Abort goes back, so Undo, which would do the same, is left out."""
     kinds = (kind for kind in available_commands(deployment, past, asking) if kind is not Undo)
     undo = _undo(deployment, past, asking)
     return (*(_offer(deployment, kind, past) for kind in kinds), *([undo] if isinstance(undo, Offer) else []))
 
 
 def missing_commands(deployment: Deployment, past: Past, asking: Context) -> tuple[Missing, ...]:
-    """The commands that people look for and that are not offered; none of a deployment that is being destroyed."""
+    """The commands that people look for, but that are not offered; none while the deployment is being destroyed."""
     if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
         return ()
     offered = {offer.command for offer in offers(deployment, past, asking)}
@@ -190,10 +187,10 @@ def _offer(deployment: Deployment, kind: type[DeploymentCommand], past: Past) ->
 def _undo(deployment: Deployment, past: Past, asking: Context) -> Offer | Missing:
     """The undo by the ladder.
 
-    a rollout under way                  -> missing: Abort, or the way back that is under way, leads to the same
+    a rollout is under way               -> missing: Abort, or the way back under way, leads to the same
     a file changed settings last         -> its settings are put back
-    there is a revision to go back to    -> it, by its name, so that nothing else is done than the button says
-    the one before was rolled back       -> missing, with the way there all the same
+    there is a revision to go back to    -> that one, by its name, so that the button does what it says
+    the one before was rolled back       -> missing, with another way there
     otherwise                            -> missing
     """
     named = Offer(Undo)
@@ -248,5 +245,5 @@ def _refusal(deployment: Deployment, kind: type[SteeringCommand], past: Past, as
 
 
 def _in_short(refusal: RollwayError) -> str:
-    """The message without the advice, which is for a command line."""
+    """The message without its advice, which is for command lines."""
     return refusal.message.partition("; ")[0]

@@ -16,11 +16,11 @@ from domain.steering.command_effect import Context
 class WaitContext:
     """The surroundings of a deployment. Unknown parts are left out, and no sentence mentions them.
 
-    `hosts`: by route, where its replica runs; None: it has no host yet. `without_host`: by route that has none, which
-    labels no host that is up has. `reasons`: by route, the reason of its status.
+    `hosts`: by route, where its replica runs; None: it has no host yet. `without_host`: by route without a host, the
+    labels that no host up has. `reasons`: by route, the reason of its status.
     `down`: hosts that are down. `lacking`: by host, which secret of the revision it lacks, and why. `missing_worker`: a
-    sentence when no worker does anything. `due_at`: when a worker looks next. `last_reason`: what it found when it
-    looked last. `failure`: why the last start failed, where the ones of now do. `unproven`: a sentence while the new
+    sentence when no worker works. `due_at`: the next look. `last_reason`: the finding of the last look. `failure`: why
+    the last start failed, where starts fail now. `unproven`: a sentence while the new
     revision has answered nobody. `back`: why its rollout goes back, where it does. `paused`: by whom, and why.
     """
 
@@ -49,8 +49,8 @@ _NO_ROLLOUT_YET = UUID(int=0)
 class Subject:
     """The start of a plan: the snapshot, and whether the new revision has a health check.
 
-    `speaks`: how its replicas are asked, where those that run are asked otherwise.
-    `missing_evidence`: a sentence when proxies do not tell a judge what it needs.
+    `speaks`: the protocol of its replicas, where the running ones have another.
+    `missing_evidence`: a sentence when proxies do not report what a judge needs.
     """
 
     deployment: Deployment
@@ -74,5 +74,5 @@ def after_activation(deployment: Deployment, request: ActivationRequest, now: da
 
 
 def says_when_healthy(spec: Mapping[str, Any]) -> bool:
-    """Whether a revision of this spec does: by a health check, or since another system that runs it says so itself."""
+    """Whether replicas of this spec show their health: by a check, or by reports of the system that runs them."""
     return bool(spec.get("health_check")) or spec.get("runtime") == "external"

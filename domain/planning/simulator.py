@@ -3,16 +3,16 @@
     a replica comes up, fails or is gone  ──wake──▶  a look of the handler  ──▶  the next snapshot
     a time comes that the handler named   ──alarm──▶       "
 
-There is no database and no chance here: what is drawn is drawn by `Fates`. Proxies know each table at once.
+There is no database and no chance here: only `Fates` draws. Proxies know each table at once.
 
-Samples the fates of replicas: a run is like a stretch of the past, scaled to the present.
+Fates are sampled: a run is like a stretch of the past, scaled to the present.
 
     measured   2 2 2 2 2 2 3 3 3 4 4 4 4 4 4      the oldest first
                └─before──┘└like┘   └──now──┘
     drawn      one of `like`, times the median of `now` over that of `before`: 3 * 4 / 2 = 6
 
-A busy machine is slow for all replicas of a rollout, and the next rollout finds it about as busy. So what the past
-teaches is how much times change from one rollout to the next, and the last ones say what they are now.
+A busy machine is slow for all replicas of a rollout, and the next rollout finds it about as busy. So the past shows
+how much times change from one rollout to the next, and the last ones show what they are now.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,9 +31,9 @@ from domain.planning.replica_timings import Timings
 from domain.replicas.status_reports import reported
 
 Change = tuple[Route, datetime, RouteStatus]
-"""A replica, when something becomes of it, and what."""
+"""A replica, the time of its next change, and that change."""
 MOST_LOOKS = 100_000
-"""A deployment that has been looked at so often never rests, and something is wrong with its decisions."""
+"""A deployment that needs more looks than this never rests: its decisions are wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Fate:
 
 @dataclass(slots=True)
 class Fates:
-    """The fates of a run: every replica has one, and each look comes as soon as there is something to see."""
+    """The fates of a run: one for every replica; a look comes as soon as something has changed."""
 
     same: Fate = Fate()
 
@@ -61,11 +61,11 @@ class Fates:
         return self.same
 
     def wake_seconds(self) -> float:
-        """From the news of a replica to the look that it leads to."""
+        """The seconds from the news of a replica to the look that follows."""
         return 0
 
     def alarm_seconds(self) -> float:
-        """From a time that a handler named to the look that it leads to."""
+        """The seconds from a time that a handler named to the look that follows."""
         return 0
 
 
@@ -98,13 +98,13 @@ class World:
         return sum(look.decision.changes.created for look in self.looks)
 
     def run(self, seconds: float) -> None:
-        """Until nothing more can happen, or `seconds` have passed."""
+        """Run until nothing more can happen, or `seconds` have passed."""
         ends = self.at + _seconds(seconds)
         while self.step(ends):
             pass
 
     def step(self, ends: datetime) -> bool:
-        """The next thing that happens; False when nothing more does until `ends`. Raises ValueError: it never rests."""
+        """Jump to the next event; False when there is none until `ends`. Raises ValueError when it never rests."""
         changes = list(self._changes())
         at = self._next(changes)
         if at is None or at > ends:
@@ -118,7 +118,7 @@ class World:
         return True
 
     def look_soon(self) -> None:
-        """Something has changed that a handler should see."""
+        """Let a handler look, since something has changed."""
         soon = self.at + _seconds(self.fates.wake_seconds())
         self.due_at = soon if self.due_at is None else min(soon, self.due_at)
 
@@ -128,7 +128,7 @@ class World:
         decision = cycle(self.deployment, self.at)
         deployment = weight_known(after(decision, self.at), self.at)
         for route in deployment.routes[len(deployment.routes) - decision.changes.created :]:
-            self.fate_of[route.id] = self.fates.of_replica()  # the id may be that of a replica that is gone
+            self.fate_of[route.id] = self.fates.of_replica()  # the replica may be gone by now
         drained = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
         self.deployment = without(deployment, [route.id for route in drained if self._stops(route) is None])
         self.looks.append(SimulatedLook(self.at, decision, self.deployment))
@@ -160,7 +160,7 @@ class World:
                     yield route, at, RouteStatus.TERMINATED
 
     def _replicas_change(self, becomes: Sequence[tuple[UUID, RouteStatus]]) -> None:
-        """Replicas that fail come first, as in a report of them all."""
+        """Apply changes, failures first, as one report of all does."""
         for status in (RouteStatus.FAILED, RouteStatus.HEALTHY):
             if ids := [route_id for route_id, each in becomes if each is status]:
                 self.deployment = with_status(self.deployment, ids, status, self.at)
@@ -180,7 +180,7 @@ class World:
 def with_status(
     deployment: Deployment, ids: Iterable[UUID], status: RouteStatus, now: datetime, *, blame: bool = True
 ) -> Deployment:
-    """The deployment once these replicas are found to be so."""
+    """The deployment once these statuses are reported."""
     return reported(deployment, dict.fromkeys(ids, status), now, blame=blame)
 
 
@@ -198,11 +198,11 @@ Draw = Callable[[], float]
 """A number from 0 to below 1, another one each time; `random.Random(seed).random` is one."""
 
 ALARM_SECONDS = 1.0
-"""A time that a handler named is seen by the alarm, which looks each second."""
+"""The alarm looks each second for times that handlers named."""
 _FEWEST = 3
 """A stretch of the past has as many measurements as the rollout has replicas, and at least this number."""
 _STRETCHES = 6
-"""A past with fewer stretches than this does not show how times change: they are taken as they were."""
+"""A past with fewer stretches than this does not show how times change, so its times are taken as they were."""
 _ASSUMED_START_SECONDS = 1.0
 _ASSUMED_STOP_SECONDS = 1.0
 
@@ -211,7 +211,8 @@ _ASSUMED_STOP_SECONDS = 1.0
 class LearnedFates(Fates):
     """The fates of one run, in which no start fails.
 
-    `replicas`: how many the rollout has. `moment`: of the past that the run is like, from 0, the oldest, to 1.
+    `replicas`: how many the rollout has. `moment`: the stretch of the past that the run is like, from 0, the oldest, to
+    1.
     """
 
     timings: Timings = field(default_factory=Timings)
@@ -229,11 +230,11 @@ class LearnedFates(Fates):
         )
 
     def wake_seconds(self) -> float:
-        """From the news of a replica to the look that it leads to."""
+        """The seconds from the news of a replica to the look that follows."""
         return self._one_of(self.timings.wakes, 0, _FEWEST)
 
     def alarm_seconds(self) -> float:
-        """From a time that a handler named to the look that it leads to: anything up to the next alarm."""
+        """The seconds from a time that a handler named to the look that follows: up to the interval of the alarm."""
         return self.draw() * ALARM_SECONDS
 
     def _one_of(self, samples: Sequence[float], assumed: float, in_a_row: int) -> float:

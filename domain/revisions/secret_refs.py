@@ -14,7 +14,7 @@ from domain.text.errors import RollwayError
 from domain.text.storable import DEPLOYMENT_NAME_PATTERN, storable
 
 MASK = "***"
-"""Stands where a value would, wherever people look."""
+"""Shown to people in place of a value."""
 
 DEPLOYMENT = "{deployment}"
 """The placeholder, in a host's allowed paths, for the name of the deployment that refers to a secret."""

@@ -3,7 +3,7 @@
     v1 → v2 completed, v2 → v3 completed        undo goes to v2
     ..., v3 → v4 rolled back                    v4 is gone and v3 runs: nothing to undo, only `--to v2` goes further
     ..., just now                               whoever asked meant v4, so it is done already
-    ..., undone: v3 → v2 completed              likewise: v3 is gone and v2 runs
+    ..., undone: v3 → v2 completed              done already too: v3 is gone and v2 runs
     ..., v2 → v5 completed                      undo goes to v2; v3 and v4 were rolled back and are passed by
 
 A revision that came up in a later rollout is no longer one that was rolled back. One with the content of the current

@@ -217,7 +217,7 @@ def retry(
     """Begin the last rollout once more, an undo as an undo. `outcome` is None while it runs.
 
     now                                                      -> what failed is tried again at once, nothing begins
-    there was none, or it ended otherwise than rolled back   -> likewise; error where nothing has failed
+    there was none, or it ended otherwise than rolled back   -> the same; error where nothing has failed
     it is rolling back                                       -> a new rollout takes its place
     it is under way                                          -> the running rollout is the answer
     it was rolled back                                       -> activate its revision

@@ -21,7 +21,7 @@ from domain.strategies.messages import amount_of, complete, creating, for_replic
 
 
 class RecreateSpec(StrategySpec):
-    """There are no settings: a replica that cannot run twice counts until it has stopped."""
+    """Recreate has no settings: a replica that cannot run twice counts until it has stopped."""
 
     count_stopping: Literal[True] = True
     """A stopping replica takes up room until it is gone; this cannot be turned off."""

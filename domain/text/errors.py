@@ -43,7 +43,7 @@ def _in_words(path: FieldPath) -> str:
 
 
 def path_in(dotted: str) -> FieldPath:
-    """The path that a field's name stands for: ("documents", 0, "replicas") for "documents.0.replicas"."""
+    """The path that a field's name means: ("documents", 0, "replicas") for "documents.0.replicas"."""
     return tuple(int(part) if part.isdecimal() else part for part in dotted.split(".")) if dotted else ()
 
 

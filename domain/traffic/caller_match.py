@@ -1,4 +1,4 @@
-"""Callers that a header or a cookie identifies: for a canary, and for staying with one replica."""
+"""Callers known by a header or a cookie: for a canary, and for staying with one replica."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from pydantic.dataclasses import dataclass
 
 _OF_THE_PROXY = ("cookie", "host", "connection", "content-length", "transfer-encoding", "upgrade")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
-"""RFC 9110, 5.6.2: the names of headers, and those of cookies."""
+"""The names of headers and of cookies, by RFC 9110, 5.6.2."""
 
 
 def _checked_name(value: str) -> str:
@@ -30,7 +30,7 @@ _Header = Annotated[str, AfterValidator(_checked_name), AfterValidator(str.lower
 
 
 class Chosen(BaseModel):
-    """Requests with this header, or with this cookie, with any value or with this one."""
+    """Requests with this header or this cookie; with `value` only those that have it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,7 +48,7 @@ class Chosen(BaseModel):
 
     @property
     def words(self) -> str:
-        """The callers that match, in words: callers with the header x-beta: yes."""
+        """The matching callers in words, such as "callers with the header x-beta: yes"."""
         name, sign = (f"header {self.header}", ": ") if self.header else (f"cookie {self.cookie}", "=")
         return f"callers with the {name}{'' if self.value is None else f'{sign}{self.value}'}"
 

@@ -13,9 +13,9 @@ WAITED_MS = (5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 CLASSES = ("2xx", "3xx", "4xx", "failed")
 """The names of `Requests.classes` in metrics."""
 NOBODY = UUID(int=0)
-"""Stands for the revision where no replica was there to answer."""
+"""In place of the revision where no replica was there to answer."""
 OTHERS = "(other)"
-"""Stands for the deployments that have no name in metrics: no deployment is called so."""
+"""In place of the deployments that have no name in metrics: no deployment is called so."""
 Answering = tuple[str, UUID]
 """A deployment, by its name, and the revision of it that answered."""
 MOST_NAMED = 100

@@ -65,7 +65,7 @@ class TlsSettings:
         return self.certificate is None
 
 
-def _from_word(value: Any) -> Any:  # noqa: ANN401  (whatever stands in a file)
+def _from_word(value: Any) -> Any:  # noqa: ANN401  (whatever a file contains)
     if value == AUTO:
         return {}
     if isinstance(value, str):
@@ -114,7 +114,7 @@ class ReplicaTls:
     ca: str | None
 
 
-def _from_yes(value: Any) -> Any:  # noqa: ANN401  (whatever stands in a file)
+def _from_yes(value: Any) -> Any:  # noqa: ANN401  (whatever a file contains)
     match value:
         case True:
             return {}

@@ -27,7 +27,8 @@ class DockerEngine:
     """One engine, local or remote, shared by all threads. Every call raises RuntimeUnavailableError when it is down.
 
     `url` as in DOCKER_HOST; DOCKER_TLS_VERIFY and DOCKER_CERT_PATH are read from the environment. After a call that
-    waited `timeout_seconds` in vain, calls fail at once for two seconds: a look at many replicas waits only once.
+    waited `timeout_seconds` without an answer, calls fail at once for two seconds: a look at many replicas waits only
+    once.
     """
 
     def __init__(self, url: str, timeout_seconds: int) -> None:
@@ -140,7 +141,7 @@ class DockerEngine:
             raise RuntimeUnavailableError(f"no Docker engine answers at {self._url}") from error
 
     def _client(self) -> docker.APIClient:
-        with self._lock:  # who waits for somebody else's first question learns here that it was in vain
+        with self._lock:  # a call that waits for the first question of another learns here that it failed
             if time.monotonic() < self._quiet_until:
                 raise RuntimeUnavailableError(f"the Docker engine at {self._url} did not answer a moment ago")
             if self._connected is None:

@@ -255,7 +255,7 @@ class ImagePulls:
     def _pull(self, image: str, pull: Future[None]) -> None:
         try:
             self._pull_image(image)
-        except BaseException as error:  # noqa: BLE001  # whoever waits for the pull raises it
+        except BaseException as error:  # noqa: BLE001  # each start that waits for the pull raises it
             pull.set_exception(error)
         else:
             pull.set_result(None)

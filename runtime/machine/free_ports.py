@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Mapping
 
 # All are below the kernel's range for outgoing connections (32768-60999 on Linux), so that none of those takes a port
-# between our test and the listen() of whoever gets it.
+# between our test and the listen() of the process that gets it.
 SERVER_PORTS = range(10000, 20000)
 REPLICA_PORTS = range(20000, 30000)
 SOCKET = "ROLLWAY_SOCKET"

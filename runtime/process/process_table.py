@@ -208,7 +208,7 @@ def _family(route_id: str, identity: Identity, is_owner: IsOwner) -> set[psutil.
     owner = cache(is_owner)
     for pid in psutil.pids():
         session = session_of(pid)
-        ours = session_is_ours and session == identity.pid  # whoever it runs as by now: a replica may give up rights
+        ours = session_is_ours and session == identity.pid  # as any user by now: a replica may give up rights
         if session in strange or not (ours or (may_be_of(pid, owner) and _may_carry(pid, route_id))):
             continue
         with suppress(psutil.Error):

@@ -18,7 +18,7 @@ from traffic.edge_settings import NOTHING_IN_FRONT, InFront
 
 HOST = "127.0.0.1"
 HANDOVER_SECONDS = 60
-"""As long as a drain waits for a proxy that says nothing: rollouts wait for the old process of an Envoy as well."""
+"""As long as a drain waits for a silent proxy: rollouts wait for the old process of an Envoy as well."""
 _METRICS = "metrics of "
 _OPTIONS = {"envoy_tls": "--tls-port"}
 
@@ -28,7 +28,7 @@ class Ports:
     """Ports of 127.0.0.1; 0 leaves the choice to Rollway.
 
     `forwarded`: the port that leads to a server which listens on a Unix socket in the home, by the server's name:
-    postgres, redis, discovery. There is none unless somebody asks for it, and 0 closes it.
+    postgres, redis, discovery. There is none unless a person asks for it, and 0 closes it.
     """
 
     flower: int = 0
@@ -65,14 +65,14 @@ def _base_id() -> int:
 class ServerSettings:
     """The settings that the embedded servers are started with.
 
-    `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
-    for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart. `proxy_key` is
-    what the tokens are made from by which the server for proxies knows them. `certificate_key`: what the keys of
-    certificates are sealed with. `envoy_host`: where Envoy listens for callers. `envoy_handover_seconds`: for how long
-    one that is restarted continues with what it has under way. `metrics`: the port where a part shows its metrics, by
-    its name. `redis_users`: the password of each service that may send commands. `sockets`: the folder by which clients
-    name the Unix sockets, the home or a link to it. `replica_user`: as whom replicas run; empty: as the workers' own
-    user, as nothing else was possible; None: so, as nobody has asked. `in_front`: what stands before its Envoys.
+    `envoy_node`: the name of the embedded Envoy. It is random: two stacks that share a database must not answer for
+    each other. `envoy_base_id` is random too, and keeps the Envoys of several stacks on one machine apart. `proxy_key`:
+    the tokens of proxies are made from it. `certificate_key`: it seals the keys of certificates. `envoy_host`: where
+    Envoy listens for callers. `envoy_handover_seconds`: the time in which an Envoy that is replaced finishes its
+    requests. `metrics`: the port where a part shows its metrics, by its name. `redis_users`: the password of each
+    service that may send commands. `sockets`: the folder by which clients name the Unix sockets, the home or a link to
+    it. `replica_user`: the account of replicas; empty: that of the workers, since no other was possible; None: that of
+    the workers, since nobody has chosen. `in_front`: what is in front of its Envoys.
     """
 
     ports: Ports = field(default_factory=Ports)
@@ -101,7 +101,7 @@ _SETTINGS = TypeAdapter(ServerSettings)
 
 
 def load_settings(home: Home) -> ServerSettings | None:
-    """The settings of the last start; None before the first. Raises StackError when the file makes no sense."""
+    """The settings of the last start; None before the first one. Raises StackError for a damaged file."""
     try:
         with folder_errors(home.servers_file):
             return _SETTINGS.validate_json(home.servers_file.read_bytes()) if home.servers_file.exists() else None
@@ -121,9 +121,9 @@ def choose_settings(  # noqa: PLR0913 -- of these callers name what is not usual
     claims: ExitStack | None = None,
     initial: Callable[[ServerSettings | None], ServerSettings] = lambda last: last or ServerSettings(),
 ) -> ServerSettings:
-    """Settings for a start, remembered in `home`. `running` parts hold their ports; `with_metrics` parts show metrics.
+    """Settings of a start, remembered in `home`. `running` parts keep their ports; `with_metrics` parts show metrics.
 
-    `initial` makes of those of the last start, if there was one, what this start begins with.
+    `initial`: from the settings of the last start, if there was one, to those that this start begins with.
 
     `on_move` gets a sentence for each remembered port that another program uses now. `claims` keeps the ports until it
     is closed. Raises StackError when a requested port is taken.
@@ -135,7 +135,7 @@ def choose_settings(  # noqa: PLR0913 -- of these callers name what is not usual
     forwarded = {name: port for name, port in {**last.ports.forwarded, **requested.forwarded}.items() if port}
     for name, port in forwarded.items():
         choice.forward(name, port, is_held=f"{name}-port" in running and last.ports.forwarded.get(name) == port)
-    for name in sorted(needed, key=lambda name: not needed[name]):  # what is asked for first
+    for name in sorted(needed, key=lambda name: not needed[name]):  # requested ports first
         choice.choose(name, needed[name], is_held=_part_of(name) in running)
     ports = Ports(**{name: choice.ports[name] for name in requested.by_name}, forwarded=forwarded)
     metrics = {name: choice.ports[_METRICS + name] for name in with_metrics}
@@ -156,7 +156,7 @@ def _part_of(port: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Ports for one start, by name: no two are the same, and none is one that another name remembers."""
+    """Ports for one start, by name: all differ, and none is the remembered port of another name."""
 
     on_move: Callable[[str], None]
     remembered: Mapping[str, int]
@@ -187,7 +187,7 @@ class _Choice:
         self.ports[f"{name} forwarded"] = port
 
     def _claim(self, name: str, port: int) -> None:
-        """Take the port now: another stack may choose the same in this moment, and a stranger may wait for it."""
+        """Take the port now: another stack may choose the same one at this moment, and a stranger may wait for it."""
         if self.claims is not None:
             listener = claim(port, HOST)
             if listener is None:

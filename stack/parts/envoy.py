@@ -11,8 +11,8 @@ from stack.home.server_settings import HANDOVER_SECONDS, HOST, ServerSettings
 from stack.part_specs import Ready, StackPart
 from stack.stack_errors import StackError, folder_errors
 
-# What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Nobody needs what
-# shows the token, or ends the process.
+# The stack asks its own proxy whether it is ready and what is in flight, and tells it to take no more. The other
+# paths, which show the token or end the process, stay closed.
 _ADMIN_PATHS = ("/ready", "/stats", "/clusters", "/drain_listeners")
 # Draining takes as long as `down` waits for it, and closes every connection with its next answer.
 DRAIN_SECONDS = 1
@@ -21,9 +21,9 @@ _OPTIONS = (
     *("--concurrency", "2", "--log-level", "warn"),
     *("--drain-strategy", "immediate", "--drain-time-s", str(DRAIN_SECONDS)),
 )
-# Without a path of its own this socket has a name that every user of the machine may send to, and whoever does is given
-# the sockets that Envoy listens at. The path is relative to where it runs: it may have 107 characters, and a home may
-# lie deeper.
+# Without a path of its own this socket has a name that every user of the machine may send to, and the sender gets the
+# sockets that Envoy listens at. The path is relative to Envoy's folder: it may have 107 characters, and the path of a
+# home may be longer.
 _HANDOVER_SOCKET = "handover"
 _HANDOVER = "ROLLWAY_ENVOY_HANDOVER_SECONDS"
 _LONGEST_HANDOVER = 86_400
@@ -115,7 +115,7 @@ def _envoy_part(home: Home, settings: ServerSettings, number: int) -> StackPart:
 
 
 def _reached_at(host: str) -> str:
-    """The address to reach a listener at this address from here, as a URL has it."""
+    """The host of a URL by which a listener at this address is reached from this machine."""
     its = ip_address(host)
     if its.is_unspecified:
         return HOST
@@ -140,7 +140,7 @@ def forget_handover(home: Home, settings: ServerSettings) -> None:
 
 
 def envoy_program() -> Path:
-    """The program in the wheel, started itself: the wheel's own script would be one more process start of Python."""
+    """The program in the wheel. The wheel's own script would start Python once more."""
     spec = find_spec("envoy")
     for folder in spec.submodule_search_locations or () if spec else ():
         program = Path(folder) / "_bin" / "envoy"

@@ -94,7 +94,7 @@ def _made_account() -> int:
     """
     account = _known_account()
     if account is None:
-        path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # useradd stands there, and not on every PATH
+        path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # useradd is there, and not on every PATH
         with suppress(OSError):
             command = (*_MAKE, "--uid", str(_free_number()), POSTGRES_USER)
             subprocess.run(command, capture_output=True, env={"PATH": path}, check=False)  # noqa: S603 -- ours

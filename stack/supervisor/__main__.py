@@ -17,7 +17,7 @@ def main(arguments: Sequence[str]) -> int:
     os.umask(0o077)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     words = sys.stdin.read()
-    if not words:  # whoever started us died before it wrote our pid down
+    if not words:  # the process that started us died before it wrote our pid down
         return 1
     return Supervisor(Home(Path(arguments[0])), PLAN.validate_json(words), stop_replicas).run()
 

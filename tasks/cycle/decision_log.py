@@ -1,4 +1,4 @@
-"""What is told of decisions: a line of the log for each change, a span for each step, and counts for each chunk."""
+"""Reports decisions: a log line for each change, a span for each step, and counts for each chunk."""
 
 import logging
 from collections import Counter
@@ -47,7 +47,7 @@ _levels = logging.getLogger(__name__)
 class ChunkResult:
     """The decisions of one transaction, and the routes that it wrote.
 
-    `glanced`: how many more deployments wait, as a glance showed.
+    `glanced`: the number of further deployments that wait, as a glance showed.
     """
 
     result: DeploymentExecutionResult = field(default_factory=DeploymentExecutionResult)
@@ -79,8 +79,8 @@ class ChunkResult:
 def log_chunk(engine: Engine, handler: str, chunk: ChunkResult, seconds: float) -> None:
     """Each changing decision at level info, or warning where it is bad news; the chunk at level debug.
 
-    A span for each step, where traces are sent. `seconds`: how long its transaction took. Nothing is put together for a
-    level that nobody listens to.
+    A span for each step, where traces are sent. `seconds`: the duration of its transaction. Lines of a level that is
+    off are not made at all.
     """
     result = chunk.result
     changing = [decision for decision in result.decisions if decision.changes_anything]
@@ -108,7 +108,7 @@ def log_chunk(engine: Engine, handler: str, chunk: ChunkResult, seconds: float) 
 def _trace(
     engine: Engine, tracer: "Spans", lines: Sequence[tuple[ClassifiedDecision, dict[str, object]]], seconds: float
 ) -> None:
-    """Each step goes to the trace of its task, with a link to the one that asked for the rollout."""
+    """Each step joins the trace of its task, with a link to the trace that asked for the rollout."""
     steps = [(decision, facts, rollout.id) for decision, facts in lines if (rollout := decision.deployment.rollout)]
     parents: Mapping[UUID, str] = {}
     with suppress(*AWAY):
@@ -143,7 +143,7 @@ def _revision_id(deployment: Deployment) -> UUID | None:
 
 
 def _names(engine: Engine, ids: set[UUID | None]) -> Mapping[UUID | None, str]:
-    """Read names; the decisions are committed by now, so a Postgres that goes away just here costs a name, no more."""
+    """Read names. The decisions are committed by now, so losing Postgres here costs a name and nothing else."""
     missing_ids: Sequence[UUID] = [each for each in ids if each is not None]
     if len(_NAMES) > _MOST_NAMES:
         _NAMES.clear()
@@ -153,14 +153,14 @@ def _names(engine: Engine, ids: set[UUID | None]) -> Mapping[UUID | None, str]:
     return {revision_id: name for revision_id in missing_ids if (name := _NAMES.get(revision_id))}  # it may be cleared
 
 
-for handler in HANDLERS.values():  # from the start, or the first decision of each would be no increase for Prometheus
+for handler in HANDLERS.values():  # from the start, so that Prometheus sees the first decision of each as an increase
     WAVES.labels(handler.name)
     DECISION_LATENCY.labels(handler.name)
     CHUNK_SECONDS.labels(handler.name)
 
 
 def count_chunk(handler: str, chunk: ChunkResult, seconds: float) -> None:
-    """Count one that is committed; one that found nothing is not. `seconds`: how long its transaction took."""
+    """Count a committed chunk, unless it was empty. `seconds`: the duration of its transaction."""
     if not chunk.looked_at:
         return
     decisions, applied = chunk.result.decisions, chunk.applied

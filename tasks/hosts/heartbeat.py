@@ -33,7 +33,7 @@ from tasks.hosts.background import keep_looking
 from tasks.hosts.secret_checks import AGAIN_AFTER
 
 _DEAF_AFTER_SECONDS = 5.0
-"""Longer than a server takes that is started anew, and than an answer that comes late."""
+"""Longer than the restart of a server, and than a late answer."""
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ class Heartbeat:
         note_hearing(connection, self.host, is_deaf=self.is_deaf())
         note_secrets_for_all(connection, self.host, self.secrets_for_all)
         note_labels(connection, self.host, self.labels)
-        with suppress(InvalidInputError):  # whoever sends to one says so
+        with suppress(InvalidInputError):  # the worker that sends to one says so
             note_webhooks(connection, self.host, sorted(self.webhooks()))
         return _Reading(now, began, ended, awake_at, offset, is_asked(connection, self.host, AGAIN_AFTER))
 

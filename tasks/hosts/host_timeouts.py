@@ -62,7 +62,7 @@ def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
 
 
 def settle_routes(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
-    """Degrade routes of silent hosts, fail those of lost ones and those that wait in vain on deaf ones, some at a time.
+    """Degrade routes of silent hosts, fail those of lost ones and those that wait on deaf ones, some at a time.
 
     True while there may be more.
     """

@@ -99,16 +99,16 @@ _BODY_TEXT = re.compile(rb'"body": ?"[A-Za-z0-9+/=]*"')
 
 
 def check_message(raw: bytes, queue: str) -> dict[str, Any]:
-    """The message of this queue as Kombu reads it, made anew from what was checked. Raises UnfitMessageError."""
+    """The message of this queue as Kombu reads it, made from the checked fields only. Raises UnfitMessageError."""
     envelope = _envelope(raw)
     positional, keywords = _arguments(envelope.body)
     return made_anew(envelope.body, _headers(envelope, positional, keywords), queue)
 
 
 def refusal(raw: bytes, queue: str, why: str) -> dict[str, Any] | None:
-    """In place of a command whose body does not fit: the same command with nothing but the reason, for its sender.
+    """A command with only the reason in place of its unfit body, so that its sender gets an answer.
 
-    None when nobody can be told, since more than the body is wrong or nobody waits for an answer.
+    None when more than the body is wrong, or nobody waits for an answer.
     """
     try:
         envelope = _envelope(_BODY_TEXT.sub(b'"body": ""', raw, count=1))
@@ -165,7 +165,7 @@ def _headers(envelope: Envelope, positional: list[Any], keywords: dict[str, Any]
 
 
 def _arguments(body: str) -> tuple[list[Any], dict[str, Any]]:
-    """Positional and named ones, as Celery makes a body; what shall follow the task stands there too: nothing."""
+    """The positional and the named arguments of Celery's body. Its third part, what follows the task, must be empty."""
     try:
         positional, keywords, following = _BODY.validate_python(decoded(body))
     except ValidationError as error:
@@ -213,7 +213,7 @@ class CeleryQuestion(BaseModel):
 
 
 def checked_broadcast(message: object) -> dict[str, Any]:
-    """A question to all workers, made anew from what was checked. Raises UnfitMessageError."""
+    """A question to all workers, made from the checked fields only. Raises UnfitMessageError."""
     try:
         broadcast = Broadcast.model_validate(message)
         CeleryQuestion.model_validate(decoded(broadcast.body))

@@ -19,7 +19,7 @@ _MOST_IN_ALL = 1000
 
 
 def notes_for_flower(task: str, positional: Sequence[Any], keywords: Arguments) -> dict[str, str | None]:
-    """Headers of Celery's: the name that Flower shows, none for a tick, and what stands there as the arguments.
+    """Headers of Celery's: the name that Flower shows, none for a tick, and the arguments that it shows.
 
         deploying/provisioning
         start on gpu-2

@@ -58,7 +58,7 @@ class Courier:
     def _work(self) -> None:
         try:
             asyncio.run(self._send_what_is_due())
-        except Exception as error:  # noqa: BLE001  (whatever is in trouble, the alarm of the next second begins anew)
+        except Exception as error:  # noqa: BLE001  (whatever is in trouble, the alarm of the next second begins again)
             _log.warning("events wait: they cannot be read", error=str(error).partition("\n")[0])
 
     async def _send_what_is_due(self) -> None:

@@ -88,7 +88,7 @@ class Turns(Generic[Answer]):
             return {route_id: future.result() for route_id, future in questions if self._is_answered(route_id)}
 
     def _is_answered(self, route_id: UUID) -> bool:
-        """Whether there is an answer. A question that has not begun is taken back: a later look asks it anew."""
+        """Whether there is an answer. A question that has not begun is taken back: a later look asks it again."""
         future = self._asked[route_id]
         if not future.cancel():
             self._last[route_id] = time.monotonic()
@@ -146,7 +146,7 @@ class Starts:
             return failed(reason=str(error))
         except OSError as error:
             return self._postponed(route, str(error))
-        except Exception as error:  # noqa: BLE001  (whatever it is, it must not reach those that start beside it)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it must not reach other starts)
             _log.exception("replica not started", route=str(route.id))
             return failed(reason=storable(f"it cannot be started: {type(error).__name__}: {error}"))
         if route.start_tries:
@@ -262,7 +262,7 @@ class Stops:
                 runtime.kill(route.id, request)
                 DRAINS_CUT.inc()
                 log_killed(route, self.host)
-        except Exception as error:  # noqa: BLE001  (whatever it is, it must not reach those that leave beside it)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it must not reach other stops)
             return _Taken(step, str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}")
         return _Taken(step, cut=cut)
 

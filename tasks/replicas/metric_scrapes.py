@@ -22,7 +22,7 @@ _Pages = dict[tuple[str, str], MetricsPage]
 def look_at_metrics(engine: Engine, waker: Waker) -> bool:
     """Read what the rules read and wake check_replica when one fires; False, for the next look is the next tick's.
 
-    check_replica decides anew from what is stored here; it is not run for a deployment whose rules are quiet.
+    check_replica decides again from what is stored here; it is not run for a deployment whose rules are quiet.
     """
     deployments, now = in_transaction(engine, watched_deployments)
     if not deployments:

@@ -115,7 +115,7 @@ class Timetable:
         self.renew_starting(routes)
 
     def renew_starting(self, routes: Sequence[RouteRow]) -> None:
-        """Plan anew for the routes that start, which are among these; the others stay as they were."""
+        """Plan the starting routes among these again; the others stay as they were."""
         self.routes.update((route.id, route) for route in routes)
         self._starting = [route for route in routes if route.status is RouteStatus.PROVISIONING]
 

@@ -60,7 +60,7 @@ def _blame(engine: Engine, waker: Waker, report: RouteReport, error: Exception) 
     failed = RouteReport(report.route_id, report.deployment_id, report.was, RouteStatus.FAILED, reason=reason)
     try:
         _write(engine, waker, [failed])
-    except Exception as again:  # noqa: BLE001  (whatever it is, it must not reach the reports beside this one)
+    except Exception as again:  # noqa: BLE001  (whatever it is, it must not reach other reports)
         _log.error("route not failed", route=str(report.route_id), error=_first_line(again))
 
 

@@ -1,4 +1,4 @@
-"""`/metrics` of a worker or a beat, on a port of its own: one scrape at a time, in a thread beside the work."""
+"""`/metrics` of a worker or a beat, on a port of its own: one scrape at a time, in a thread of its own."""
 
 import os
 import shutil

@@ -59,7 +59,7 @@ class _TransportClient(kombu_redis.PrefixedStrictRedis):
         if command_name != "BRPOP" or not answer:
             return answer
         key, raw = answer
-        queue = key.decode().partition(kombu_redis.Channel.sep)[0]  # behind it stands a priority
+        queue = key.decode().partition(kombu_redis.Channel.sep)[0]  # a priority follows it
         if not takes_tasks(queue):
             return answer
         message = self._check(queue, raw)

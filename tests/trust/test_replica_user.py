@@ -1,4 +1,4 @@
-"""As whom `rollway up` lets replicas run, what stands in the way, and whom it refuses."""
+"""The account under which `rollway up` runs replicas, what prevents it, and which accounts it refuses."""
 
 import os
 import pwd
@@ -41,7 +41,7 @@ def everybody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The folder that only its owner enters, and in which the Python is that a virtual environment leads to."""
+    """The folder of the virtual environment's Python, which only its owner may enter."""
     folder = tmp_path / "closed"
     (folder / "bin").mkdir(parents=True)
     shutil.copy("/bin/sh", folder / "bin" / "python")

@@ -49,7 +49,7 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
     `stats`: where the server for proxies reads what this proxy has counted; it knows the host from the proxy's stream.
     `key`: of the installation, which the proxy's token is made from; None where the server asks for none.
     `admin`: where its own pages are; a path: a Unix socket, relative to where it runs, for its own user alone.
-    `in_front`: what stands before this proxy.
+    `in_front`: what is in front of this proxy.
     `admin_paths`: what the paths of its own pages must begin with; with none given, all of them are open.
     """
     template = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")

@@ -58,7 +58,7 @@ _BACK_OFF = {
         }
     ],
     "host_selection_retry_max_attempts": 10,
-    # what a canary's replica could not answer goes to who stands in for it
+    # what a canary's replica could not answer goes to an old one
     "retry_priority": {
         "name": "envoy.retry_priorities.previous_priorities",
         "typed_config": {

@@ -1,4 +1,4 @@
-"""Serves what stands beside the code: the templates of the pages, and the files that browsers load."""
+"""Serves the files of this folder: the templates of the pages, and what browsers load."""
 
 import hashlib
 from collections.abc import Mapping

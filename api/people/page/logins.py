@@ -85,7 +85,7 @@ class Logins:
         return await self._begun(request, token, then)
 
     async def _make_link(self, request: Request) -> Response:
-        """Make a link for the token of the request. Its secret is in the fragment, which stands in no log."""
+        """Make a link for the token of the request. Its secret is in the fragment, which no log contains."""
         token, secret = await self._access.token(request), secrets.token_urlsafe(SECRET_BYTES)
         make = partial(make_login_link, token=token.name, secret=secret)
         ends_at = await run_in_threadpool(in_transaction, self._access.engine, make)

@@ -35,7 +35,7 @@ class Judgement:
 
     @property
     def reason(self) -> str:
-        """What it goes on or gives up for."""
+        """The reason to continue, or to give up."""
         return f"{self.undecided}: {self.sentence}" if self.undecided else self.sentence
 
 

@@ -60,8 +60,8 @@ def _descriptor(identity: Identity) -> int | None:
 
 Process = subprocess.Popen[bytes] | AdoptedProcess
 
-# The program waits in a shell until its pid is written down: whoever starts it may die at any moment, and the shell
-# then ends at the end of its input. A pid, and its creation time, stay the same through exec.
+# The program waits in a shell until its pid is written down: the process that starts it may die at any moment, and the
+# shell then ends at the end of its input. A pid, and its creation time, stay the same through exec.
 _GATE = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null')
 
 # Envoy that can be restarted while it serves ends when its parent does, so its parent is a shell that ends at once:

@@ -1,4 +1,4 @@
-"""Whatever is sent, by whichever role: no answer that the description does not know, and none that is a fault."""
+"""Whatever a role sends, every answer is in the description, and none is an internal error."""
 
 from collections import Counter
 from typing import Any

@@ -23,7 +23,7 @@ def test_a_rollout_that_changes_the_size_may_do_what_either_size_needs(engine: E
 
 @pytest.mark.parametrize(("n", "ceiling", "floor"), [(5, 8, 3), (1, 6, 1)])
 def test_a_blue_green_rollout_has_room_for_both_of_its_sizes(engine: Engine, n: int, ceiling: int, floor: int) -> None:
-    """There blue's 3 and green's n; back, blue's 3 twice. The promotion leaves the smaller of both serving."""
+    """Forward: blue's 3 and green's n; back: blue's 3 twice. A promotion keeps the smaller of both serving."""
     make_deployment(engine, "■■■", policy=BLUE_GREEN)
     ask(engine, "activate_revision", deployment="web", revision="v2", desired_replicas=n)
     assert read(engine, "SELECT ceiling, floor FROM rollouts") == [{"ceiling": ceiling, "floor": floor}]

@@ -1,4 +1,4 @@
-"""A canary that turns, or is tried again: who answers just then, and whose word goes first.
+"""A canary that turns back or is tried again: which side answers then, and which decision comes first.
 
 n=10, surge 1, at 90 %:   ■■|■■■■■■■■■   two old ones carry a fifth of the requests
 """

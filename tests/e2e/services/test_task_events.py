@@ -21,7 +21,7 @@ COMMANDS = 100
 
 
 def seconds(fleet: Fleet, client: redis.Redis) -> float:
-    """How long the running worker takes for all commands, each of which makes a deployment."""
+    """The time in which the running worker does all commands, each of which makes a deployment."""
     began = time.monotonic()
     ids = [_send(fleet, number) for number in range(COMMANDS)]
     keys = [f"rollway:celery-task-meta-{task_id}" for task_id in ids]

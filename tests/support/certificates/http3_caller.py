@@ -1,4 +1,4 @@
-"""A caller by HTTP/3: an Envoy of the tests' own that passes on, by QUIC, what it is asked in HTTP/1.1."""
+"""A caller by HTTP/3: an Envoy of the tests' own that passes requests in HTTP/1.1 on by QUIC."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _TYPES = "type.googleapis.com/envoy.extensions"
 
 @contextmanager
 def calling_by_http3(door: int, host: str, authority: Authority, folder: Path) -> Iterator[str]:
-    """Yield its address; it asks at this port of 127.0.0.1 for the host, and believes this authority alone."""
+    """Yield its address. It asks at this port of 127.0.0.1 for the host, and trusts only this authority."""
     port, admin = free_port(), free_port()
     (folder / "ca.pem").write_text(authority.pem)
     config = folder / "caller.json"

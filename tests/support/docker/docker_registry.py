@@ -54,7 +54,7 @@ def registry(layer: bytes) -> Iterator[Registry]:
             if self.path == "/v2/":
                 self.answer("application/json", b"{}")
             elif kind.endswith("/manifests") and not held.missing:
-                held.pulls += self.command == "HEAD"  # the first thing a pull asks, and all when nothing is new
+                held.pulls += self.command == "HEAD"  # a pull asks this first, and no more when nothing is new
                 held.gate.wait(30)
                 self.answer(MANIFEST, held.manifest)
             elif kind.endswith("/blobs") and name in held.blobs:

@@ -33,7 +33,7 @@ class Pair:
 
 @contextmanager
 def postgres_with_standby(folder: Path) -> Iterator[Pair]:
-    """Two that run, with an empty database; both end with the test."""
+    """Both running, with an empty database; they end with the test."""
     account = choose_account(installed_tree())
     primary, port = _primary(folder / "primary", account)
     primary.start()

@@ -1,4 +1,4 @@
-"""Callers of one deployment behind a proxy, who ask on and on while a test does something else."""
+"""Callers of one deployment behind a proxy, which send requests while a test does something else."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ POSTS: Mapping[Kind, float] = {Kind.POST_CLOSE: 1.0}
 
 @contextmanager
 def running(load: Load) -> Iterator[Load]:
-    """A load, from its first answer, for which a busy machine may need long, until the block ends."""
+    """A load from its first answer, which may take long on a busy machine, to the end of the block."""
     load.start(patience=120)
     try:
         yield load

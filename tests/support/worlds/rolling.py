@@ -32,7 +32,7 @@ class Rolling:
         return in_transaction(self.edge.routes.engine, partial(intervals_of, rollout_id=self.made.rollout_id))
 
     def answers(self) -> tuple[Answers, Answers]:
-        """Those of the old and of the new revision, of all intervals."""
+        """The answers of the old and of the new revision in all intervals."""
         found = self.intervals()
         old, new = (
             sum((interval.of.get(revision, Answers()) for interval in found), Answers())

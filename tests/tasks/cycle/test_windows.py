@@ -18,7 +18,7 @@ STANDING = """
 
 
 def standing(engine: Engine, name: str) -> tuple[str, bool, bool]:
-    """Why it waits, whether it has moved, whether timeout paused."""
+    """Why it waits, whether it has moved, and whether its timeout is paused."""
     (row,) = read(engine, STANDING, name)
     return row["reason"], row["steps"] > 0, row["stands"]
 

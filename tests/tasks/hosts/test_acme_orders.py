@@ -31,7 +31,7 @@ def authority() -> Authority:
 
 @pytest.fixture
 def looks(engine: Engine, secrets_folder: Path) -> Callable[[str], None]:
-    """A worker of this host looks, however long ago the last one did."""
+    """Let a worker of this host look now, whenever the next look is due."""
 
     def look(host: str) -> None:
         write(engine, "UPDATE certificates SET due_at = now(), leased_until = NULL")
@@ -43,7 +43,7 @@ def looks(engine: Engine, secrets_folder: Path) -> Callable[[str], None]:
 
 @pytest.fixture
 def put(engine: Engine, secrets_folder: Path, looks: Callable[[str], None]) -> Put:
-    """Put a file in the place of the last one, and have it read; returns what is said of it."""
+    """Put a file in the place of the last one, and have it read; returns the sentences about it."""
     made = make_deployment(engine, "■", name="shop", n=1)
     for host in (SHOP, WWW):
         write(engine, "INSERT INTO entrances (kind, value, deployment_id) VALUES ('host', %s, %s)", host, made.id)

@@ -21,7 +21,7 @@ from tests.support.workers.queues import drop_all, expiring, waiting
 
 @pytest.fixture
 def without_redis() -> Waker:
-    """One whose Redis nobody runs, with the client that a worker makes."""
+    """A waker whose Redis is not there, with the client that a worker makes."""
     return Waker(redis.Redis.from_url(NOBODY, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)))
 
 

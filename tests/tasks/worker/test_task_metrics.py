@@ -12,7 +12,7 @@ from tests.support.workers.coordinators import coordinator_without_redis, handle
 
 
 def value(name: str, **labels: str) -> float:
-    """Of one sample; what never was counted is zero."""
+    """The value of a sample; 0 for one that was never counted."""
     return REGISTRY.get_sample_value(name, labels) or 0
 
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("servers")
 def where(
     request: pytest.FixtureRequest, database: str, redis_url: str, tmp_path: Path
 ) -> Iterator[dict[str, str | None]]:
-    """The environment of a command that asks there."""
+    """The environment of a command that asks that server."""
     if request.param == "database":
         yield {}
         return

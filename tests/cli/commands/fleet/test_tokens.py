@@ -1,4 +1,4 @@
-"""`rollway token`: what is made, for how long, and what is said of it."""
+"""`rollway token`: the new token, its lifetime, and the lines about it."""
 
 import json
 from datetime import UTC, datetime
