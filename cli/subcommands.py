@@ -121,7 +121,7 @@ def subcommand(verb: Verb) -> Callable[..., None]:
 
 
 def _carry_out_for_all(verb: Verb, asker: Asker, fields: Result) -> None:
-    """One command for each of the deployments; a refused one holds up no other. The exit code tells."""
+    """Send a command for each of the deployments; a refused one holds up no other. Returns the exit code."""
     assert verb.of_all is not None  # noqa: S101  (narrows the type: without it there is no --all)
     with Reader() as reader:
         names = _targets(reader, verb.of_all)

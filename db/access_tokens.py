@@ -62,7 +62,7 @@ _USED = """
     UPDATE tokens SET last_used_at = clock_timestamp()
      WHERE name = %s AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute')
 """
-"""Once a minute, so that a client that polls writes no row each time."""
+"""A use is noted once a minute at most, so that a polling client does not write a row each time."""
 
 _SESSION_USED = """
     UPDATE sessions SET last_used_at = clock_timestamp()
@@ -224,7 +224,7 @@ def still_valid(
 
 
 def all_tokens(connection: Connection[Any]) -> list[Token]:
-    """All of them by name, those that have expired too."""
+    """The tokens by name, including expired ones."""
     cursor = connection.cursor(row_factory=dict_row)
     return [_token(row) for row in cursor.execute(f"SELECT {_COLUMNS} FROM tokens ORDER BY name")]
 

@@ -33,7 +33,7 @@ OF_ROUTES = (
 )
 OF_DEPLOYMENTS = ("phase_started_at", "paused_at", "last_autoscaled_at", "last_failed_at", "came_up_at")
 OF_ROLLOUTS = ("started_at", "last_progress_at", "clock_stopped_at", "weight_known_at")
-"""When something was, of what is going on: also that which has not been yet, and is NULL."""
+"""Columns with times of events of what is under way; NULL for an event that has not happened yet."""
 
 
 def _is_ahead(times: Sequence[str]) -> str:
@@ -41,7 +41,7 @@ def _is_ahead(times: Sequence[str]) -> str:
 
 
 def _to_now(times: Sequence[str]) -> str:
-    """As SET has it. What is empty stays so: least() would make a time of it, since it passes NULL by."""
+    """The assignments of a SET. NULL stays NULL: least() would replace it, since it ignores NULL."""
     return ", ".join(
         f"{time} = CASE WHEN {time} > clock_timestamp() THEN clock_timestamp() ELSE {time} END" for time in times
     )
@@ -119,7 +119,7 @@ _LATE_OWNERS = f"""
 
 
 def _later(times: tuple[str, ...], deadlines: tuple[str, ...]) -> str:
-    """As SET has it. What is empty stays so, and what was written since is right."""
+    """The assignments of a SET. NULL stays NULL, and times that were written since are right."""
     since = [f"{time} = CASE WHEN {time} <= %(before)s THEN {time} + %(by)s ELSE {time} END" for time in times]
     return ", ".join((*since, *(f"{time} = {time} + %(by)s" for time in deadlines)))
 

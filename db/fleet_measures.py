@@ -301,7 +301,7 @@ class FleetView:
 
 
 def read_fleet(connection: Connection[Any]) -> FleetView:
-    """All of it. The connection must be at the beginning of a transaction."""
+    """Measure the whole fleet. The connection must be at the beginning of a transaction."""
     cursor = connection.cursor()
     cursor.execute(_ONE_SNAPSHOT)
     cursor.execute(_UNCOMPILED)

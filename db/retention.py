@@ -22,7 +22,7 @@ def _older(column: str, days: str) -> str:
 
 
 _IS_GONE = f"(d.lifecycle = 'destroyed' AND {_older('d.phase_started_at', 'destroyed_days')})"
-"""Nothing of the deployment is kept any more."""
+"""The rows of the deployment are no longer kept."""
 
 
 def _of_each_deployment(cut: str) -> str:

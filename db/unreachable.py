@@ -15,9 +15,9 @@ AWAY = (psycopg.OperationalError, psycopg.errors.TransactionTimeout)
 """Postgres did not answer, or ended what was under way: no request is to blame, and a second try may succeed."""
 _INTERVAL = 0.1
 KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 2, "tcp_user_timeout": 9000}
-"""For libpq: a machine that is gone is noticed within 9 s, also by a connection that asks nothing."""
+"""Options of libpq: a machine that is gone is noticed within 9 s, even by an idle connection."""
 SEEN_BY_SERVER = {name.replace("keepalives", "tcp_keepalives"): value for name, value in KEEPALIVE.items()}
-"""For Postgres, the same of its client: what a worker that is cut off has locked is free then."""
+"""Settings of Postgres for the same: it then frees what a worker that is cut off has locked."""
 
 
 def is_unreachable(error: BaseException) -> bool:
@@ -29,7 +29,7 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 class AnsweredCursor(psycopg.Cursor[Any]):
-    """One that knows in a pipeline, too, how many rows a statement touched."""
+    """A cursor that knows the number of touched rows in a pipeline too."""
 
     @property
     def rowcount(self) -> int:
@@ -57,7 +57,7 @@ class AnsweredConnection(psycopg.Connection[Any]):
             raise psycopg.OperationalError(f"the server has been silent for {self.patience:g} s") from error
 
     def rollback(self) -> None:
-        """Nothing is left to do on a closed connection; an error here would hide why it was closed."""
+        """Roll back, except on a closed connection, where an error would hide why it was closed."""
         if not self.closed:
             super().rollback()
 

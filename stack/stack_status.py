@@ -14,7 +14,7 @@ from stack.stack_errors import StackError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStatus:
-    """One part. `uptime` is in seconds, None when it does not run; `error` says why it last ended on its own."""
+    """A part. `uptime`: in seconds; None when it does not run. `error`: why it last ended by itself."""
 
     name: str
     state: PartCondition

@@ -142,7 +142,7 @@ FLOWER_BASIC_AUTH=rollway:PASSWORD
 
 @dataclass(frozen=True, slots=True)
 class SystemdService:
-    """One unit: its description, its command line, and what only this one has in its section [Service].
+    """A unit: its description, its command line, and its own lines in the section [Service].
 
     `address`: where it listens, if systemd keeps that for it.
     """

@@ -121,7 +121,7 @@ def check_receipts() -> None:
 
 
 def _cut_page(after: UUID | None) -> tuple[Counter[str], UUID | None]:
-    """One transaction for each deployment of a page: so one with much to cut holds up no other."""
+    """Cut a page of deployments, each in a transaction of its own, so that one with much to cut holds up no other."""
     page = in_transaction(engine(), lambda connection: page_of_past(connection, retention(), after))
     rows = in_transaction(engine(), partial(cut_fleet_rows, retention=retention()))
     for deployment_id in page.ids:

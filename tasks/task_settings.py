@@ -57,7 +57,7 @@ def _allowed(entries: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _braced(text: str) -> str:
-    """As it would be for a deployment. Raises ValueError for braces that hold anything else."""
+    """The path for an example deployment. Raises ValueError for braces that hold anything else."""
     if {"{", "}"} & set(text.replace(DEPLOYMENT, "")):
         raise ValueError(text)
     return filled_in(text, "web") or ""
@@ -97,7 +97,7 @@ class TaskSettings(Settings):
     home: Annotated[Path, AfterValidator(Path.absolute)] = Field(
         Path(".rollway"), validation_alias="ROLLWAY_HOME", validate_default=True, description="a folder"
     )
-    """Where replicas keep their records and logs; with embedded servers their data too."""
+    """The folder of the records and logs of replicas, and of the data of embedded servers."""
     host: Annotated[str, AfterValidator(_host_name)] = Field(
         default_factory=socket.gethostname,
         validate_default=True,
@@ -108,7 +108,7 @@ class TaskSettings(Settings):
     host_address: str = Field(
         "127.0.0.1", validation_alias="ROLLWAY_HOST_ADDRESS", description="a host name or an address"
     )
-    """Where proxies reach the replicas of this machine."""
+    """The address at which proxies reach the replicas of this machine."""
     host_labels: Annotated[dict[str, str], BeforeValidator(_labels)] = Field(
         default_factory=dict,
         validation_alias="ROLLWAY_HOST_LABELS",
@@ -169,9 +169,9 @@ class TaskSettings(Settings):
     command_keys: Annotated[Path, BeforeValidator(absolute)] | None = Field(
         None, validation_alias="ROLLWAY_COMMAND_KEYS", description="the absolute path of a file of keys"
     )
-    """With it commands must be signed, by a key for each sender."""
+    """The file with a key for each sender; with it commands must be signed."""
     metrics_host: str = Field("127.0.0.1", validation_alias="ROLLWAY_METRICS_HOST", description="an address")
-    """Where a worker or a beat shows its metrics, on the port below."""
+    """The address at which a worker or a beat shows its metrics, on the port below."""
     metrics_port: int | None = Field(
         None, ge=1, le=65_535, validation_alias="ROLLWAY_METRICS_PORT", description="a port from 1 to 65535"
     )
@@ -179,7 +179,7 @@ class TaskSettings(Settings):
     webhooks: Annotated[Path, BeforeValidator(absolute)] | None = Field(
         None, validation_alias="ROLLWAY_WEBHOOKS", description="the absolute path of a file of targets"
     )
-    """Where events may be sent, and the secrets that they are signed with; without it no webhook is told."""
+    """The file of the targets of events, with the secrets that sign them; without it no webhook gets events."""
     webhook_seconds: float = _seconds("ROLLWAY_WEBHOOK_SECONDS", 10)
     """The seconds in which a webhook must answer an event."""
     slots: int = Field(

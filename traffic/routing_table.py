@@ -110,7 +110,7 @@ def _slashed(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """One replica that takes requests. `ip`: an IPv4 or IPv6 address. `weight`: 1..100, its share against the others'.
+    """A replica that takes requests. `ip`: an IPv4 or IPv6 address. `weight`: 1..100, its share against the others'.
 
     `seat`: where callers who stay find it; None: it has none. `wire`: the name of how it is spoken to.
 
@@ -130,7 +130,7 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One deployment, as proxies know it.
+    """A deployment, as proxies know it.
 
     `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet. `canary`: those that get
     `weight` of 10,000 requests; where none should get any, those that get all, for proxies that hold an older weight.
@@ -165,7 +165,7 @@ class Service:
 
     @property
     def public(self) -> "Service":
-        """As people may see it, without what is secret."""
+        """The service for people, without secrets."""
         return replace(self, secured=None, wires={}, maintenance=self.maintenance and self.maintenance.public_part)
 
     @property

@@ -22,7 +22,7 @@ _WANTED = f"HeaderRegexp(`{PREVIEW_HEADER}`, `.+`) && !Header(`{PREVIEW_HEADER}`
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One way to a service: the rule, its rank among all rules, and the prefix that is removed on that way."""
+    """A way to a service: the rule, its rank among all rules, and the prefix that is removed on that way."""
 
     rule: str
     priority: int

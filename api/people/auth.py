@@ -58,7 +58,7 @@ class Rates:
     _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def take(self, who: str) -> None:
-        """One request. Raises TooManyRequestsError, which says after how many seconds the next one may come."""
+        """Count a request. Raises TooManyRequestsError, with the seconds until the next one may come."""
         self.refuse_next(who)
         self.spend(who, 1)
 

@@ -67,7 +67,7 @@ class CallersCounter:
 
 _DEMAND_EVERY_SECONDS = 2.0
 _REST_SECONDS = 5.0
-"""While no rule reads it."""
+"""The interval while no rule reads the demand."""
 _Looks = Mapping[UUID, tuple[DemandLook, ...]]
 
 

@@ -86,7 +86,7 @@ class ProxyPages:
 
 @asynccontextmanager
 async def asking() -> AsyncIterator[ProxyPages]:
-    """With a client of its own, as long as it is used."""
+    """Yield pages with an HTTP client of their own."""
     async with httpx.AsyncClient(
         headers={"User-Agent": "rollway-measurer"},
         trust_env=False,
@@ -97,12 +97,12 @@ async def asking() -> AsyncIterator[ProxyPages]:
 
 
 EVERY_SECONDS = 0.9
-"""Between two intervals of a rollout, at least."""
+"""The least length of a rollout's interval."""
 _LOOK_SECONDS = 0.5
 _LATE_SECONDS = 3.0
-"""Between two looks at replicas that answer no probe."""
+"""The time between two looks at replicas that answer no probe."""
 _LOOKS_AT_REST = 4
-"""Where nothing changes and nothing is measured, one of 4 looks is made."""
+"""Only one of 4 looks is made while nothing changes and nothing is measured."""
 Answered = TypeVar("Answered")
 
 

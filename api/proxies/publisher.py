@@ -25,7 +25,7 @@ from traffic.routing_table import TrafficTable, derive_table
 READ_SECONDS = 0.5
 _REST_SECONDS = 2.0
 _RESTLESS_SECONDS = 10.0
-"""After a change it reads at full speed for this long, since more may follow."""
+"""The time after a change in which it reads at full speed, since more changes may follow."""
 POSTGRES_ERRORS = (SQLAlchemyError, psycopg.Error)
 _log = structlog.get_logger(__name__)
 

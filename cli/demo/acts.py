@@ -130,7 +130,7 @@ def _wait_for_end_of(run: Demo, revision: str) -> int:
 
 
 def _check_budget(run: Demo) -> None:
-    """In every picture of all rollouts: at most 3 + 1 active, at least 3 - 1 serving."""
+    """Whether every picture of all rollouts has at most 3 + 1 active and at least 3 - 1 serving."""
     cycles = [cycle for title in ("v2", "v3", _CANARY) for cycle in run.films[title]]
     most, least = max(cycle.active for cycle in cycles), min(cycle.serving for cycle in cycles)
     fits = most <= REPLICAS + _BUDGET["max_surge"] and least >= REPLICAS - _BUDGET["max_unavailable"]

@@ -40,7 +40,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def in_flight() -> Iterator[None]:
-    """While it lasts, the service does not exit."""
+    """The service does not exit while this context lasts."""
     request = object()
     requests_in_flight.add(request)
     try:

@@ -130,13 +130,13 @@ def waits_for_person(view: DeploymentView) -> str:
 
 
 def warn_of_missing_worker(reader: Reader, console: Console) -> None:
-    """After a command: it is stored, and waits for a worker. Nothing is printed where `console` is quiet."""
+    """Warn after a command that it is stored and waits for a worker. Nothing is printed where `console` is quiet."""
     if sentence := signs_of_life(reader).missing_worker:
         printer(stderr=True, quiet=console.quiet).print(f"note: {sentence}", style="yellow")
 
 
 def warn_of_doubts(reader: Reader, names: Iterable[str], console: Console) -> None:
-    """After activations: the rollouts whose judge gets too little from proxies, or may err more often."""
+    """Warn after activations of rollouts whose judge gets too little from proxies, or may err more often."""
     from domain.cycle.evaluator import EVALUATOR  # noqa: PLC0415 -- after activations only, and status shall start fast
 
     for name in names:
@@ -152,7 +152,7 @@ def warn_of_doubts(reader: Reader, names: Iterable[str], console: Console) -> No
 
 
 def warn_of_hosts_passed_over(results: Iterable[Mapping[str, Any]], console: Console) -> None:
-    """After an activation: the hosts that start no replicas of the revision, since a secret is missing there."""
+    """Warn after an activation of hosts that start no replicas of the revision, since they lack a secret."""
     for result in results:
         for host, lacks in result.get("passed_over", {}).items():
             note = f"note: host {host} gets no replicas of {result['revision']}: it lacks {lacks}"
@@ -314,7 +314,7 @@ def _state(view: DeploymentView) -> Text:
 
 
 def _revision(view: DeploymentView) -> str:
-    """With the one that the last rollout did not get to, for an hour."""
+    """The revision, and for an hour the one that the last rollout did not get to."""
     back = f", {view.rolled_back.revision} rolled back" if view.rolled_back else ""
     return f"{view.runs or '-'}{back}"
 

@@ -92,7 +92,7 @@ def exit_code(error: RollwayError) -> ExitCode:
 
 
 def tell(error: RollwayError, *, as_json: bool) -> None:
-    """One sentence on standard error; with --json one document on standard output, where the script reads."""
+    """Print a sentence to standard error; with --json a document to standard output, where a script reads."""
     if as_json:
         typer.echo(json.dumps({"error": error.as_json()}))
     else:
@@ -178,7 +178,7 @@ _ASCII = {
     "≤": "<=",
     "…": "...",
 }
-"""So that pictures still differ where a replica does."""
+"""Characters in place of symbols, so that pictures still show each difference of a replica."""
 
 
 def write_ascii_where_needed() -> None:

@@ -40,7 +40,7 @@ class _Printer(Console):
 
 
 def _without_padding(segments: Iterable[Segment]) -> Iterable[Segment]:
-    """Without the blanks at the end of a line, which a table fills its last column with."""
+    """Remove the blanks at the end of lines, with which a table fills its last column."""
     blanks: list[Segment] = []
     for segment in segments:
         text = segment.text.rstrip(" ")
@@ -83,7 +83,7 @@ def program() -> str:
 
 
 def print_json(document: object) -> None:
-    """One document, indented; dataclasses become objects, times ISO 8601 in UTC."""
+    """Print a document, indented; dataclasses become objects, times ISO 8601 in UTC."""
     unicode = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
     text = json.dumps(document, default=_plain, indent=2, ensure_ascii=not unicode)
     typer.echo(_OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text))

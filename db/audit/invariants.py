@@ -23,7 +23,7 @@ MOST = 1000
 _ENDED_OTHERWISE = """
     (o.outcome = 'completed' AND o.back_reason IS NOT NULL OR o.outcome = 'rolled_back' AND o.back_reason IS NULL)
 """
-"""As an index has it, so that the past is not read to find that nothing in it is wrong."""
+"""The condition of an index, so that past rows need not be read."""
 
 CHECKS = {
     "open_rollout_unlinked": """
@@ -141,7 +141,7 @@ _AUDIT = f"{' UNION ALL '.join(_FOUND)} ORDER BY 1, 2, 3 LIMIT {MOST}"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that should be impossible, of the deployment of that name. `sentence` says what, for a person."""
+    """Something impossible about the deployment of that name. `sentence`: what it is, for a person."""
 
     deployment: str
     code: str

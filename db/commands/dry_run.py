@@ -46,7 +46,7 @@ class DryRunCase(StoredCase):
         return replace(self._unstored(name, self.command.supersede), labels=labels, hosts=self.hosts(labels))
 
     def same_again(self) -> ActivationRequest:
-        """To a new revision with the content of the current one. Raises WrongStateError."""
+        """The activation of a new revision with the content of the current one. Raises WrongStateError."""
         restarted_revision(self.deployment)
         return self._unstored("")
 

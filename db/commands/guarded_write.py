@@ -86,7 +86,7 @@ def record(command: Command, phase: str, message: str) -> dict[str, object]:
 
 
 KEEP_ANSWER = "UPDATE commands SET result = %(result)s WHERE request_id = %(request_id)s"
-"""With the values of `answered`."""
+"""The values come from `answer_values`."""
 
 
 def answer_values(command: Command, result: Mapping[str, Any]) -> dict[str, object]:

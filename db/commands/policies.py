@@ -19,7 +19,7 @@ from domain.text.numbers import number_of
 
 
 def set_policy(connection: Connection, command: SetPolicy) -> dict[str, Any]:
-    """For rollouts from now on. Raises DeploymentNotFoundError and StaleVersionError."""
+    """Set the policy of rollouts that begin from now on. Raises DeploymentNotFoundError and StaleVersionError."""
     policy = chosen_policy(command.policy) if command.policy is not None else None
     deployment = lock_named(connection, command.deployment, command.expected_version)
     store_policy(connection, deployment.id, policy)
@@ -59,7 +59,7 @@ def read_policy(strategy: str, spec: str, limits: str) -> DeploymentPolicy:
 
 
 def create_deployment(connection: Connection, command: CreateDeployment) -> dict[str, Any]:
-    """With its policy, and without a revision. Raises DeploymentExistsError."""
+    """Create a deployment with its policy, and without a revision. Raises DeploymentExistsError."""
     policy = chosen_policy(command.policy) if command.policy is not None else None
     cursor = connection.execute(
         """

@@ -332,7 +332,7 @@ class StoredCase:
         return self.activation(name, supersede=self.command.supersede, with_secrets=True)
 
     def way_back(self) -> ActivationRequest | None:
-        """To the revision that the command names, else to what ran before; None where a rollout can turn back.
+        """The activation of the named revision, else of the one before; None where a rollout can turn back.
 
         Raises RevisionNotFoundError, and what `domain.steering.rollout_history.way_back` raises.
         """
@@ -352,7 +352,7 @@ class StoredCase:
         return self._back_to(back.revision.name, back.desired)
 
     def same_again(self) -> ActivationRequest:
-        """To a new revision with the content of the current one. Raises WrongStateError."""
+        """The activation of a new revision with the content of the current one. Raises WrongStateError."""
         name = add_restarted(self.connection, self.deployment.id, restarted_revision(self.deployment))
         return self.activation(name, with_secrets=True)
 

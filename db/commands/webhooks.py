@@ -54,7 +54,7 @@ def set_subscription(connection: Connection, command: SetSubscription) -> dict[s
 
 
 def _refuse_unknown(connection: Connection, webhook: str) -> None:
-    """Where no host is up, or one does not say what it knows, it may be right."""
+    """Refuse a webhook that no host knows. It may be right where no host is up, or one does not report its targets."""
     hosts = connection.execute(_TARGETS).fetchall()
     targets = sorted({name for _, names in hosts for name in names})
     if hosts and webhook not in targets and not any(is_unknown for is_unknown, _ in hosts):

@@ -46,7 +46,7 @@ class _ArrayDumper(Dumper):
     format = pq.Format.BINARY
 
     def dump(self, obj: Array) -> bytes:
-        """As `array_recv` of Postgres reads it: dimensions, nulls or none, type, length, first index; the values."""
+        """The form that Postgres' `array_recv` reads: dimensions, nulls or none, type, length, first index; values."""
         values = obj.values
         present = [value for value in values if value is not None]
         packed = type(obj).packed(present)
@@ -98,16 +98,16 @@ ARRAYS: Mapping[str, type[Array]] = {
     "timestamptz": _array("timestamptz", _as_psycopg(datetime.now().astimezone())),
     "uuid": _array("uuid", _uuids),
 }
-"""By the name of the type. Values of jsonb are JSON already, as bytes."""
+"""Arrays by the name of their type. Values of jsonb are JSON already, as bytes."""
 UUIDS = ARRAYS["uuid"]
-"""For `= ANY(%b)`: psycopg takes one and a half times as long for a list of 250."""
+"""An array for `= ANY(%b)`: psycopg takes one and a half times as long for a list of 250 ids."""
 
 
 Row_co = TypeVar("Row_co", bound=NamedTuple, covariant=True)
 
 
 class _NamedRow(Protocol[Row_co]):
-    """As psycopg's `class_row` has it: a function of any cursor."""
+    """A row factory like psycopg's `class_row`."""
 
     def __call__(self, cursor: Cursor[Any], /) -> RowMaker[Row_co]: ...
 

@@ -64,5 +64,5 @@ class DatabaseSettings(Settings):
         return " ".join(f"-c {name}={value}" for name, value in (self.session | SEEN_BY_SERVER).items())
 
     def without_limits(self) -> Self:
-        """For migrations, which set limits of their own, and wait for another one that is under way."""
+        """Settings for migrations, which have limits of their own and wait for another migration under way."""
         return self.model_copy(update={"statement_timeout": 0, "transaction_timeout": 0})

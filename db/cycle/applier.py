@@ -154,7 +154,7 @@ def rollout_values(rollout: Rollout) -> tuple[object, ...]:
 
 
 def deployment_values(deployment: Deployment) -> tuple[object, ...]:
-    """In the order of DEPLOYMENT."""
+    """The values of DEPLOYMENT, in its order."""
     return (
         deployment.id,
         deployment.status.lifecycle,
@@ -173,7 +173,7 @@ def deployment_values(deployment: Deployment) -> tuple[object, ...]:
 
 
 def assigned(row: Columns) -> str:
-    """All of the columns but the id, for a SET: "lifecycle = u.lifecycle, ..."."""
+    """The columns except the id, for a SET: "lifecycle = u.lifecycle, ..."."""
     return ", ".join(f"{name} = {row.alias}.{name}" for name in row.types if name != "id")
 
 
@@ -351,7 +351,7 @@ def _rollout_rows(writes: ChunkWrites) -> list[tuple[object, ...]]:
 
 
 def _step_rows(writes: ChunkWrites) -> list[tuple[object, ...]]:
-    """One numbered step for each changing cycle of a rollout."""
+    """A numbered step for each changing cycle of a rollout."""
     return [
         (
             step.rollout_id,

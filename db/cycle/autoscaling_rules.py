@@ -52,7 +52,7 @@ _STORE_VALUES = f"""
 
 
 def rules_of(connection: Connection, deployment_ids: Sequence[UUID]) -> dict[UUID, AutoscalingState]:
-    """By deployment, those with rules only; one statement."""
+    """The rules by deployment; a deployment without any is left out. One statement."""
     rows: dict[UUID, list[DictRow]] = defaultdict(list)
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     for row in cursor.execute(_RULES, (list(deployment_ids),)).fetchall():
@@ -102,7 +102,7 @@ def _rule_set(rows: Sequence[DictRow]) -> AutoscalingState:
 
 
 def _rule(row: DictRow) -> AutoscalingRule:
-    """As it was validated when it was set: one that a later release would refuse must not stop everybody's reading.
+    """A rule as it was validated when it was set: one that a later release would refuse must not stop all reads.
 
     Raises UnreadableError for words that only a newer release understands.
     """

@@ -50,13 +50,13 @@ class GoingForward(NamedTuple):
 
     @property
     def may_be_held(self) -> bool:
-        """Nothing holds what is on the way back, and what is paused waits for a person."""
+        """Whether gates may hold it: not on the way back, and not while it is paused."""
         status = lifecycle_status(self.row.lifecycle, self.row.sub_step)
         return status.goes_forward and self.row.paused_at is None and not self.rollout.is_undo
 
     @property
     def open_rollout(self) -> OpenRollout:
-        """As its group sees it."""
+        """The rollout as its group sees it."""
         rollout = self.rollout
         return OpenRollout(
             rollout.id,
@@ -318,7 +318,7 @@ def _with_evidence(connection: Connection, loaded: Sequence[Deployment]) -> Sequ
 
 
 def _routes(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Route]]:
-    """By the number of their deployment's id: numbers are found faster than ids."""
+    """The routes by the number of their deployment's id: numbers are found faster than ids."""
     routes: dict[int, list[Route]] = defaultdict(list)
     try:
         for deployment_id, route_id, revision_id, status, traffic, *rest in rows:

@@ -151,7 +151,7 @@ def _note_in_use(connection: Connection[Any], rollout: DueRollout, interval: Int
 
 
 def _note_unanswered(connection: Connection[Any], rollout: DueRollout) -> None:
-    """Until the new revision has answered somebody its requests are counted, and each count is looked at.
+    """Count the requests to the new revision until it has answered one, and mark the deployment at each count.
 
     Where somebody holds the deployment the next look at the proxies counts again. One that has ended goes back by an
     undo, unless it is not the last any more.

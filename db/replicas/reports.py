@@ -149,7 +149,7 @@ class _Counters(NamedTuple):
 
 
 def apply_reports(connection: Connection, reports: Sequence[RouteReport]) -> frozenset[UUID]:
-    """As `record_reports`, and return the ids of the deployments whose routes changed status."""
+    """Do as `record_reports`, and return the ids of the deployments whose routes changed status."""
     return frozenset(route.deployment_id for route in record_reports(connection, reports))
 
 

@@ -49,7 +49,7 @@ _OF_FLEET = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HappenedView(HistoryView):
-    """One line of the timeline of a deployment, which is named; empty for what belongs to none."""
+    """A line of the timeline, with the deployment's name; the name is empty where it belongs to no deployment."""
 
     deployment: str
 

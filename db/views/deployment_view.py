@@ -115,7 +115,7 @@ class DeploymentView:
 
     @property
     def snapshot(self) -> Deployment:
-        """As commands see it: without what only cycles read, which is start failures, rules and metrics."""
+        """The snapshot for commands: without start failures, rules and metrics, which only cycles read."""
         status = DeploymentLifecycleStatus(self.lifecycle, self.sub_step)
         rollout = self.rollout.snapshot if self.rollout else None
         return Deployment(status=status, **shared_fields(self, Deployment) | {"rollout": rollout})

@@ -32,7 +32,7 @@ _DEPLOYMENTS = """
            d.count_stopping, d.may_surge, d.created_at, d.maintenance, clock_timestamp() AS now
       FROM deployments d
 """
-"""By a look at each, and no join, for which Postgres reads all revisions as soon as some hundred are asked for."""
+"""Names of revisions come from subselects: for a join Postgres reads all revisions once some hundred are asked for."""
 
 # what has begun last, while it has answered nobody: under way, or ended and counted on
 _UNPROVEN = f"""
@@ -94,7 +94,7 @@ def deployment_named(connection: Connection[Any], name: str) -> DeploymentView:
 
 
 def deployment_by_id(connection: Connection[Any], deployment_id: UUID) -> DeploymentView:
-    """One that is known to exist, destroyed or not."""
+    """The view of a deployment that exists, destroyed or not."""
     return _only(connection, _rows(connection, _BY_ID, ([deployment_id],))[0])
 
 

@@ -84,7 +84,7 @@ _FOR_ALL = """
 
 
 def secrets_for_all(connection: Connection[Any]) -> Mapping[str, Sequence[str]]:
-    """By host, from where every deployment gets secrets; nothing where there is one deployment at most."""
+    """The sources by host from which every deployment gets secrets; none where there is at most one deployment."""
     return dict(connection.execute(_FOR_ALL).fetchall())
 
 

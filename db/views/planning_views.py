@@ -37,7 +37,7 @@ from domain.traffic.wire import known_wire
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """One cycle of a rollout: the picture that it saw, what it did in a few words, and why.
+    """A cycle of a rollout: the picture that it saw, what it did in a few words, and why.
 
     `active` counts the replicas that the budget counts, `serving` the healthy ones in traffic.
     """
@@ -107,7 +107,7 @@ _WAKES = """
       JOIN rollout_steps s ON s.rollout_id = o.id AND s.step_no = 1
      WHERE o.outcome IS NOT NULL ORDER BY o.started_at
 """
-"""From the command to the first decision: nothing else comes between the two."""
+"""The times from the command to the first decision; nothing else comes between the two."""
 
 _FAILURES = """
     SELECT failed_revision_id, failed_starts, last_failed_at, came_up_at, short_lives FROM deployments WHERE id = %s
@@ -301,6 +301,6 @@ def _hold(connection: Connection[Any], view: DeploymentView) -> Hold | None:
 
 
 def _lacking(connection: Connection[Any], view: DeploymentView) -> dict[str, str]:
-    """By host, what it lacks of the secrets of the revision that should run."""
+    """The secrets that hosts lack of the revision that should run, by host."""
     target = view.deploying_revision_id or view.current_revision_id
     return dict(connection.execute(_LACKING, (target,)).fetchall())

@@ -56,7 +56,7 @@ class RevisionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryView:
-    """One line of the timeline; `attempts` records of the same kind in a row became this one."""
+    """A line of the timeline; it stands for `attempts` records of the same kind in a row."""
 
     phase: str
     result: str
@@ -72,7 +72,7 @@ class HistoryView:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """One cycle of a rollout that changed something: what it was decided from, and what was decided."""
+    """A cycle of a rollout that changed something: the inputs of its decision, and the decision."""
 
     step_no: int
     phase: str
@@ -90,7 +90,7 @@ def revisions_of(connection: Connection[Any], deployment_id: UUID, limit: int) -
 
 
 def shown(revision: RevisionView) -> RevisionView:
-    """As people see it: the values of its variables masked."""
+    """The step for people, with the values of its variables masked."""
     return replace(revision, spec=masked(revision.spec))
 
 

@@ -95,7 +95,7 @@ class AutoscalingRule(BaseModel):
     """replicas: from the Prometheus text page of each; pushed: one number, by `rollway.push_metric`; proxy: as all live
     proxies tell."""
     path: str = Field(default="/metrics", pattern=r"^/[!-~]*$", max_length=200)
-    """Where replicas publish it."""
+    """The path where replicas publish it."""
     labels: dict[_Label, _Label] = Field(default_factory=dict, max_length=10)
     """A replica's value is the sum of its samples that carry these labels."""
     aggregate: Aggregate = Aggregate.AVG
@@ -160,7 +160,7 @@ class AutoscalingRule(BaseModel):
 
     @property
     def metric_in_words(self) -> str:
-        """As a person would call it."""
+        """The name that a person would use."""
         labelled = f"{self.metric}{_braced(self.labels)}"
         return labelled if self.aggregate is Aggregate.AVG else f"{self.aggregate} of {labelled}"
 
@@ -170,7 +170,7 @@ class AutoscalingRule(BaseModel):
 
 
 def number_in_words(value: float) -> str:
-    """Without an exponent up to ten digits."""
+    """A number in text, without an exponent up to ten digits."""
     return f"{value:.10g}"
 
 

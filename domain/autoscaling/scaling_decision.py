@@ -22,7 +22,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class MetricSample:
-    """One line of a replica's metrics."""
+    """A line of a replica's metrics."""
 
     metric: str
     labels: Mapping[str, str]

@@ -17,7 +17,7 @@ Replicas = Annotated[int, Field(ge=0, le=MAX_REPLICAS, strict=True)]
 
 SPEC = {"command": ["python", "app.py"], "health_check": {"path": "/health"}}
 POLICY = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
-"""In the examples of bodies."""
+"""The spec and the policy in the examples of bodies."""
 
 
 class RequestIdReusedError(RollwayError):

@@ -31,7 +31,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 MOST_COMMAND_BYTES = 256 * 1024
-"""As JSON, with everything that is in it, such as the environment of a revision."""
+"""The largest command as JSON, with everything in it, such as the environment of a revision."""
 
 
 _WORDS = frozenset({"actor", "reason", "detail"})

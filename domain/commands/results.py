@@ -165,7 +165,7 @@ class RouteReported(Answer):
 
 
 class GotEntrance(Answer):
-    """One host name or path prefix."""
+    """A host name or path prefix."""
 
     kind: Literal["host", "prefix"]
     """Whether the entrance is a host name or a path prefix."""

@@ -173,7 +173,7 @@ class Undo(SteeringCommand):
     revision: _Revision | None = None
     """Default: the last revision that was not rolled back."""
     anyway: bool = False
-    """To a revision of which no replica has ever come up, too."""
+    """Whether it may go to a revision of which no replica has ever come up."""
     now: bool = False
     """Take all requests from a canary at once, though fewer old replicas than usual answer them until more are up."""
 

@@ -183,7 +183,7 @@ def with_failures_allowed(deployment: Deployment, desired: int) -> Rollout:
 
     n=40, 4 of 20 failed  →  scale 3: 4 of 20
     """
-    rollout = _seen_anew(rollout_of(deployment, "resize"), deployment.desired_replicas, desired)
+    rollout = _weight_restarted(rollout_of(deployment, "resize"), deployment.desired_replicas, desired)
     limits = rollout.policy.limits
     allowed = limits.failures_allowed(deployment.desired_replicas)
     if limits.failures_allowed(desired) >= allowed:
@@ -192,8 +192,8 @@ def with_failures_allowed(deployment: Deployment, desired: int) -> Rollout:
     return replace(rollout, policy=replace(rollout.policy, limits=fixed))
 
 
-def _seen_anew(rollout: Rollout, before: int, desired: int) -> Rollout:
-    """From no replicas on, the time of a canary's weight begins again: only now can it answer."""
+def _weight_restarted(rollout: Rollout, before: int, desired: int) -> Rollout:
+    """Begin the time of a canary's weight again where there were no replicas: only now can it answer."""
     canary = rollout.canary
     if canary is None or canary.weight is None or before or not desired:
         return rollout

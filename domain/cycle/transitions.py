@@ -270,7 +270,7 @@ def _with_current(deployment: Deployment, move: RevisionMove) -> Deployment:
 
 
 def _desired(decision: Decision, deployment: Deployment, to: DeploymentLifecycleStatus) -> int:
-    """On the way back the count from before."""
+    """The desired count; on the way back the one from before."""
     if decision.desired_replicas is not None:
         return decision.desired_replicas
     if deployment.rollout is not None and to == ROLLING_BACK:

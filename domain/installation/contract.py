@@ -65,10 +65,10 @@ CONTRACT = 2
 the one before it could not read; its migration writes the same number into the table `installation`."""
 
 HOME_FILE = "installation"
-"""In the home: the id of the installation whose replicas it holds."""
+"""A file in the home: the id of the installation whose replicas it holds."""
 
 REDIS_KEY = "installation"
-"""In Redis, after the prefix of all keys: the id of the installation whose messages it carries."""
+"""A key in Redis, after the prefix of all keys: the id of the installation whose messages it carries."""
 WRONG_INSTALLATION = 78
 """The exit code of a process that refuses to begin: EX_CONFIG of sysexits.h. Starting it again changes nothing."""
 

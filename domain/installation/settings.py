@@ -72,7 +72,7 @@ class LogLimits(Settings):
         validation_alias="ROLLWAY_KEEP_LOGS_MEGABYTES",
         description="a number of megabytes from 0 to 100000000",
     )
-    """For the logs of all replicas of a host that have ended: when they are more, the oldest go."""
+    """The most megabytes of logs of ended replicas on a host; beyond it the oldest go."""
 
     @property
     def most_bytes(self) -> int:
@@ -171,24 +171,24 @@ class Retention(Settings):
     """
 
     history_days: float = _days("ROLLWAY_KEEP_HISTORY_DAYS", 30)
-    """For how long a record of the timeline is kept."""
+    """The time for which a record of the timeline is kept."""
     history_count: int = _count("ROLLWAY_KEEP_HISTORY_COUNT", 200)
     """The number of records that each deployment keeps, however old."""
     routes_days: float = _days("ROLLWAY_KEEP_ROUTES_DAYS", 7)
-    """For how long a replica that has stopped is kept."""
+    """The time for which a replica that has stopped is kept."""
     routes_count: int = _count("ROLLWAY_KEEP_ROUTES_COUNT", 50)
     """The number of stopped replicas that each deployment keeps, however old."""
     rollouts_days: float = _days("ROLLWAY_KEEP_ROLLOUTS_DAYS", 30)
-    """For how long a rollout that has ended is kept, with its steps."""
+    """The time for which a rollout that has ended is kept, with its steps."""
     rollouts_count: int = _count("ROLLWAY_KEEP_ROLLOUTS_COUNT", 20)
     """The number of ended rollouts that each deployment keeps, however old."""
     revisions_days: float = _days("ROLLWAY_KEEP_REVISIONS_DAYS", 90)
-    """For how long a revision that nothing needs is kept."""
+    """The time for which a revision that nothing needs is kept."""
     revisions_count: int = _count("ROLLWAY_KEEP_REVISIONS_COUNT", 20)
     """The number of revisions that each deployment keeps, however old."""
     commands_days: float = _days("ROLLWAY_KEEP_COMMANDS_DAYS", 7, least=0.001)
-    """For how long a request id is known."""
+    """The time for which a request id is known."""
     destroyed_days: float = _days("ROLLWAY_KEEP_DESTROYED_DAYS", 30)
-    """For how long a destroyed deployment is kept."""
+    """The time for which a destroyed deployment is kept."""
     ended_days: float = _days("ROLLWAY_KEEP_ENDED_DAYS", 30)
-    """For how long a token that has expired is kept, a freeze that has ended, and a host that is down."""
+    """The time for which an expired token, an ended freeze and a host that is down are kept."""

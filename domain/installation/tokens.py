@@ -64,7 +64,7 @@ class NewToken(BaseModel):
     deployments: tuple[DeploymentName, ...] = Field((), max_length=1000)
     """The deployments that it is for, which need not exist yet; none: all."""
     days: float | None = Field(None, gt=0, le=_DAYS)
-    """After which it is refused; left out: never."""
+    """The time after which it is refused; left out: never."""
     actor: str = Field(min_length=1, max_length=200)
     """The maker of the token."""
 

@@ -107,7 +107,7 @@ def _split(
 
 
 def _factors(share: float, boundary: float, ratios: Sequence[float]) -> list[tuple[float, float]]:
-    """By how much a failure of the canary, and one of the control, adds to the logarithm of each alternative."""
+    """The amounts that a failure of the canary, and one of the control, add to the logarithm of each alternative."""
     null = _theta(share, boundary)
     thetas = [_theta(share, ratio) for ratio in ratios]
     return [(math.log(theta / null), math.log((1 - theta) / (1 - null))) for theta in thetas]

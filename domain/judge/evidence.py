@@ -36,7 +36,7 @@ def waited(  # noqa: PLR0913  (all of one interval)
     *,
     alike: bool = False,
 ) -> Waiting:
-    """One interval on; `exposure` has it, and `bucket` is that of its percentile.
+    """Add an interval, which is in `exposure` already; `bucket`: of its percentile.
 
     q and T are those of the first interval that is judged, and stay. `alike`: q is T, so that the control has waited as
     long as the canary: what is a little later than before is then no matter.
@@ -74,7 +74,7 @@ def waited(  # noqa: PLR0913  (all of one interval)
 
 
 def _until(waiting: Waiting, end: datetime) -> Waiting:
-    """With the intervals that had ended by then no longer pending."""
+    """Move the intervals that had ended by then out of the pending ones."""
     over = [each for each in waiting.pending if each[0] <= end]
     return replace(
         waiting,

@@ -280,7 +280,7 @@ def judge_copies(settings: Judge | None, sums: Sums, since: datetime) -> Judged:
 
 
 def over_at(settings: Judge, since: datetime) -> datetime:
-    """When the judge gives up, at a weight that every live proxy has known `since`."""
+    """The time at which the judge gives up, for a weight that every live proxy has known `since`."""
     return since + timedelta(seconds=settings.at_most.seconds)
 
 
@@ -334,7 +334,7 @@ def _chance(its: MeasureFound) -> str:
 
 
 def _one_in(evidence: float) -> str:
-    """By Ville's inequality: the chance that an e-value ever comes this far."""
+    """The chance that an e-value ever comes this far, by Ville's inequality."""
     rounded = math.floor(math.exp(min(evidence, 13.8)))
     return f"1 in {10 ** (len(str(rounded)) - 1) * int(str(rounded)[0]):,}"
 

@@ -233,7 +233,7 @@ def _unanswered_count(intervals: Sequence[Interval], old: UUID, new: UUID) -> in
 
 
 def _are_excused(count: int, intervals: Sequence[Interval], old: UUID, new: UUID) -> bool:
-    """By the old revision's first tries since the new one got requests; by all, if it has had none since."""
+    """Whether the old revision fails as much: in first tries since the new one got requests, else in all."""
     since = next((interval.at for interval in intervals if new in interval.of), intervals[0].at)
     recent, ever = (_answers_since(intervals, old, at) for at in (since, intervals[0].at))
     met = recent if recent.done else ever

@@ -209,7 +209,7 @@ class Decision:
 
     @classmethod
     def wait(cls, waits: Waits, recheck_at: datetime | None = None, *, clock_stopped: bool = False) -> Self:
-        """Nothing to do until something changes, or until `recheck_at`."""
+        """Wait until something changes, or until `recheck_at`."""
         return cls(Verdict.SKIPPED, waits.reason, _NO_CHANGES, recheck_at, clock_stopped, None, waits)
 
     @classmethod

@@ -30,7 +30,7 @@ class DoDeploymentLifecycleEvent:
 
     @classmethod
     def parse(cls, lifecycle_type: str, sub_step: str | None) -> Self:
-        """From a message. Raises InvalidInputError naming the field and the words it may be."""
+        """The event of a message. Raises InvalidInputError naming the field and the words it may be."""
         return cls(
             member_of(DeploymentLifecycleType, "lifecycle_type", lifecycle_type),
             member_of(DeploymentSubStep, "sub_step", sub_step) if sub_step is not None else None,

@@ -131,7 +131,7 @@ _RULES: Mapping[CloudEventType, Callable[[_Change], bool]] = {
     CloudEventType.DEPLOYMENT_DEGRADED: lambda change: _turns(change.after, change.before),
     CloudEventType.DEPLOYMENT_RECOVERED: lambda change: _turns(change.before, change.after),
 }
-"""In the order in which they are sent, after the events of the rollout from before."""
+"""The events in the order in which they are sent, after those of the rollout from before."""
 
 
 def told_by_decisions(

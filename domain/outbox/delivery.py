@@ -33,7 +33,7 @@ class SubscriptionSettings(BaseModel):
     webhook: _Word | None = None
     """The name of a target that `ROLLWAY_WEBHOOKS` of the workers names."""
     celery_task: _Word | None = None
-    """Or the name of a Celery task of yours, which gets the event as its `payload`."""
+    """The name of your Celery task, which gets the event as its `payload`, in place of a webhook."""
     queue: _Word | None = None
     """The task's queue; left out, `celery`."""
     types: tuple[CloudEventType, ...] = Field((), max_length=MOST_FILTERED)

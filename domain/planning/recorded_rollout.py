@@ -210,7 +210,7 @@ def _is_asked_for(planned: PlannedWave | None) -> bool:
 
 
 def _slow(step: RecordedStep, following: RecordedStep, planned: PlannedWave) -> str:
-    """Empty where it took no longer than it may."""
+    """A sentence where the wave took longer than planned; else empty."""
     took = (following.at - step.at).total_seconds()
     if planned.takes is None or took <= _PATIENCE * max(1.0, planned.takes.p90):
         return ""

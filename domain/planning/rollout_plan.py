@@ -27,7 +27,7 @@ from domain.replicas.health import RUNS_WELL
 from domain.strategies.budget import Budget
 
 _OFTEN = 0.05
-"""From this share of failed starts on they are worth a warning."""
+"""The share of failed starts from which they deserve a warning."""
 
 
 def warnings_of(

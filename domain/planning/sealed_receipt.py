@@ -188,7 +188,7 @@ def seal_receipt(document: dict[str, Any], before: Sealed | None) -> Sealed:
 
 
 def canonical(document: dict[str, Any]) -> str:
-    """One text for one document: keys in order, no blanks."""
+    """The only text of a document: keys in order, no blanks."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -69,7 +69,7 @@ def status_told(word: str, runtime: str, address: str | None) -> RouteStatus:
 
 
 def news_of(became: Iterable[StatusChange]) -> tuple[StatusChanges, ...]:
-    """By revision. What was lost counts as no failure."""
+    """Counts of the changes by revision. What was lost with a host is no failure."""
     counts: dict[UUID, Counter[str]] = defaultdict(Counter)
     failures: dict[UUID, str] = {}
     for revision_id, was, status, why, is_lost in sorted(became, key=lambda route: route.status is RouteStatus.FAILED):

@@ -19,7 +19,7 @@ class HealthCheck(BaseModel):
     )
     """The request: GET in HTTP/1.1 or HTTP/2, without TLS, or the standard `grpc.health.v1.Health/Check`."""
     service: str | None = Field(default=None, max_length=127, pattern=r"^[!-~]+$", exclude_if=lambda name: name is None)
-    """With protocol grpc: the service, such as shop.Cart; left out: the whole server."""
+    """The service for protocol grpc, such as shop.Cart; left out: the whole server."""
     host: str | None = Field(
         default=None,
         max_length=260,
@@ -28,7 +28,7 @@ class HealthCheck(BaseModel):
     )
     """The host name of the request, such as shop.example.com; left out: the replica's address and port."""
     interval_seconds: float = Field(default=5.0, ge=0.1, le=3600)
-    """From one probe to the next."""
+    """The time from one probe to the next."""
     timeout_seconds: float = Field(default=2.0, gt=0, le=300)
     """The time limit of an answer."""
     success_threshold: int = Field(default=1, ge=1, le=100)
@@ -36,7 +36,7 @@ class HealthCheck(BaseModel):
     failure_threshold: int = Field(default=3, ge=1, le=100)
     """Failures in a row that make a healthy replica unhealthy."""
     initial_delay_seconds: float = Field(default=0.0, ge=0, le=86400)
-    """From the start of the replica to its first probe."""
+    """The time from the start of the replica to its first probe."""
     start_deadline_seconds: float = Field(default=60.0, gt=0, le=86400)
     """A replica that is not healthy this long after its start has failed. More than `initial_delay_seconds`."""
 

@@ -106,11 +106,11 @@ class RevisionSpec(BaseModel):
     docker: DockerSpec | None = Field(
         default=None, validate_default=True, json_schema_extra={"x-when": "runtime=docker"}
     )
-    """With runtime docker."""
+    """Settings of the runtime docker."""
     external: ExternalSpec | None = Field(
         default=None, validate_default=True, json_schema_extra={"x-when": "runtime=external"}
     )
-    """With runtime external."""
+    """Settings of the runtime external."""
     hosts: RequiredLabels = Field(default_factory=dict)
     """The labels that a host must have to run a replica, such as {zone: a}; `host` is its name. Without such a host
     that is up, a replica waits.
@@ -131,9 +131,9 @@ class RevisionSpec(BaseModel):
     SIGTERM.
     """
     drain_max_seconds: float = Field(default=3600.0, ge=0, le=MOST_SECONDS)
-    """With `drain: until_idle`: answers that take longer are cut."""
+    """The longest drain with `drain: until_idle`: answers that take longer are cut."""
     stop_grace_seconds: float = Field(default=10.0, ge=0, le=MOST_SECONDS)
-    """From SIGTERM to SIGKILL."""
+    """The time from SIGTERM to SIGKILL."""
 
     @field_validator("command", "working_directory", "user", "docker", "external")
     @classmethod
@@ -293,7 +293,7 @@ def with_values_of(raw: Mapping[str, Any], spec: Spec) -> Spec:
 
 
 def _what_ends_it(raw: Mapping[str, Any]) -> RevisionSpec:
-    """Not validated: its runtime may be one that this release does not have."""
+    """A revision that is not validated: this release may not have its runtime."""
     spec: dict[str, Any] = {"runtime": str(raw.get("runtime", "process"))}
     for name in ("drain_seconds", "drain_max_seconds", "stop_grace_seconds"):
         if isinstance(raw.get(name), int | float):

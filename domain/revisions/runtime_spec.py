@@ -81,7 +81,7 @@ class DockerSpec(BaseModel):
     resources: DockerResources = DockerResources()
     """The most that it may use."""
     pull: Literal["missing", "always", "never"] = "missing"
-    """When the image is fetched: when it is missing, before every start, or never."""
+    """The time when the image is fetched: when it is missing, before every start, or never."""
     stop_signal: str = Field(default="SIGTERM", pattern=r"^SIG[A-Z0-9+]+$")
     """The signal that ends the service."""
     network: str | None = Field(default=None, min_length=1)

@@ -89,7 +89,7 @@ class SecretReference(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     secret: Reference
-    """Where the host that runs the replica finds the value."""
+    """The place where the host that runs the replica finds the value."""
 
     @property
     def kind(self) -> str:
@@ -103,7 +103,7 @@ class SecretReference(BaseModel):
 
 
 def _text_or_reference(value: object) -> object:
-    """One clear fault instead of one for each thing that a value may be."""
+    """Report a single clear fault instead of one for each form that a value may have."""
     match value:
         case str() | SecretReference():
             return value

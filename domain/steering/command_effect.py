@@ -75,7 +75,7 @@ class Effect:
 
 
 class HeldError(UnavailableError):
-    """Another session holds the rows that the command changes; PostgreSQL works."""
+    """Another session holds the rows that the command changes; PostgreSQL itself answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Holder:
     held_for: timedelta | None = None
 
     def sentence(self, deployment: str) -> str:
-        """Such as "web has been held for 40 s by rollway worker1 4711, process 123 of PostgreSQL"."""
+        """A sentence such as "web has been held for 40 s by rollway worker1 4711, process 123 of PostgreSQL"."""
         if self.process is None:
             return f"{deployment} is held by another session"
         time = f" for {duration(self.held_for)}" if self.held_for is not None else ""

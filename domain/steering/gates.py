@@ -121,7 +121,7 @@ def _shown_at(local_time: datetime, zone: tzinfo) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteWindow:
-    """From an instant up to another, once."""
+    """A single window, from one instant to another."""
 
     starts_at: datetime
     ends_at: datetime
@@ -174,7 +174,7 @@ class Frozen:
         return f"frozen until {until:%H:%M} UTC" if until.date() == today.date() else f"frozen until {instant(until)}"
 
     def refusal(self, deployment: str) -> FrozenError:
-        """To start anything."""
+        """The refusal of anything that would start."""
         way = "wait until then, or go through it with --through-freeze and a --reason"
         message = f"nothing of {deployment} starts in the {self}; {way}"
         return FrozenError(message, deployment=deployment, freeze=self.freeze, until=self.until.isoformat())

@@ -23,7 +23,7 @@ class AbstractDeploymentStrategy(UnweightedDefaults[SpecT], ABC):
     promotion: ClassVar[str | None] = None
     """The effect of `promote`, in words; None if it has none."""
     exchange: ClassVar[str] = "from the first new replica on"
-    """When callers first meet the new revision, and its traffic settings begin to hold."""
+    """The moment when callers first meet the new revision, and its traffic settings apply."""
     weighs: ClassVar[bool] = False
     """Whether its new revision gets a share of the requests by weight, stage by stage."""
 

@@ -128,7 +128,7 @@ def _less(decision: Decision, surplus: Sequence[Route], now: datetime) -> Decisi
 
 
 def _promote_at(buckets: Buckets, spec: BlueGreenSpec, now: datetime) -> datetime:
-    """When the newest green has been healthy for the delay; at once if none is wanted."""
+    """The time when the newest green has been healthy for the delay; now without a delay."""
     if not buckets.ready:
         return now
     return max(route.status_changed_at for route in buckets.ready) + timedelta(seconds=spec.promote_delay_seconds)
@@ -187,7 +187,7 @@ def _wait_to_promote(spec: BlueGreenSpec, promote_at: datetime, now: datetime) -
 
 
 def _together(blue: Decision, green: Decision, buckets: Buckets, now: datetime) -> Decision:
-    """One snapshot decides for both. While blue is put right a wait for a person stays one: no clock runs."""
+    """Join the decisions about both. While blue is repaired a wait for a person stays one: no clock runs."""
     times = (blue.recheck_at, green.recheck_at, buckets.next_change_at(now))
     recheck_at = min((at for at in times if at is not None), default=None)
     if blue.changes:

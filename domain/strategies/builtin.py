@@ -29,7 +29,7 @@ class UnknownStrategy(WeighingStrategy[StrategySpec]):
     weighs: ClassVar[bool] = False
 
     def budget(self, spec: StrategySpec, desired: int, before: int) -> Budget:  # noqa: ARG002
-        """As narrow as outside a rollout."""
+        """The budget is as narrow as outside a rollout."""
         return resting_budget(desired)
 
     def evaluate_cycle(self, deployment: Deployment, spec: StrategySpec, now: datetime) -> Decision:  # noqa: ARG002

@@ -44,7 +44,7 @@ def next_start_at(failures: StartFailures) -> datetime:
 
 
 def held_until(deployment: Deployment) -> datetime | None:
-    """When a start of the current revision may be tried; None if none is held back."""
+    """The time when a start of the current revision may be tried; None if none is held back."""
     failures = deployment.start_failures
     if failures is None or failures.revision_id != deployment.current_revision_id or failures.came_up_at is not None:
         return None
@@ -251,7 +251,7 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
 
 
 def sized_as_kept(deployment: Deployment) -> Deployment:
-    """Until the rollout's first step, the size from before is kept."""
+    """The deployment with the size from before, until the rollout's first step."""
     if deployment.rollout is None or _has_begun(deployment):
         return deployment
     return replace(deployment, desired_replicas=deployment.rollout.desired_at_start)
@@ -266,7 +266,7 @@ def _less(budget: Budget, before: Budget) -> Budget:
 
 
 def _resting(budget: Budget) -> Budget:
-    """At rest n serve; without room n - 1, not none."""
+    """The budget at rest: n serve; without room for surge n - 1, and never none."""
     least = budget.desired - (1 < budget.desired == budget.ceiling)
     return budget if budget.alone else replace(budget, keep=max(budget.keep, least))
 

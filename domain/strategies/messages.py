@@ -28,7 +28,7 @@ def for_replicas(  # noqa: PLR0913  (all that the inequalities are made of)
 
 
 def for_stopping(words: str, routes: tuple[Route, ...]) -> Waits:
-    """All of them must be gone."""
+    """Wait until all of these are gone."""
     return Waits(WaitsFor.ROUTE, words, routes, (_stopping(len(routes)),))
 
 

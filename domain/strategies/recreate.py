@@ -38,7 +38,7 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
     spec_model: ClassVar[type[StrategySpec]] = RecreateSpec
 
     def budget(self, spec: RecreateSpec, desired: int, before: int) -> Budget:  # noqa: ARG002
-        """At most n, none has to stay, and old and new never run at the same time; nor on the way back."""
+        """At most n live, none has to stay; old and new never run at the same time, on the way back neither."""
         return Budget(desired, desired, 0, alone=True)
 
     def evaluate_cycle(self, deployment: Deployment, spec: RecreateSpec, now: datetime) -> Decision:

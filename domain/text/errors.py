@@ -91,7 +91,7 @@ class InvalidInputError(RollwayError):
 
     @classmethod
     def at(cls, field: str, what: str) -> Self:
-        """One wrong field, by its path with dots; empty for the whole."""
+        """The fault of a field, by its path with dots; empty for the whole."""
         return cls._of([FieldFault(path_in(field), what)])
 
     def with_lines(self, line_of: "Callable[[FieldPath], int | None]") -> Self:
@@ -118,7 +118,7 @@ class UnreadableError(RollwayError):
 
     @classmethod
     def of(cls, what: str, word: object) -> Self:
-        """For a `word` that is no `what`, such as "status of a replica", to this release."""
+        """The error for a stored `word` that this release does not know as `what`, such as "status of a replica"."""
         return cls(f"this release of Rollway knows no {what} {str(word)!r}; a newer one wrote it")
 
 

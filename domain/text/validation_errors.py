@@ -15,7 +15,7 @@ from domain.text.numbers import number_of
 from domain.text.storable import DEPLOYMENT_NAME_PATTERN, NAME_PATTERN
 
 Fault = Mapping[str, Any]
-"""As Pydantic lists it: "type", "loc", "msg", "input", "ctx"."""
+"""An error of Pydantic's list: "type", "loc", "msg", "input", "ctx"."""
 
 _WORD = "must be one word, without blanks"
 _PATTERNS = {
@@ -115,7 +115,7 @@ def fault_of(fault: Fault, model: type[BaseModel] | None = None, where: FieldPat
 
 
 def _name_in_words(name: object) -> str:
-    """For a name that YAML reads as another type: its spelling in the file is lost."""
+    """The fault of a name that YAML reads as another type: its spelling in the file is lost."""
     match name:
         case bool():
             spelling = ("NO, OFF and FALSE", "YES, ON and TRUE")[name]

@@ -112,7 +112,7 @@ class TrafficSettings(BaseModel):
     request_timeout_seconds: float | None = Field(default=None, ge=_SHORTEST_TIMEOUT, le=86400)
     """The time limit of a request; left out: no limit."""
     hedge_after_seconds: float | None = Field(default=5.0, ge=0.01, le=3600)
-    """After this wait an idempotent request goes to a second replica too; null: never."""
+    """The wait after which an idempotent request goes to a second replica too; null: it never does."""
     preview: bool = True
     """Whether preview requests reach a new revision before it gets traffic."""
     idle_timeout_seconds: float | None = Field(default=3600.0, ge=_SHORTEST_TIMEOUT, le=86400)

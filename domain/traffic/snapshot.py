@@ -23,7 +23,7 @@ class EntranceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """One host name, or one path prefix ("/web/"), which the proxy removes before it passes a request on."""
+    """A host name, or a path prefix ("/web/"), which the proxy removes before it passes a request on."""
 
     kind: EntranceKind
     value: str

@@ -36,9 +36,9 @@ class TlsSettings:
     """
 
     certificate: Reference | None = None
-    """Where a worker finds the certificate with its chain in PEM, as `file:/etc/ssl/web.pem`."""
+    """The place of the certificate with its chain in PEM on a worker's host, such as `file:/etc/ssl/web.pem`."""
     key: Reference | None = None
-    """Where it finds the certificate's private key in PEM."""
+    """The place of the certificate's private key in PEM."""
     redirect: bool = True
     """Whether plain HTTP is redirected to HTTPS."""
     hsts_seconds: int | None = Field(default=None, ge=0, le=_TWO_YEARS)
@@ -46,7 +46,7 @@ class TlsSettings:
     http3: bool = False
     """Whether callers may use HTTP/3 too, by UDP at the same port; a header announces it to browsers."""
     callers_ca: Reference | None = None
-    """Where it finds the authorities, in PEM, that certify callers; left out: callers need no certificate."""
+    """The place of the authorities, in PEM, that certify callers; left out: callers need no certificate."""
 
     @model_validator(mode="after")
     def _has_both(self) -> Self:
@@ -101,7 +101,7 @@ class UpstreamTls:
     """TLS to replicas: the certificates that proxies and probes accept. `true`: the defaults."""
 
     ca: Reference | None = None
-    """Where a worker finds the authorities, in PEM, that certify replicas; left out: the authorities of the system."""
+    """The place of the authorities, in PEM, that certify replicas; left out: the authorities of the system."""
     server_name: str | None = Field(default=None, max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
     """The name in the request that the certificates must have; left out: the deployment's name."""
 
@@ -156,7 +156,7 @@ def wanted_certificates(
 
 
 def renewed_at(not_before: datetime, not_after: datetime) -> datetime:
-    """When a certificate is renewed: at two thirds of its life.
+    """The time when a certificate is renewed: at two thirds of its life.
 
     ├──────────────── 90 days ────────────────┤
     ├─────────── 60 ───────────┼─ 30 for tries ┤

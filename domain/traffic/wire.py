@@ -43,7 +43,7 @@ class Wire:
 
     @property
     def ca(self) -> str | None:
-        """Where a worker finds the authorities that certify the replicas; None: no own ones do."""
+        """The place of the authorities that certify the replicas; None: those of the system do."""
         return self.upstream_tls.ca if self.upstream_tls else None
 
     @property

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 SHARED_PORTS = range(30000, 32768)
-"""For containers that share their host's network: next to those of processes, below those of outgoing connections."""
+"""Ports of containers in their host's network: next to those of processes, below those of outgoing connections."""
 
 _LOCAL_ENGINE = "unix:///var/run/docker.sock"
 _ROUNDS = 8

@@ -84,7 +84,7 @@ def _send(identity: Identity | None, number: int, kill: Callable[[int, int], Non
 
 
 def _state(identity: Identity) -> str | None:
-    """As psutil names it; None when this very process is gone."""
+    """The process for psutil; None when this very process is gone."""
     sighting = _sighting(identity.pid)
     if sighting is None or identity.boot != _boot() or abs(sighting[1] - identity.started) >= _TOLERANCE_SECONDS:
         return None

@@ -126,7 +126,7 @@ class Http1Question:
         return of_status(self._check, self._address, event.status_code) if isinstance(event, h11.Response) else None
 
     def unanswered(self) -> ProbeAnswer:
-        """As for an answer that is not HTTP."""
+        """The result for a broken connection, or an answer that is not HTTP."""
         return self._failure("the connection broke, or the answer is not HTTP")
 
     def _failure(self, detail: str) -> ProbeAnswer:

@@ -67,7 +67,7 @@ class Http2Question:
             self._http.send_data(_STREAM, body, end_stream=True)
 
     def to_send(self) -> bytes:
-        """At first the request, later the frames that HTTP/2 itself requires."""
+        """The bytes to send: at first the request, later the frames that HTTP/2 itself requires."""
         return self._http.data_to_send()
 
     def hear(self, data: bytes) -> ProbeAnswer | None:
@@ -82,7 +82,7 @@ class Http2Question:
         return next((answer for event in events if (answer := self._answer_to(event))), None)
 
     def unanswered(self) -> ProbeAnswer:
-        """As for an answer that is not HTTP/2."""
+        """The result for a broken connection, or an answer that is not HTTP/2."""
         return self._failure(": the connection broke, or the answer is not HTTP/2")
 
     def _answer_to(self, event: Event) -> ProbeAnswer | None:

@@ -12,7 +12,7 @@ from runtime.process.process_table import kill_account
 from runtime.protocol import ReplicaRequest, ReplicaStartError
 
 EACH = "@deployment"
-"""Instead of a user's name: each deployment runs under an account of its own, which no other deployment or home has."""
+"""In place of a user's name: each deployment runs under an account that no other deployment or home has."""
 REPLICA_USER = "rollway-replica"
 """The account that all replicas of a machine once had."""
 POSTGRES_USER = "rollway-postgres"

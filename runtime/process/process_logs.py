@@ -106,7 +106,7 @@ while :; do
   sleep 0.2
 done
 """
-"""After each full file it pauses: a fast writer waits, and leaves the disk to others."""
+"""The pause after each full file: a fast writer waits, and leaves the disk to others."""
 _PRELOAD = "LD_PRELOAD="
 _PATIENCE_SECONDS = 0.2
 
@@ -145,7 +145,7 @@ def kept_log(log: Path, limits: LogLimits, account: Account | None) -> Iterator[
 
 
 def keep_again(log: Path, limits: LogLimits, writer: int, pipe: int | None) -> Identity | None:
-    """Another keeper for the log that the process `writer` writes to; None where it has no such pipe now."""
+    """A further keeper for the log that the process `writer` writes to; None where it has no such pipe now."""
     library = _unbuffered()
     for output in (1, 2) if library else ():
         path = f"/proc/{writer}/fd/{output}"

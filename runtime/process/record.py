@@ -81,7 +81,7 @@ class ReplicaRecord(BaseModel):
 
     @property
     def replica(self) -> Replica:
-        """As the runtime shows it to others."""
+        """The replica that the runtime shows to others."""
         handle = f"pid:{self.process.pid if self.process else None}"
         return Replica(self.route_id, handle, f"{self.address}:{self.port}", not self.ended, self.exit_code)
 

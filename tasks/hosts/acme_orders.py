@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 LEASE = timedelta(minutes=2)
-"""Longer than an authority takes that is slow at every question between two of these."""
+"""The lease of an order. It is longer than the slowest authority needs between two renewals of it."""
 _ASKED_AGAIN = 1.0
 _PROXIES_SECONDS = 20.0
 _LOOKED_SECONDS = 60.0

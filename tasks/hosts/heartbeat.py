@@ -33,7 +33,7 @@ from tasks.hosts.background import keep_looking
 from tasks.hosts.secret_checks import AGAIN_AFTER
 
 _DEAF_AFTER_SECONDS = 5.0
-"""Longer than the restart of a server, and than a late answer."""
+"""A worker is deaf without an answer for this time, which is longer than the restart of a server."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Hearing:
 
 
 _PATIENCE_SECONDS = 3.0
-"""Shorter than for other work: who is cut off should find out before it has taken much that others could do."""
+"""The patience is shorter than for other work: a worker that is cut off should notice before it takes much work."""
 _SET_FORWARD_SECONDS = 5.0
 """Less is a clock that is adjusted, and shorter than what anything waits for that goes back."""
 _WITH_SLEEP = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -75,7 +75,7 @@ class _Reading:
 
 
 class _Ahead(NamedTuple):
-    """By how much the clock was set forward, and what it would show at last without that."""
+    """The seconds by which the clock was set forward, and the time that it would have shown at last without that."""
 
     seconds: float
     before: datetime
@@ -83,7 +83,7 @@ class _Ahead(NamedTuple):
 
 @dataclass(slots=True)
 class Heartbeat:
-    """One worker's signs of life. `webhooks`: the targets that it knows, by the names that it tells.
+    """The heartbeats of a worker. `webhooks`: the targets that it knows, by name.
 
     `secrets_for_all`: from where it gives secrets to every deployment. `labels`: those of this host.
     `asked`: called where somebody wants to know of secrets of this host. `is_deaf`: whether Redis, by which it is asked

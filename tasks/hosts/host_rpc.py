@@ -55,7 +55,7 @@ class HostQuestion(BaseModel):
 def ask(
     client: redis.Redis, about: str, questions: Mapping[str, HostQuestion], patience_seconds: float
 ) -> dict[str, bytes]:
-    """By host what it answered. Raises RedisError.
+    """The answers by host. Raises RedisError.
 
     One that does not answer in time is missing; one of which no worker takes the question is not waited for longer.
     """
@@ -142,7 +142,7 @@ def _key(answer_to: UUID) -> str:
 LOG_PATIENCE_SECONDS = 3.0
 LOGS = "logs"
 Places = Mapping[UUID, int | None]
-"""By route, where to read on; None: the last lines."""
+"""The place to read on from, by route; None: the last lines."""
 Pieces = dict[UUID, LogPiece]
 MOST_BYTES = 2**20
 """An answer has no more: what does not fit is asked for again."""
@@ -161,7 +161,7 @@ _PIECES = TypeAdapter[Pieces](Pieces)
 def read_logs(
     client: redis.Redis, by_host: Mapping[str, Places], lines: int, patience_seconds: float = LOG_PATIENCE_SECONDS
 ) -> dict[str, Pieces]:
-    """By host what its replicas have printed; a host that does not answer in time is missing. Raises RedisError."""
+    """The output of replicas by host; a host that does not answer in time is missing. Raises RedisError."""
     questions = {host: LogQuestion(lines=lines, places=dict(places)) for host, places in by_host.items()}
     return _parsed_answers(_PIECES, ask(client, LOGS, questions, patience_seconds))
 
@@ -231,7 +231,7 @@ _FOUND = TypeAdapter(list[Examined])
 def examine_replicas(
     client: redis.Redis, by_host: Mapping[str, tuple[ExaminedReplica, ...]]
 ) -> dict[str, list[Examined]]:
-    """By host what it found; a host that does not answer, or is busy with others, is missing. Raises RedisError."""
+    """The findings by host; a host that does not answer, or is busy with others, is missing. Raises RedisError."""
     questions = {host: ExaminationQuestion(replicas=replicas) for host, replicas in by_host.items()}
     return _parsed_answers(_FOUND, ask(client, EXAMINATIONS, questions, _PATIENCE_SECONDS))
 

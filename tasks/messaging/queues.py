@@ -64,7 +64,7 @@ def _as_celery_writes_it(url: str) -> str:
 
 
 def route(name: str, args: object, kwargs: object, options: Mapping[str, Any], **_: object) -> Mapping[str, str] | None:  # noqa: ARG001 -- Celery's
-    """Where a command goes whose sender names no queue. Beat and Flower send none, and start faster without them."""
+    """The queue of a command whose sender names none. Beat and Flower send no commands, and load none."""
     if options.get("queue"):
         return None
     from tasks.messaging.task_names import ANSWERED  # noqa: PLC0415
@@ -83,7 +83,7 @@ def takes_tasks(name: str) -> bool:
 
 
 def queue(name: str) -> Queue:
-    """With an exchange and a key of its own: on a shared default key every queue would get every message."""
+    """A queue with an exchange and a key of its own: on a shared default key every queue would get every message."""
     return Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
 
 

@@ -62,7 +62,7 @@ class Courier:
             _log.warning("events wait: they cannot be read", error=str(error).partition("\n")[0])
 
     async def _send_what_is_due(self) -> None:
-        """Until nothing is due, or this worker ends."""
+        """Send until nothing is due, or this worker ends."""
         under_way: dict[asyncio.Task[None], str] = {}
         while True:
             for pending, ends_at in self._claim(under_way.values()):

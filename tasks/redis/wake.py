@@ -32,9 +32,9 @@ if ARGV[3] ~= '' then
     redis.call('PUBLISH', ARGV[3], '')
 end
 """
-"""For pairs of a mark and a queue: the message goes into a queue with room, where no mark was set. Then a channel."""
+"""Sends each message whose mark was not set into its queue, if that has room; then it publishes."""
 _REST, _REST_MILLISECONDS = f"{KEY_PREFIX}rest", 2500
-"""Two alarms may fail to come before short ticks go on."""
+"""The mark of a fleet at rest, and its life: two alarms may be missing before short ticks continue."""
 _log = structlog.get_logger(__name__)
 
 
@@ -150,4 +150,4 @@ _MESSAGES: dict[str, tuple[str, dict[str, str | None], str]] = {
         for kind in RouteLifecycleType
     },
 }
-"""For each event: the task, its arguments and its queue."""
+"""The task, its arguments and its queue, by event."""

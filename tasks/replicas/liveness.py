@@ -15,7 +15,7 @@ from runtime.protocol import Replica, Runtime
 
 _EVERY_SECONDS = 1.0
 _MOST_SECONDS = 0.1
-"""For all the asking of one look: a slow runtime is asked less often, and holds up no probe."""
+"""The time for all questions of a look: a slow runtime is asked less often, and holds up no probe."""
 
 _Found = dict[UUID, Replica | None]
 _log = structlog.get_logger(__name__)
@@ -47,7 +47,7 @@ class Silences:
         self._silent.discard(name)
 
     def ended_at(self, name: str, now: datetime) -> datetime | None:
-        """When a runtime answered again, by a clock that shows `now`; None when it never was silent."""
+        """The time when a runtime answered again, by a clock that shows `now`; None when it never was silent."""
         ended = self._ended.get(name)
         return None if ended is None else now - timedelta(seconds=time.monotonic() - ended)
 

@@ -76,7 +76,7 @@ def end_of(replica: Replica | None) -> ProbeResult:
 
 
 MOST_PAUSE = timedelta(seconds=0.1)
-"""From one look to the next: how late a pass may see that another replica starts."""
+"""The longest pause between two looks: a pass may see that late that another replica starts."""
 _STARTING_AT_ONCE = 50
 _A_STARTING = MOST_PAUSE / _STARTING_AT_ONCE
 """Replicas that start must not starve those that serve, so a look that asked many of them is followed later."""
@@ -92,7 +92,7 @@ class Timetable:
         self._running: Sequence[tuple[RouteRow, float, float]] = ()
         self._asked: dict[UUID, datetime] = {}
         self.pause = MOST_PAUSE
-        """Until the look after the one for which `due` was called last."""
+        """The pause after the look for which `due` was called last."""
 
     @property
     def starting(self) -> set[UUID]:

@@ -88,7 +88,7 @@ def log_reported(routes: Iterable[ReportedRoute]) -> None:
 
 
 def log_killed(route: RouteRow, host: str) -> None:
-    """One that had its time to end and did not use it: what it was answering is cut."""
+    """A replica that did not end in its time: the answers that it was giving are cut."""
     reason = killed_in_words(route.spec.stop_grace_seconds)
     _log.warning("replica", **_of(route, host), to="killed", reason=reason)
 

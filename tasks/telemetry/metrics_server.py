@@ -45,7 +45,7 @@ class _MetricsPage(BaseHTTPRequestHandler):
 
 
 class _MetricsServer(HTTPServer):
-    """One client after the other, and none for long: a slow one delays scrapes, and no work."""
+    """Serves one client after the other, and none for long: a slow client delays scrapes, and no work."""
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (the standard library's)
         """Serve one client; its connection is cut when its time is up."""

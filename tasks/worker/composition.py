@@ -198,7 +198,7 @@ def replicas_of(host: str) -> HostReplicas:
 
 @cache
 def _prober_of(host: str) -> Prober:
-    """One for all passes over a host: what one pass sent, a later one judges."""
+    """The prober for all passes over a host: a later pass judges what an earlier one sent."""
     return Prober(f"probes of {host}")
 
 

@@ -12,7 +12,7 @@ from tasks.task_settings import settings
 
 @cache
 def redis_client() -> redis.Redis:
-    """For locks and wakes. It tries only once more: by default redis-py blocks for 4.4 s on a dead server."""
+    """The client for locks and wakes. It tries twice: by default redis-py blocks for 4.4 s on a dead server."""
     return redis.Redis.from_url(
         settings().redis_url, socket_timeout=5, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)
     )

@@ -28,11 +28,11 @@ class ShownRequest(request.Request):
     """A message that was taken, told of by what its headers show, and never with the arguments themselves."""
 
     def info(self, **_: object) -> dict[str, Any]:
-        """For who asks this worker what it does, as `celery inspect` and Flower do."""
+        """Show the request to those who inspect this worker, such as `celery inspect` and Flower."""
         return dict(super().info(safe=True))
 
     def send_event(self, type: str, **fields: object) -> None:  # noqa: A002  (Celery's)
-        """For Celery a refused command went well, since it has an answer; Flower shows it as REFUSED.
+        """Show a refused command as REFUSED in Flower; for Celery it succeeded, since it has an answer.
 
         Nothing is sent while nobody listens; a new listener is noticed with the next heartbeat.
         """

@@ -34,7 +34,7 @@ _log = structlog.get_logger(__name__)
 
 
 class _Warnings:
-    """One line a second at most: a million wrong messages must not fill the disk with lines."""
+    """The log gets one line a second at most: a million wrong messages must not fill the disk."""
 
     def __init__(self) -> None:
         self._next_at = 0.0

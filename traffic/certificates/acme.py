@@ -173,7 +173,7 @@ class WantedProof:
 
 @dataclass
 class Authority:
-    """One authority, for one account. `trusted`: a file of authorities by which it may be certified itself.
+    """An authority, with an account there. `trusted`: a file of authorities that may certify its own server.
 
     `challenge`: how a host name is proven, but one below which all are meant, which only DNS proves.
     """

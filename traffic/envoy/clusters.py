@@ -78,7 +78,7 @@ def _first(service: Service, upstreams: Sequence[Upstream]) -> Sequence[Upstream
 
 
 def led_to(shares: Shares, *, by_hash: bool = False) -> dict[str, Any]:
-    """Where a route leads. `by_hash`: a caller stays with a cluster for as long as its share allows."""
+    """The clusters of a route. `by_hash`: a caller stays with a cluster for as long as its share allows."""
     if len(shares) == 1:
         return {"cluster": shares[0][0]}
     weighted: dict[str, Any] = {"clusters": [{"name": name, "weight": weight} for name, weight in shares]}
@@ -158,7 +158,7 @@ def cluster_of(name: str, service: Service) -> dict[str, Any]:
 
 
 def _slow_start(seconds: float) -> dict[str, Any]:
-    """Meanwhile Envoy divides by weight and requests under way. A tenth of a share at least, so that all is tried."""
+    """Envoy divides by weight and requests under way meanwhile. At least a tenth of a share, so that all are tried."""
     return {"slow_start_window": f"{seconds:g}s", "min_weight_percent": {"value": 10}}
 
 

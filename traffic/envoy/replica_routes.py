@@ -57,7 +57,7 @@ def _is_shared(service: Service) -> bool:
 def _to_canary(
     caller: Chosen, service: Service, match: dict[str, Any], rewrite: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """To the canary, as `cookie: a=1; beta=yes` is for the cookie beta of the value yes."""
+    """The match for the canary: `cookie: a=1; beta=yes` has the cookie beta with the value yes."""
     if caller.header is not None:
         matcher = {"present_match": True} if caller.value is None else {"string_match": {"exact": caller.value}}
         header = {"name": caller.header, **matcher}

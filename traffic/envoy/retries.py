@@ -121,7 +121,7 @@ def _hedged(rules: RequestRules) -> dict[str, Any]:
 
 
 def _hedge_after(rules: RequestRules) -> float | None:
-    """At half of the time that a request may take, when that comes first, so that the second one has a half too."""
+    """The wait before the second request: at most half of the longest time, so that the second has the other half."""
     if rules.hedge_after_seconds is None or rules.timeout_seconds is None:
         return rules.hedge_after_seconds
     return min(rules.hedge_after_seconds, rules.timeout_seconds / 2)

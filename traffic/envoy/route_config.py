@@ -247,7 +247,7 @@ def _wanting_preview(match: dict[str, Any]) -> dict[str, Any]:
 
 
 def _live(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """To the replicas; in maintenance only who gets through, and everybody else is answered here."""
+    """Routes to the replicas; in maintenance only for callers who get through, and everybody else is answered here."""
     if service.maintenance is None:
         return _within_size(service, match, rewrite)
     through = who_gets_through(service.maintenance, match)
@@ -266,7 +266,7 @@ def _within_size(service: Service, match: dict[str, Any], rewrite: dict[str, Any
 
 
 def _preview(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """To the coming revision, or a refusal: a request that asks for a preview is never answered by what is live."""
+    """Routes to the coming revision, or a refusal: the live one never answers a request for a preview."""
     if service.preview:
         where = led_to(shares_of(service, preview_cluster(service.name)))
         yield from routed(where, service, match, rewrite)

@@ -217,7 +217,7 @@ class _Socket(BaseModel):
 
 
 class _Address(BaseModel):
-    """Without a socket it is a listener of the proxy itself, where requests wait and nobody drains."""
+    """A listener without a socket belongs to the proxy itself: requests wait there, and nobody drains it."""
 
     socket_address: _Socket | None = None
 

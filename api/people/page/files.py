@@ -80,7 +80,7 @@ _PAGES = _templates()
 
 
 def page(name: str, status: int = 200, /, *, rows: str = "", **values: str) -> Response:
-    """One of the templates, its values made harmless. `rows`: HTML that `filled` has made."""
+    """A page from its template, with its values made harmless. `rows`: HTML that `filled` has made."""
     return HTMLResponse(filled(name, rows=rows, **values), status, {**HEADERS, "cache-control": "no-store"})
 
 

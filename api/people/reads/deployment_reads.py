@@ -65,7 +65,7 @@ Abbreviated = Annotated[Document, Shape((RouteView,), "whole", {"deployment": st
 
 
 class CallersSettings(Settings):
-    """Where callers of this machine ask."""
+    """The setting for the address that callers use on this machine."""
 
     callers_url: str = Field(
         "", validation_alias="ROLLWAY_CALLERS_URL", description="a URL such as http://127.0.0.1:80"
@@ -75,7 +75,6 @@ class CallersSettings(Settings):
 
 @cache
 def callers_url() -> str:
-    """Read once."""
     return CallersSettings.from_environment(os.environ).callers_url
 
 

@@ -82,7 +82,7 @@ def offered(connection: Connection, request: ReadRequest[Parameters]) -> Offered
 
 
 def _missing(verb: str, absent: Missing | None, *, may: bool) -> MissingButton:
-    """For who may not give it, its role is the reason, whatever else there is."""
+    """A button that is not offered. Where the caller's role is too low, that is the only reason given."""
     command = BUTTONS[verb]
     plain = button_of(verb)
     if absent is None or not may:

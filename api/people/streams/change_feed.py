@@ -302,7 +302,7 @@ class ChangeReader:
         return self._kept[0].number if self._kept else self._number + 1
 
     async def _rest(self) -> None:
-        """Without listeners, wait for one. What was known is old then: it begins as another process."""
+        """Wait while nobody listens. What was read before is old then, so numbers begin again as in another process."""
         if self.listeners or monotonic() - self._left_at < _REST_SECONDS:
             return
         self._is_current.clear()

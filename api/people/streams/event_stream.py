@@ -14,7 +14,7 @@ from api.people.streams.change_feed import ChangeReader, Listener
 from domain.installation.tokens import Token
 
 _BEAT_SECONDS = 4.0
-"""After 4 s without an event a comment is sent: a page that misses two of them knows that the stream is dead."""
+"""A comment is sent after 4 s without an event: a page that misses two of them knows that the stream is dead."""
 _MOST_STREAMS, _MOST_OF_A_TOKEN = 1_000, 50
 _PIECE = 65_536
 """The whole of a large fleet is sent in pieces of 64 KiB, so that no buffer holds all of it for each stream."""

@@ -87,7 +87,7 @@ class Generator:
             self.tally.ended_at = self._epoch + time.monotonic()
 
     async def run(self) -> LoadReport:
-        """Until `stop` or the end of its time, then until every open request is answered or too late."""
+        """Send requests until `stop` or the end of its time, then wait for the open ones, until they are too late."""
         self._loop = asyncio.get_running_loop()
         await asyncio.gather(*(self._connect_idle() for _ in range(self._settings.connections)))
         self._began = time.monotonic()

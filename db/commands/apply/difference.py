@@ -27,7 +27,7 @@ from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 
 @dataclass(frozen=True, slots=True)
 class DocumentDifference:
-    """One document: what is stored of the fields that it mentions, what it asks for, and what applying it would do.
+    """A document: the stored values of its fields, the values that it asks for, and what applying it would do.
 
     `notes`: what of it would not take hold, and what its author may not have meant.
     """
@@ -118,7 +118,7 @@ def _traffic(deployment: str, entrances: tuple[Entrance, ...], rules: RequestRul
 
 
 def _mask(before: dict[str, Any], after: dict[str, Any], *, with_values: bool) -> None:
-    """Two values that are both shown as *** would hide that they differ."""
+    """Mask values so that two different ones do not both become ***."""
     was, becomes = before.get("revision", {}), after.get("revision", {})
     old, new = was.get("env", {}), becomes.get("env", {})
     for revision, env, other, mark in ((was, old, new, "before"), (becomes, new, old, "after")):

@@ -50,7 +50,7 @@ class Document(BaseModel):
     policy: dict[str, Any] | None = Field(default=None, json_schema_extra={"x-fields": "policy"})
     """The rollouts: `strategy`, `spec` and `limits`; null: no rollouts, replicas are replaced one by one."""
     traffic: TrafficSettings | None = None
-    """Where callers reach it; null: the settings of a new deployment, hosts NAME and NAME.localhost and path /NAME/."""
+    """Hosts, paths and rules; null: those of a new deployment, hosts NAME and NAME.localhost and path /NAME/."""
     activate: bool = True
     """false: the revision is only registered."""
 
@@ -102,7 +102,7 @@ class ToApply(BaseModel):
     documents: tuple[Document, ...] = Field(
         min_length=1, max_length=MOST_DOCUMENTS, json_schema_extra={"x-kind": "documents"}
     )
-    """Each of one deployment."""
+    """The documents, each of one deployment."""
     activate: bool = True
     """false: revisions are only registered."""
     supersede: bool = False

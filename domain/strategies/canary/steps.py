@@ -37,7 +37,7 @@ def _check_mirror(value: object) -> object:
 
 
 class CanaryStep(BaseModel):
-    """One weight, and how long it lasts."""
+    """A weight, and the time for which it lasts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -139,7 +139,7 @@ class CanarySpec(RollingUpdateSpec):
 
 
 def ends_at(canary: CanaryState, spec: CanarySpec) -> datetime | None:
-    """When the present step's seconds are over; None: a person ends it, or it has not begun."""
+    """The end of the present step; None: a person ends it, or it has not begun."""
     _, seconds = spec.stages[canary.stage - 1] if 0 < canary.stage <= len(spec.stages) else (0, None)
     if seconds is None or canary.weight_known_at is None:
         return None

@@ -23,7 +23,7 @@ from runtime.protocol import ReplicaRequest, ReplicaStartError, RuntimeUnavailab
 BEGIN_SECONDS = 5.0
 _MOST_BYTES = 64
 _FOR_THE_LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Without these an interpreter may not start; they are the worker's own."""
+"""Variables of the worker that replicas get, since an interpreter may not start without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def _program() -> str:
 
 
 def _order_for(request: ReplicaRequest, env: Mapping[str, str], confines: Confines) -> bytes:
-    """For `become`. Raises ValueError where a system cannot pass it on."""
+    """The order for `become`. Raises ValueError for words that a system cannot pass on."""
     account = confines.account
     is_own = account is not None and account.is_own
     command = [os.fsencode(word) for word in filled_in(request.spec.command or (), env)]
@@ -232,7 +232,7 @@ def _trouble(why_not: bytes) -> str:
 
 
 def _where(spec: RevisionSpec) -> str:
-    """Where a command with a path of its own was looked for."""
+    """The folder in which a command with a path of its own was looked for, in words."""
     command = (spec.command or ("",))[0]
     if "/" not in command or Path(command).is_absolute():
         return ""
