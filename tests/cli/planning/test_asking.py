@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import Engine
@@ -13,13 +12,6 @@ from tests.support.rows.deployments import ask, make_deployment, read, start_all
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
 pytestmark = pytest.mark.usefixtures("servers")
-
-SNAPSHOT: dict[str, Any] = {
-    "desired": 3,
-    "strategy": "rolling_update",
-    "spec": {"max_surge": 1, "max_unavailable": 1},
-    "routes": [{"rev": "old", "status": "healthy", "traffic": "active", "age_s": 12}] * 3,
-}
 
 
 def rolled_out(engine: Engine) -> str:

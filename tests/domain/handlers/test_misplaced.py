@@ -9,7 +9,6 @@ import pytest
 
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.handlers.dispatch import handler_of
-from domain.handlers.scaling import ScalingHandler
 from domain.model.deployment import Deployment
 from domain.model.states import Verdict
 from tests.support.pictures.pictures import (
@@ -21,15 +20,12 @@ from tests.support.pictures.pictures import (
     happens,
     resting,
     rolling_back,
+    scaling,
 )
 from tests.support.pictures.policies import canary
 from tests.support.pictures.simulation import world_of
 
 HALF = {"stage": 1, "weight": 5000, "weight_known_at": NOW}
-
-
-def scaling(deployment: Deployment) -> str:
-    return happens(deployment, ScalingHandler().decide(deployment, NOW))
 
 
 def decided(deployment: Deployment) -> str:

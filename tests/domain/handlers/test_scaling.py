@@ -7,17 +7,12 @@ import pytest
 
 from domain.handlers.dispatch import cycle
 from domain.handlers.scaling import ScalingHandler
-from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
 from domain.planning.simulator import with_status
-from tests.support.pictures.pictures import NOW, READY, V2, happens, resting, route_id
+from tests.support.pictures.pictures import NOW, READY, V2, resting, route_id, scaling
 from tests.support.pictures.simulation import all_started, applied, until_it_waits, world_of
 
 IN_GRACE = 5.0
-
-
-def scaling(deployment: Deployment) -> str:
-    return happens(deployment, ScalingHandler().decide(deployment, NOW))
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,13 @@ import pytest
 from domain.handlers.dispatch import cycle
 from domain.handlers.scaling import ScalingHandler
 from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor, too_short
-from domain.model.deployment import Deployment, StartFailures
+from domain.model.deployment import StartFailures
 from domain.model.states import RouteStatus, Verdict
 from domain.planning.simulator import Fates, World, with_status
 from domain.planning.wait_explanation import why
 from domain.strategies.converge import hold_back, next_start_at
-from tests.support.pictures.pictures import NOW, READY, V1, V2, deploying, happens, resting, route_id
+from tests.support.pictures.pictures import NOW, READY, V1, V2, deploying, happens, resting, route_id, scaling
 from tests.support.pictures.simulation import all_started, applied, world_of
-
-
-def scaling(deployment: Deployment) -> str:
-    return happens(deployment, ScalingHandler().decide(deployment, NOW))
 
 
 @pytest.mark.parametrize("n", [1, 3, 5])

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from domain.handlers.scaling import ScalingHandler
 from domain.model.decision import Decision, RouteChanges
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.picture import symbol
@@ -204,3 +205,8 @@ def happens(deployment: Deployment, decision: Decision) -> str:
         case Verdict.GIVE_UP:
             return "give up"
     return drawn
+
+
+def scaling(deployment: Deployment) -> str:
+    """What scaling does with this deployment now, as a picture."""
+    return happens(deployment, ScalingHandler().decide(deployment, NOW))

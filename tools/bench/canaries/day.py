@@ -44,10 +44,6 @@ SETTINGS = Judge.model_validate(JUDGE)
 _JSON = TypeAdapter(Sums)
 
 _NEWEST = "SELECT name FROM deployments ORDER BY created_at DESC LIMIT 1"
-_SINCE_YESTERDAY = """
-    UPDATE rollouts SET weight_known_at = weight_known_at - interval '1 day' WHERE weight > 0
-    RETURNING weight_known_at
-"""
 _MORE_INTERVALS = """
     WITH last AS (SELECT * FROM intervals ORDER BY rollout_id DESC, id DESC LIMIT 1)
     INSERT INTO intervals (rollout_id, id, at, seconds, reporting, live, refused, copies, copies_failed)
