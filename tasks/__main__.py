@@ -12,7 +12,6 @@ _COMMANDS = {"worker": "celery.bin.worker", "beat": "celery.bin.beat"}
 
 
 def main() -> None:
-    """Run it."""
     collect_hardly()
     name, *options = sys.argv[1:]
     command = getattr(import_module(_COMMANDS[name]), name)

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class ResourceKind(StrEnum):
-    """The parts of Envoy's configuration, in the order in which it is told of them."""
+    """The parts of Envoy's configuration, in the order in which they are sent."""
 
     CLUSTERS = "clusters"
     ENDPOINTS = "endpoints"
@@ -20,12 +20,12 @@ class ResourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One cluster, the endpoints of one, a route configuration, a listener or a secret; or an entry of one.
+    """A cluster, the endpoints of a cluster, a route configuration, a listener or a secret; or an entry of one.
 
     `content`: proto3 JSON.
 
-    `entries`: those of its field `list_field`, in groups that are kept or made again as one; they are not in `content`.
-    `version`: a hash of all that. `is_left`: of a cluster to which no route of its table leads.
+    `entries`: those of its field `list_field`, in groups that are kept or made again together; `content` lacks them.
+    `version`: a hash of all that. `is_left`: whether it is a cluster to which no route of its table leads.
     """
 
     version: str
@@ -40,7 +40,7 @@ Named = Mapping[str, Resource]
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """All resources of one table, of each kind by their names. `version`: a hash of them all."""
+    """All resources of a table, by kind and name. `version`: a hash of them all."""
 
     version: str
     by_kind: Mapping[ResourceKind, Named]
@@ -76,7 +76,7 @@ def together(by_kind: Mapping[ResourceKind, Named]) -> Resources:
 
 
 def made_anew(before: Resources, after: Resources) -> set[str]:
-    """The clusters of before that a proxy drops, or makes again: it reports no longer what is under way there."""
+    """The earlier clusters that a proxy drops or makes again: it no longer reports what is under way there."""
     old, new = (each.by_kind[ResourceKind.CLUSTERS] for each in (before, after))
     if old is new:
         return set()

@@ -41,7 +41,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentEntrances:
-    """The entrances of one deployment. No host name and no prefix occurs twice among all."""
+    """The entrances of a deployment. No host name and no prefix belongs to two deployments."""
 
     hosts: tuple[str, ...]
     preview_hosts: tuple[str, ...]
@@ -49,14 +49,14 @@ class DeploymentEntrances:
 
 
 def ways_to(deployments: Sequence[DeploymentInTraffic], faults: list[str]) -> list[DeploymentEntrances]:
-    """The entrances of each. One that makes no sense or belongs to another is left out, and becomes a fault."""
+    """The entrances of each deployment. One that is invalid or belongs to another is left out, and becomes a fault."""
     hosts = _Owners("host name", faults)
     prefixes = _Owners("path prefix", faults)
     claims = [(tuple(_hosts(each, hosts, faults)), tuple(_prefixes(each, prefixes, faults))) for each in deployments]
     ways = []
     for deployment, (its_hosts, its_prefixes) in zip(deployments, claims, strict=True):
         previews = [f"{PREVIEW_PREFIX}{host}" for host in its_hosts if not host.startswith(ANY_HOST)]
-        # who has this very name goes first: all host names were taken before any of a preview
+        # an exact name comes first: all host names were taken before any of a preview
         free = tuple(host for host in previews if hosts.take_if_free(host, deployment.name))
         ways.append(DeploymentEntrances(its_hosts, free, its_prefixes))
     return ways
@@ -64,7 +64,7 @@ def ways_to(deployments: Sequence[DeploymentInTraffic], faults: list[str]) -> li
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """The owner of each host name or path prefix; a deployment that comes second is a fault."""
+    """The owner of each host name or path prefix; a second deployment with it is a fault."""
 
     what: str
     faults: list[str]
@@ -112,7 +112,7 @@ def _slashed(value: str) -> str:
 class Upstream:
     """A replica that takes requests. `ip`: an IPv4 or IPv6 address. `weight`: 1..100, its share against the others'.
 
-    `seat`: where callers who stay find it; None: it has none. `wire`: the name of how it is spoken to.
+    `seat`: the place by which sticky callers find it; None: it has none. `wire`: the name of its protocol.
 
     `status` is a hint: a proxy prefers healthy ones, and uses the others when there is nothing better.
     """
@@ -139,7 +139,7 @@ class Service:
     proxies still tell how many answers are under way. `baseline`: those that get as many requests as the canary, or
     their stand-ins, as with `canary`; `baseline_weight`: their share of 10,000.
     `secured`: how it is reached by TLS; None: not at all. `maintenance`: None: callers reach the replicas.
-    `wire`: how replicas are spoken to where there is none; `wires`: what that and the wires of its replicas stand for.
+    `wire`: the protocol of replicas while there is none; `wires`: that one and those of its replicas, by name.
     `chosen`: the callers who get to the canary whatever its weight is.
     """
 
@@ -185,7 +185,7 @@ class Service:
 
     @property
     def is_held(self) -> bool:
-        """Whether its requests wait, as none of its replicas takes any."""
+        """Whether its requests wait, since none of its replicas takes any."""
         return self.rules.hold_seconds is not None and not self.serving
 
 
@@ -206,9 +206,9 @@ class TlsDoor:
 class TrafficTable:
     """All that proxies may know. `seen`: the snapshot of Postgres behind it.
 
-    `door`: where they listen for TLS; None: nowhere.
+    `door`: the port where they listen for TLS; None: there is none.
 
-    No host name and no prefix occurs twice, which a proxy would answer by refusing the whole table. `faults`: what had
+    No host name and no prefix occurs twice, since a proxy would then refuse the whole table. `faults`: what had
     to be left out, a sentence each.
     """
 
@@ -277,7 +277,7 @@ def _service(deployment: DeploymentInTraffic, ways: DeploymentEntrances, faults:
         weight=weight,
         sticky=shares.sticky,
         mirrored=shares.mirrored if canary else 0,
-        # where a new replica has the address of one that is gone, that one is asked nothing any more
+        # where a new replica has the address of one that is gone, the gone one is not asked any more
         draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in used),
         baseline=baseline_upstreams if shares.baseline is not None else None,
         baseline_weight=beside_weight,

@@ -1,4 +1,4 @@
-"""The HTTP method, path, status and button of each command, one row a command, in the order of the buttons."""
+"""The HTTP method, path, status and button of each command, a row for each, in the order of the buttons."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -45,10 +45,10 @@ from domain.planning.buttons import Offer
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """How a command is requested over HTTP. `label`: the text of its button; empty: no button.
+    """The HTTP request of a command. `label`: the text of its button; empty: no button.
 
-    `group`: the heading that its button is under, of a deployment's. `does`: what the confirming button says, with the
-    {name} of the deployment or the host, and the {revision} that is chosen; empty: the label and the name.
+    `group`: the heading above its button on a deployment's page. `does`: the text of the confirming button, with the
+    {name} of the deployment or the host, and the chosen {revision}; empty: the label and the name.
     """
 
     method: Literal["POST", "PUT", "DELETE"]
@@ -115,8 +115,8 @@ class Button:
 
     `verb`: its word in the path of the page. `what`: its effect, in a sentence. `fields`: the fields of its dialog.
     `replaces`: whether it sets what a read of its own path shows. `is_planned`: whether it can be planned.
-    `group`: the heading that it is under; empty: none. `does`: what confirms it, with {name} and {revision} to be
-    filled in. `revision`: the one that it leads to. `values`: what its fields begin with.
+    `group`: the heading above it; empty: none. `does`: the text of the confirming button, with {name} and {revision} to
+    be filled in. `revision`: the one that it leads to. `values`: the initial values of its fields.
     """
 
     verb: str
@@ -132,7 +132,7 @@ class Button:
 
 
 def button_of(verb: str, offer: Offer | None = None) -> Button:
-    """The button of a command, as it is offered by a deployment; without an offer one of the fleet."""
+    """The button of a command, with a deployment's offer; without an offer it is a button of the fleet."""
     command = BUTTONS[verb]
     door, what = DOORS[command], str(command.__doc__).partition("\n")[0]
     title = door.label.removesuffix(" …")
@@ -151,7 +151,7 @@ def button_of(verb: str, offer: Offer | None = None) -> Button:
 
 
 def _verb_of(command: type[Command], door: Door) -> str:
-    """The last word of the path, or where that is a name the words of the task, such as `set-freeze`."""
+    """The last word of the path; where that is a name, the words of the task, such as `set-freeze`."""
     return command.task.rpartition(".")[2].replace("_", "-") if door.verb.startswith("{") else door.verb
 
 

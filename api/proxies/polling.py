@@ -1,6 +1,6 @@
-"""Proxies that take over whole tables, as Traefik does: a poll acknowledges a table that was given long ago.
+"""Proxies that poll whole tables, as Traefik does: a poll acknowledges a table that was given long enough ago.
 
-A proxy reads a table, and takes it over when the pause is over that its throttle keeps after the table before:
+A proxy reads a table, and applies it after the pause that its throttle keeps since the last table:
 
     poll          A     B     B     B     B     B
     takes over    A ────── throttle ──────B
@@ -30,14 +30,14 @@ class _Told(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class WholeTables:
-    """Remembers the tables that each proxy got and when, from the newest that it has acknowledged on."""
+    """Remembers the tables that each proxy got, with their times, from its newest acknowledged one on."""
 
     publisher: Publisher
     recorder: Recorder
     _history: dict[str, Sequence[_Told]] = field(default_factory=dict)
 
     async def poll(self, proxy: SeenProxy, throttle_seconds: float) -> Published | None:
-        """Take in a poll; returns the table to give, or None while there is none yet.
+        """Record a poll; returns the table to give, or None while there is none yet.
 
         `throttle_seconds`: the pause that it keeps between two tables.
         """

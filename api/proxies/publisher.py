@@ -1,4 +1,4 @@
-"""The publisher: keeps the newest table, and notifies those that wait for the next one."""
+"""Keeps the newest table, and notifies the streams that wait for the next one."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ _log = structlog.get_logger(__name__)
 class Published:
     """The table that is served, and its place among the tables of this server.
 
-    `is_news`: somebody said that there is a change, or it differs from the table before.
+    `is_news`: a change was announced, or it differs from the table before.
     """
 
     table: TrafficTable
@@ -46,7 +46,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A read, and its results: of the next read only the differences are made again."""
+    """A read and its results: after the next read only the differences are made again."""
 
     snapshot: TrafficSnapshot
     table: TrafficTable
@@ -57,7 +57,7 @@ class _Loaded:
 class Publisher:
     """Reads on notice and every half second; while Postgres is away it keeps the last table.
 
-    At rest, when Redis announces changes and none came for a while, it reads every other second by itself.
+    At rest, when Redis announces changes and none came for a while, it still reads every other second.
     It makes one read at a time. A request during a read waits for the next one, which sees all commits before it.
     `on_table` is called after a requested read, and after one that found another table.
     """
@@ -96,7 +96,7 @@ class Publisher:
 
     @contextmanager
     def tells(self, listener: asyncio.Event) -> Iterator[None]:
-        """Set this event after every read, though it may find the same, and when the server stops."""
+        """Set this event after every read, even if nothing changed, and when the server stops."""
         self._listeners.add(listener)
         try:
             yield

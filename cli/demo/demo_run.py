@@ -1,4 +1,4 @@
-"""One run of the demo: its deployment, its commands, and its promises, checked."""
+"""A run of the demo: its deployment, its commands, and the check of its promises."""
 
 import sys
 from dataclasses import dataclass, field
@@ -40,14 +40,14 @@ _MIX = {Kind.GET: 0.88, Kind.GET_CLOSE: 0.1, Kind.SLOW_GET: 0.02}
 def demo_load(envoy: str, host: str) -> Load:
     """100 requests a second to one deployment: every tenth on a new connection, a few slow. `envoy`: its URL.
 
-    A machine that is too busy for that is asked less often: that is no failure of the rollout.
+    A machine that is too busy for that gets fewer requests: that is no failure of the rollout.
     """
     return Load(LoadSettings(address=envoy.removeprefix("http://"), host=host, rate=100, longest=1.0, mix=_MIX))
 
 
 @dataclass(slots=True)
 class Demo:
-    """One run: a deployment on a stage, its load, and the results."""
+    """A run: a deployment on a stage, its load, and the results."""
 
     console: Console
     reader: Reader
@@ -98,7 +98,7 @@ class Demo:
         wait_until(goal, self.reader, self.name, seconds, RolloutLog(Console(quiet=True)))
 
     def everyone_runs(self, revision: str, when: str) -> None:
-        """Ask each active replica over HTTP. The promise: 3 of this revision and no other."""
+        """Check, by asking each active replica over HTTP, the promise of 3 replicas of this revision and no other."""
         addresses = [route.address for route in self.deployment.routes if route.is_active]
         answers = self.answers[when] = sorted(map(_revision_at, addresses))
         self.say(f"  asked over HTTP, the replicas answer: {', '.join(answers)}")

@@ -1,4 +1,4 @@
-"""A deployment as `status` prints it: words, tables, the reason to wait, and its addresses."""
+"""The output of `status` about a deployment: words, tables, the reason to wait, and its addresses."""
 
 import os
 from collections import Counter
@@ -89,10 +89,7 @@ def reached_in_words(view: ReachedView, envoy: str) -> str:
 
 
 def silent_parts(signs: SignsOfLife) -> Iterator[str]:
-    """A sentence for each part that has gone silent, and for workers also when none was ever there.
-
-    And one for replicas that are not kept apart from the workers.
-    """
+    """Warnings about silent parts, about a fleet without workers, and about replicas under the workers' account."""
     if sentence := signs.missing_worker:
         yield sentence
     elif signs.beat is not None and signs.now - signs.beat > BEAT_MISSED_AFTER:
@@ -110,14 +107,14 @@ def missing_walls(signs: SignsOfLife) -> Iterator[str]:
         from stack.parts.replica_accounts import advice  # noqa: PLC0415 -- only where it is missing, and others shall start fast
 
         way = ""
-        with suppress(StackError):  # its files are somebody else's
+        with suppress(StackError):  # its files belong to another user
             way = advice(find_home(os.environ))
         yield f"{sentence}; here {way}" if way else sentence
 
 
 def held_up() -> Iterator[str]:
-    """A sentence where one process of this machine holds up all starts and stops of replicas here."""
-    with suppress(StackError):  # its files are somebody else's
+    """A sentence where a process of this machine holds up all starts and stops of replicas here."""
+    with suppress(StackError):  # its files belong to another user
         lock = find_home(os.environ).replicas_lock
         if pid := stuck_holder_of(lock):
             holder = process_name(pid)
@@ -203,9 +200,9 @@ def deployment_page(
     more: Mapping[str, Text],
     callers: Text | None = None,
 ) -> RenderableType:
-    """Everything about one deployment. `addresses`: where, in words; `more`: facts about its rollout, or the last one.
+    """Everything about a deployment. `addresses`: in words. `more`: facts about its rollout, or the last one.
 
-    `callers`: what they get, where that is known.
+    `callers`: the answers that callers get, where they are known.
     """
     facts = columns("", "")
     facts.show_header = False
@@ -281,7 +278,7 @@ def _facts(
 def policy_words(policy: dict[str, Any] | None) -> str:
     """rolling_update: max_surge 1, max_unavailable 1; timeout_seconds 300.
 
-    What every policy has, `count_stopping` and the limits, is left out where it is the default.
+    Settings of every policy, `count_stopping` and the limits, are left out where they have their defaults.
     """
     if policy is None:
         return "none: a new revision replaces the old one without a rollout"

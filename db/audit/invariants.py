@@ -1,4 +1,4 @@
-"""Combinations of rows that no transaction of ours leaves behind: looked for, and reported in a sentence; not repaired.
+"""Finds combinations of rows that none of our transactions leaves behind. Reports each in a sentence; repairs none.
 
 Constraints hold a row to itself and to the rows it names; this module checks what no constraint can say. A finding is a
 fault of this program, or a change by hand in the database. All checks are one statement, so they see one moment.
@@ -18,7 +18,7 @@ from db.locking.statuses import ACTIVE, PRESENT, RUNNING
 from domain.planning.sealed_receipt import Sealed, broken
 
 MOST = 1000
-"""Findings of one audit: more would not tell more."""
+"""The most findings of an audit."""
 
 _ENDED_OTHERWISE = """
     (o.outcome = 'completed' AND o.back_reason IS NOT NULL OR o.outcome = 'rolled_back' AND o.back_reason IS NULL)
@@ -96,7 +96,7 @@ CHECKS = {
           FROM routes r JOIN deployments d ON d.id = r.deployment_id
          WHERE r.{PRESENT} AND d.lifecycle = 'pending'
     """,
-    # looked at since it became so; a sick replica may hold up the look at a parked one for its grace
+    # a handler has looked since it became so; a sick replica may delay the look at a parked one for its grace
     "foreign_route_at_rest": f"""
         SELECT d.name, concat('route ', r.id, ' runs a revision that is not the current one, and nothing drains it')
           FROM routes r JOIN deployments d ON d.id = r.deployment_id
@@ -115,7 +115,7 @@ CHECKS = {
          WHERE NOT EXISTS (SELECT FROM pg_trigger
                             WHERE tgrelid = 'routes'::regclass AND tgname = guard AND tgenabled IN ('O', 'A'))
     """,
-    # the last record is kept as long as anything is of the deployment
+    # the last record is kept as long as anything of the deployment is
     "history_lost": """
         SELECT d.name, 'the last record of its history is gone, and nobody but a cut of all that is its own removes it'
           FROM deployments d
@@ -149,7 +149,7 @@ class Finding:
 
 
 def impossible_combinations(connection: Connection) -> list[Finding]:
-    """Everything that should be impossible and is so at this moment, at most `MOST`; nothing is locked or changed."""
+    """All impossible combinations at this moment, at most `MOST`; nothing is locked or changed."""
     return [Finding(*row) for row in connection.execute(_AUDIT).fetchall()]
 
 
@@ -170,7 +170,7 @@ _PAGE = """
 
 @dataclass(frozen=True, slots=True)
 class ChainPage:
-    """The findings among some receipts. `last`: the place of the last one; None: there are no more."""
+    """The findings among some receipts. `last`: the place of the last receipt; None: there are no more."""
 
     findings: Sequence[Finding]
     last: Place | None

@@ -1,4 +1,4 @@
-"""What a user's write begins with: whether it was done before, and the one deployment locked, noted and versioned."""
+"""The beginning of a user's write: whether it was done before, and its deployment, locked, marked and versioned."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -43,7 +43,7 @@ def lock_named(connection: Connection, name: str, expected_version: int | None =
 def load_named(
     connection: Connection, claim: Claim, name: str, expected_version: int | None, load_claimed: Load
 ) -> Deployment:
-    if not claim.deployments:  # also when it came to its end while we waited for the lock
+    if not claim.deployments:  # also when it was destroyed while we waited for the lock
         raise DeploymentNotFoundError(
             f"there is no deployment called {name}; 'rollway status' lists those that exist", deployment=name
         )
@@ -54,7 +54,7 @@ def load_named(
 
 
 def _stale(connection: Connection, deployment: Deployment, expected_version: int | None) -> StaleVersionError:
-    """The refusal names the last actor, since that one may have been faster."""
+    """The refusal of an old version. It names the last actor, who may have been faster."""
     row = connection.execute(_LAST_ASKED, (deployment.id,)).fetchone()
     who = "; the last to steer it was {} ({})".format(*row) if row else ""
     return StaleVersionError(
@@ -95,7 +95,7 @@ def answer_values(command: Command, result: Mapping[str, Any]) -> dict[str, obje
 
 
 def answer_again(connection: Connection, command: Command, payload: dict[str, Any]) -> dict[str, Any]:
-    """The answer of the first time. Raises RequestIdReusedError."""
+    """The answer that the request got the first time. Raises RequestIdReusedError."""
     query = "SELECT payload, result FROM commands WHERE request_id = %s AND name = %s"
     row = connection.execute(query, (command.request_id, command.task)).fetchone()
     if row is None or not _is_asked_again(connection, command, row[0], payload):
@@ -108,9 +108,9 @@ def answer_again(connection: Connection, command: Command, payload: dict[str, An
 
 
 def _is_asked_again(connection: Connection, command: Command, before: dict[str, Any], payload: dict[str, Any]) -> bool:
-    """Compare the payload that any release stored with that of today; new fields count with their defaults.
+    """Compare a payload stored by any release with the present one; new fields count with their defaults.
 
-    Postgres compares: it writes 1e23 in full, which Python reads as another number than the one that was sent.
+    Postgres compares them: it writes 1e23 in full, which Python would read as another number.
     """
     try:
         first = type(command).model_validate({**before, "request_id": command.request_id})

@@ -1,4 +1,4 @@
-"""Whether this Postgres is one that Rollway works with, and of which installation and contract its database is."""
+"""Checks that Rollway works with this Postgres, and reads the installation and the contract of its database."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from domain.installation.contract import Installation, UnfitServerError, refuse_
 
 
 def refuse_unfit(connection: psycopg.Connection[Any], address: str) -> None:
-    """Close a new connection to a server that does not do, and raise UnfitServerError."""
+    """Close a new connection to an unfit server, and raise UnfitServerError."""
     try:
         refuse_old_postgres(connection.info.server_version, address)
         refuse_encoding(connection.info.parameter_status("server_encoding") or "UTF8", address)
@@ -20,7 +20,7 @@ def refuse_unfit(connection: psycopg.Connection[Any], address: str) -> None:
 
 
 def read_installation(connection: Connection) -> Installation:
-    """The one row, which the first migration makes. Raises psycopg's UndefinedTable before that."""
+    """The only row, which the first migration makes. Raises psycopg's UndefinedTable before that."""
     rows = connection.cursor(row_factory=class_row(Installation)).execute("SELECT id, contract FROM installation")
     (installation,) = rows.fetchall()
     return installation

@@ -17,7 +17,7 @@ from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout
 from domain.outbox.cloud_events import CloudEvent
 
-# the seat that was left last goes first, one that nobody had last; who left it keeps it until another has taken it
+# the seat that was left last is given first, a new seat last; a route that left keeps its seat until it is given
 _GIVE = """
     WITH present AS (
         SELECT r.id, r.deployment_id, r.seat, r.traffic_status = 'active' AS serves, r.status = 'healthy' AS is_healthy,
@@ -63,14 +63,14 @@ _GIVE = """
 def give_seats(connection: Connection, ids: Collection[UUID]) -> None:
     """Give the free seats of these deployments, which are locked, to replicas in traffic that have none.
 
-    A seat is what sticky callers find a replica by; a new replica takes the seat of one that has left:
+    Sticky callers find a replica by its seat; a new replica takes the seat of one that has left:
 
         0 1 2 | 3 waits        three wanted; a new replica has come and has no seat while all are taken
         0   2 | 3              the old one of seat 1 leaves
         0 3 2                  in the same transaction its callers become the new one's, and nobody else moves
 
-    Proxies tell the two sides of a canary apart, so each side has seats of its own. Of those that wait the healthy
-    ones come first, then the older ones. Where callers do not stay there are no seats.
+    Proxies tell the two sides of a canary apart, so each side has its own seats. Healthy replicas get one first, then
+    older ones. Where callers are not sticky there are no seats.
     """
     if ids:
         connection.execute(_GIVE, {"ids": list(ids)})
@@ -135,7 +135,7 @@ _CLOCKS = columns("""
 _SIZES = columns("desired_at_start int4, desired_with_revision int4")
 _CANARY = columns("stage int4, weight int4, weight_known_at timestamptz")
 COUNTED = _CLOCKS + _CANARY
-"""What cycles change of a rollout."""
+"""The columns of a rollout that cycles change."""
 ROLLOUT = _CLOCKS + _SIZES + _CANARY
 _clocks: Callable[[Rollout], tuple[object, ...]] = attrgetter(*_CLOCKS.types)
 _sizes: Callable[[Rollout], tuple[object, ...]] = attrgetter(*_SIZES.types)
@@ -218,7 +218,7 @@ _KEPT = f"""
 
 
 def kept_steps(connection: Connection, last: Sequence[tuple[UUID, int]]) -> list[KeptStep]:
-    """The last steps of these rollouts, each with those that it builds on before it."""
+    """The last step of each of these rollouts, after the steps that it builds on."""
     if not last:
         return []
     return connection.cursor(row_factory=named_row(KeptStep)).execute(_KEPT, _LAST.arrays(last)).fetchall()
@@ -232,7 +232,7 @@ _WAIT = f"""
 """
 
 _SHOWN = columns("version int8, due_at timestamptz, reason text, waits_for text, history_id uuid, history_key text")
-"""What every change writes: the next version, the next look, and what people are told."""
+"""The columns that every change writes: the next version, the next look, and the reason for people."""
 
 _MADE = columns("id uuid, phase_attempts int4") + _SHOWN
 
@@ -306,7 +306,7 @@ def _created_rows(writes: ChunkWrites) -> list[tuple[object, ...]]:
 
 
 def _write_history(connection: Connection, writes: ChunkWrites) -> list[HistoryHead]:
-    """A record for people, or one more attempt on the last one. Returns the last record of each change."""
+    """Write a record for people, or count an attempt on the last one. Returns the last record of each change."""
     repeated: list[tuple[object, ...]] = []
     new: list[tuple[object, ...]] = []
     last, at, phase = [], writes.at, writes.phase
@@ -327,7 +327,7 @@ def _write_history(connection: Connection, writes: ChunkWrites) -> list[HistoryH
 def _deployment_rows(
     writes: ChunkWrites, heads: Iterable[HistoryHead]
 ) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
-    """Few columns for each decision that only moves routes, as most do; and all columns for each of the others."""
+    """Few columns for each decision that only moves routes, as most do, and all columns for the others."""
     steps: list[tuple[object, ...]] = []
     moves: list[tuple[object, ...]] = []
     for (effect, _), head in zip(writes.changes, heads, strict=True):
@@ -342,7 +342,7 @@ def _deployment_rows(
 
 
 def _rollout_rows(writes: ChunkWrites) -> list[tuple[object, ...]]:
-    """Clocks, counters, direction and outcome of the rollouts that decisions change."""
+    """The clocks, counters, direction and outcome of the rollouts that decisions change."""
     return [
         (*counted_values(effect.rollout), effect.back_reason, effect.outcome)
         for effect in writes.effects

@@ -1,4 +1,4 @@
-"""Keeps what proxies told of a rollout's answers: intervals, and the counters that the next one continues from."""
+"""Keeps the answers of a rollout, as proxies reported them: intervals, and the counters for the next interval."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from db.connection.arrays import columns
 from db.judge_evidence import fold
 from domain.model.answer_counts import Answers, Copies, Counters, Interval
 
-# two servers for proxies may read the counters at once: who writes first has counted, and the other writes nothing
+# two servers for proxies may read the counters at once: the first to write has counted, the other writes nothing
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('rollway intervals'), hashtext(%s::text))"
 
 _LAST_ID = "SELECT coalesce(max(id), 0) FROM intervals WHERE rollout_id = %s"
 
-# nothing has happened before and nothing since: one row for it all, however long a rollout waits
+# quiet intervals in a row share a row, however long a rollout waits
 _GROW = """
     UPDATE intervals i SET id = %(id)s, at = %(at)s, seconds = i.seconds + %(seconds)s
      WHERE rollout_id = %(rollout_id)s AND id = %(id)s - 1 AND refused = 0 AND copies = 0
@@ -61,13 +61,13 @@ _INTERVALS = """
      ORDER BY i.id, a.revision_id
 """
 _ANSWERS_FROM = 8
-"""The first column that is of answers."""
+"""The index of the first column about answers."""
 
 
 def record_interval(
     connection: Connection[Any], rollout_id: UUID, interval: Interval, counters: Mapping[str, Counters]
 ) -> bool:
-    """Write the next interval of a rollout, and what each proxy's counters showed at its end, by node id.
+    """Write the next interval of a rollout, and each proxy's counters at its end, by node id.
 
     A judge's sums grow by it. Returns False, and writes nothing, when another server has written an interval with this
     id, or is about to.
@@ -126,7 +126,7 @@ def intervals_of(connection: Connection[Any], rollout_id: UUID) -> list[Interval
 
 
 def counters_of(connection: Connection[Any], rollout_id: UUID) -> dict[str, Counters]:
-    """Read what each proxy's counters showed at the last look of this rollout, by node id."""
+    """Each proxy's counters at the last look of this rollout, by node id."""
     return {
         node: Counters(uptime, _from_json(of_revisions), refused, Copies(*copies))
         for node, uptime, of_revisions, refused, *copies in connection.execute(_COUNTERS, (rollout_id,))

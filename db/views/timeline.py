@@ -1,4 +1,4 @@
-"""The reads for people: what has happened to a deployment, as frozen values."""
+"""Reads for people: the past of a deployment, as frozen values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ REVISIONS = f"""
 _NEWEST = f"{REVISIONS} WHERE v.deployment_id = %s ORDER BY v.id DESC LIMIT %s"
 _OF_NAME = f"{REVISIONS} WHERE v.deployment_id = %s AND v.name = %s"
 
-# with those before it that the first one builds on
+# with the steps that the first one builds on
 _STEPS = """
     SELECT step_no, phase, at, verdict, inputs, decision
       FROM rollout_steps
@@ -40,9 +40,9 @@ _STEPS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionView:
-    """A revision and what it runs, as JSON. `only_failed`: replicas of it have failed, and none has ever come up.
+    """A revision with its spec as JSON. `only_failed`: its replicas have failed, and none has ever come up.
 
-    `wire`: the `protocol` and `upstream_tls` by which its replicas are asked; `speaks_otherwise`: than those that run.
+    `wire`: the `protocol` and `upstream_tls` of its replicas; `speaks_otherwise`: whether running replicas have others.
     """
 
     id: UUID
@@ -83,7 +83,7 @@ class StepView:
 
 
 def revisions_of(connection: Connection[Any], deployment_id: UUID, limit: int) -> list[RevisionView]:
-    """The newest revisions of a deployment, newest first, the values of their variables masked."""
+    """The newest revisions of a deployment, the newest first, with the values of their variables masked."""
     cursor = connection.cursor(row_factory=class_row(RevisionView))
     views = cursor.execute(_NEWEST, (deployment_id, limit)).fetchall()
     return [shown(revision) for revision in views]
@@ -95,7 +95,7 @@ def shown(revision: RevisionView) -> RevisionView:
 
 
 def revision_named(connection: Connection[Any], deployment_id: UUID, name: str) -> RevisionView | None:
-    """The revision of that name, with what it runs as it is: to be compared, and shown to nobody."""
+    """The revision of that name with unmasked values: to be compared, and shown to nobody."""
     return connection.cursor(row_factory=class_row(RevisionView)).execute(_OF_NAME, (deployment_id, name)).fetchone()
 
 
@@ -106,7 +106,7 @@ def revision_shown(connection: Connection[Any], deployment_id: UUID, name: str) 
 
 
 def hidden_differences(connection: Connection[Any], deployment_id: UUID, before: str, after: str) -> list[str]:
-    """The variables of two revisions whose values differ and are shown of neither."""
+    """The variables whose values differ between two revisions and are masked in both."""
     revisions = [revision_named(connection, deployment_id, name) for name in (before, after)]
     return differ_unseen(*(revision.spec if revision else {} for revision in revisions))
 
@@ -114,7 +114,7 @@ def hidden_differences(connection: Connection[Any], deployment_id: UUID, before:
 def steps_of(connection: Connection[Any], rollout_id: UUID, after: int = 0) -> list[StepView]:
     """The cycles of a rollout with numbers above `after`, in order.
 
-    Without those that cannot be told, since a step that they build on is missing: the audit speaks of them.
+    A cycle is left out if a step that it builds on is missing; the audit reports that.
     """
     chain, steps = Chain(), []
     rows = connection.execute(_STEPS, {"rollout_id": rollout_id, "after": after})
@@ -127,7 +127,7 @@ def steps_of(connection: Connection[Any], rollout_id: UUID, after: int = 0) -> l
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A deployment, the rollout that is followed, its new steps, and the starts that fail, from one snapshot."""
+    """A deployment, the followed rollout with its new steps, and the failing starts, from one snapshot."""
 
     deployment: DeploymentView
     signs: SignsOfLife

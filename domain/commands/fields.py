@@ -1,4 +1,4 @@
-"""The fields of a command as values, made once from its class: dialogs, plans, command lines and OpenAPI take these."""
+"""The fields of a command as values, made once from its class, for dialogs, plans, command lines and OpenAPI."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,10 +24,10 @@ class CommandField:
 
     `kind`: `words` are several texts, `amount` is a number or a text such as 25%, `values` are fields with their
     values, `variables` are names each with a text, `items` are several `values`, `documents` are those of a file.
-    `least` and `most`: of a number, or of the characters of a text. `choices`: the only texts that are taken. `unit`:
-    of a number. `names`: what a text is the name of. `example`: None where the class gives none. `is_needed`: whether
-    it must be said. `may_be_null`: whether null is a value of it. `fields`: those of `values` and of each of `items`,
-    and those that a variable may have in place of a text. `when`: the choice that it belongs to, such as
+    `least` and `most`: of a number, or of the characters of a text. `choices`: the only allowed texts. `unit`: of a
+    number. `names`: the kind of thing that a text names. `example`: None where the class gives none. `is_needed`:
+    whether it is required. `may_be_null`: whether null is a value of it. `fields`: those of `values` and of each of
+    `items`, and those that a variable may have in place of a text. `when`: the choice that it belongs to, such as
     `strategy=canary`; empty: any.
     """
 

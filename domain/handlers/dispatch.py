@@ -89,7 +89,7 @@ def _without_reason(decision: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def records_a_failed_write(attempts: int, decision: Mapping[str, Any]) -> bool:
-    """Postgres refused what was decided, so an error was written instead; the last of a row is the giving up.
+    """Whether a step records that Postgres refused its decision: an error, or giving up after the last of a row.
 
     `attempts`: errors in a row before it.
     """

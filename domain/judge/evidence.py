@@ -91,9 +91,9 @@ def within_ms(waiting: Waiting, slow: Slow) -> int:
 
 
 LEAST_FOR_A_PERCENTILE = 100
-"""Answers of the control that must be known before any is called slow."""
+"""The number of answers of the control that must be known before any answer counts as slow."""
 LEAST_FOR_A_SHARE = 40
-"""Requests of the canary in a window that are enough; where none has them, all windows count."""
+"""The number of requests of the canary that is enough in a window; where no window has it, all windows count."""
 WINDOWS = (1, 2, 4, 8, 16, 32, 64)
 """The number of last intervals, some seconds each, in which a request that fails now was sent."""
 
@@ -106,7 +106,7 @@ class Sent(NamedTuple):
 
 
 def exposed(before: Exposure, evidence: Evidence) -> Exposure:
-    """Everything sent and answered until the end of this interval."""
+    """The requests and answers until the end of this interval."""
     canary, control = evidence.canary, evidence.control
     now = Exposure(
         recent=(*before.recent[1 - WINDOWS[-1] :], (canary.begun, control.begun)),
@@ -129,9 +129,9 @@ def _seconds(begin: datetime | None, end: datetime) -> float:
 def sent_requests(exposure: Exposure) -> Sent:
     """The shares of requests at the end of an interval.
 
-    The share is looked for in the last 1, 2, 4 ... 64 intervals, for what fails in an interval was sent in one of them:
-    in those windows in which the canary got enough, for of few requests the highest share is a matter of luck. It is 0
-    where one side got nothing.
+    A request that fails in an interval was sent in one of the last 64, so the share is taken in windows of the last 1,
+    2, 4 ... 64 intervals, where the canary got enough: with few requests the highest share is luck. It is 0 where a
+    side got none.
     """
     return Sent(_shares(exposure.recent[::-1]), exposure.surplus)
 
@@ -154,7 +154,7 @@ def failures(evidence: Evidence, requests: Sent) -> Counts:
 def refusals(evidence: Evidence, requests: Sent) -> Counts:
     """The refusals, of all requests; for the control also its failures, which are no better.
 
-    A canary that is the same refuses no more often than it refuses or fails.
+    An equal canary refuses no more often than the control refuses or fails.
     """
     new, old = evidence.canary, evidence.control
     return Counts(
@@ -189,7 +189,7 @@ def percentile_of(before: Exposure, evidence: Evidence, began_at: datetime | Non
 
 
 def _is_cold(evidence: Evidence, began_at: datetime | None, slow: Slow) -> bool:
-    """Whether the canary, or one replica of it, has not had its time to warm up."""
+    """Whether the canary, or a replica of it, still has time to warm up."""
     since = max((at for at in (began_at, evidence.youngest_at) if at is not None), default=None)
     return (
         began_at is not None and since is not None and evidence.at < since + timedelta(seconds=float(slow.warm_up[:-1]))
@@ -197,7 +197,7 @@ def _is_cold(evidence: Evidence, began_at: datetime | None, slow: Slow) -> bool:
 
 
 def first_slow(bucket: int, slow: Slow) -> int:
-    """The first bucket that is slow for the canary, where those behind this one are for the control."""
+    """The first bucket that is slow for the canary, where the buckets after this one are slow for the control."""
     if bucket == len(FIRST_BYTE_MS):
         return bucket + 1
     return bisect_left(FIRST_BYTE_MS, slow.above(FIRST_BYTE_MS[bucket])) + 1
@@ -218,7 +218,7 @@ def _bucket(counts: Sequence[int], percentile: float) -> int | None:
 def fold_interval(
     before: Sums, evidence: Evidence, settings: Judge | None, since: datetime | None, copied: int = 0
 ) -> Sums:
-    """The sums with one interval more, of a canary whose present weight every live proxy has known `since`.
+    """The sums with a further interval, for a canary whose present weight every live proxy has known `since`.
 
     `copied`: the part of 10,000 reading requests that is copied to it before its first weight.
     """

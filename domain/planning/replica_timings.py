@@ -1,4 +1,4 @@
-"""The lessons of a deployment's past replicas: how long they start and stop, and how often a start fails."""
+"""The times of a deployment's past replicas: of starts and stops, and how often a start fails."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ class Span:
 class Timings:
     """Times in seconds, as they were measured; none where nothing is known yet.
 
-    `starts`: from creation until healthy. `stops`: from drain until gone. `wakes`: from a change until the decision
-    that it led to. The oldest first. `failed_starts`: the number of other replicas that never came up, though some of
+    `starts`: from creation until healthy. `stops`: from drain until gone. `wakes`: from a change until its decision.
+    The oldest first. `failed_starts`: the number of other replicas that never came up, though some of
     their revision did. `never_up`: the number of `revisions` of which none did; their mistakes predict nothing.
     """
 
@@ -47,7 +47,7 @@ class Timings:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The value that `share` of the ordered ones do not pass; between two of them it is between the two."""
+    """The value that `share` of the ordered values do not exceed, interpolated between two of them."""
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)

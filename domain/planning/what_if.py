@@ -1,4 +1,4 @@
-"""A deployment as it would be if something were otherwise: another count, other settings, more failures."""
+"""Suppositions about a deployment: another count, other settings, more failures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -46,7 +46,7 @@ def hypothetical(deployment: Deployment, supposing: Supposing, now: datetime) ->
 
 
 def _with_policy(deployment: Deployment, supposing: Supposing) -> Deployment:
-    """Another strategy begins with the replicas that there are; an undo has no weights by any."""
+    """Another strategy begins with the present replicas; an undo has no weights under any strategy."""
     rollout = rollout_of(deployment, "suppose settings of")
     policy = rollout.policy.as_json()
     strategy = supposing.strategy or policy["strategy"]
@@ -60,7 +60,7 @@ def _with_policy(deployment: Deployment, supposing: Supposing) -> Deployment:
 
 
 def _with_failures(deployment: Deployment, failures: int, now: datetime) -> Deployment:
-    """Replicas that start fail first, then the sick, then the healthy; more than there are count all the same."""
+    """Starting replicas fail first, then sick ones, then healthy ones; failures beyond their number are counted too."""
     rollout = rollout_of(deployment, "suppose failures of")
     new = [route for route in deployment.active_routes if route.revision_id == rollout.to_revision_id]
     starting = [route for route in new if route.status is RouteStatus.PROVISIONING]

@@ -1,4 +1,4 @@
-"""Advice about a replica's answers: their faults, and the remedies; and why a replica failed, in one line."""
+"""Advice about a replica's answers: their faults and remedies; and in one line why a replica failed."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from domain.revisions.health_check import HealthCheck
 PATIENCE_SECONDS = 10.0
 """The time that an examination waits for an answer, whatever the limit of a probe is."""
 USUAL_PATHS = ("/healthz", "/health", "/livez", "/ready", "/up", "/ping", "/status", "/")
-"""Paths that are tried where the one of the probe is unknown to the replica, the likeliest first."""
+"""The paths that are tried where the replica does not know the path of its probe, the likeliest first."""
 _SUCCESS = range(200, 400)
 _REDIRECTS = range(300, 400)
 _LOGINS = (401, 407)
@@ -20,7 +20,7 @@ _SERVER_ERRORS = range(500, 600)
 
 
 class NoAnswer(StrEnum):
-    """The reasons why a request came to nothing; each completes a sentence about the address."""
+    """The reasons why a request got no answer; each completes a sentence about the address."""
 
     REFUSED = "nothing listens there"
     UNREACHABLE = "it cannot be reached"
@@ -37,8 +37,8 @@ class NoAnswer(StrEnum):
 class HeardAnswer:
     """The answer to one question, or why there is none. `is_cut`: its body is not as long as its Content-Length says.
 
-    `location`: where a redirect leads. `seconds`: until the answer began. `words`: what a probe said of it, where it
-    was asked otherwise than in HTTP/1.1, or what is wrong with its TLS. `refusal`: what makes proxies refuse it.
+    `location`: the target of a redirect. `seconds`: until the answer began. `words`: the result of a probe in another
+    protocol than HTTP/1.1, or the fault of its TLS. `refusal`: what makes proxies refuse it.
     """
 
     status: int | None = None
@@ -51,7 +51,7 @@ class HeardAnswer:
 
     @property
     def is_success(self) -> bool:
-        """Whether a probe takes it for one."""
+        """Whether a probe counts it as a success."""
         return self.status in _SUCCESS
 
 
@@ -59,9 +59,9 @@ class HeardAnswer:
 class Examination:
     """The answers of a replica at `address`, from its host.
 
-    `probed`: to GET of the health path, named by its address as probes do. `called`: to GET / as callers name it,
-    by `callers_host`. `paths`: the answers of further paths, where the health path is unknown to it. `listening`:
-    where its processes listen instead, as host:port; empty where that is not known.
+    `probed`: to GET of the health path with the Host of probes, its address. `called`: to GET / with the Host of
+    callers, `callers_host`. `paths`: the answers of further paths, where it does not know the health path. `listening`:
+    the other addresses where its processes listen, as host:port; empty where none is known.
     """
 
     address: str
@@ -177,7 +177,7 @@ def _redirect(answer: HeardAnswer) -> str | None:
 
 
 def _of_callers(examination: Examination) -> str | None:
-    """Look at the answers to callers, where the probe is content."""
+    """The remedy for answers to callers, where the probe succeeds."""
     called, host = examination.called, examination.callers_host
     if called.refusal:
         return _of_refusal(called)
@@ -201,7 +201,7 @@ _NAMES_THE_CAUSE = re.compile(r"(\w+\.)*\w*(Error|Exception)\b|panic:|fatal:", r
 
 
 def failure_in_short(reason: str, log_tail: str | None) -> str:
-    """The reason, the line of its log that names an error, and the last ones; at most some 1,500 characters.
+    """The reason, the line of the log that names an error, and the last lines; at most some 1,500 characters.
 
     its process ended with exit code 3; its log ends: loading the model / out of memory
     its process ended with exit code 1; its log says: ModuleNotFoundError: No module named 'flask'; its log ends: bye

@@ -1,4 +1,4 @@
-"""Each refusal has a code that survives JSON, and a sentence with the right value; many rooms raise these."""
+"""Refusals, each with a code that survives JSON and a sentence with the right value; many rooms raise these."""
 
 import re
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ class InvalidInputError(RollwayError):
     def of(cls, error: "ValidationError", where: str = "", model: "type[BaseModel] | None" = None) -> Self:
         """The faults that Pydantic found, each with its field's path; the values themselves are left out.
 
-        `model`: what was to be read; with it a wrong field is told which ones there are.
+        `model`: of what was read; with it the fault of an unknown field lists the known ones.
         """
         from domain.text.validation_errors import faults_of  # noqa: PLC0415 -- Pydantic, which most refusals need not
 
@@ -109,7 +109,7 @@ class InvalidInputError(RollwayError):
 
 
 def _is_above(path: tuple[int | str, ...], others: "Iterable[tuple[int | str, ...]]") -> bool:
-    """Whether another fault lies deeper: an element with a fault is left out of its list, which is no second fault."""
+    """Whether another fault is deeper: an element with a fault is left out of its list, which is no second fault."""
     return any(len(other) > len(path) and other[: len(path)] == path for other in others)
 
 
@@ -127,7 +127,7 @@ class TooLargeError(InvalidInputError):
 
     @classmethod
     def of_size(cls, size: int, most: int, part: str) -> Self:
-        """The refusal; sizes in bytes, as JSON."""
+        """The refusal; sizes in bytes of JSON."""
         return cls.at(part, f"the command has {size:,} bytes, and {most:,} are the most; put what is large into a file")
 
 
@@ -152,7 +152,7 @@ class RolloutNotFoundError(RollwayError):
 
     @classmethod
     def of_deployment(cls, name: str) -> Self:
-        """The deployment has had none."""
+        """The error for a deployment that has had no rollout."""
         return cls(f"{name} has had no rollout yet", deployment=name)
 
 

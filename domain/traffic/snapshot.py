@@ -1,4 +1,4 @@
-"""The news for proxies: deployments, where they are reached, and the replicas that may take their requests."""
+"""The snapshot for proxies: deployments, their entrances, and the replicas that may take their requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from domain.traffic.wire import Protocol, ReplicaWire, Wire, known_protocol
 
 
 class EntranceKind(StrEnum):
-    """The way to tell requests for a deployment from others: by the host they name, or by how their path begins."""
+    """The kind of an entrance: requests belong to a deployment by their host, or by the beginning of their path."""
 
     HOST = "host"
     PREFIX = "prefix"
@@ -63,7 +63,7 @@ class RequestRules:
 
     @property
     def wire(self) -> Wire:
-        """The part about speaking to replicas: each revision keeps its own."""
+        """The rules for speaking to replicas: each revision keeps its own."""
         return Wire(self.protocol, self.upstream_tls)
 
     def with_wire(self, wire: Wire) -> "RequestRules":
@@ -73,11 +73,11 @@ class RequestRules:
 USUAL = RequestRules()
 """The rules of a new deployment."""
 _STORED_TOGETHER = ("hold_seconds", "hold_callers", "slow_start_seconds", "max_body_bytes", "max_requests_per_second")
-"""The rules without a column of their own, besides those that are more than a number."""
+"""The plain numbers among the rules without a column of their own."""
 
 
 def stored_together(rules: RequestRules) -> dict[str, Any]:
-    """The rules that share one column, where they differ from those of a new deployment."""
+    """The rules that share a column, where they differ from those of a new deployment."""
     values = {name: getattr(rules, name) for name in _STORED_TOGETHER}
     differing = {name: value for name, value in values.items() if value != getattr(USUAL, name)}
     tls = {} if rules.tls is None else {"tls": stored_tls(rules.tls)}
@@ -111,8 +111,7 @@ class RouteInTraffic:
     `ratio`: its share of requests against the others' (0..1).
     `is_candidate`: of the revision that its deployment is rolling out to. A parked one waits for a way back.
     `is_current`: of the revision that is to be replaced, or that runs while there is no rollout.
-    `seat`: where callers who stay with a replica find it; None: it has none (yet). `wire`: the name of how it is spoken
-    to.
+    `seat`: the place by which sticky callers find it; None: it has none (yet). `wire`: the name of its protocol.
     """
 
     id: UUID
@@ -131,7 +130,7 @@ class RouteInTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """The sharing of requests with a canary that there is, or was just now.
+    """The sharing of requests with a canary that runs, or ran just now.
 
     `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `sticky`: the id of
     the rollout by whose cookie callers stay on their side. `mirrored`: the part of 10,000 reading requests that the
@@ -152,8 +151,8 @@ class Canary:
 class DeploymentInTraffic:
     """A deployment that is not destroyed, with its routes in id order.
 
-    `secured`: what it has for TLS; None where its rules want none. `maintenance`: None: callers reach its replicas.
-    `wire`: how replicas are spoken to where there is none; `wires`: what that and the wires of its routes stand for.
+    `secured`: its material for TLS; None where its rules want none. `maintenance`: None: callers reach its replicas.
+    `wire`: the protocol of replicas while there is none; `wires`: that one and those of its routes, by name.
     """
 
     name: str
@@ -171,8 +170,8 @@ class DeploymentInTraffic:
 class TrafficSnapshot:
     """All that proxies may know, read in one snapshot of Postgres. `seen`: that snapshot (`pg_snapshot`, as text).
 
-    What a transaction took out of traffic is missing here exactly when `pg_visible_in_snapshot(its id, seen)`.
-    `faults`: what could not be read and is missing too, a sentence each.
+    A route that a transaction took out of traffic is missing exactly when `pg_visible_in_snapshot(its id, seen)`.
+    `faults`: a sentence for each thing that is missing because it could not be read.
     """
 
     seen: str

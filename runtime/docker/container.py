@@ -1,4 +1,4 @@
-"""A replica as a container: what a revision may ask for, its configuration, and the engine's refusals."""
+"""A replica as a container: the rights of a revision, the configuration, and the engine's refusals."""
 
 import ipaddress
 import posixpath
@@ -26,7 +26,7 @@ def docker_spec(request: ReplicaRequest) -> DockerSpec:
 
 
 def refusal_in_words(request: ReplicaRequest, refused: str) -> str:
-    """One sentence for a person about a container that the engine did not start."""
+    """A sentence for a person about a container that the engine did not start."""
     docker, text = docker_spec(request), refused.lower()
     if "port is already allocated" in text or "address already in use" in text:
         return f"a port for revision {request.revision!r} is taken on the engine's host: {refused}"
@@ -55,7 +55,7 @@ class DockerPolicy:
     host_network: bool = False
 
     def check(self, request: ReplicaRequest) -> None:
-        """Raises ReplicaStartError with the setting that would allow what the revision may not."""
+        """Refuse what this host does not allow. Raises ReplicaStartError with the setting that would allow it."""
         docker = docker_spec(request)
         shares = docker.network is not None and (docker.network == "host" or docker.network.startswith("container:"))
         if shares and not self.host_network:
@@ -100,7 +100,7 @@ def is_of(container: Json, route_id: UUID) -> bool:
 
 
 def owner_of(host: str, home: Path) -> str:
-    """The label of this installation's containers: two may share an engine, and even call their hosts the same."""
+    """The label of this installation's containers: two installations may share an engine, and even names of hosts."""
     return f"{host}:{home.resolve()}"
 
 

@@ -21,9 +21,9 @@ _STATES = {b"Z": psutil.STATUS_ZOMBIE, b"T": psutil.STATUS_STOPPED}
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A process beyond doubt. A recycled pid has another start or another boot; a clock that is set changes neither.
+    """The identity of a process. A recycled pid has another start or another boot; setting the clock changes neither.
 
-    `started`: seconds after the machine's boot; `boot`: which boot that was, empty where the system does not say.
+    `started`: seconds after the machine's boot; `boot`: the id of that boot, empty where the system has none.
     """
 
     pid: Annotated[int, Field(gt=1)]
@@ -32,7 +32,7 @@ class Identity:
 
 
 def identify(pid: int) -> Identity | None:
-    """The identity of a process that runs or was not reaped yet; None when there is none of that pid."""
+    """The identity of a process that runs or was not reaped yet; None when no process has that pid."""
     sighting = _sighting(pid)
     return Identity(pid, sighting[1], _boot()) if sighting else None
 
@@ -65,7 +65,7 @@ def wait_for_end(identity: Identity | None, seconds: float) -> None:
 
 
 def kill_if_stopped(pid: int) -> bool:
-    """SIGKILL for a stopped process, as after SIGSTOP or Ctrl-Z. Returns whether it was sent."""
+    """Send SIGKILL to a process that is stopped, as after SIGSTOP or Ctrl-Z. Returns whether it was sent."""
     sighting = _sighting(pid)
     if sighting is None or sighting[0] != psutil.STATUS_STOPPED:
         return False
@@ -92,7 +92,7 @@ def _state(identity: Identity) -> str | None:
 
 
 def _sighting(pid: int) -> tuple[str, float] | None:
-    """The state of a process, and when it was started; None when there is none. One read where there is /proc."""
+    """The state of a process and the time of its start; None when it is gone. A single read where there is /proc."""
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         return _STATES.get(state, psutil.STATUS_RUNNING), int(rest[18]) / _TICKS

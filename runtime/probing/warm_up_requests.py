@@ -86,7 +86,7 @@ class Http1WarmUp:
         return data
 
     def hear(self, data: bytes) -> _Heard | None:
-        """Take in what came; the answer once all of it is there."""
+        """Take in received bytes; returns the answer once it is complete."""
         try:
             self._http.receive_data(data)
             while (event := self._http.next_event()) is not h11.NEED_DATA:
@@ -104,7 +104,7 @@ class Http1WarmUp:
         return None
 
     def unanswered(self) -> _Heard:
-        """The end of the connection may be that of an answer without a length."""
+        """The connection ended, which may also end an answer without a length."""
         return self.hear(b"") or _BROKEN
 
 
@@ -135,7 +135,7 @@ class Http2WarmUp:
         return self._http.data_to_send()
 
     def hear(self, data: bytes) -> _Heard | None:
-        """Take in what came; the answer once all of it is there."""
+        """Take in received bytes; returns the answer once it is complete."""
         try:
             events = self._http.receive_data(data)
             return next((answer for event in events if (answer := self._answer_to(event))), None)

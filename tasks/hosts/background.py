@@ -1,4 +1,4 @@
-"""What a worker looks after without being asked, from a thread of its own for each, such as logs that stay small."""
+"""The chores of a worker, each in a thread of its own, such as keeping logs small."""
 
 import threading
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def keep_looking(
 ) -> threading.Thread:
     """Look at once and then every `every_seconds`, however busy the tasks of this worker are.
 
-    What a look raises ends nothing: it is logged as `trouble`, with the `facts`, and may be over at the next look.
+    An error of a look ends nothing: it is logged as `trouble`, with the `facts`, and the next look may succeed.
     """
     warn = partial(_log.warning, trouble, **facts)
     thread = threading.Thread(target=_keep_looking, args=(look, every_seconds, until, warn), name=name, daemon=True)
@@ -46,7 +46,7 @@ LOOK_SECONDS = 10.0
 
 
 def keep_logs_small(home: Path, limits: LogLimits, until: threading.Event) -> threading.Thread:
-    """Look at the logs of the replicas of `home` again and again; of several workers one does."""
+    """Keep the logs of the replicas of `home` small; only one of several workers does it."""
     look, trouble = partial(_look, ProcessLogs(home), limits), "logs of replicas not kept small"
     return keep_looking(look, LOOK_SECONDS, until, name="sizes of logs", trouble=trouble)
 

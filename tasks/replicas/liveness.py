@@ -23,9 +23,9 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(eq=False, slots=True)
 class Silences:
-    """The runtimes that gave no answer when they were asked last, and when others began to answer again.
+    """The runtimes that gave no answer to the last question, and the times when others began to answer again.
 
-    A worker process has one for all its passes, which are shorter than an engine may be away.
+    A worker process has one for all its passes, since an engine may be away for longer than a pass.
     """
 
     _silent: set[str] = field(default_factory=set)
@@ -53,7 +53,7 @@ class Silences:
 
 
 class Liveness:
-    """Asks those first that were not asked for longest, each runtime in a thread of its own.
+    """Asks for the replicas first whose last question is oldest, each runtime in a thread of its own.
 
     While a runtime hangs or raises OSError, its replicas are unknown.
     """
@@ -68,13 +68,13 @@ class Liveness:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the last call ended before everybody had their turn."""
+        """Whether the last call ended before each replica had its turn."""
         return bool(self._behind)
 
     def ask(self, routes: Iterable[RouteRow]) -> _Found:
         """Ask for the routes whose turn it is; returns each one's replica, or None where there is none, by route id.
 
-        What hangs is left to a later call.
+        A question that hangs is left to a later call.
         """
         began = time.monotonic()
         waiting: dict[str, list[RouteRow]] = defaultdict(list)
@@ -99,7 +99,7 @@ class Liveness:
         return route.spec.runtime in self._silences or route.spec.runtime in self._asking
 
     def _ask(self, name: str, routes: Sequence[RouteRow]) -> _Found:
-        """Ask one runtime for as many as there is time for, or until it gives no answer; a later look continues."""
+        """Ask a runtime for replicas until the time is over or it gives no answer; a later look continues."""
         began, replicas = time.monotonic(), dict[UUID, Replica | None]()
         self._behind.discard(name)
         for route in routes:

@@ -1,4 +1,4 @@
-"""Whether this process sends traces: where OpenTelemetry is told where to. Else it costs nothing."""
+"""Sends traces where OpenTelemetry's variables name a collector. Without one it costs nothing."""
 
 import os
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from tasks.telemetry.spans import Spans
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-"""OpenTelemetry's own variables; the rest of them, such as OTEL_SERVICE_NAME, it reads by itself."""
+"""OpenTelemetry's own variables; it reads others, such as OTEL_SERVICE_NAME, by itself."""
 _log = structlog.get_logger(__name__)
 
 
 @cache
 def spans() -> "Spans | None":
-    """The spans of this process; None where nobody wants them."""
+    """The spans of this process; None without a collector."""
     return spans_for(os.environ)
 
 
 def spans_for(environment: Mapping[str, str]) -> "Spans | None":
-    """A new exporter, where the environment names a collector. A line in the log where the extra is not installed."""
+    """New spans where the environment names a collector. The log says so where the extra is not installed."""
     if not any(environment.get(name) for name in ENDPOINTS):
         return None
     try:
@@ -34,7 +34,7 @@ def spans_for(environment: Mapping[str, str]) -> "Spans | None":
 
 
 def traceparent_of(header: str | None) -> str | None:
-    """Return where the running task's trace continues: from its message, else from the task's own span."""
+    """The parent for the next span of the running task: from its message, else the task's own span."""
     if header is not None:
         return header
     tracer = spans()

@@ -1,22 +1,22 @@
-"""How garbage is collected in what runs long: what it has imported stays for good."""
+"""Garbage collection in long-running processes: what they have imported stays for good."""
 
 import gc
 
 _YOUNG = 10_000
-"""The number of new objects that are looked through at once. Those of a chunk or a table are freed at its end."""
+"""The number of new objects between two looks through them. Those of a chunk or a table are freed at its end."""
 _WHILE_LOADING = 200_000
 
 
 def collect_hardly() -> None:
-    """Look through new objects hardly ever, until `collect_seldom`: at a start nearly all of them stay for good.
+    """Look through new objects very seldom until `collect_seldom`: during a start nearly all of them stay for good.
 
-    A start that waits for its servers may take days, so it is not never. Call this before anything else is loaded.
+    Not never, since a start may wait for its servers for days. Call this before anything else is loaded.
     """
     gc.set_threshold(_WHILE_LOADING)
 
 
 def collect_seldom() -> None:
-    """Leave out what is there by now, and look through new objects seldom."""
+    """Leave out the present objects, and look through new ones seldom."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG)

@@ -1,4 +1,4 @@
-"""Database, home and Redis must be of one installation, whose id is in a file and under a key, written once."""
+"""Database, home and Redis must belong to one installation, whose id is written once: in a file and under a key."""
 
 import time
 from pathlib import Path
@@ -31,7 +31,7 @@ _log = structlog.get_logger(__name__)
 
 
 def compare(on: Engine, client: Redis, home: Path | None) -> None:
-    """Compare the three, and take over a home and a Redis that are of nobody yet. None: this process has no home.
+    """Compare the three, and take over a home and a Redis without an owner. None: this process has no home.
 
     Raises WrongInstallationError, and what Postgres and Redis raise while they are away.
     """
@@ -40,13 +40,13 @@ def compare(on: Engine, client: Redis, home: Path | None) -> None:
     take_over_redis(client, database.id)
     if home is not None:
         take_over_home(home, database.id)
-    check(database, owner_of_home(home), owner_of_redis(client))  # another one may have been as quick
+    check(database, owner_of_home(home), owner_of_redis(client))  # another process may have been as quick
     if warning:
         _log.warning(warning)
 
 
 def begin(home: Path | None) -> None:
-    """Return when the three are of one installation; wait while one is away. Otherwise this process ends."""
+    """Return when the three belong to one installation; wait while one is away. Otherwise end this process."""
     while True:
         try:
             if doubt := doubt_about(redis_client()):

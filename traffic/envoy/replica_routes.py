@@ -14,7 +14,7 @@ from traffic.envoy.retries import routed
 from traffic.routing_table import Service
 
 _REQUEST_ID = "x-request-id"
-"""Envoy gives each request one, a random UUID, whatever a client sent."""
+"""The header with the random UUID that Envoy gives each request, whatever a client sent."""
 _ONLY_READS = [
     {"name": ":method", "string_match": {"safe_regex": {"regex": "GET|HEAD|OPTIONS"}}},
     {"name": "upgrade", "present_match": True, "invert_match": True},
@@ -73,14 +73,14 @@ def _to_canary(
 def _mirrored(
     where: dict[str, Any], service: Service, match: dict[str, Any], rewrite: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Copies of what only reads and ends: no websocket and no event stream, whose copies would stay open unheard."""
+    """Copies of requests that only read and end: no websocket and no event stream, whose copies would stay open."""
     copies = {
         "cluster": shares_of(service, mirror_cluster(service.name))[0][0],
         "runtime_fraction": {"default_value": {"numerator": service.mirrored, "denominator": "TEN_THOUSAND"}},
         "disable_shadow_host_suffix_append": True,
     }
     reads = {**match, "headers": [*match.get("headers", []), *_ONLY_READS]}
-    # each second route is for other methods
+    # every second route is for other methods
     yield from islice(_staying({**where, "request_mirror_policies": [copies]}, service, reads, rewrite), None, None, 2)
     yield from _staying(where, service, match, rewrite)
 
@@ -123,7 +123,7 @@ def _by_header(name: str) -> dict[str, Any]:
 
 
 def _is_only_secured(service: Service) -> bool:
-    """Whether nobody gets in without TLS; browsers forget a cookie that is for TLS alone where there is none."""
+    """Whether callers need TLS; browsers drop a cookie that is for TLS alone on a connection without it."""
     tls = service.rules.tls
     sent_on = tls is not None and (tls.redirect or service.asks_callers)
     return sent_on and not service.prefixes and is_secured(service)

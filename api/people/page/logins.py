@@ -1,4 +1,4 @@
-"""Logs browsers in and out: the form for a token, the session that it begins, and the sessions of a token."""
+"""Logs browsers in and out: the form for a token, its session, and the list of a token's sessions."""
 
 import re
 import secrets
@@ -36,7 +36,7 @@ _NOT_KEPT = (
 )
 _NOTHING = "paste a token; 'rollway token create me --role operator' makes one"
 _BROWSERS = {"Edg": "Edge", "OPR": "Opera", "Firefox": "Firefox", "Chrome": "Chrome", "Safari": "Safari"}
-"""The word of each in its header, and its name: the first word that is there counts, since most name others too."""
+"""Browsers by the word in their header: the first match counts, since most headers name other browsers too."""
 _SYSTEMS = {
     "Android": "Android",
     "iPhone": "iPhone",
@@ -106,7 +106,7 @@ class Logins:
         return answer
 
     async def _see_whether_kept(self, request: Request) -> Response:
-        """Continue, or say why the browser shows no session: else its user would just be asked for the token again."""
+        """Continue, or say why the browser has no session; otherwise its user would only see the form again."""
         then = _path(request.query_params.get("then", "/"))
         try:
             await self._access.of_session(request)
@@ -146,7 +146,7 @@ class Logins:
 
 
 async def to_login(access: Access, request: Request) -> Response:
-    """The way to the form, which leads back to this path, and says why a session that was shown is over."""
+    """The redirect to the form, which leads back to this path and says why a session is over."""
     secret, then = secret_of_session(request), request.url.path
     then += f"?{request.url.query}" if request.url.query else ""
     find = partial(why_over, secret=secret)
@@ -161,7 +161,7 @@ def tokens_hidden(token: Token) -> str:
 
 
 def browser_of(header: str) -> str:
-    """Firefox on Linux, from what a browser says of itself; of other programs their first word."""
+    """The browser in words, such as Firefox on Linux; of other programs the first word of their header."""
     name = next((name for word, name in _BROWSERS.items() if f"{word}/" in header), "")
     if not name:
         return storable(re.split(r"[/ ]", header)[0])[:_LONGEST_NAME]
@@ -181,6 +181,6 @@ def _row(session: Session, *, is_this: bool) -> str:
 
 
 def _path(then: str) -> str:
-    """Return where to go after logging in: a page of this server."""
+    """The page of this server to go to after logging in."""
     is_ours = then.startswith("/") and not then.startswith(("//", "/\\")) and then.isprintable()
     return then if is_ours else "/"

@@ -1,4 +1,4 @@
-"""The reads that decide again, or ahead: the effects of a change or a document, and the commands on offer."""
+"""Reads that decide in advance: the effects of a change or a document, and the offered commands."""
 
 import json
 from collections.abc import Sequence
@@ -38,9 +38,9 @@ from domain.steering.gates import Frozen
 
 @dataclass(frozen=True, slots=True)
 class MissingButton:
-    """A command that is not offered, and why. `way`: how it can be given all the same; `button`: with what that takes.
+    """A command that is not offered, and why. `way`: another way to give it, in words; `button`: for that way.
 
-    A `button` without a `way` is for a revision that is named.
+    A `button` without a `way` is for a named revision.
     """
 
     verb: str
@@ -57,7 +57,7 @@ Offered = Annotated[
 
 
 def offered(connection: Connection, request: ReadRequest[Parameters]) -> Offered:
-    """The commands that the deployment would take now from this caller, in the order of buttons; `missing`: others.
+    """The commands that the deployment accepts now from this caller, in the order of buttons; `missing`: others.
 
     `frozen`: the freeze that keeps rollouts of it from beginning.
     """
@@ -111,7 +111,7 @@ def templates(
     _: Connection,
     request: ReadRequest[Parameters],  # noqa: ARG001  (the same for all)
 ) -> Annotated[Document, Shape((Template,), "whole")]:
-    """The texts that a new deployment can begin with."""
+    """The templates of a new deployment."""
     return {"items": [asdict(template) for template in TEMPLATES]}
 
 
@@ -120,7 +120,7 @@ def _may(token: Token, command: type[Command]) -> bool:
 
 
 def questions(connection: Connection, command: Command) -> Sequence[AskedPlan]:
-    """Compute each deployment as the command would leave it: a plan is made from each."""
+    """Compute each deployment as the command would leave it, to make a plan from it."""
     match command:
         case Apply():
             return [
@@ -152,10 +152,10 @@ class ApplyParameters(ToApply, Parameters):
 
 
 class ApplyDifferenceParameters(ApplyParameters):
-    """The documents, and how their differences are shown."""
+    """The documents, and the form of their differences."""
 
     values: bool = False
-    """Show plain values of variables where they differ; otherwise they are masked."""
+    """Whether plain values of variables are shown where they differ; otherwise they are masked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`rollway revisions`: what a deployment ran and can run again, as `rollway apply` reads it."""
+"""`rollway revisions`: the revisions of a deployment, in the form that `rollway apply` reads."""
 
 import difflib
 import json
@@ -45,7 +45,7 @@ _Other = Annotated[
     str | None,
     typer.Argument(
         metavar="[OTHER]",
-        help="With diff: held against the first.",
+        help="With diff: compared with the first one.",
         show_default="the current one",
         autocompletion=revisions_offered,
     ),
@@ -61,9 +61,9 @@ def revisions(
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=10_000, help="How many, the newest.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """List revisions, show one, or how two differ. They are shown as YAML, values of variables masked.
+    """List revisions, show one, or how two differ. They are shown as YAML, with the values of variables masked.
 
-    'rollway apply' reads again what is shown: of a revision that exists, *** stands for the value that it has.
+    'rollway apply' accepts this YAML: for a revision that exists, *** means the value that it has.
     """
     with Reader() as reader:
         view = deployment_named(reader, deployment)
@@ -141,19 +141,19 @@ def _diff(
 
 
 def _content(revision: RevisionView) -> dict[str, Any]:
-    """The content of the revision without defaults; as it is stored where this release cannot read it."""
+    """The content of the revision without defaults; the stored form where this release cannot read it."""
     spec = stored_spec(json.dumps(revision.spec))
     if spec.unreadable:
         return revision.spec
     content = spec.spec.model_dump(mode="json", exclude_defaults=True)
-    # left out of a file it would be the folder of that file
+    # without it the folder of the file would count
     return {"working_directory": None, **content} if spec.spec.runtime == "process" else content
 
 
 def _yaml(
     view: DeploymentView, revision: RevisionView, content: dict[str, Any], wire: Mapping[str, Any] | None = None
 ) -> str:
-    """The YAML as in a file. `wire`: the part of its `traffic` that belongs to the revision, where that is shown."""
+    """The YAML of a file. `wire`: the part of its `traffic` that belongs to the revision, where that is shown."""
     traffic = {"traffic": dict(wire)} if wire else {}
     document = {"deployment": view.name, "revision": {"name": revision.name, **content}, **traffic}
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)

@@ -119,7 +119,7 @@ def create(
 
 @_token.command("list", epilog=exits(*READING, example="rollway token list"))
 def list_tokens(*, as_json: AsJson = False) -> None:
-    """Show the tokens there are, and when each was used last."""
+    """Show the tokens, and when each was used last."""
     with Reader() as reader:
         rows, now = reader.look(all_tokens), signs_of_life(reader).now
     if as_json:

@@ -1,4 +1,4 @@
-"""The open loop: sends each request when it is due, whatever happened to those before it."""
+"""An open loop of load: each request is sent when it is due, whatever happened to earlier ones."""
 
 import asyncio
 import math
@@ -49,7 +49,7 @@ class LoadSettings:
 
 
 class Generator:
-    """One run. Other threads may look at its `tally`, begin a phase and stop it."""
+    """A run of load. Other threads may look at its `tally`, begin a phase and stop it."""
 
     def __init__(self, settings: LoadSettings) -> None:
         self._settings = settings
@@ -183,7 +183,7 @@ class Generator:
         exchange.tally.failed_with(exchange, kind, detail, time.monotonic())
 
     def _end_late(self) -> None:
-        """End what is too late; cheaper than a timer for each request."""
+        """End late requests; cheaper than a timer for each request."""
         limit = time.monotonic() - self._settings.timeout
         late = [
             (request, by)
@@ -214,7 +214,7 @@ class Load:
         return self._generator.tally
 
     def start(self, patience: float = 15.0) -> None:
-        """Begin as soon as a first request is answered; at once where `patience` is 0.
+        """Begin once a first request is answered; at once where `patience` is 0.
 
         Raises WaitTimedOutError after `patience` seconds without an answer.
         """

@@ -1,4 +1,4 @@
-"""What is stored of deployments that documents describe, and what applying would change, values masked unless asked."""
+"""Compares documents with the stored deployments, with values masked unless they are asked for."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ from domain.traffic.snapshot import Entrance, EntranceKind, RequestRules
 class DocumentDifference:
     """A document: the stored values of its fields, the values that it asks for, and what applying it would do.
 
-    `notes`: what of it would not take hold, and what its author may not have meant.
+    `notes`: parts of it that would have no effect, or that its author may not have meant.
     """
 
     deployment: str
@@ -40,7 +40,7 @@ class DocumentDifference:
 
 
 def differences(connection: Connection[Any], apply: Apply, *, with_values: bool = False) -> list[DocumentDifference]:
-    """What of the documents is stored otherwise. Raises what `domain.commands.apply.expansion.parts` raises.
+    """Compare the documents with what is stored. Raises what `domain.commands.apply.expansion.parts` raises.
 
     `with_values`: plain values of variables are shown where they differ.
     """
@@ -59,7 +59,7 @@ def _difference(
 
 
 def _running(connection: Connection[Any], document: Document, stored: Stored) -> StoredRevision | None:
-    """The revision that runs, or is being rolled out."""
+    """The revision that is rolled out, or else runs."""
     deployment = stored.deployment
     if deployment is None or document.revision is None:
         return None
@@ -98,7 +98,7 @@ def _stored_values(document: Document, stored: Stored, runs: StoredRevision | No
 def _content(spec: RevisionSpec) -> dict[str, Any]:
     content = spec.model_dump(mode="json", exclude_defaults=True)
     if "env" in content:
-        content["env"] = dict(sorted(content["env"].items()))  # Postgres keeps no order
+        content["env"] = dict(sorted(content["env"].items()))  # Postgres keeps no order of keys
     return content
 
 
@@ -135,7 +135,7 @@ def _changed_names(env: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator
 
 
 def stored_of(connection: Connection, document: Document) -> Stored:
-    """What `domain.commands.apply.expansion` holds the document against."""
+    """The stored values that `domain.commands.apply.expansion` compares with the document."""
     traffic = document.wanted_traffic
     entrances = traffic.entrances_of(document.deployment) if traffic else ()
     owners = owners_of(connection, entrances, document.deployment) if entrances else {}
@@ -148,7 +148,7 @@ def stored_of(connection: Connection, document: Document) -> Stored:
 
 
 def stored_revision(connection: Connection, deployment_id: UUID, name: str) -> StoredRevision | None:
-    """The revision of that name, with its values: to be compared, and shown to nobody."""
+    """The revision of that name with unmasked values: to be compared, and shown to nobody."""
     revision = revision_named(connection, deployment_id, name)
     return (
         StoredRevision(revision.id, revision.name, revision.spec, own_wire(connection, revision.id))
@@ -167,7 +167,7 @@ def _stored_of(connection: Connection, view: DeploymentView) -> StoredDeployment
 
 
 def _is_restarted(connection: Connection, view: DeploymentView, revision: StoredRevision | None) -> bool:
-    """Whether what runs, or is rolled out, was made from the revision by 'rollway restart'."""
+    """Whether the running or coming revision was made from this one by 'rollway restart'."""
     runs = view.deploying_revision or view.current_revision
     if revision is None or runs is None or not is_restart(runs, revision.name):
         return False

@@ -1,4 +1,4 @@
-"""Foretells what applying documents would lead to: each deployment as its document's commands would leave it."""
+"""Foretells the effects of applying documents: each deployment as its document's commands would leave it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _PENDING = DeploymentLifecycleStatus(Lifecycle.PENDING)
 class AppliedAhead:
     """A deployment as applying its document would leave it; revisions by name, empty where there is none.
 
-    `would`: what that does, in sentences. `notes`: what of the document may not be meant so.
+    `would`: the changes, in sentences. `notes`: parts of the document that its author may not have meant.
     """
 
     deployment: str
@@ -45,7 +45,7 @@ class AppliedAhead:
 
 
 def applied_ahead(connection: Connection[Any], apply: Apply) -> list[AppliedAhead]:
-    """Each document for itself. Raises what `domain.commands.apply.expansion.parts` raises."""
+    """Preview each document by itself. Raises what `domain.commands.apply.expansion.parts` raises."""
     return [_applied_ahead(connection, apply, document) for document in apply.documents]
 
 
