@@ -54,7 +54,7 @@ def load_named(
 
 
 def _stale(connection: Connection, deployment: Deployment, expected_version: int | None) -> StaleVersionError:
-    """The refusal of an old version. It names the last actor, who may have been faster."""
+    """The refusal of an old version. The last actor, whom it names, may have been faster."""
     row = connection.execute(_LAST_ASKED, (deployment.id,)).fetchone()
     who = "; the last to steer it was {} ({})".format(*row) if row else ""
     return StaleVersionError(

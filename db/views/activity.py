@@ -71,23 +71,23 @@ class ActivityFilter:
     is_admin: bool = False
 
 
-def activity(connection: Connection[Any], wanted: ActivityFilter, cursor: str, limit: int) -> Page[HappenedView]:
+def activity(connection: Connection[Any], selection: ActivityFilter, cursor: str, limit: int) -> Page[HappenedView]:
     """The records, the newest first."""
     at, before = history_place(cursor)
     parameters = {
-        "names": None if wanted.names is None else list(wanted.names),
-        "since": wanted.since,
-        "until": wanted.until,
-        "who": wanted.who,
-        "phases": None if wanted.phases is None else list(wanted.phases),
+        "names": None if selection.names is None else list(selection.names),
+        "since": selection.since,
+        "until": selection.until,
+        "who": selection.who,
+        "phases": None if selection.phases is None else list(selection.phases),
         "at": at,
         "before": before,
         "limit": limit + 1,
-        "is_of_fleet": wanted.names is None,
-        "is_admin": wanted.is_admin,
+        "is_of_fleet": selection.names is None,
+        "is_admin": selection.is_admin,
         "of_admins": list(OF_ADMINS),
     }
-    of_deployments = _DEEDS if wanted.is_of_people else _EVERYTHING
+    of_deployments = _DEEDS if selection.is_of_people else _EVERYTHING
     query = f"({of_deployments}) UNION ALL ({_OF_FLEET}) {_NEWEST}"
     rows = connection.cursor(row_factory=dict_row).execute(query, parameters).fetchall()
     last = history_cursor(rows[limit - 1]) if len(rows) > limit else None

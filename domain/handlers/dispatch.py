@@ -71,7 +71,7 @@ def as_recorded(classified: ClassifiedDecision) -> dict[str, Any]:
 
 def decided_again(deployment: Deployment, now: datetime, phase: str) -> ClassifiedDecision:
     """The decision of the handler `phase` about this snapshot. Raises InvalidInputError for an unknown phase."""
-    handler = next((known for known in HANDLERS.values() if known.name == phase), None)
+    handler = next((candidate for candidate in HANDLERS.values() if candidate.name == phase), None)
     if handler is None:
         names = ", ".join(each.name for each in HANDLERS.values())
         raise InvalidInputError(f"phase must be one of {names}, not {phase!r}", field="phase")

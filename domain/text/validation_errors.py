@@ -140,8 +140,8 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
             return sentence
         case kind if right := _RIGHT.get(kind):
             context = fault.get("ctx", {}).items()
-            shown = {name: format(part, ".15g") if name in _BOUNDS else part for name, part in context}
-            return f"must be {right.format(**shown)}"
+            values = {name: format(part, ".15g") if name in _BOUNDS else part for name, part in context}
+            return f"must be {right.format(**values)}"
         case "value_error" | "assertion_error":
             return str(fault["msg"]).partition(", ")[2]
     return _MISSING.get(fault["type"], "is no value that this field takes")

@@ -13,7 +13,7 @@ from runtime.protocol import Replica
 
 _FORGIVEN = 5
 _WITHIN_SECONDS = 600.0
-"""A revision is not to blame for so few strangers in this time: it starts again at once, at another port."""
+"""A revision is not to blame for a few strangers in this time: it starts again at once, at another port."""
 
 
 @dataclass(eq=False, slots=True)

@@ -100,9 +100,9 @@ class PageMethods(Methods):
         if isinstance(error, MethodNotAllowedError):
             message = f"{request.url.path} is the address of a button: it is pressed on its page"
         names = {"path": quote(deployment, ""), "deployment": deployment, "back": "" if deployment else "hidden"}
-        shown = page("refused", answer.status_code, message=f"{message[:1].upper()}{message[1:]}.", **names)
-        shown.headers.update({name: value for name, value in answer.headers.items() if name in _KEPT})
-        return shown
+        response = page("refused", answer.status_code, message=f"{message[:1].upper()}{message[1:]}.", **names)
+        response.headers.update({name: value for name, value in answer.headers.items() if name in _KEPT})
+        return response
 
 
 _KEPT = ("allow", "retry-after", "www-authenticate")
@@ -115,16 +115,16 @@ def is_for_people(request: Request) -> bool:
 
 def instants(**times: datetime | None) -> dict[str, str]:
     """Each time as `<time>` has it, under its name with `_at`, and in words of UTC; "never" for none."""
-    shown = {name: f"{at:%Y-%m-%d %H:%M} UTC" if at else "never" for name, at in times.items()}
-    return {**shown, **{f"{name}_at": at.isoformat() if at else "" for name, at in times.items()}}
+    texts = {name: f"{at:%Y-%m-%d %H:%M} UTC" if at else "never" for name, at in times.items()}
+    return {**texts, **{f"{name}_at": at.isoformat() if at else "" for name, at in times.items()}}
 
 
 async def file(request: Request) -> Response:
     """A file, or that the browser has it already."""
-    found = FILES.get(request.path_params["file"])
-    if found is None:
+    static_file = FILES.get(request.path_params["file"])
+    if static_file is None:
         return Response(status_code=404, headers=dict(HEADERS))
-    headers = {**HEADERS, "etag": found.etag, "cache-control": "no-cache"}
-    if request.headers.get("if-none-match") == found.etag:
+    headers = {**HEADERS, "etag": static_file.etag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == static_file.etag:
         return Response(status_code=304, headers=headers)
-    return Response(found.content, headers=headers, media_type=found.media_type)
+    return Response(static_file.content, headers=headers, media_type=static_file.media_type)

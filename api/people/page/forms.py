@@ -54,8 +54,8 @@ async def _fields(request: Request) -> dict[str, str]:
 
 def body_of(command: type[Command], form: Mapping[str, str]) -> dict[str, Any]:
     """The fields as they were filled in. Raises InvalidInputError, which names each wrong field."""
-    said = {field.name: _value(field, form[field.name]) for field in fields_of(command) if form.get(field.name)}
-    return {**said, **({"reason": form["reason"]} if form.get("reason") else {})}
+    values = {field.name: _value(field, form[field.name]) for field in fields_of(command) if form.get(field.name)}
+    return {**values, **({"reason": form["reason"]} if form.get("reason") else {})}
 
 
 def _value(field: CommandField, text: str) -> Any:  # noqa: ANN401  (JSON)

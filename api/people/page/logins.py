@@ -122,17 +122,19 @@ class Logins:
         except NoTokenError:
             return await to_login(self._access, request)
         engine, this = self._access.engine, session_id(secret)
-        found = await run_in_threadpool(in_transaction, engine, lambda connection: sessions_of(connection, token.name))
-        rows = "".join(_row(each, is_this=each.id == this) for each in found)
+        sessions = await run_in_threadpool(
+            in_transaction, engine, lambda connection: sessions_of(connection, token.name)
+        )
+        rows = "".join(_row(each, is_this=each.id == this) for each in sessions)
         return page("sessions", rows=rows, token=token.name, tokens=tokens_hidden(token), form_token=form_token(secret))
 
     async def _end_sessions(self, request: Request) -> Response:
         """End the session of the pressed button, or all sessions of this token."""
         token = await self._access.of_session(request)
         form = await form_fields(request, secret_of_session(request))
-        engine, chosen = self._access.engine, form.get("session", "").strip()
-        if chosen or form.get("everywhere"):
-            end = partial(end_sessions, token=token.name, actor=token.name, session_id=chosen)
+        engine, session = self._access.engine, form.get("session", "").strip()
+        if session or form.get("everywhere"):
+            end = partial(end_sessions, token=token.name, actor=token.name, session_id=session)
             await run_in_threadpool(in_transaction, engine, end)
         return RedirectResponse("/sessions", 303, HEADERS)
 

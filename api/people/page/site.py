@@ -96,8 +96,8 @@ class Site:
         headers = {"idempotency-key": form["request_id"]} if form.get("request_id") else {}
         with with_lines_of(form):
             path, body = await run_in_threadpool(_said, command, request, form)
-            done = await run_in_threadpool(carry_out, write, token, path, headers, body)
-        return JSONResponse(done["result"], headers={**HEADERS, "cache-control": "no-store"})
+            answer = await run_in_threadpool(carry_out, write, token, path, headers, body)
+        return JSONResponse(answer["result"], headers={**HEADERS, "cache-control": "no-store"})
 
     async def _plan(self, request: Request) -> Response:
         """Show what a button would do."""

@@ -210,19 +210,19 @@ def lately(
 
     Freezes, groups, hosts and subscriptions need a token for all deployments, tokens and sign-ins the role admin too.
     """
-    asked, token = request.parameters, request.token
-    if asked.deployment is not None:
-        token.refuse_others(asked.deployment)
-    wanted = ActivityFilter(
-        names=_names(request) if asked.deployment is None else [asked.deployment],
-        since=asked.since,
-        until=asked.until,
-        who=asked.who,
-        phases=PHASES[asked.kind] if asked.kind else None,
-        is_of_people=asked.people or asked.kind is not None,
+    parameters, token = request.parameters, request.token
+    if parameters.deployment is not None:
+        token.refuse_others(parameters.deployment)
+    selection = ActivityFilter(
+        names=_names(request) if parameters.deployment is None else [parameters.deployment],
+        since=parameters.since,
+        until=parameters.until,
+        who=parameters.who,
+        phases=PHASES[parameters.kind] if parameters.kind else None,
+        is_of_people=parameters.people or parameters.kind is not None,
         is_admin=token.may(Role.ADMIN),
     )
-    return page_of(activity(connection, wanted, asked.cursor, asked.limit))
+    return page_of(activity(connection, selection, parameters.cursor, parameters.limit))
 
 
 def _names(request: ReadRequest[Any]) -> Sequence[str] | None:

@@ -67,8 +67,8 @@ def _history_of_all(lines: int, deployment: str | None, since: str | None, who: 
     with Reader() as reader:
         now = signs_of_life(reader).now
         begin = instant_of(since, "--since", now) if since else _BEGINNING if deployment else None
-        chosen = {"deployment": deployment, "who": who, "since": begin.isoformat() if begin else None}
-        records = reader.views(HappenedView, "/v1/history", most=lines, limit=lines, **chosen)[::-1]
+        parameters = {"deployment": deployment, "who": who, "since": begin.isoformat() if begin else None}
+        records = reader.views(HappenedView, "/v1/history", most=lines, limit=lines, **parameters)[::-1]
     if as_json:
         return print_json(records)
     if not records:

@@ -155,8 +155,8 @@ def still_coming(buckets: Buckets, wanted_size: int, baseline_ready: int, fresh:
 
 def looking(what: str, over_at: datetime | None, judgement: Judgement, now: datetime) -> str:
     """The state of the canary in words: its share, the remaining time, and whether its judge has given up."""
-    left = f"for {(over_at - now).total_seconds():.0f} more s" if over_at is not None else ""
-    return steps(f"the canary has {what}", left, judgement.undecided)
+    remaining = f"for {(over_at - now).total_seconds():.0f} more s" if over_at is not None else ""
+    return steps(f"the canary has {what}", remaining, judgement.undecided)
 
 
 def waits_for_sides(  # noqa: PLR0913
