@@ -7,22 +7,10 @@ from domain.cycle.rollout import NoRolloutError
 from domain.model.states import DeploymentLifecycleStatus
 from domain.steering.rollout_history import NoPreviousRevisionError
 from domain.text.errors import RollwayError, WrongStateError
-from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.pictures.pictures import DESTROYING, PROVISIONING, READY, ROLLING_BACK
 from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, snapshot, write
 
 BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
-
-AT_REST = (PENDING, SCALING, READY, DESTROYING)
-
-
-@pytest.mark.parametrize("status", AT_REST, ids=str)
-@pytest.mark.parametrize("command", ["pause", "resume", "promote", "abort"])
-def test_without_a_rollout_there_is_nothing_to_steer(
-    engine: Engine, status: DeploymentLifecycleStatus, command: str
-) -> None:
-    made = make_deployment(engine, "■■■", status=status)
-    with pytest.raises(NoRolloutError, match=f"there is no rollout to {command}"):
-        ask(engine, command, deployment=made.name)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from domain.commands.registry import parse_command
+from domain.text.errors import InvalidInputError
 from domain.traffic.entrances import (
     TrafficSettings,
     default_entrances,
@@ -64,6 +66,7 @@ def test_a_host_name_that_is_taken(value: str) -> None:
         ("a.*.b", "lower-case host name"),
         ("*", "lower-case host name"),
         ("a_b", "lower-case host name"),
+        ("a.", "lower-case host name"),
         (f"{LABEL}a", "lower-case host name"),
         (f"{LONGEST_HOST}a", "lower-case host name"),
         ("web.example.com/", "lower-case host name"),
@@ -106,6 +109,7 @@ def test_a_prefix_that_is_taken(value: str) -> None:
         "/a/../b/",
         "/a b/",
         "/a?/",
+        "/a%2Fb/",
         f"{LONGEST_PREFIX}/",
         "/" + "a" * 199 + "/",
     ],
@@ -113,6 +117,26 @@ def test_a_prefix_that_is_taken(value: str) -> None:
 def test_a_prefix_that_is_refused(value: str) -> None:
     with pytest.raises(ValidationError, match="must begin and end with '/'"):
         TrafficSettings(path_prefix=value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"hosts": ["Web.example.com"]}, "host 1: 'Web.example.com' must be a lower-case host name"),
+        ({"hosts": ["web:80"]}, "host 1: 'web:80' must be a host name alone, without a port"),
+        ({"hosts": ["web", "a_b"]}, "host 2: 'a_b' must be a lower-case host name"),
+        ({"hosts": ["preview.web"]}, "must not begin with 'preview.', where new revisions are looked at"),
+        ({"path_prefix": "api/"}, "path_prefix: 'api/' must begin and end with '/', such as /api/"),
+        ({"path_prefix": "/a?b=/"}, "and hold letters, digits"),
+        ({"request_timeout_seconds": 0}, "request_timeout_seconds: must be at least 0.001"),
+        ({"request_timeout_seconds": 1e9}, "request_timeout_seconds: must be at most 86400"),
+        ({"colour": 80}, "colour: there is no such field; the fields are "),
+    ],
+)
+def test_a_command_that_is_refused_names_the_value(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        parse_command("rollway.set_traffic", {"request_id": "r", "deployment": "web", **given})
+    assert said in refused.value.message
 
 
 @pytest.mark.parametrize(
