@@ -46,31 +46,6 @@ def test_a_quiet_fleet_is_not_written_to_by_the_long_tick(engine: Engine) -> Non
     assert versions(engine) == before
 
 
-@pytest.mark.parametrize("picture", ["■■", "■■■■", "■■▲", "■■△", "■■□", "■|■■", "■|■■■", "□|■■■", "", "■■~"])
-def test_a_ready_deployment_whose_replicas_are_off_is_marked(engine: Engine, picture: str) -> None:
-    make_deployment(engine, picture, name="off")
-    make_deployment(engine, "■■■", name="well")
-    rest(engine)
-    assert marked(engine) == 1
-    assert read(engine, "SELECT name FROM deployments WHERE due_at <= clock_timestamp()") == [{"name": "off"}]
-
-
-@pytest.mark.parametrize("picture", ["■■■", "■■■~", "~|■■■", "■■■✗", "■■◇"])
-def test_replicas_on_their_way_in_or_out_are_nothing_off(engine: Engine, picture: str) -> None:
-    make_deployment(engine, picture)
-    rest(engine)
-    assert marked(engine) == 0
-
-
-def test_what_was_given_up_is_not_marked_before_its_time(engine: Engine) -> None:
-    make_deployment(engine, "■■")
-    rest(engine)
-    write(engine, "UPDATE deployments SET degraded_reason = 'tired', retry_at = now() + interval '1 minute'")
-    assert marked(engine) == 0
-    write(engine, "UPDATE deployments SET retry_at = now()")
-    assert marked(engine) == 1
-
-
 @pytest.mark.parametrize("status", [SCALING, PROVISIONING, DESTROYING])
 def test_whatever_is_on_its_way_is_marked_and_only_in_the_statuses_asked_for(engine: Engine, status: Any) -> None:
     make_deployment(engine, "■■|◇", name="asked", status=status)
