@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 from uuid import UUID
 
 from domain.revisions.revision import RevisionSpec, filled_in
@@ -81,6 +81,14 @@ class RuntimeUnavailableError(OSError):
 
     Nothing is known of the replica then: the caller changes nothing and tries again later.
     """
+
+
+@runtime_checkable
+class ImageRuntime(Protocol):
+    """A runtime whose replicas come from images."""
+
+    def provide_image(self, request: ReplicaRequest) -> None:
+        """Have its image on the host, as its `pull` says. Raises ReplicaStartError, and OSError while that goes on."""
 
 
 class Runtime(Protocol):

@@ -176,7 +176,8 @@ def keep_trace(connection: Connection, rollout_id: str | None, traceparent: str 
 # the revision of that name, and the one that is being deployed
 _REVISIONS = f"""
     SELECT v.id, v.name, p.strategy, p.spec::text, p.limits::text, ARRAY({REFERENCES_TO_START}) AS secrets,
-           EXISTS (SELECT FROM freezes) AS may_be_frozen, v.wire, coalesce(v.spec -> 'hosts', '{{}}') AS labels
+           EXISTS (SELECT FROM freezes) AS may_be_frozen, v.wire, coalesce(v.spec -> 'hosts', '{{}}') AS labels,
+           v.spec ->> 'prepare' IS NOT NULL AS prepares
       FROM revisions v LEFT JOIN policies p ON p.deployment_id = v.deployment_id
      WHERE v.deployment_id = %s AND (v.name = %s OR v.id = %s)
 """
@@ -313,6 +314,7 @@ class StoredCase:
             through_freeze=isinstance(self.command, StartingCommand) and self.command.through_freeze,
             labels=target["labels"],
             hosts=hosts,
+            prepares=target["prepares"],
         )
 
     def hosts(self, labels: Labels) -> Mapping[str, Labels]:

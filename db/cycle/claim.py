@@ -29,12 +29,13 @@ from db.fleet_gates import GROUP_OF, gates_of
 from db.judge_evidence import evidence_of
 from db.locking.row_locks import IN_ID_ORDER, SKIPPING_HELD, mark_unheld
 from db.locking.statuses import ACTIVE, IS_MISPLACED, PRESENT, WELL, known_status, lifecycle_status
+from db.preparations import begin_preparations, preparations_of
 from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
 from domain.cycle.rollout import is_judged, with_evidence
 from domain.cycle.transitions import Glimpse
 from domain.cycle.writes import HistoryHead
 from domain.model.deployment import Deployment, Hold, Rollout, Route, RouteCounts
-from domain.model.states import DeploymentLifecycleStatus, Lifecycle, RouteStatus, TrafficStatus
+from domain.model.states import PREPARING, DeploymentLifecycleStatus, Lifecycle, RouteStatus, TrafficStatus
 from domain.steering.gates import Gate, OpenRollout
 from domain.text.errors import UnreadableError
 
@@ -286,7 +287,7 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
     loaded = [
         each.deployment(routes.get(each.row.id.int, ()), rules.get(each.row.id, NO_AUTOSCALING)) for each in claimed
     ]
-    return tuple(_with_evidence(connection, loaded))
+    return tuple(_with_preparations(connection, _with_evidence(connection, loaded)))
 
 
 def load_routes(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
@@ -315,6 +316,22 @@ def _with_evidence(connection: Connection, loaded: Sequence[Deployment]) -> Sequ
         replace(each, rollout=with_evidence(each.rollout, evidence.get(each.rollout.id))) if each.rollout else each
         for each in loaded
     ]
+
+
+def ask_hosts_to_prepare(connection: Connection, claimed: Sequence[Claimed]) -> None:
+    """Begin with the hosts of what is preparing, unless it is paused, or held, or wants no replica."""
+    preparing = [each for each in claimed if each.status == PREPARING and each.row.desired_replicas]
+    if ids := [each.row.id for each in preparing if not each.hold and not each.row.paused_at]:
+        begin_preparations(connection, ids)
+
+
+def _with_preparations(connection: Connection, loaded: Sequence[Deployment]) -> Sequence[Deployment]:
+    """Deployments that are preparing get how far their hosts are."""
+    ids = [each.id for each in loaded if each.status == PREPARING]
+    if not ids:
+        return loaded
+    found = preparations_of(connection, ids)
+    return [replace(each, preparations=found.get(each.id, ())) if each.id in ids else each for each in loaded]
 
 
 def _routes(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Route]]:

@@ -154,7 +154,10 @@ _WITH_REPLICAS = f"""
 """
 
 _WITH_WORK: dict[RouteLifecycleType, str] = {
-    RouteLifecycleType.START: f"{_UP} WHERE name IN (SELECT r.host FROM routes r WHERE {IS_TO_START} AND {_IS_THERE})",
+    RouteLifecycleType.START: f"""
+        {_UP} WHERE name IN (SELECT r.host FROM routes r WHERE {IS_TO_START} AND {_IS_THERE}
+                             UNION ALL SELECT p.host FROM preparations p WHERE p.state IN ('waiting', 'running'))
+    """,
     RouteLifecycleType.STOP: f"{_UP} WHERE name IN (SELECT r.host FROM routes r WHERE r.{TO_STOP} AND {_IS_THERE})",
     RouteLifecycleType.PROBE: _WITH_REPLICAS,
 }

@@ -39,6 +39,8 @@ IS_TO_START = """
 # one of each deployment, then the next of each; of one deployment those first that were not tried yet
 _TO_START = _on_host(f"""
     {IS_TO_START} AND r.id <> ALL(%s)
+    AND (v.spec ->> 'prepare' IS NULL
+         OR EXISTS (SELECT FROM preparations p WHERE p.revision_id = v.id AND p.host = r.host AND p.state = 'done'))
     ORDER BY row_number() OVER (PARTITION BY r.deployment_id ORDER BY r.next_start_at NULLS FIRST, r.id),
              r.next_start_at NULLS FIRST, r.id
     LIMIT %s
@@ -111,6 +113,8 @@ class RouteRow:
 def routes_to_start(connection: Connection, host: str, limit: int, but: Iterable[UUID] = ()) -> list[RouteRow]:
     """Provisioning routes of a host whose replica nobody has started yet, and whose next try is due.
 
+    The host is prepared for their revisions, where these want that.
+
     Deployments take turns, so that one whose replicas cannot be started holds up no other.
     """
     return _rows(connection, _TO_START, (host, list(but), limit))
@@ -152,9 +156,15 @@ def lock_route(connection: Connection, route_id: UUID) -> RouteRow:
 
 
 def expected_on(connection: Connection, host: str, route_ids: Iterable[UUID]) -> dict[UUID, bool]:
-    """Whether each of these routes is expected to have a replica on this host; one without a row is left out."""
-    query = "SELECT id, coalesce(host = %s, false) AND stopped_at IS NULL FROM routes WHERE id = ANY(%s)"
-    return dict(connection.execute(query, (host, list(route_ids))).fetchall())
+    """Whether each of these routes is expected to have a replica on this host; one without a row is left out.
+
+    A command that prepares the host is one too, by the id of its preparation.
+    """
+    query = """
+        SELECT id, coalesce(host = %(host)s, false) AND stopped_at IS NULL FROM routes WHERE id = ANY(%(ids)s)
+        UNION ALL SELECT id, host = %(host)s AND state = 'running' FROM preparations WHERE id = ANY(%(ids)s)
+    """
+    return dict(connection.execute(query, {"host": host, "ids": list(route_ids)}).fetchall())
 
 
 def request_stop(connection: Connection, route_ids: Sequence[UUID]) -> None:

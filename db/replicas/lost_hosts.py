@@ -116,5 +116,6 @@ def forget_host(connection: Connection, name: str) -> frozenset[UUID]:
     touched = fail_routes_of_lost_hosts(connection, None)
     route_ids = values(connection, "SELECT id FROM routes WHERE host = %s AND stopped_at IS NULL", (name,))
     touched |= record_stopped(connection, route_ids)
+    connection.execute("DELETE FROM preparations WHERE host = %s", (name,))
     connection.execute("DELETE FROM hosts WHERE name = %s", (name,))
     return touched

@@ -21,7 +21,7 @@ from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.canary import CanaryState
 from domain.model.decision import RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, Route
-from domain.model.states import ROLLING_BACK, RouteStatus, TrafficStatus
+from domain.model.states import PREPARING, ROLLING_BACK, RouteStatus, TrafficStatus
 
 
 def with_clock_stopped(rollout: Rollout, now: datetime) -> Rollout:
@@ -77,6 +77,7 @@ def deployment_after(decision: ClassifiedDecision, rollout: Rollout | None, now:
         autoscaling=replace(before.autoscaling, last_at=now) if autoscaled else before.autoscaling,
         count_stopping=before.count_stopping,
         may_surge=before.may_surge,
+        preparations=before.preparations if decision.to == PREPARING else (),
     )
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from domain.model.decision import Decision, RouteChanges, WaitsFor
 from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
-from domain.model.states import ROLLING_BACK, RouteStatus
+from domain.model.states import PREPARING, ROLLING_BACK, RouteStatus
 from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.budget import Budget, ids, next_end_at, worst_first
 from domain.strategies.builtin import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
@@ -77,12 +77,12 @@ class DeploymentStrategyEvaluator:
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
-            return self._standing(deployment, _paused(deployment), now)
+            return self.standing(deployment, paused(deployment), now)
         policy = deployment.rollout.policy
         if reason := policy.limits.why_left(deployment.rollout.unanswered):
             return Decision.give_up(reason, harms=True)
         if deployment.hold is not None:
-            return self._standing(deployment, Decision.held(deployment.hold), now)
+            return self.standing(deployment, Decision.held(deployment.hold), now)
         strategy = self.strategy_of(policy)
         decision = strategy.evaluate_cycle(deployment, policy.spec, now)
         if decision.waits is not None and decision.waits.kind is WaitsFor.PERSON:
@@ -98,7 +98,7 @@ class DeploymentStrategyEvaluator:
         if deployment.rollout is None or deployment.current_revision_id is None:
             raise ValueError(f"{deployment.name} rolls back to nothing")
         if deployment.paused_at is not None:
-            return self._standing(deployment, _paused(deployment), now)
+            return self.standing(deployment, paused(deployment), now)
         if end := nowhere_to_go(deployment):
             return end
         policy = deployment.rollout.policy
@@ -112,6 +112,8 @@ class DeploymentStrategyEvaluator:
 
     def wait_of(self, deployment: Deployment, now: datetime) -> Decision | None:
         """The rollout's wait, before its limits apply; None without one."""
+        if deployment.status == PREPARING and not deployment.paused_at:
+            return None
         decide = self.evaluate_back if deployment.status == ROLLING_BACK else self.evaluate_one
         decision = contained(decide, (deployment,), now).assignments.get(deployment.id)
         return decision if decision and decision.waits else None
@@ -123,7 +125,8 @@ class DeploymentStrategyEvaluator:
         policy = deployment.rollout.policy
         return self.strategy_of(policy).budget_of(deployment, policy.spec)
 
-    def _standing(self, deployment: Deployment, wait: Decision, now: datetime) -> Decision:
+    def standing(self, deployment: Deployment, wait: Decision, now: datetime) -> Decision:
+        """The wait, with what keeps its replicas whole meanwhile."""
         if deployment.rollout is None:
             return wait
         policy = deployment.rollout.policy
@@ -131,7 +134,7 @@ class DeploymentStrategyEvaluator:
         return meanwhile(wait, hold_back(repairs, deployment, now), next_end_at(deployment.active_routes, now))
 
 
-def _paused(deployment: Deployment) -> Decision:
+def paused(deployment: Deployment) -> Decision:
     return Decision.wait_for_person("it is paused", f"rollway resume {deployment.name}")
 
 

@@ -9,7 +9,7 @@ from domain.judge.judge import Judging
 from domain.model.canary import Sums
 from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
-from domain.model.states import PROVISIONING, ROLLING_BACK
+from domain.model.states import PREPARING, PROVISIONING, ROLLING_BACK
 from domain.strategies.budget import Budget
 from domain.text.errors import RollwayError, WrongStateError
 
@@ -22,7 +22,8 @@ class NoRolloutError(RollwayError):
 class Begin:
     """The beginning of a rollout. `desired`: the size that comes with the revision, if one does.
 
-    `is_undo`: it moves the traffic as soon as it can, whatever its policy waits for.
+    `is_undo`: it moves the traffic as soon as it can, whatever its policy waits for. `prepares`: hosts are prepared
+    for the revision first.
     """
 
     rollout_id: UUID
@@ -30,6 +31,7 @@ class Begin:
     policy: DeploymentPolicy
     desired: int | None = None
     is_undo: bool = False
+    prepares: bool = False
 
 
 def begin_rollout(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
@@ -59,7 +61,7 @@ def begin_rollout(deployment: Deployment, begin: Begin, now: datetime) -> Deploy
     )
     begins = replace(
         deployment,
-        status=PROVISIONING,
+        status=PREPARING if begin.prepares else PROVISIONING,
         deploying_revision_id=begin.revision_id,
         rollout=rollout,
         desired_replicas=before if begin.desired is None else begin.desired,

@@ -13,6 +13,7 @@ from domain.cycle.transitions import MAX_ATTEMPTS, ClassifiedDecision
 from domain.handlers.base import DeploymentHandler
 from domain.handlers.check_replica import CheckReplicaHandler, ReconcileHandler
 from domain.handlers.deploying import DeployingProvisioningHandler, DeployingRollingBackHandler
+from domain.handlers.deploying_preparing import DeployingPreparingHandler
 from domain.handlers.scaling import CheckPendingHandler, DestroyingHandler, ScalingHandler
 from domain.model.deployment import Deployment
 from domain.model.lifecycle_events import DoDeploymentLifecycleEvent
@@ -26,6 +27,7 @@ HANDLERS: dict[DoDeploymentLifecycleEvent, DeploymentHandler] = {
     CheckReplicaHandler.event: CheckReplicaHandler(),
     ScalingHandler.event: ScalingHandler(),
     ReconcileHandler.event: ReconcileHandler(),
+    DeployingPreparingHandler.event: DeployingPreparingHandler(),
     DeployingProvisioningHandler.event: DeployingProvisioningHandler(),
     DeployingRollingBackHandler.event: DeployingRollingBackHandler(),
     DestroyingHandler.event: DestroyingHandler(),

@@ -8,7 +8,8 @@ from uuid import UUID
 from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
 from domain.model.canary import CanaryState
 from domain.model.policy import DeploymentPolicy
-from domain.model.states import DeploymentLifecycleStatus, RouteStatus, TrafficStatus
+from domain.model.preparation import Preparation
+from domain.model.states import PREPARING, DeploymentLifecycleStatus, RouteStatus, TrafficStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ class Deployment:
     `phase_attempts`: errors in a row since `phase_started_at`. `degraded_reason`: why scaling gave up, which tries
     again at `retry_at`; or that replicas end soon after they have come up, where `retry_at` is over.
     `count_stopping`, `may_surge`: as its policy says, outside a rollout.
+    `preparations`: of the hosts that take its deploying revision, loaded while it is preparing.
     `hold`: why the rollout may not go forward now. `autoscaling`: rules and their values, loaded where it is ready.
     """
 
@@ -137,11 +139,12 @@ class Deployment:
     autoscaling: AutoscalingState = NO_AUTOSCALING
     count_stopping: bool = False
     may_surge: bool = True
+    preparations: tuple[Preparation, ...] = field(default=())
 
     @property
     def stands_still(self) -> bool:
-        """Whether its rollout is held or paused: dead replicas are replaced, and nothing goes forward."""
-        return self.paused_at is not None or self.hold is not None
+        """Whether its rollout is held, paused or prepared: dead replicas are replaced, and nothing goes forward."""
+        return self.paused_at is not None or self.hold is not None or self.status == PREPARING
 
     @property
     def active_routes(self) -> tuple[Route, ...]:

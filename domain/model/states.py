@@ -34,6 +34,7 @@ class Lifecycle(Word):
 class DeploymentSubStep(Word):
     """The stages of a rollout, while deploying."""
 
+    PREPARING = "preparing"
     PROVISIONING = "provisioning"
     ROLLING_BACK = "rolling_back"
 
@@ -55,6 +56,7 @@ class DeploymentLifecycleStatus:
 
 
 READY = DeploymentLifecycleStatus(Lifecycle.READY)
+PREPARING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PREPARING)
 PROVISIONING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 ROLLING_BACK = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK)
 

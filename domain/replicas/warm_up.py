@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from domain.model.states import RouteStatus
 from domain.replicas.health import HealthVerdict, ProbeResult
-from domain.revisions.warm_up_spec import WarmUp, WarmUpRequest
+from domain.revisions.warm_start_spec import WarmUp, WarmUpRequest
 
 _SUCCESS = range(200, 300)
 _BEGINNING = "warming up: "

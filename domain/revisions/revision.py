@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,8 +24,14 @@ from domain.revisions.health_check import HealthCheck
 from domain.revisions.host_labels import HOST, RequiredLabels, Word
 from domain.revisions.runtime_spec import DockerSpec, ExternalSpec
 from domain.revisions.secret_refs import MASK, MOST_SECRETS, EnvValue, names_masked, references_of
-from domain.revisions.shell_syntax import fault_of_command, fault_of_text, fault_of_variable
-from domain.revisions.warm_up_spec import WarmUp
+from domain.revisions.shell_syntax import (
+    ProgramWords,
+    fault_of_command,
+    fault_of_text,
+    fault_of_variable,
+    split_command,
+)
+from domain.revisions.warm_start_spec import Prepare, WarmUp
 from domain.text.errors import InvalidInputError, RollwayError
 from domain.text.storable import storable
 
@@ -45,19 +50,6 @@ class RevisionExistsError(RollwayError):
             "revisions never change: give it another name, or leave 'name' out, and the content names it"
         )
         return cls(message, deployment=deployment, revision=revision)
-
-
-def _split_command(value: object) -> object:
-    try:
-        return shlex.split(value) if isinstance(value, str) else value
-    except ValueError:
-        raise ValueError("has a quote that is not closed; as a list no quotes are needed: [python, serve.py]") from None
-
-
-def _with_a_program(command: tuple[str, ...]) -> tuple[str, ...]:
-    if not command[0]:
-        raise ValueError("must begin with the program to run, which '' is not")
-    return command
 
 
 def _variable_name(name: str) -> str:
@@ -83,8 +75,8 @@ class RevisionSpec(BaseModel):
     runtime: Literal["process", "docker", "external"] = "process"
     """The runtime of the replicas: processes of the worker's host, containers, or another system."""
     command: Annotated[
-        Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_with_a_program)] | None,
-        BeforeValidator(_split_command),
+        ProgramWords | None,
+        BeforeValidator(split_command),
         Field(validate_default=True, description="text, split as a shell does it, or a list of text"),
     ] = None
     """The program with its arguments. process: required; docker: the image's own by default; external: none. Rollway
@@ -120,6 +112,8 @@ class RevisionSpec(BaseModel):
     """
     health_check: HealthCheck | None = None
     """Left out: a replica counts as healthy once it has run for 3 s."""
+    prepare: Prepare | None = None
+    """What each host does once before its first replica, and before a rollout touches any. Left out: nothing."""
     warm_up: WarmUp | None = None
     """Requests that a replica must answer fast, after its health check and before its first caller. Left out: none."""
     drain: Literal["until_idle", "fixed"] = "until_idle"
@@ -148,6 +142,16 @@ class RevisionSpec(BaseModel):
         if info.data.get("runtime") == "external" and value not in ({}, HOST):
             raise ValueError("must be left out with runtime 'external': that system chooses where its replicas run")
         return value
+
+    @field_validator("prepare")
+    @classmethod
+    def _hosts_are_rollways(cls, prepare: Prepare | None, info: ValidationInfo) -> Prepare | None:
+        match info.data.get("runtime"), prepare:
+            case "external", Prepare():
+                raise ValueError("must be left out with runtime 'external': the other system prepares its own hosts")
+            case "process", Prepare(image=True):
+                raise ValueError("image belongs to runtime 'docker', and this one is 'process': leave it out")
+        return prepare
 
     @field_validator("env")
     @classmethod
@@ -187,6 +191,14 @@ class WrittenSpec(RevisionSpec):
         if fault := fault_of_command(command) or (fault_of_text(value) if isinstance(value, str) else ""):
             raise ValueError(fault)
         return command
+
+    @field_validator("prepare")
+    @classmethod
+    def _is_prepared_without_a_shell(cls, prepare: Prepare | None, info: ValidationInfo) -> Prepare | None:
+        command = prepare.command if prepare and info.data.get("runtime") == "process" else None
+        if command and (fault := fault_of_command(command)):
+            raise ValueError(f"command: {fault}")
+        return prepare
 
     @field_validator("env")
     @classmethod

@@ -1,7 +1,11 @@
 """Shell syntax in a command or a variable, which run without a shell; and its replacement."""
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 _SHELLS = frozenset(("sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox"))
 _CODE_FOLLOWS = ("-c", "-e", "-S", "--eval", "--command")
@@ -119,3 +123,21 @@ def _data_of(command: Sequence[str]) -> list[str]:
     """The words without those that are code for an interpreter."""
     before = ("", *command)
     return [word for word, previous in zip(command, before, strict=False) if previous not in _CODE_FOLLOWS]
+
+
+def split_command(value: object) -> object:
+    """The words of a command that is one text. Raises ValueError for a quote that is not closed."""
+    try:
+        return shlex.split(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("has a quote that is not closed; as a list no quotes are needed: [python, serve.py]") from None
+
+
+def _with_a_program(command: tuple[str, ...]) -> tuple[str, ...]:
+    if not command[0]:
+        raise ValueError("must begin with the program to run, which '' is not")
+    return command
+
+
+ProgramWords = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_with_a_program)]
+"""A program with its arguments."""

@@ -61,6 +61,7 @@ class ActivationRequest:
     `frozen`: the freeze that is on, and `through_freeze`: whether it is to start nevertheless.
     `only_failed`: why its last replica failed, where none has ever come up and that was not asked for anyway.
     `labels`: those that it requires of its hosts; `hosts`: the labels of each host that is known, where it does.
+    `prepares`: hosts are prepared for it first.
     """
 
     revision_id: UUID
@@ -76,6 +77,7 @@ class ActivationRequest:
     only_failed: str = ""
     labels: Labels = field(default_factory=dict)
     hosts: Mapping[str, Labels] = field(default_factory=dict)
+    prepares: bool = False
 
 
 def activate(deployment: Deployment, request: ActivationRequest, asking: Context) -> Effect:
@@ -211,9 +213,8 @@ def _new_rollout(deployment: Deployment, request: ActivationRequest, asking: Con
     policy, desired = request.policy or rollout_of(deployment, "supersede").policy, request.desired
     if desired is None and deployment.rollout is not None and _leads_there(deployment, request):
         desired = deployment.rollout.desired_with_revision
-    return begin_rollout(
-        deployment, Begin(asking.rollout_id, request.revision_id, policy, desired, request.is_undo), asking.at
-    )
+    begin = Begin(asking.rollout_id, request.revision_id, policy, desired, request.is_undo, request.prepares)
+    return begin_rollout(deployment, begin, asking.at)
 
 
 def restarted_revision(deployment: Deployment) -> UUID:

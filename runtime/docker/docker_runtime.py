@@ -92,6 +92,12 @@ class DockerRuntime:
         containers = self._engine().labelled(f"{OWNER_LABEL}={self._owner}")
         return [replica for container in containers if (replica := listed_replica(container, self._address))]
 
+    def provide_image(self, request: ReplicaRequest) -> None:
+        """Have its image on the engine, as `pull` says. Raises as `start` does."""
+        docker = docker_spec(request)
+        if docker.pull == "always" or not self._engine().has_image(docker.image):
+            self._pulls.provide(request)
+
     def terminate(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
         """Send its main process the stop signal of its revision. No error when it is gone."""
         if container := self._inspect(route_id):

@@ -11,7 +11,7 @@ from h2.events import ConnectionTerminated, DataReceived, Event, ResponseReceive
 from h2.exceptions import H2Error
 
 from domain.replicas.warm_up import WarmUpAnswer
-from domain.revisions.warm_up_spec import WARM_UP_HEADER, WarmUpRequest
+from domain.revisions.warm_start_spec import WARM_UP_HEADER, WarmUpRequest
 from domain.text.storable import storable
 from domain.traffic.wire import Protocol, ReplicaWire
 from runtime.probing.http1 import context_of, host_and_port, why_no_tls

@@ -19,7 +19,17 @@ from sqlalchemy import Engine
 from db.commands.execute import execute_pending
 from db.connection.transactions import in_transaction
 from db.cycle.applier import StrategyApplyResult, apply, kept_steps
-from db.cycle.claim import Claim, Claimed, Load, claim_due, claim_these, load, load_what_is_readable, mark_what_is_off
+from db.cycle.claim import (
+    Claim,
+    Claimed,
+    Load,
+    ask_hosts_to_prepare,
+    claim_due,
+    claim_these,
+    load,
+    load_what_is_readable,
+    mark_what_is_off,
+)
 from db.replicas.host_placement import Placing
 from db.unreachable import is_unreachable
 from domain.cycle.transitions import Bounds, ClassifiedDecision, classify
@@ -141,6 +151,7 @@ class DeploymentCoordinator:
             claim = claim_due(connection, handler.targets, self.chunk)
             claimed[:] = claim.ids
             waits, others = _glance_at(handler, claim)
+            ask_hosts_to_prepare(connection, others)
             result = handler.execute(load(connection, others), claim.now)
             return self._apply(connection, handler, result, claim, waits)
 

@@ -45,6 +45,7 @@ from runtime.process.termination import end
 from runtime.protocol import Replica, ReplicaRequest, ReplicaStartError, Runtime
 from tasks.cycle.change_and_wake import change_and_wake
 from tasks.redis.wake import Waker
+from tasks.replicas.preparing import Preparations
 from tasks.replicas.reporting import log_gone, log_killed, write_reports
 from tasks.telemetry.task_metrics import DRAINS_CUT
 
@@ -319,7 +320,7 @@ STRANGERS_GRACE_SECONDS = 5.0
 
 
 class HostReplicas:
-    """Starts, stops and sweeps the replicas of the host `name`.
+    """Prepares the host `name` for replicas, and starts, stops and sweeps those that run there.
 
     `drain_deadline`: how long proxies may take to acknowledge a drain. `secrets`: what replicas may refer to.
     """
@@ -336,6 +337,7 @@ class HostReplicas:
         self._engine = engine
         self._runtimes = runtimes
         self._name = name
+        self.prepare = Preparations(engine, runtimes, waker, name, secrets).look
         self.start = Starts(engine, runtimes, waker, name, secrets).look
         self.stop = Stops(engine, runtimes, waker, name, drain_deadline).look
 

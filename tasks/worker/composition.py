@@ -235,7 +235,7 @@ def _queued(name: str) -> int:
 
 @cache
 def coordinator() -> DeploymentCoordinator:
-    """The generic path of every deployment event, over the seven handlers."""
+    """The generic path of every deployment event, over all handlers."""
     return DeploymentCoordinator(
         engine=engine(),
         slots=slots(),

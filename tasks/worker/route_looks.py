@@ -36,7 +36,7 @@ def _again(look: Callable[[], bool]) -> Look:
 
 
 LOOKS: dict[RouteLifecycleType, Callable[[str], Look]] = {
-    RouteLifecycleType.START: lambda host: _again(replicas_of(host).start),
+    RouteLifecycleType.START: lambda host: _again(lambda: replicas_of(host).prepare() | replicas_of(host).start()),
     RouteLifecycleType.PROBE: lambda host: probe_pass(host).look,
     RouteLifecycleType.STOP: lambda host: _again(replicas_of(host).stop),
     RouteLifecycleType.SWEEP: lambda host: _again(lambda: is_ours() and replicas_of(host).sweep()),

@@ -13,6 +13,7 @@ EXPLAIN_THEMSELVES = (
         "domain.model.canary",
         "domain.model.lifecycle_events",
         "domain.model.deployment",
+        "domain.model.preparation",
     ),
     "domain.strategies.weighted",  # no strategy but the canary says anything there
 )

@@ -119,6 +119,9 @@ BROKEN: dict[LiteralString, str] = {
     ),
     "UPDATE deployment_groups SET most_at_once = 0": "deployment_groups_most_at_once_check",
     "UPDATE outbox SET given_up_at = now()": "outbox_given_up_says_why_check",
+    "UPDATE preparations SET state = 'begun', started_at = now()": "preparations_state_check",
+    "UPDATE preparations SET state = 'running'": "preparations_has_started_check",
+    "UPDATE preparations SET state = 'done', started_at = now()": "preparations_has_ended_check",
 }
 
 
@@ -132,6 +135,10 @@ def test_postgres_refuses_a_row_that_breaks_a_check(engine: Engine, subtests: py
     ask(engine, "set_freeze", freeze="night", cron="0 22 * * *", duration_seconds=60, deployments=["nobody"])
     ask(engine, "set_group", group="shop", deployments=["rests"])
     ask(engine, "scale", deployment="rests", desired_replicas=4)
+    query = (
+        "INSERT INTO preparations (revision_id, deployment_id, host) SELECT id, deployment_id, 'here' FROM revisions"
+    )
+    write(engine, query)
     for statement, constraint in BROKEN.items():
         with subtests.test(statement):
             with pytest.raises(psycopg.errors.CheckViolation) as refused:

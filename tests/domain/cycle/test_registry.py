@@ -120,6 +120,7 @@ def test_how_often_each_handler_looks_at_what_is_marked_and_at_everything() -> N
         "check_replica": (5, 30),
         "scaling": (5, 30),
         "reconcile": (None, 30),
+        "deploying_preparing": (5, 30),
         "deploying_provisioning": (5, 30),
         "deploying_rolling_back": (5, 30),
         "destroying": (5, 60),
@@ -147,7 +148,7 @@ def test_if_needed_is_another_event_with_the_same_key() -> None:
     ("lifecycle_type", "sub_step", "words"),
     [
         ("deployng", None, "lifecycle_type must be one of check_pending, check_replica, scaling, reconcile"),
-        ("deploying", "completed", "sub_step must be one of provisioning, rolling_back, not 'completed'"),
+        ("deploying", "completed", "sub_step must be one of preparing, provisioning, rolling_back, not 'completed'"),
         ("deploying", "", "sub_step must be one of"),
         ("", None, "lifecycle_type must be one of"),
     ],

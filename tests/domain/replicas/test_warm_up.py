@@ -8,7 +8,7 @@ import pytest
 from domain.model.states import RouteStatus
 from domain.replicas.health import HealthVerdict, ProbeResult
 from domain.replicas.warm_up import WarmingRoute, WarmUpAnswer, WarmUpProgress, is_held_back, judge_warm_up
-from domain.revisions.warm_up_spec import WarmUp
+from domain.revisions.warm_start_spec import WarmUp
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 ONE = WarmUp.model_validate({"requests": [{"path": "/v1", "method": "POST", "times": 3}], "at_most_seconds": 60})

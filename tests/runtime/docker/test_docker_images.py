@@ -52,6 +52,21 @@ def test_a_slow_pull_holds_up_no_other_start_and_is_awaited_at_later_looks(
     hasty.close()
 
 
+def test_an_image_can_be_pulled_before_any_container_is_made(
+    docker_runtime: DockerRuntime, pulled_from: Registry, docker_api: docker.APIClient
+) -> None:
+    request = asked("sleep 60", image=pulled_from.image, pull="missing")
+    docker_runtime.provide_image(request)
+    pulls = pulled_from.pulls
+    assert (pulls > 0, docker_runtime.find(request.route_id)) == (True, None)
+    docker_runtime.provide_image(request)
+    assert pulled_from.pulls == pulls
+    docker_api.remove_image(pulled_from.image, force=True)
+    pulled_from.missing = True
+    with pytest.raises(ReplicaStartError, match="cannot be pulled"):
+        docker_runtime.provide_image(request)
+
+
 def test_an_image_that_arrives_just_after_the_engine_missed_it_is_used(
     docker_runtime: DockerRuntime, pulled_from: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from domain.replicas.warm_up import WarmUpAnswer
-from domain.revisions.warm_up_spec import MOST_BODY_BYTES, WarmUpRequest
+from domain.revisions.warm_start_spec import MOST_BODY_BYTES, WarmUpRequest
 from domain.traffic.tls import ReplicaTls
 from domain.traffic.wire import Protocol, ReplicaWire
 from runtime.probing.warm_up_requests import warm_up_answer

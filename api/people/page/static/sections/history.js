@@ -12,7 +12,7 @@ const NO_ID = "00000000-0000-0000-0000-000000000000";
 /** Handlers, as people call what they do. */
 const WORDS = {
   check_pending: "first revision", check_replica: "check of replicas", reconcile: "check of replicas",
-  deploying_provisioning: "rollout", deploying_rolling_back: "rollback",
+  deploying_preparing: "preparation", deploying_provisioning: "rollout", deploying_rolling_back: "rollback",
 };
 let isOfPeople = false;
 let earlier = [];

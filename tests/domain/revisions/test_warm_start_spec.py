@@ -1,12 +1,12 @@
-"""The section warm_up of a revision, and what is refused there."""
+"""The sections warm_up and prepare of a revision, and what is refused there."""
 
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from domain.revisions.revision import RevisionSpec, revision_name
-from domain.revisions.warm_up_spec import WarmUp
+from domain.revisions.revision import RevisionSpec, WrittenSpec, revision_name
+from domain.revisions.warm_start_spec import WarmUp
 from domain.text.errors import InvalidInputError
 
 COMMAND = {"command": ["serve"]}
@@ -57,3 +57,37 @@ def test_what_is_left_out_of_a_warm_up() -> None:
 )
 def test_what_cannot_be_sent_is_refused_by_its_field(warm_up: dict[str, Any], fault: str) -> None:
     assert fault in fault_of(warm_up)
+
+
+DOCKER = {"runtime": "docker", "docker": {"image": "chat:1"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "fault"),
+    [
+        ({**COMMAND, "prepare": {}}, "prepare: needs a command, such as 'hf download org/model', or image: true"),
+        ({**COMMAND, "prepare": {"image": True}}, "prepare: image belongs to runtime 'docker'"),
+        ({**COMMAND, "prepare": {"command": ""}}, "prepare.command"),
+        ({**COMMAND, "prepare": {"command": "fetch 'it"}}, "prepare.command: has a quote that is not closed"),
+        ({**COMMAND, "prepare": {"command": "fetch", "timeout_seconds": 0}}, "prepare.timeout_seconds"),
+        ({**COMMAND, "prepare": {"command": "a && b"}}, "prepare: command: no shell reads '&&'"),
+        (
+            {"runtime": "external", "external": {"webhook": "http://x/"}, "prepare": {"command": "fetch"}},
+            "prepare: must be left out with runtime 'external'",
+        ),
+    ],
+)
+def test_what_no_host_can_do_is_refused_by_its_field(spec: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        WrittenSpec.model_validate(spec)
+    assert fault in str(InvalidInputError.of(caught.value, model=WrittenSpec))
+
+
+def test_a_preparation_is_a_command_as_that_of_a_replica_or_an_image() -> None:
+    spec = RevisionSpec.model_validate({**COMMAND, "prepare": {"command": "hf download 'org/a model'"}})
+    assert spec.prepare
+    assert (spec.prepare.command, spec.prepare.timeout_seconds) == (("hf", "download", "org/a model"), 3600)
+    assert RevisionSpec.model_validate_json(spec.canonical_json()) == spec
+    image = RevisionSpec.model_validate({**DOCKER, "prepare": {"image": True}})
+    assert revision_name("web", image) != revision_name("web", RevisionSpec.model_validate(DOCKER))
+    assert "prepare" not in RevisionSpec.model_validate(DOCKER).canonical_json()

@@ -1,9 +1,20 @@
-"""The section `warm_up` of a revision: requests that a replica must answer fast before it gets any of callers."""
+"""The sections `prepare` and `warm_up` of a revision: the work before a replica gets its first caller."""
 
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from domain.revisions.shell_syntax import ProgramWords, split_command
 
 WARM_UP_HEADER = "x-rollway-warm-up"
 MOST_BODY_BYTES = 65_535
@@ -80,4 +91,29 @@ class WarmUp(BaseModel):
         fastest = max(request.under_seconds for request in self.requests)
         if self.at_most_seconds <= fastest:
             raise ValueError(f"at_most_seconds must be greater than under_seconds, which is {fastest:g}")
+        return self
+
+
+class Prepare(BaseModel):
+    """Work of a host before its first replica of this revision, and before a rollout touches any replica."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    image: bool = Field(default=False, json_schema_extra={"x-when": "runtime=docker"})
+    """Pull the image. With a command it is pulled anyway."""
+    command: Annotated[
+        ProgramWords | None,
+        BeforeValidator(split_command),
+        Field(description="text, split as a shell does it, or a list of text"),
+    ] = None
+    """A program that ends with exit code 0 once the host is prepared; run with the user and the variables of a replica,
+    in a container of the image with runtime docker. It must bear to be run again.
+    """
+    timeout_seconds: float = Field(default=3600.0, gt=0, le=86_400)
+    """The time for one host; then the command is killed, and has failed."""
+
+    @model_validator(mode="after")
+    def _does_something(self) -> Self:
+        if not self.image and self.command is None:
+            raise ValueError("needs a command, such as 'hf download org/model', or image: true with runtime docker")
         return self

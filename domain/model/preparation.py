@@ -1,0 +1,23 @@
+"""How far hosts are with what they do once before any replica of a revision runs there."""
+
+from dataclasses import dataclass
+
+from domain.model.states import Word
+
+
+class PreparationState(Word):
+    """How far a host is with the preparation of a revision."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What a host does once before any replica of a revision runs there. `words`: why it failed, or its last line."""
+
+    host: str
+    state: PreparationState
+    words: str = ""
