@@ -163,7 +163,7 @@ FLEET: Mapping[str, Listed] = {
         "rollway traffic --explain http://web.localhost/health",
     ),
     "proxies": Listed("cli.commands.fleet.traffic", "List known proxies", READING, "rollway proxies"),
-    "hosts": Listed("cli.commands.fleet.host_commands", "Show the hosts that workers run on", READING, "rollway hosts"),
+    "hosts": Listed("cli.commands.fleet.host_commands", "Show the hosts that workers run on"),
     "drain-host": Listed(
         "cli.commands.fleet.host_commands",
         "Drain a host: its replicas are replaced on other hosts",

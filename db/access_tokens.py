@@ -197,16 +197,21 @@ def use_login_link(connection: Connection[Any], secret: str) -> Token | None:
     if token is not None:
         return token
     query = "SELECT used_at, ends_at > clock_timestamp() FROM login_links WHERE hash = %s"
-    match connection.execute(query, (hash_of(secret),)).fetchone():
-        case None:
-            return None
-        case (None, True):
-            why = "is of a token that has expired"
-        case (None, _):
-            why = "was good for a minute, which is over"
-        case _:
-            why = "has been used already"
+    row = connection.execute(query, (hash_of(secret),)).fetchone()
+    if row is None:
+        return None
+    why = why_spent(row, "a minute") or "is of a token that has expired"
     raise NoTokenError(f"this link {why}; 'rollway open' makes another")
+
+
+def why_spent(row: tuple[Any, ...], lasts: str, by: str = "") -> str:
+    """Why a secret of one use is good no more; empty while it is. `row`: its `used_at`, and whether its time lasts."""
+    match row:
+        case (None, True):
+            return ""
+        case (None, _):
+            return f"was good for {lasts}, which is over"
+    return f"has been used already{by}"
 
 
 def note_use(connection: Connection, token: Token, secret: str = "") -> None:

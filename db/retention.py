@@ -258,8 +258,14 @@ _ENDED: Mapping[str, LiteralString] = {
 _LONG_DOWN: LiteralString = "SELECT name FROM hosts WHERE down_since < " + _BEFORE + " ORDER BY name LIMIT 10"
 
 
+_UNSEALED: LiteralString = """
+    UPDATE host_invitations SET sealed = '' WHERE ends_at < clock_timestamp() AND sealed <> ''
+"""
+
+
 def cut_ended(connection: Connection, retention: Retention) -> Counter[str]:
-    """Cut tokens and freezes that ended long ago; returns how many of each."""
+    """Cut tokens and freezes that ended long ago; returns how many of each. Sealed settings go as soon as they end."""
+    connection.execute(_UNSEALED)
     return Counter({table: connection.execute(cut, (retention.ended_days,)).rowcount for table, cut in _ENDED.items()})
 
 

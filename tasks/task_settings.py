@@ -1,7 +1,6 @@
 """The settings that workers, beat and commands read from the environment."""
 
 import os
-import re
 import socket
 from functools import cache
 from pathlib import Path
@@ -11,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from domain.installation.settings import LogLimits, Retention, Settings, absolute
-from domain.replicas.host_choice import EXTERNAL
+from domain.replicas.host_choice import RIGHT_HOST_NAME, host_name
 from domain.revisions.host_labels import labels_in
 from domain.revisions.secret_refs import DEPLOYMENT, filled_in, reference_text
 from domain.text.errors import InvalidInputError
@@ -24,7 +23,6 @@ MOST_SLOTS = 64
 SIGNED_DAYS = 0.1
 """The least time for which a request id is known where commands are signed: a signature is good for two hours."""
 _MAX_SECONDS = 86_400
-_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
 def _redis_url(raw: str) -> str:
@@ -35,12 +33,6 @@ def _redis_url(raw: str) -> str:
         raise ValueError(raw)
     if parts.scheme == "rediss" and "ssl_cert_reqs" not in parse_qs(parts.query):
         return f"{raw}{'&' if parts.query else '?'}ssl_cert_reqs=required"  # Celery wants to be told
-    return raw
-
-
-def _host_name(raw: str) -> str:
-    if not _HOST_NAME.fullmatch(raw) or raw == EXTERNAL:
-        raise ValueError(raw)
     return raw
 
 
@@ -98,11 +90,11 @@ class TaskSettings(Settings):
         Path(".rollway"), validation_alias="ROLLWAY_HOME", validate_default=True, description="a folder"
     )
     """The folder of the records and logs of replicas, and of the data of embedded servers."""
-    host: Annotated[str, AfterValidator(_host_name)] = Field(
+    host: Annotated[str, AfterValidator(host_name)] = Field(
         default_factory=socket.gethostname,
         validate_default=True,
         validation_alias="ROLLWAY_HOST",
-        description=f"letters, digits, '-', '_' and '.', 63 at most, and not {EXTERNAL!r}",
+        description=RIGHT_HOST_NAME,
     )
     """The name under which this machine runs replicas; left out, its host name."""
     host_address: str = Field(

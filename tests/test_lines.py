@@ -53,6 +53,8 @@ def test_a_command_line_is_understood(line: str) -> None:
     words = words[: next((place for place, word in enumerate(words) if word in _ENDS), None)]
     command = rollway()
     while hasattr(command, "commands") and words[:1] != ["--help"]:
+        if command.invoke_without_command and not any(word in command.commands for word in words[:1]):
+            break
         name, *words = words
         command = command.commands[name]
     if "--help" not in words:

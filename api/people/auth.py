@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import prometheus_client
@@ -152,6 +153,7 @@ _EVERYBODY = ""
 
 
 _log = structlog.get_logger(__name__)
+T = TypeVar("T")
 _Shown = Callable[[Connection, str], Token | None]
 _NO_TOKEN = "this token is unknown, revoked or expired; 'rollway token list' shows those that are valid"  # noqa: S105
 _NO_LINK = "this link is unknown; 'rollway open' makes another"
@@ -201,6 +203,15 @@ class Access:
     async def of_login_link(self, request: Request, secret: str) -> Token:
         """The token of this link, which is used up by that. Raises NoTokenError and TooManyRequestsError."""
         return await self._token_of(request, secret, use_login_link, _NO_LINK)
+
+    async def given_for(self, request: Request, secret: str, lookup: Callable[[Connection], T | None], wrong: str) -> T:
+        """What `lookup` finds for a secret of one use; a wrong one counts as a wrong token. Raises NoTokenError."""
+        address = request.client.host if request.client else ""
+        async with self._guessing if self._strangers.is_spent(address) else self._looking:
+            found = await run_in_threadpool(in_transaction, self.engine, lookup)
+        if found is None:
+            raise self._refused(address, secret, wrong)
+        return found
 
     async def _token_of(self, request: Request, secret: str, lookup: _Shown, wrong: str) -> Token:
         address = request.client.host if request.client else ""

@@ -19,6 +19,7 @@ from api.people.auth import Access, Rates, Work
 from api.people.page.files import is_for_people, page
 from api.people.page.site import Site
 from api.people.problems import NoSuchResourceError, refusal
+from api.people.resources.host_joins import HostJoins
 from api.people.resources.openapi import openapi
 from api.people.resources.plan_requests import Foresight
 from api.people.resources.routing import Methods, routes
@@ -87,6 +88,7 @@ def make_app(engine: Engine, redis_url: str, rate: float) -> Starlette:
             *routes(engine, access, foresight),
             Route("/v1/events", Methods({"GET": Streams(access, reader).answer})),
             Route("/openapi.json", Methods({"GET": _description})),
+            *HostJoins(access).routes(),
             *Site(access, foresight).routes(),
             Route("/livez", Methods({"GET": _live})),
             Route("/metrics", Methods({"GET": metrics})),

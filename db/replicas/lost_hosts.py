@@ -1,6 +1,7 @@
 """What becomes of the routes of hosts that fell silent, are down or deaf, or are forgotten."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -90,6 +91,19 @@ def _report_all(connection: Connection, hosts: Sequence[str], fate: _Fate, limit
         if status in KNOWN
     ]
     return apply_reports(connection, reports)
+
+
+_COUNT_AS_DOWN = """
+    UPDATE hosts SET down_since = clock_timestamp() WHERE name = %s AND down_since IS NULL AND last_seen_at < %s
+"""
+
+
+def count_as_down(connection: Connection, name: str, unseen_since: datetime) -> None:
+    """Take a host for down whose own machine has ended its workers, and that was not seen since then.
+
+    Where it was the last one, nobody is left who would look.
+    """
+    connection.execute(_COUNT_AS_DOWN, (name, unseen_since))
 
 
 # somebody removed its row, and nobody else would ever end what it ran

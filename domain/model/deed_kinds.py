@@ -16,7 +16,7 @@ PHASES: Mapping[Kind, tuple[str, ...]] = {
         *("set_maintenance", "set_autoscaling_rules"),
     ),
     "freezes": ("set_freeze", "delete_freeze", "set_group", "delete_group"),
-    "hosts": ("drain_host", "undrain_host", "forget_host"),
+    "hosts": ("drain_host", "undrain_host", "forget_host", "invite_host", "join_host"),
     "subscriptions": ("set_subscription", "delete_subscription", "resend_events", "forget_events"),
     "tokens": ("create_token", "revoke_token"),
     "sign-ins": ("log_in", "log_out", "end_sessions"),

@@ -32,6 +32,7 @@ them, and the rules above choose among these. Where none of them is up, a replic
     a label      with all hosts of the same value of the label, and then itself; those without the label are together
 """
 
+import re
 from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -131,6 +132,15 @@ def hosts_in_time(offsets: Mapping[str, float]) -> list[str]:
 
 EXTERNAL = "external"
 """Stands where a host's name would, for replicas that another system runs. No host may be called so."""
+RIGHT_HOST_NAME = f"letters, digits, '-', '_' and '.', 63 at most, and not {EXTERNAL!r}"
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+
+def host_name(text: str) -> str:
+    """The name of a host, unchanged. Raises ValueError for what no host may be called."""
+    if not _HOST_NAME.fullmatch(text) or text == EXTERNAL:
+        raise ValueError(f"must be {RIGHT_HOST_NAME}, which {text!r} is not")
+    return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,11 @@ def rollway_processes(setting: ProcessSetting) -> tuple[StackPart, ...]:
     )
 
 
+def worker_processes(setting: ProcessSetting) -> tuple[StackPart, ...]:
+    """The workers alone, for a host whose servers and beat are elsewhere, and whose database others migrate."""
+    return tuple(_worker(setting, number) for number in range(1, setting.workers + 1))
+
+
 def _worker(setting: ProcessSetting, number: int) -> StackPart:
     name = f"worker{number}"
     part = _part(setting, name, worker(name), Ready("log", " ready."), ("valkey", "migrate"))

@@ -120,9 +120,13 @@ class SealError(RollwayError):
 
 @dataclass(frozen=True)
 class KeySeal:
-    """Seals and opens with the key of the installation (ROLLWAY_CERTIFICATE_KEY): AES-128-CBC with HMAC, by Fernet."""
+    """Seals and opens with the key of the installation (ROLLWAY_CERTIFICATE_KEY): AES-128-CBC with HMAC, by Fernet.
+
+    `purpose`: what is sealed with the key, so that nothing else opens it.
+    """
 
     key: str = field(repr=False)
+    purpose: str = "rollway certificates"
 
     def seal(self, text: str) -> str:
         return self._fernet.encrypt(text.encode()).decode()
@@ -139,5 +143,5 @@ class KeySeal:
 
     @cached_property
     def _fernet(self) -> Fernet:
-        key = HKDF(SHA256(), 32, salt=None, info=b"rollway certificates").derive(self.key.encode())
+        key = HKDF(SHA256(), 32, salt=None, info=self.purpose.encode()).derive(self.key.encode())
         return Fernet(urlsafe_b64encode(key))

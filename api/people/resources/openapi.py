@@ -18,8 +18,10 @@ from api.people.reads.forecasts import plan_shape
 from api.people.reads.read_table import READS, HttpResource, Read, Shape, shape_of
 from api.people.requests import EventParameters, Parameters
 from api.people.resources.command_resources import IN_HEADERS, PLANS, WRITES, Forecast, Write
+from api.people.resources.host_joins import SealedSettings
 from domain.commands.base import Command
 from domain.commands.fields import REF, Schema, model_schema
+from domain.installation.host_invitation import JOIN_PATH, JoinRequest
 from domain.installation.tokens import Role
 from domain.text.storable import DeploymentName, Name
 from domain.text.validation_errors import meanings
@@ -164,6 +166,7 @@ def openapi() -> Mapping[str, Any]:
         paths.setdefault(resource.path, {})[resource.method.lower()] = operation
     paths["/v1/events"] = {"get": _events()}
     paths["/v1/login-links"] = {"post": _login_link(components)}
+    paths[JOIN_PATH] = {"post": _host_join(components)}
     for name, says in (("livez", "Whether this process serves."), ("readyz", "Whether it reaches PostgreSQL, too.")):
         answers = {"200": _json("It does.", components.put("Alive", dict(_ALIVE))), **_refused()}
         paths[f"/{name}"] = {"get": {"operationId": name, "summary": says, "security": [], "responses": answers}}
@@ -245,6 +248,19 @@ def _login_link(components: Components) -> dict[str, Any]:
         "description": f"Needs the role {Role.VIEWER}.",
         "parameters": [],
         "responses": {"201": _json("Made.", components.put("LoginLink", link)), **_refused()},
+    }
+
+
+def _host_join(components: Components) -> dict[str, Any]:
+    body = components.put("JoinRequest", model_schema(JoinRequest))
+    return {
+        "operationId": "join_host",
+        "summary": "Get the sealed settings of the installation, for a machine that becomes a host.",
+        "description": "Needs no token: 'rollway hosts join' sends what it makes of the secret of its line, once.",
+        "security": [],
+        "parameters": [],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "responses": {"200": _json("The settings.", components.of_type(SealedSettings)), **_refused()},
     }
 
 

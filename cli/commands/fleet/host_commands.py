@@ -1,11 +1,14 @@
-"""`rollway hosts`, `drain-host`, `undrain-host` and `forget-host`: where replicas run."""
+"""`rollway hosts` with `join` and `leave`, `drain-host`, `undrain-host` and `forget-host`: where replicas run."""
 
+import typer
 from rich.text import Text
 
 from cli.client import Reader
+from cli.commands.machine.joining import join, leave
 from cli.options import AsJson
 from cli.sending import Asker
 from cli.subcommands import sends
+from cli.terminal.exits import READING, WRITING, ExitCode, exits
 from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
 from db.views.fleet_views import HostView
 from db.views.unplaced import UnplacedView
@@ -15,9 +18,30 @@ from domain.commands.replica_commands import DrainHost, ForgetHost, UndrainHost
 from domain.revisions.host_labels import in_words
 from domain.text.numbers import number_of
 
+_hosts = typer.Typer(
+    epilog=exits(*READING, example="rollway hosts\nrollway hosts --json\nrollway hosts join\nrollway hosts leave"),
+    invoke_without_command=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+_hosts.command(
+    epilog=exits(
+        *WRITING,
+        ExitCode.TIMED_OUT,
+        example="rollway hosts join --url https://rollway.example.com\n"
+        "rollway hosts join 'https://rollway.example.com#SECRET' --labels zone=a",
+    )
+)(join)
+_hosts.command(
+    epilog=exits(*WRITING, ExitCode.TIMED_OUT, example="rollway hosts leave\nrollway hosts leave --timeout 3600")
+)(leave)
+GROUPS = {"hosts": _hosts}
 
-def hosts(*, as_json: AsJson = False) -> None:
-    """Show the hosts that workers run on, and their replicas.
+
+@_hosts.callback()
+def hosts(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Show the hosts that workers run on, and their replicas; 'join' adds one, and 'leave' removes this machine.
 
     A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere. A
     silent host is not down yet, or no worker is left to notice; other hosts get the new replicas. A deaf host reaches
@@ -27,6 +51,11 @@ def hosts(*, as_json: AsJson = False) -> None:
     clock differs from PostgreSQL's. A host whose clock is off by more than a minute gets no new replicas while another
     host is right. CONTRACT: the protocol of its workers; an upgrade of Rollway may raise it.
     """
+    if context.invoked_subcommand is None:
+        _show(as_json=as_json)
+
+
+def _show(*, as_json: bool) -> None:
     with Reader() as reader:
         views = reader.views(HostView, "/v1/hosts")
         waiting = [] if as_json else reader.views(UnplacedView, "/v1/unplaced")

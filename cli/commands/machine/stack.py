@@ -18,8 +18,9 @@ from cli.terminal.output import print_json, printer, program
 from stack.down import down as stack_down
 from stack.home.folder import Home, find_home
 from stack.home.server_settings import Ports
+from stack.membership import as_member
 from stack.prepare import Notice, Say, UpRequest
-from stack.stack_status import stack_status
+from stack.stack_status import StackStatus, stack_status
 from stack.supervisor.stop import running_replicas
 from stack.up import restart as stack_restart
 from stack.up import stay
@@ -62,10 +63,11 @@ def up(
     with ROLLWAY_ENVOY_HOST=:: it listens for callers from elsewhere too, as in
     'ROLLWAY_ENVOY_HOST=:: rollway up --envoy-port 80 --tls-port 443'.
     Data and logs are in .rollway, or in ROLLWAY_HOME. Harmless when it is all running already. What runs without its
-    supervisor is taken over: what runs well is kept, and no request is lost.
+    supervisor is taken over: what runs well is kept, and no request is lost. Where 'rollway hosts join' made a host,
+    workers alone are started.
     """
     console = printer(quiet=as_json)
-    say = _sayer(console)
+    say = sayer(console)
     forwarded = {"postgres": postgres_port, "redis": redis_port, "discovery": discovery_port}
     ports = Ports(
         flower=flower_port or 0,
@@ -75,15 +77,20 @@ def up(
         envoy_tls=tls_port or 0,
         forwarded={name: port for name, port in forwarded.items() if port is not None},
     )
-    request = UpRequest(home=find_home(os.environ), environ=os.environ, workers=workers, ports=ports)
-    with interruptible(_TAKEN_OVER if stack_status(request.home).phase in {"lost", "serving"} else STOPPED):
+    asked = UpRequest(home=find_home(os.environ), environ=os.environ, workers=workers, ports=ports)
+    with interruptible(_TAKEN_OVER if stack_status(asked.home).phase in {"lost", "serving"} else STOPPED):
         began = time.monotonic()
-        status, seconds = stack_up(request, say), time.monotonic() - began
+        status, seconds = _started(asked, say), time.monotonic() - began
         if as_json:
             print_json({**asdict(status), "seconds": round(seconds, 2)})
-        console.print(_ready(seconds, request.home, foreground=foreground))
+        console.print(_ready(seconds, asked.home, foreground=foreground))
         if foreground:
-            _stay_until_stopped(request.home, say)
+            stay_until_stopped(asked.home, say)
+
+
+def _started(asked: UpRequest, say: Say) -> StackStatus:
+    request, processes = as_member(asked)
+    return stack_up(request, say, processes)
 
 
 def down(
@@ -105,7 +112,7 @@ def down(
     if count and not keep_replicas and not yes and sys.stdin.isatty():
         _ask(count)
     ignore_signals()  # half of it stopped is worse than waiting for the rest
-    was_running = stack_down(home, _sayer(console), keep_replicas=keep_replicas)
+    was_running = stack_down(home, sayer(console), keep_replicas=keep_replicas)
     stopped = 0 if keep_replicas else count
     if as_json:
         print_json({"home": home.root, "was_running": was_running, "replicas": count, "stopped_replicas": stopped})
@@ -120,7 +127,8 @@ def restart_parts(parts: Collection[str], *, as_json: bool) -> None:
     home = find_home(os.environ)
     console = printer(quiet=as_json)
     began = time.monotonic()
-    status = stack_restart(UpRequest(home=home, environ=os.environ), parts, _sayer(console))
+    asked, processes = as_member(UpRequest(home=home, environ=os.environ))
+    status = stack_restart(asked, parts, sayer(console), processes)
     seconds = time.monotonic() - began
     if as_json:
         print_json({**asdict(status), "seconds": round(seconds, 2)})
@@ -140,7 +148,7 @@ def _ready(seconds: float, home: Home, *, foreground: bool) -> str:
     return f"Ready after {seconds:.1f} s; {stop}. {files}\n{page}"
 
 
-def _sayer(console: Console) -> Say:
+def sayer(console: Console) -> Say:
     began = time.monotonic()
 
     def say(notice: Notice) -> None:
@@ -153,7 +161,7 @@ def _sayer(console: Console) -> Say:
     return say
 
 
-def _stay_until_stopped(home: Home, say: Say) -> None:
+def stay_until_stopped(home: Home, say: Say) -> None:
     try:
         stay(home, say)
     except KeyboardInterrupt:
