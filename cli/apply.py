@@ -149,7 +149,7 @@ def diff(
 ) -> None:
     """Show what a file would change. Touches nothing.
 
-    The fields that the file mentions are held against what is stored: - is stored, + stands in the file. Values of
+    The fields that the file mentions are held against what is stored: - is stored, + is in the file. Values of
     variables are masked, unless --values asks for those that differ; secrets are references, and are shown as such.
     Exit code 5 when there is a difference, 0 when there is none.
     """

@@ -73,8 +73,8 @@ def _option_of(field: CommandField, called: Mapping[str, str]) -> Parameter:
 def sends(command: type[Command], **called: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a function the options of a command and of its caller; it gets the values as arguments, next to `asker`.
 
-    `called`: the options that are called otherwise than their fields. What the function annotates as an option is one
-    as it stands there.
+    `called`: the options that have another name than their fields. An option that the function annotates itself stays
+    as it is.
     """
 
     def decorated(run: Callable[..., None]) -> Callable[..., None]:

@@ -223,7 +223,7 @@ def note_use(connection: Connection, token: Token, secret: str = "") -> None:
 def still_valid(
     connection: Connection[Any], names: Sequence[str], sessions: Sequence[bytes] = ()
 ) -> frozenset[str | bytes]:
-    """The tokens of these that are neither revoked nor expired, and the sessions, by their hashes, that go on."""
+    """The names of valid tokens, neither revoked nor expired, and the hashes of valid sessions, among these."""
     rows = connection.execute(_STILL_VALID, {"names": list(names), "sessions": list(sessions)})
     return frozenset(name or session for name, session in rows)
 

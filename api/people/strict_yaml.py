@@ -85,7 +85,7 @@ class StrictLoader(yaml.SafeLoader):
         keys: set[object] = set()
         for key in self._keys(node):
             if key.value in keys:
-                raise ConstructorError(None, None, f"{key.value} stands twice", key.start_mark)
+                raise ConstructorError(None, None, f"{key.value} is there twice", key.start_mark)
             keys.add(key.value)
         return super().construct_mapping(node, deep)
 

@@ -186,7 +186,7 @@ FROM_HERE = Origin()
 def execute(engine: Engine, command: Command, patience_seconds: float = 0, origin: Origin = FROM_HERE) -> CommandResult:
     """Carry out a command, or find what it did the first time. Raises the refusals of `domain`.
 
-    `patience_seconds`: how long to go on trying while Postgres is away.
+    `patience_seconds`: the time for which it is tried while Postgres is away.
     """
     try:
         return in_transaction(engine, partial(_execute_once, command=command, origin=origin), patience_seconds)

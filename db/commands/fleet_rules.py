@@ -117,7 +117,7 @@ def _elsewhere(connection: Connection, deployment: str) -> GroupedAlreadyError:
 
 
 def _look_anew(connection: Connection) -> None:
-    """Mark what waited: it may go on; and what went on: it may have to wait."""
+    """Mark deployments that waited, since they may continue, and those that continued, since they may have to wait."""
     mark_unheld(connection, "d.lifecycle = 'deploying' AND d.paused_at IS NULL", {})
 
 

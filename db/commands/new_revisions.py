@@ -112,6 +112,6 @@ def _with_values(connection: Connection, deployment: Deployment, spec: RevisionS
         raise RevisionNotFoundError(message, deployment=deployment.name, revision=source)
     filled = with_values_of(row[1], spec)
     if lacking := names_masked(filled.env):
-        message = f"spec.env.{lacking[0]}: {MASK} stands for the value in {source}, which has none"
+        message = f"spec.env.{lacking[0]}: {MASK} means the value in {source}, which has none"
         raise InvalidInputError(f"{message}; write the value itself", field=f"spec.env.{lacking[0]}")
     return filled

@@ -1,6 +1,6 @@
-"""How the replicas of revisions are spoken to, where those of one deployment differ.
+"""The wires of revisions, by which their replicas are spoken to, where they differ within a deployment.
 
-While all are spoken to alike their deployment says how, and no revision has a wire of its own.
+While they do not differ, the deployment has the wire, and no revision has its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ _OF_DEPLOYMENT = """
 
 
 def keep_wire(connection: Connection, deployment_id: UUID, revisions: Sequence[UUID], wire: Wire, before: Wire) -> None:
-    """Speak to these revisions so from now on; the others go on as the deployment was spoken to before."""
+    """Speak to these revisions by this wire from now on; the others keep the deployment's wire from before."""
     if wire == before:
         connection.execute(_KEEP_OWN, (Jsonb(stored_wire(wire)), list(revisions)))
         return

@@ -94,7 +94,7 @@ def rollout_of_id(connection: Connection[Any], rollout_id: UUID) -> RolloutView:
     """A rollout, under way or ended. Raises RolloutNotFoundError."""
     view = rollouts_by_id(connection, [rollout_id]).get(rollout_id)
     if view is None:
-        message = f"there is no rollout {rollout_id}; its id stands in the answer of the command that began it"
+        message = f"there is no rollout {rollout_id}; its id is in the answer of the command that began it"
         raise RolloutNotFoundError(message, rollout_id=rollout_id)
     return view
 

@@ -56,7 +56,7 @@ class RevisionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryView:
-    """A line of the timeline; it stands for `attempts` records of the same kind in a row."""
+    """A line of the timeline, made from `attempts` records of the same kind in a row."""
 
     phase: str
     result: str

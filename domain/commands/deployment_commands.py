@@ -70,7 +70,7 @@ class AddRevision(DeploymentCommand):
     def _holds_no_mask(cls, spec: RevisionSpec, info: ValidationInfo) -> RevisionSpec:
         """Refuse a spec that was read with masked values: it would run with *** in their place."""
         if info.data.get("values_of") is None and (masked := names_masked(spec.env)):
-            raise ValueError(f"env.{masked[0]}: {MASK} stands where a value is not shown; write the value itself")
+            raise ValueError(f"env.{masked[0]}: {MASK} means a value that is not shown; write the value itself")
         return spec
 
 

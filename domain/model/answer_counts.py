@@ -31,7 +31,7 @@ class Answers:
     later. An answer that never began is in none. `cut`: of those failed, the ones that had begun. `begun`: requests
     sent, answered or not. `refused`: of those done, the ones with a 4xx. `again`: of those done, the ones that
     were sent to another replica too, since the first one failed, or let them wait for too long; `again_failed`: of
-    these, the ones that failed all the same. `redirected`: of those done, the ones with a 3xx other than 304.
+    these, the ones that failed in the end. `redirected`: of those done, the ones with a 3xx other than 304.
     """
 
     done: int = 0

@@ -205,7 +205,7 @@ def _undo(deployment: Deployment, past: Past, asking: Context) -> Offer | Missin
         goal = undo_goal(deployment, past, asking.at)
     except NoPreviousRevisionError as refusal:
         rolled_back = str(refusal.detail.get("rolled_back") or "")
-        way = f"go back to {rolled_back} all the same" if rolled_back else ""
+        way = f"go back to {rolled_back} anyway" if rolled_back else ""
         values = {"revision": rolled_back} if rolled_back else {}
         return Missing(Undo, _in_short(refusal), way, replace(named, revision=rolled_back, values=values))
     except RollwayError as refusal:

@@ -126,7 +126,7 @@ def _of_refusal(answer: HeardAnswer) -> str:
 
 _MENDS: Mapping[NoAnswer, str] = {
     NoAnswer.REFUSED: "it has opened no port yet: it still starts, or must be told its port, by {port} or PORT",
-    NoAnswer.UNREACHABLE: "a network stands between: look at the host's firewall and at ROLLWAY_HOST_ADDRESS",
+    NoAnswer.UNREACHABLE: "a network is between: look at the host's firewall and at ROLLWAY_HOST_ADDRESS",
     NoAnswer.CLOSED: "it breaks at the question: 'rollway logs' shows what it printed",
     NoAnswer.SILENT: "it has too few workers, or waits for something itself: 'rollway logs' shows what it printed",
     NoAnswer.NOT_HTTP: "another program may listen there: 'rollway logs' shows what it printed",

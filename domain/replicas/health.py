@@ -73,7 +73,7 @@ def pause_while_starting(route: ProbedRoute, now: datetime) -> timedelta:
     """The pause before a starting replica is probed again: a fortieth of the time since its start.
 
     So a replica waits at most a fortieth of its start before it is seen, and one that starts for minutes is probed
-    seldom. The pause between successes does not shrink: a threshold of several successes stands for a time.
+    seldom. The pause between successes does not shrink: a threshold of several successes means a time.
     """
     if route.streak:
         return _PAUSE_AFTER_SUCCESS

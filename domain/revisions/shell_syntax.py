@@ -21,7 +21,7 @@ _SUBSTITUTION = re.compile(r"\$\([^()]*\)|`[^`]*`")
 
 _OF_SHELLS_ALONE: Mapping[str, str] = {
     "cd": "set working_directory",
-    "exec": "leave 'exec' out: no shell stands before the program",
+    "exec": "leave 'exec' out: no shell runs before the program",
     "export": "put the variable into env",
     "set": "leave it out",
     "source": "put the variables into env, or name the program by its path, as in venv/bin/python",
@@ -96,7 +96,7 @@ def fault_of_variable(name: str, value: str, env: Mapping[str, object]) -> str:
             right = value.replace(match[0], f"{{{variable.lower()}}}")
             return f"no shell reads {match[0]!r}: write {right!r}"
         if variable == name or variable in _ALSO_READ or variable in env:
-            return f"no shell reads {match[0]!r}, so it stands there as it is: write the whole value{_path_for(name)}"
+            return f"no shell reads {match[0]!r}, so it is kept as it is: write the whole value{_path_for(name)}"
     if name.endswith(_PATHS) and any(_HOME.fullmatch(part) for part in value.split(":") if part.startswith("~")):
         return f"no shell reads '~' in {value!r}: write the whole path"
     return ""

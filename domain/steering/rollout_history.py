@@ -276,7 +276,7 @@ def _nothing_before(deployment: str, rolled_back: str, same: str) -> NoPreviousR
     if rolled_back:
         message = (
             f"what {deployment} ran before was rolled back itself; "
-            f"'rollway undo {deployment} --to {rolled_back}' goes there all the same"
+            f"'rollway undo {deployment} --to {rolled_back}' goes there anyway"
         )
     detail = {"rolled_back": rolled_back} if rolled_back else {}
     return NoPreviousRevisionError(message, deployment=deployment, **detail)

@@ -141,7 +141,7 @@ def undo(
 def _only_failed(name: str, back: ActivationRequest) -> OnlyFailedError:
     message = (
         f"{back.revision_name} of {name} has only ever failed: {back.only_failed}; "
-        f"'rollway undo {name} --to {back.revision_name} --anyway' goes there all the same"
+        f"'rollway undo {name} --to {back.revision_name} --anyway' goes there anyway"
     )
     return OnlyFailedError(message, deployment=name, revision=back.revision_name)
 

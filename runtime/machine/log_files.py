@@ -7,7 +7,7 @@ is copied and then cut to nothing, and its writer continues at the new beginning
     web.log.1  what it was before, then web.log.2, and so on
 
 What is written between the last read and the cut is lost: that of some microseconds, or of a moment on a busy machine.
-On a full disk nothing can be copied, and the log is cut all the same: it is what fills the disk.
+On a full disk nothing can be copied, and the log is cut anyway, since it fills the disk.
 """
 
 import os

@@ -198,7 +198,7 @@ class ProcessRuntime:
         return adopted
 
     def _note_asked(self, record: ReplicaRecord) -> None:
-        with suppress(OSError), self._records.locked():  # on a full disk it is asked all the same
+        with suppress(OSError), self._records.locked():  # on a full disk it is asked anyway
             latest = self._records.load(record.route_id)
             if latest and latest.process == record.process and not latest.ended:
                 self._records.write(latest.model_copy(update={"asked_to_end": True}))

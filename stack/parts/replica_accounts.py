@@ -70,7 +70,7 @@ def advice(home: Home) -> str:
         return why
     if settings.replica_user is None:
         return f"'rollway down' and '{_USUAL}={EACH} rollway up' give each deployment an account"
-    return "nothing stands in the way any more: 'rollway restart' gives each deployment an account"
+    return "nothing prevents it any more: 'rollway restart' gives each deployment an account"
 
 
 def _not_by_looking() -> str:

@@ -151,4 +151,4 @@ def _tried(text: str, file: Path, patience: float) -> Tried:
         ground = Ground.here(find_home(os.environ), os.environ)
         return try_replica(document.deployment, document.revision.spec, patience, ground)
     except NotHealthyError as error:
-        raise NotHealthyError(f"{error.message}; nothing is written, --untried writes it all the same") from None
+        raise NotHealthyError(f"{error.message}; nothing is written, --untried writes it anyway") from None

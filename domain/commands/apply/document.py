@@ -128,9 +128,9 @@ class Apply(ToApply, Starting):
 def disagreement(documents: Sequence[Document]) -> str | None:
     """A claim that two of the documents make; None if there is none."""
     if repeated := _first_repeated(document.deployment for document in documents):
-        return f"deployment: {repeated} stands in two documents; give it one"
+        return f"deployment: {repeated} is in two documents; give it one"
     if repeated := _first_repeated(entrance.value for document in documents for entrance in document.asked_entrances):
-        return f"traffic: {repeated} stands in two documents; only one deployment can be reached by it"
+        return f"traffic: {repeated} is in two documents; only one deployment can be reached by it"
     return None
 
 

@@ -108,7 +108,7 @@ policy:
     Template(
         "blue_green",
         "Blue-green",
-        "The new revision comes up whole beside the old one, and gets all requests when a person promotes it.",
+        "The new revision comes up whole next to the old one, and gets all requests when a person promotes it.",
         f"""{_PROCESS}\
 policy:
   strategy: blue_green

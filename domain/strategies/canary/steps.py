@@ -106,7 +106,7 @@ class CanarySpec(RollingUpdateSpec):
     @model_validator(mode="after")
     def _can_stand_beside(self) -> Self:
         if is_zero(self.max_surge):
-            raise ValueError("max_surge must be at least 1: a canary stands beside the replicas that run")
+            raise ValueError("max_surge must be at least 1: a canary runs next to the replicas that run")
         weights = [weight_of(step.weight) for step in self.steps]
         if sorted(set(weights)) != weights:
             raise ValueError("steps must have rising weights, such as [5%, 25%, 50%]")
@@ -124,7 +124,7 @@ class CanarySpec(RollingUpdateSpec):
         if not isinstance(self.max_surge, int) or self.max_surge < least:
             raise ValueError(
                 f"max_surge must be a number of at least {least} with judge.baseline fresh: "
-                "as many replicas as the canary has stand beside it"
+                "as many replicas as the canary has run next to it"
             )
         if weight_of(self.steps[-1].weight) > WHOLE // 2:
             raise ValueError(

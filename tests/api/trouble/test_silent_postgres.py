@@ -43,6 +43,6 @@ def test_a_silent_postgres_makes_the_table_stale_and_is_left_for_another_process
 
 
 def _tell(pid: int, what: signal.Signals) -> None:
-    """One that has ended since it was listed stands still by itself; the others must be woken all the same."""
+    """One that has ended since it was listed stands still by itself; the others must be woken anyway."""
     with suppress(ProcessLookupError):
         os.kill(pid, what)

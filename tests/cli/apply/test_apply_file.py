@@ -111,7 +111,7 @@ def test_several_documents_are_several_deployments(tmp_path: Path) -> None:
         (("rolling_update", "sometimes"), "line 8, policy.strategy: must be one of"),
         (("rolling_update", "rolling_update\n  spec: {max_surge: 0, max_unavailable: 0}"), "cannot both be 0"),
         (("rolling_update", "rolling_update\n  limits: {timeout_seconds: 0}"), "policy.limits.timeout_seconds"),
-        (("replicas: 3", "replicas: 3\nreplicas: 4"), "replicas stands twice"),
+        (("replicas: 3", "replicas: 3\nreplicas: 4"), "replicas is there twice"),
         (("replicas: 3", "replicas: ["), "line 5, column 10: expected"),
     ],
 )
@@ -199,7 +199,7 @@ def test_numbers_that_all_readers_of_yaml_read_alike_are_taken() -> None:
     [
         ("", "web.yaml: holds no deployment"),
         ("- web", "web.yaml: must be fields such as 'deployment: web'"),
-        (f"{WEB}---{WEB}", "deployment: web stands in two documents"),
+        (f"{WEB}---{WEB}", "deployment: web is in two documents"),
         (f"{WEB}---\ndeployment: 7", "web.yaml: document 2, line 10, deployment: must be text"),
         ("a: !!python/object:os.system x", "web.yaml: line 1"),
     ],

@@ -117,7 +117,7 @@ def test_what_another_deployment_has_is_refused_before_anything_is_written(
         ("traffic: yes", "traffic: must be fields, each with its value"),
         (
             "---\ndeployment: b\ntraffic: {hosts: [x]}\n---\ndeployment: c\ntraffic: {hosts: [x]}",
-            "traffic: x stands in two",
+            "traffic: x is in two",
         ),
     ],
 )

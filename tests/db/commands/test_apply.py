@@ -127,7 +127,7 @@ def test_files_that_name_the_same_deployments_in_another_order_do_not_lock_each_
 
 
 def test_two_documents_that_claim_the_same_are_refused_by_name(engine: Engine) -> None:
-    with pytest.raises(InvalidInputError, match="deployment: web stands in two documents; give it one"):
+    with pytest.raises(InvalidInputError, match="deployment: web is in two documents; give it one"):
         ask(engine, "apply", documents=[document("web"), document("web")])
 
 
@@ -135,7 +135,7 @@ def test_a_whole_content_is_rolled_out_with_the_values_that_it_does_not_show(eng
     spec = {**SPEC, "env": {"A": "1", "B": "2"}}
     deployment = make_deployment(engine, "■■■", status=READY, policy=ROLLING, spec=spec)
     changed = {**spec, "env": {"A": "***", "B": "3"}}
-    for masked, why in (({"NEW": "***"}, "stands for the value in v1"), ({"A": "$PORT"}, "no shell reads")):
+    for masked, why in (({"NEW": "***"}, "means the value in v1"), ({"A": "$PORT"}, "no shell reads")):
         with pytest.raises(InvalidInputError, match=why):
             ask(engine, "rolling_update", deployment=deployment.name, spec={**spec, "env": masked})
     with pytest.raises(InvalidInputError, match="spec is the whole content: leave image and command out"):

@@ -22,7 +22,7 @@ from tests.support.pictures.policies import canary
         ({"steps": [{"weight": "5%", "colour": "red"}]}, "step 1, colour", "there is no such field"),
         ({"steps": ["50%", "5%"]}, "", "rising weights"),
         ({"steps": [{"weight": "5%", "seconds": 0}]}, "seconds", "more than 0"),
-        ({"max_surge": 0, "max_unavailable": 1}, "", "stands beside"),
+        ({"max_surge": 0, "max_unavailable": 1}, "", "runs next to"),
         ({"judge": {"errors": None, "refused": None, "redirected": None}}, "judge", "nothing would be judged"),
         ({"judge": {"errors": {"allowed": "0%"}}}, "judge.errors.allowed", "above 0"),
         ({"judge": {"errors": {"allowed": "100%"}}}, "judge.errors.allowed", "below 100"),

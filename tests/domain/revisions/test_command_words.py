@@ -105,11 +105,11 @@ def test_what_a_program_may_be_given_is_taken(command: object) -> None:
     [
         (
             {"PATH": "/opt/app/bin:$PATH"},
-            "PATH: no shell reads '$PATH', so it stands there as it is: write the whole value, such as '/opt",
+            "PATH: no shell reads '$PATH', so it is kept as it is: write the whole value, such as '/opt",
         ),
         (
             {"PYTHONPATH": "lib:${PYTHONPATH}"},
-            "PYTHONPATH: no shell reads '${PYTHONPATH}', so it stands there as it is",
+            "PYTHONPATH: no shell reads '${PYTHONPATH}', so it is kept as it is",
         ),
         ({"DATA": "$HOME/data"}, "DATA: no shell reads '$HOME'"),
         ({"A": "1", "B": "x/$A"}, "B: no shell reads '$A'"),

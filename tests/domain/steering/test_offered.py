@@ -172,7 +172,7 @@ def test_what_was_rolled_back_before_is_offered_as_a_way_all_the_same() -> None:
     back = replace(BACK, to_revision=GOOD, from_revision=OLD)
     on = EndedRollout(GOOD, third, RolloutOutcome.COMPLETED, NOW, is_undo=False, size_before=3)
     reason, way = absent(*at(third, back, on))["undo"]
-    assert (reason, way) == ("what web ran before was rolled back itself", "go back to v2 all the same")
+    assert (reason, way) == ("what web ran before was rolled back itself", "go back to v2 anyway")
 
 
 @pytest.mark.parametrize(

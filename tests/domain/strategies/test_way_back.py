@@ -28,7 +28,7 @@ def test_a_size_that_came_with_the_revision_goes_with_it_unless_somebody_has_sca
         (
             "v1→v2 v2⇄v1",
             {"deployment": "web", "rolled_back": "v1"},
-            "'rollway undo web --to v1' goes there all the same",
+            "'rollway undo web --to v1' goes there anyway",
         ),
         (
             "v1→v2 v2✗v3",

@@ -47,5 +47,5 @@ def test_a_value_that_is_not_shown_is_refused_where_nothing_says_whose_it_is() -
     spec = {"command": ["serve"], "env": {"A": "***"}}
     assert ask("add_revision", spec=spec, values_of="v1").values_of == "v1"
     assert ask("add_revision", spec={**spec, "env": {"A": "1"}})
-    with pytest.raises(InvalidInputError, match=r"env.A: \*\*\* stands where a value is not shown; write the value"):
+    with pytest.raises(InvalidInputError, match=r"env.A: \*\*\* means a value that is not shown; write the value"):
         ask("add_revision", spec=spec)

@@ -1,4 +1,4 @@
-"""docs/first-service.md, done by somebody who types what stands there and sees what stands there."""
+"""docs/first-service.md, done by somebody who types what the page says and compares what it shows."""
 
 import os
 import re

@@ -22,7 +22,7 @@ let offer = null;
 let typed = null;
 let asking = new AbortController();
 
-/** Whether it is about one host, so that it stands beside that host. */
+/** Whether it is about one host, so that its button is next to that host. */
 export const isOfHost = ({ fields }) => fields.some(({ name }) => name === "host");
 
 /** What the server offers this person now, by group. `waitsFor`: the verb that a deployment waits for; `whose`: the host it is beside. */
@@ -97,7 +97,7 @@ function keepFocus() {
   if (document.activeElement === document.body) document.getElementById("main").focus();
 }
 
-/** `fixed`: the fields that are decided already, such as the host that the button stands beside. */
+/** `fixed`: the fields that are decided already, such as the host that the button is next to. */
 async function open(found, { deployment, document: whole, fixed = {}, choices = {}, failed = new Set() }) {
   const title = found.label.replace(" …", "");
   const name = deployment?.name ?? Object.values(fixed)[0];

@@ -48,7 +48,7 @@ def test_what_is_shown_is_applied_again_and_means_the_values_that_are_not_shown(
     file.write_text(shown.replace("name: a", "name: c"))
     refused = rollway("apply", "-f", str(file), "--no-activate")
     assert refused.code == 2
-    assert refused.err == "spec: env.A: *** stands where a value is not shown; write the value itself.\n"
+    assert refused.err == "spec: env.A: *** means a value that is not shown; write the value itself.\n"
 
 
 @pytest.mark.usefixtures("web")

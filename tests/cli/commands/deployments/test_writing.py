@@ -34,9 +34,7 @@ def test_an_undo_to_what_has_only_ever_failed_is_asked_for_once_more(rollway: Ro
     made = make_deployment(engine, "✗|■■■", status=READY)
     write(engine, "UPDATE routes SET status_reason = 'no such program' WHERE status = 'failed'")
     refused = rollway("undo", "web", "--to", "v1")
-    said = (
-        "v1 of web has only ever failed: no such program; 'rollway undo web --to v1 --anyway' goes there all the same"
-    )
+    said = "v1 of web has only ever failed: no such program; 'rollway undo web --to v1 --anyway' goes there anyway"
     assert (refused.code, refused.err) == (1, f"{said}.\n")
     assert lifecycle(engine) == "ready"
     write(engine, "UPDATE routes SET healthy_at = now() WHERE id = %s", made.routes[0])

@@ -67,7 +67,7 @@ def test_what_does_not_come_up_is_not_written(rollway: Rollway, command: str, mo
     code, told = init(rollway, command, *more)
     assert (code, list(Path().glob("*.yaml"))) == (1, [])
     assert said in told
-    assert told.endswith("nothing is written, --untried writes it all the same.\n")
+    assert told.endswith("nothing is written, --untried writes it anyway.\n")
     assert init(rollway, command, *more, "--untried")[0] == 0
 
 
