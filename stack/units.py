@@ -113,6 +113,7 @@ ROLLWAY_HOST_ADDRESS=10.0.0.1
 
 # The labels of this host, which revisions may require of theirs.
 # ROLLWAY_HOST_LABELS=zone=a,disk=ssd
+# ROLLWAY_HOST_RESOURCES=gpu=4,memory_gb=240
 
 # Where the server for proxies listens, the second port for Envoy, and the server for people. Where their socket units
 # are enabled, they contain the address of ROLLWAY_API_PORT and of ROLLWAY_PEOPLE_PORT.

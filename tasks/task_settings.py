@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from domain.devices.needs import VARIABLE, parse_resources
 from domain.installation.settings import LogLimits, Retention, Settings, absolute
 from domain.replicas.host_choice import RIGHT_HOST_NAME, host_name
 from domain.revisions.host_labels import labels_in
@@ -68,6 +69,14 @@ def _labels(raw: object) -> object:
     return labels_in(raw) if isinstance(raw, str) else raw
 
 
+def _resources(text: str) -> str:
+    try:
+        parse_resources(text)
+    except InvalidInputError as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
 def _seconds(variable: str, default: float) -> float:
     right = f"a number of seconds from 1 to {_MAX_SECONDS}"
     field: float = Field(default, ge=1, le=_MAX_SECONDS, validation_alias=variable, description=right)
@@ -107,6 +116,12 @@ class TaskSettings(Settings):
         description="labels, each once, separated by commas, as in zone=a,disk=ssd; 'host' is the name of each host",
     )
     """The labels of this machine, which revisions may require of their hosts, or be spread over."""
+    host_resources: Annotated[str, AfterValidator(_resources)] = Field(
+        "",
+        validation_alias=VARIABLE,
+        description="what this machine has for replicas, as in gpu=4,memory_gb=240; gpu=auto asks the driver",
+    )
+    """The devices and amounts that replicas of this machine may need; left out, it has none."""
     host_silence_seconds: float = _seconds("ROLLWAY_HOST_SILENCE_SECONDS", 15)
     """The seconds without a heartbeat after which a host is down, and its replicas are replaced on others."""
     drain_deadline_seconds: float = _seconds("ROLLWAY_DRAIN_DEADLINE_SECONDS", 60)

@@ -53,6 +53,8 @@ def add_revision(connection: Connection, command: AddRevision) -> dict[str, Any]
         raise RevisionExistsError.of(command.deployment, name)
     if added:
         note(connection, deployment.id, command, "add_revision", f"revision {name} added")
+        if spec.needs:
+            connection.execute("UPDATE deployments SET has_needs = true WHERE id = %s", (deployment.id,))
     return {"deployment": command.deployment, "revision": name, "revision_id": str(row["id"]), "added": added}
 
 

@@ -17,6 +17,7 @@ from db.commands.traffic_settings import bring_again, follow
 from db.cycle.applier import DEPLOYMENT, ROLLOUT, assigned, deployment_values, rollout_values
 from db.cycle.autoscaling_rules import rules_of_one
 from db.cycle.claim import Claim, load_routes
+from db.devices import demands_of, read_ledger
 from db.fleet_gates import frozen_now
 from db.locking.statuses import ACTIVE
 from db.outbox import write_events
@@ -38,6 +39,7 @@ from domain.revisions.host_labels import Labels, has_labels
 from domain.revisions.secret_refs import SecretCheck
 from domain.steering.activation import ActivationRequest, restarted_revision
 from domain.steering.command_effect import Context, Effect
+from domain.steering.device_check import DeviceCase
 from domain.steering.rollout_history import (
     AlreadyUndoneError,
     NoPreviousRevisionError,
@@ -177,7 +179,8 @@ def keep_trace(connection: Connection, rollout_id: str | None, traceparent: str 
 _REVISIONS = f"""
     SELECT v.id, v.name, p.strategy, p.spec::text, p.limits::text, ARRAY({REFERENCES_TO_START}) AS secrets,
            EXISTS (SELECT FROM freezes) AS may_be_frozen, v.wire, coalesce(v.spec -> 'hosts', '{{}}') AS labels,
-           v.spec ->> 'prepare' IS NOT NULL AS prepares
+           v.spec ->> 'prepare' IS NOT NULL AS prepares,
+           v.spec -> 'needs' AS needs
       FROM revisions v LEFT JOIN policies p ON p.deployment_id = v.deployment_id
      WHERE v.deployment_id = %s AND (v.name = %s OR v.id = %s)
 """
@@ -315,11 +318,15 @@ class StoredCase:
             labels=target["labels"],
             hosts=hosts,
             prepares=target["prepares"],
+            devices=self._devices(target["id"]) if target["needs"] else None,
         )
 
     def hosts(self, labels: Labels) -> Mapping[str, Labels]:
         """Read the labels of all hosts, where a revision requires these of its own."""
         return labels_by_host(self.connection) if labels else {}
+
+    def _devices(self, revision_id: UUID) -> DeviceCase:
+        return DeviceCase(demands_of(self.connection, [revision_id])[revision_id], read_ledger(self.connection))
 
     def asked_for(self) -> ActivationRequest:
         """The revision that an activation names. Raises RevisionNotFoundError and UnaskedSecretsError."""

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 from psycopg import Connection, Cursor
 
 from db.connection.arrays import UUIDS, Columns, columns, named_row
+from db.devices import as_json
 from db.locking.statuses import ACTIVE
 from db.outbox import write_events
 from domain.cycle.step_deltas import KeptStep
@@ -78,7 +79,7 @@ def give_seats(connection: Connection, ids: Collection[UUID]) -> None:
 
 _CREATED = columns("""
     deployment_id uuid, revision_id uuid, rollout_id uuid, traffic_status text, created_at timestamptz,
-    status_changed_at timestamptz, host text
+    status_changed_at timestamptz, host text, devices jsonb
 """)
 
 _PROMOTE_ROUTES = "UPDATE routes SET traffic_status = 'active', parked_until = NULL WHERE id = ANY(%(ids)b)"
@@ -253,7 +254,7 @@ def apply(connection: Connection, writes: ChunkWrites, events: Sequence[CloudEve
     Routes come before deployments, and promotions before drains, since triggers check the budget each time: the
     deployment must still be deploying, and its new replicas in traffic, when old ones are drained.
     """
-    at, hosts = writes.at, [host for _, host in writes.placed]
+    at, hosts = writes.at, [placement.host for _, placement in writes.placed]
     _add(connection, "routes", _CREATED, _created_rows(writes))
     if writes.promoted:
         connection.execute(_PROMOTE_ROUTES, {"ids": UUIDS(writes.promoted)})
@@ -301,7 +302,8 @@ def _check_versions(cursors: Iterable[Cursor[Any] | None], expected: int) -> Non
 def _created_rows(writes: ChunkWrites) -> list[tuple[object, ...]]:
     at = writes.at
     return [
-        (new.deployment_id, new.revision_id, new.rollout_id, new.traffic, at, at, host) for new, host in writes.placed
+        (new.deployment_id, new.revision_id, new.rollout_id, new.traffic, at, at, host, as_json(devices))
+        for new, (host, devices, _) in writes.placed
     ]
 
 

@@ -25,6 +25,7 @@ from db.cycle.snapshots import (
     policy_of,
     rollout_of,
 )
+from db.devices import demands_of, read_ledger
 from db.fleet_gates import GROUP_OF, gates_of
 from db.judge_evidence import evidence_of
 from db.locking.row_locks import IN_ID_ORDER, SKIPPING_HELD, mark_unheld
@@ -34,9 +35,11 @@ from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
 from domain.cycle.rollout import is_judged, with_evidence
 from domain.cycle.transitions import Glimpse
 from domain.cycle.writes import HistoryHead
+from domain.devices.ledger import Demand, Ledger, device_room
 from domain.model.deployment import Deployment, Hold, Rollout, Route, RouteCounts
 from domain.model.states import PREPARING, DeploymentLifecycleStatus, Lifecycle, RouteStatus, TrafficStatus
 from domain.steering.gates import Gate, OpenRollout
+from domain.strategies.in_place import with_devices
 from domain.text.errors import UnreadableError
 
 _LOCK_GROUPS = f"SELECT FROM deployment_groups WHERE name IN ({GROUP_OF}) ORDER BY name FOR UPDATE"
@@ -287,14 +290,16 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
     loaded = [
         each.deployment(routes.get(each.row.id.int, ()), rules.get(each.row.id, NO_AUTOSCALING)) for each in claimed
     ]
-    return tuple(_with_preparations(connection, _with_evidence(connection, loaded)))
+    evidenced = _with_evidence(connection, loaded)
+    return _with_devices(connection, claimed, _with_preparations(connection, evidenced))
 
 
 def load_routes(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
     """The snapshots with their routes, without rules and evidence: what people steer by. Raises UnreadableError too."""
     cursor = connection.cursor(binary=True).execute(_ROUTES, {"ids": UUIDS([each.row.id for each in claimed])})
     routes = _routes(cursor.fetchall())
-    return tuple(each.deployment(routes.get(each.row.id.int, ())) for each in claimed)
+    loaded = [each.deployment(routes.get(each.row.id.int, ())) for each in claimed]
+    return _with_devices(connection, claimed, loaded)
 
 
 def load_what_is_readable(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
@@ -332,6 +337,33 @@ def _with_preparations(connection: Connection, loaded: Sequence[Deployment]) -> 
         return loaded
     found = preparations_of(connection, ids)
     return [replace(each, preparations=found.get(each.id, ())) if each.id in ids else each for each in loaded]
+
+
+def _with_devices(
+    connection: Connection, claimed: Iterable[Claimed], loaded: Sequence[Deployment]
+) -> tuple[Deployment, ...]:
+    """Deployments of which a revision needs devices get the room that there is for them."""
+    needy = {each.row.id for each in claimed if each.row.has_needs}
+    if not needy:
+        return tuple(loaded)
+    revisions = {each.id: (each.deploying_revision_id, each.current_revision_id) for each in loaded if each.id in needy}
+    demands = demands_of(connection, {id_ for pair in revisions.values() for id_ in pair if id_})
+    ledger, now = read_ledger(connection), database_now(connection)
+    return tuple(
+        _with_room(ledger, {id_: demands[id_] for id_ in revisions[each.id] if id_ in demands}, each, now)
+        if each.id in needy
+        else each
+        for each in loaded
+    )
+
+
+def _with_room(ledger: Ledger, demands: Mapping[UUID, Demand], deployment: Deployment, now: datetime) -> Deployment:
+    """The deployment with its room; as it was while none of its two revisions needs devices."""
+    if not demands:
+        return deployment
+    target = deployment.deploying_revision_id or deployment.current_revision_id
+    old = [route.id for route in deployment.active_routes if route.revision_id != target]
+    return with_devices(deployment, device_room(ledger, demands, deployment.desired_replicas, old, target, now))
 
 
 def _routes(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Route]]:

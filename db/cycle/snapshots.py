@@ -48,6 +48,7 @@ class DeploymentRow(NamedTuple):
     due_at: datetime | None
     waits_for: str | None
     has_seats: bool
+    has_needs: bool
 
 
 DEPLOYMENTS = f"SELECT {', '.join(f'd.{column}' for column in DeploymentRow._fields)} FROM deployments d"

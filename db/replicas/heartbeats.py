@@ -12,6 +12,7 @@ from psycopg import Connection
 from psycopg.rows import scalar_row
 from psycopg.types.json import Jsonb
 
+from domain.devices.needs import Capacity
 from domain.installation.contract import CONTRACT
 from domain.replicas.host_choice import FRESH_SECONDS
 from domain.revisions.host_labels import Labels
@@ -42,6 +43,7 @@ _SECRETS = """
 """
 
 _LABELS = "UPDATE hosts SET labels = %(labels)s WHERE name = %(host)s AND labels <> %(labels)s"
+_RESOURCES = "UPDATE hosts SET resources = %(resources)s WHERE name = %(host)s AND resources <> %(resources)s::jsonb"
 
 _HEARING = """
     UPDATE hosts SET unasked_since = CASE WHEN %(is_deaf)s THEN clock_timestamp() END
@@ -116,6 +118,11 @@ def note_secrets_for_all(connection: Connection, host: str, entries: Sequence[st
 def note_labels(connection: Connection, host: str, labels: Labels) -> None:
     """Note the labels of a host. What runs there stays; replicas that wait for these labels are placed."""
     connection.execute(_LABELS, {"host": host, "labels": Jsonb(dict(labels))})
+
+
+def note_resources(connection: Connection, host: str, resources: Capacity) -> None:
+    """Note what a host has for its replicas: devices, and amounts."""
+    connection.execute(_RESOURCES, {"host": host, "resources": Jsonb(resources)})
 
 
 def look_at_signs_of_life(connection: Connection, fresh_seconds: float, looks: int) -> HostsTurned:

@@ -11,11 +11,13 @@ from psycopg import Connection
 from psycopg.rows import scalar_row
 
 from db.connection.arrays import UUIDS, Array, columns, named_row
+from db.devices import as_json, locked_ledger
 from db.locking.row_locks import count_change, lock
 from db.locking.statuses import ACTIVE, IS_LACKED, IS_PLACEABLE, TO_STOP
 from db.replicas.host_routes import IS_TO_START
+from domain.devices.needs import Needs
 from domain.model.lifecycle_events import RouteLifecycleType
-from domain.replicas.host_choice import EXTERNAL, FRESH_SECONDS, HostUp, PlacingGrounds, Unplaced, hosts_by
+from domain.replicas.host_choice import EXTERNAL, FRESH_SECONDS, HostUp, PlacingGrounds, Unplaced, placements
 from domain.revisions.host_labels import HOST, Labels
 
 MOST_AT_ONCE = 500
@@ -31,7 +33,8 @@ _HOSTS_UP = f"""
 _NEEDS = f"""
     SELECT v.id, v.spec->>'runtime' = 'external' AS is_external,
            nullif(v.spec->'hosts', '{{}}') AS labels, coalesce(v.spec->>'spread', '{HOST}') AS spread,
-           ARRAY(SELECT DISTINCT s.host FROM host_secrets s WHERE {IS_LACKED}) AS lacking
+           ARRAY(SELECT DISTINCT s.host FROM host_secrets s WHERE {IS_LACKED}) AS lacking,
+           nullif(v.spec->'needs', '{{}}') AS needs
       FROM revisions v WHERE v.id = ANY(%b)
 """
 
@@ -81,6 +84,7 @@ class _Needs(NamedTuple):
     labels: Labels | None = None
     spread: str = HOST
     lacking: Sequence[str] = ()
+    needs: Needs | None = None
 
 
 @dataclass(slots=True)
@@ -115,7 +119,10 @@ class Placing:
         by_id = {revision.id.int: revision for revision in needs.fetchall()}  # numbers are found faster than ids
         unplaced = [_unplaced(want, by_id.get(want.revision_id.int, _Needs(want.revision_id))) for want in now]
         own = {(deployment, host): count for deployment, host, count in of_deployment.fetchall()}
-        return PlacingGrounds(unplaced, _by_name(hosts.fetchall()), own, self._of_all, len(replicas) - len(now))
+        ledger = {"ledger": locked_ledger(connection)} if any(each.needs for each in unplaced) else {}
+        return PlacingGrounds(
+            unplaced, _by_name(hosts.fetchall()), own, self._of_all, len(replicas) - len(now), **ledger
+        )
 
     def add(self, hosts: Iterable[str | None]) -> None:
         """Count these hosts of new replicas."""
@@ -127,7 +134,7 @@ def _each_once(ids: Iterable[UUID]) -> Array:
 
 
 def _unplaced(want: NeedsHost, needs: _Needs) -> Unplaced:
-    return Unplaced(want.deployment_id, needs.is_external, needs.lacking, needs.labels, needs.spread)
+    return Unplaced(want.deployment_id, needs.is_external, needs.lacking, needs.labels, needs.spread, needs.needs)
 
 
 # two statements, since each is planned once: together they would be planned for neither
@@ -139,9 +146,9 @@ _UNPLACED_OF = f"""
     SELECT id, deployment_id, revision_id {_UNPLACED} AND deployment_id = ANY(%s) ORDER BY id LIMIT %s
 """
 
-_PLACED = columns("id uuid, host text")
+_PLACED = columns("id uuid, host text, devices jsonb")
 
-_PLACE = f"UPDATE routes r SET host = u.host FROM {_PLACED} WHERE r.id = u.id AND r.host IS NULL"
+_PLACE = f"UPDATE routes r SET host = u.host, devices = u.devices FROM {_PLACED} WHERE r.id = u.id AND r.host IS NULL"
 
 _IS_THERE = "r.stopped_at IS NULL"
 _EVERY_HOST = "SELECT name FROM hosts WHERE down_since IS NULL"
@@ -174,8 +181,9 @@ def place_routes(connection: Connection, limit: int) -> int:
         return 0
     lock(connection, owners)
     routes = connection.execute(_UNPLACED_OF, (owners, limit)).fetchall()
-    hosts = hosts_by(Placing().grounds(connection, [Wanted(owner, revision) for _, owner, revision in routes]))
-    rows = [(route_id, host) for (route_id, *_), host in zip(routes, hosts, strict=True) if host]
+    grounds = Placing().grounds(connection, [Wanted(owner, revision) for _, owner, revision in routes])
+    placed = zip(routes, placements(grounds), strict=True)
+    rows = [(route_id, host, as_json(devices)) for (route_id, *_), (host, devices, _) in placed if host]
     if rows:
         connection.execute(_PLACE, _PLACED.arrays(rows))
         count_change(connection, owners)

@@ -14,6 +14,7 @@ from db.connection.arrays import columns
 from db.locking.row_locks import count_change, lock
 from db.locking.statuses import ACTIVE, TO_STOP
 from db.locking.upstream import SPOKEN
+from domain.devices.needs import Capacity
 from domain.model.states import Lifecycle, RouteStatus
 from domain.revisions.revision import RevisionSpec, StoredSpec, stored_spec
 from domain.text.errors import RouteNotFoundError
@@ -23,7 +24,7 @@ from domain.traffic.wire import ReplicaWire, known_wire, replica_wire
 _ROUTE = f"""
     SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, v.is_walled, r.status,
            r.address, r.start_tries, r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at,
-           r.stop_requested_at, r.warm_up_started_at, r.warmed_at, r.status_reason AS reason, {SPOKEN}
+           r.stop_requested_at, r.warm_up_started_at, r.warmed_at, r.status_reason AS reason, r.devices, {SPOKEN}
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
 """
 
@@ -82,6 +83,7 @@ class RouteRow:
     `start_tries`: how often in a row its runtime gave no answer to that. `unreadable`: what of its revision this
     release cannot read; its spec is then no more than what ends a replica. `is_walled`: as in `ReplicaRequest`.
     `warm_up_started_at`: when its health check succeeded, if its replica is warmed up; `warmed_at`: when that was done.
+    `devices`: those that its replica owns; None for none.
     """
 
     id: UUID
@@ -103,6 +105,7 @@ class RouteRow:
     warmed_at: datetime | None
     reason: str
     wire: ReplicaWire
+    devices: Capacity | None = None
 
     @property
     def tls(self) -> ReplicaTls | None:

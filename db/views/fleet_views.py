@@ -104,9 +104,17 @@ _STAYS = f"""
      CROSS JOIN LATERAL (SELECT name, lifecycle FROM deployments WHERE id = there.deployment_id OFFSET 0) d
 """
 
+_HELD = """
+    coalesce((SELECT jsonb_agg(jsonb_build_object(
+                         'kind', x.kind, 'device', x.device, 'amount', x.amount, 'deployment', d.name,
+                         'route', r.id, 'status', r.status) ORDER BY x.kind, x.device, r.id)
+                FROM held_devices x JOIN routes r ON r.id = x.route_id JOIN deployments d ON d.id = r.deployment_id
+               WHERE x.host = h.name AND (x.free_at IS NULL OR x.free_at > clock_timestamp())), '[]')
+"""
+
 _HOSTS = f"""
     SELECT h.name, h.address, h.last_seen_at, h.down_since, h.registered_at, h.clock_offset_seconds, h.contract,
-           h.replica_user, h.deaf_since, h.drained_at, h.drained_by, h.labels,
+           h.replica_user, h.deaf_since, h.drained_at, h.drained_by, h.labels, h.resources, {_HELD} AS held,
            clock_timestamp() AS now,
            CASE WHEN h.drained_at IS NULL THEN '{{}}' ELSE ({_STAYS}) END AS stays,
            coalesce(r.replicas, '{{}}') AS replicas,
@@ -123,6 +131,18 @@ _HOSTS = f"""
 """
 
 
+@dataclass(frozen=True, slots=True)
+class HeldView:
+    """A device, or a part of an amount, that the replica of a route holds until it is gone."""
+
+    kind: str
+    device: str
+    amount: float
+    deployment: str
+    route: str
+    status: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostView:
     """A host at the database's time `now`. `replicas`: how many are not stopped, by status.
@@ -132,7 +152,7 @@ class HostView:
     knows. `replica_user`: as whom its processes run; None: as the worker's own user. `deaf_since`: from then on Redis
     did not answer it. `drained_at`: from then on it is emptied, as `drained_by` asked. `stays`: the deployments that
     still have replicas on a drained host, and until what happens; empty where they are on their way. `labels`: those
-    that its workers give it.
+    that its workers give it. `resources`: by kind and device, how much it has for replicas; `held`: what they hold.
     """
 
     name: str
@@ -152,12 +172,20 @@ class HostView:
     stays: dict[str, str]
     state: Literal["up", "silent", "deaf", "down"]
     labels: dict[str, str]
+    resources: dict[str, dict[str, float]]
+    held: list[HeldView]
 
 
 def all_hosts(connection: Connection[Any]) -> list[HostView]:
     """Every host that has ever shown a sign of life and was not forgotten, by name."""
     rows = connection.cursor(row_factory=dict_row).execute(_HOSTS).fetchall()
-    return [HostView(**row, is_clock_off=is_warned_of(row["clock_offset_seconds"])) for row in rows]
+    return [
+        HostView(
+            **{**row, "held": [HeldView(**each) for each in row["held"]]},
+            is_clock_off=is_warned_of(row["clock_offset_seconds"]),
+        )
+        for row in rows
+    ]
 
 
 _REACHED = """

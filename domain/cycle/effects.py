@@ -78,6 +78,7 @@ def deployment_after(decision: ClassifiedDecision, rollout: Rollout | None, now:
         count_stopping=before.count_stopping,
         may_surge=before.may_surge,
         preparations=before.preparations if decision.to == PREPARING else (),
+        devices=before.devices,
     )
 
 

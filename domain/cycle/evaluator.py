@@ -14,6 +14,7 @@ from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.budget import Budget, ids, next_end_at, worst_first
 from domain.strategies.builtin import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
 from domain.strategies.converge import hold_back, meanwhile, nowhere_to_go
+from domain.strategies.in_place import widest, within_devices
 
 
 def is_unproven(rollout: Rollout) -> bool:
@@ -106,7 +107,8 @@ class DeploymentStrategyEvaluator:
 
     def sent_back(self, deployment: Deployment, rollout: Rollout, *, at_once: bool = False) -> Rollout:
         """The rollout at the start of the way back; `at_once`: the new revision gets no more requests."""
-        turned = replace(deployment, rollout=rollout, desired_replicas=rollout.desired_at_start)
+        size = rollout.desired_at_start
+        turned = replace(deployment, status=ROLLING_BACK, rollout=rollout, desired_replicas=size)
         canary = self.strategy_of(rollout.policy).turned_back(turned, rollout.policy.spec, at_once=at_once)
         return replace(rollout, canary=canary)
 
@@ -123,7 +125,7 @@ class DeploymentStrategyEvaluator:
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} has no rollout")
         policy = deployment.rollout.policy
-        return self.strategy_of(policy).budget_of(deployment, policy.spec)
+        return widest(self.strategy_of(policy).bounds_of(deployment, policy.spec), deployment)
 
     def standing(self, deployment: Deployment, wait: Decision, now: datetime) -> Decision:
         """The wait, with what keeps its replicas whole meanwhile."""
@@ -149,7 +151,7 @@ def contained(
     errors: dict[UUID, str] = {}
     for deployment in deployments:
         try:
-            assignments[deployment.id] = decide(deployment, now)
+            assignments[deployment.id] = within_devices(decide(deployment, now), deployment, now)
         except Exception as error:  # noqa: BLE001  (one fails, not all)
             errors[deployment.id] = f"{type(error).__name__}: {error}"
     return StrategyEvaluationSummary(assignments, errors)

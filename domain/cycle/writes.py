@@ -12,7 +12,7 @@ from domain.cycle.step_deltas import SMALL, KeptStep, changes_kept, last_of_each
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.deployment import Deployment, Rollout
 from domain.model.states import RolloutOutcome, TrafficStatus, Verdict
-from domain.replicas.host_choice import PlacingGrounds, hosts_by
+from domain.replicas.host_choice import Placement, PlacingGrounds, placements
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +127,14 @@ class LockedChunk(Protocol):
 class ChunkWrites:
     """All that one transaction writes of a chunk. `phase`: the handler's name, which is the actor of each record.
 
-    `placed`: new routes with their hosts; `parked`: routes with the time until which they are kept; `changes`: effects
+    `placed`: new routes, their hosts and devices; `parked`: routes, and until when they are kept; `changes`: effects
     that leave a record, each with the record from before; `effects`: of all decisions, in their order; `seated`:
     deployments whose new replicas may take a seat.
     """
 
     phase: str
     at: datetime
-    placed: Sequence[tuple[NewRoute, str | None]]
+    placed: Sequence[tuple[NewRoute, Placement]]
     promoted: Sequence[UUID]
     parked: Sequence[tuple[UUID, datetime | None]]
     drained: Sequence[UUID]
@@ -164,7 +164,11 @@ def plan_writes(  # noqa: PLR0913  (all that a transaction is of)
     return ChunkWrites(
         phase=phase,
         at=now,
-        placed=list(zip(new_routes(decisions), hosts_by(grounds), strict=True)),
+        placed=[
+            (route, placement)
+            for route, placement in zip(new_routes(decisions), placements(grounds), strict=True)
+            if not placement.is_put_off
+        ],
         promoted=[route_id for each in routes for route_id in each.promote_route_ids],
         parked=[(route_id, each.park_until) for each in routes for route_id in each.park_route_ids],
         drained=drained_routes(decisions),

@@ -117,7 +117,8 @@ def budget_at_rest(deployment: Deployment) -> Budget:
     """
     n, current, live = deployment.desired_replicas, deployment.current_revision_id, deployment.active_routes
     may_surge = deployment.may_surge or any(route.revision_id != current for route in live)
-    budget = resting_budget(n, count_stopping=deployment.count_stopping, may_surge=may_surge)
+    counts = deployment.count_stopping or bool(deployment.devices)
+    budget = resting_budget(n, count_stopping=counts, may_surge=may_surge)
     if may_surge or not n or not any(route.is_misplaced for route in live):
         return budget
     return replace(budget, keep=n - 1)

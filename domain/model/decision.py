@@ -20,6 +20,7 @@ class WaitsFor(StrEnum):
     PERSON = "person"
     ROUTE = "route"
     HOST = "host"
+    DEVICE = "device"
     SECRET = "secret"  # noqa: S105  (the word, and no secret)
     PROXIES = "proxies"
     JUDGE = "judge"
@@ -228,5 +229,5 @@ class Decision:
 
     @classmethod
     def give_up(cls, reason: str, *, harms: bool = False) -> Self:
-        """The rollout cannot succeed any more. `harms`: its callers are harmed, so all requests leave it at once."""
+        """The rollout cannot succeed. `harms`: callers are harmed, so all requests leave it at once."""
         return cls(Verdict.GIVE_UP, reason, harms=harms)

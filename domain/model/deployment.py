@@ -6,6 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
+from domain.devices.room import DeviceRoom
 from domain.model.canary import CanaryState
 from domain.model.policy import DeploymentPolicy
 from domain.model.preparation import Preparation
@@ -118,6 +119,7 @@ class Deployment:
     `count_stopping`, `may_surge`: as its policy says, outside a rollout.
     `preparations`: of the hosts that take its deploying revision, loaded while it is preparing.
     `hold`: why the rollout may not go forward now. `autoscaling`: rules and their values, loaded where it is ready.
+    `devices`: the room for its revisions that need some.
     """
 
     id: UUID
@@ -140,6 +142,7 @@ class Deployment:
     count_stopping: bool = False
     may_surge: bool = True
     preparations: tuple[Preparation, ...] = field(default=())
+    devices: DeviceRoom | None = None
 
     @property
     def stands_still(self) -> bool:

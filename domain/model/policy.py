@@ -13,7 +13,7 @@ class StrategySpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     count_stopping: bool = False
-    """A stopping replica takes up room until it is gone. Set this if each replica needs a GPU of its own."""
+    """A stopping replica takes up room until it is gone; always so where a revision needs devices."""
 
     @property
     def may_surge(self) -> bool:
@@ -27,12 +27,12 @@ class StrategySpec(BaseModel):
 
     @property
     def waits(self) -> Mapping[str, float]:
-        """The settings by which healthy replicas are waited for while a rollout's clocks run, with their seconds."""
+        """The settings that let healthy replicas wait while clocks run, with their seconds."""
         return {}
 
 
 class UnreadableSpec(StrategySpec):
-    """Settings that this release does not know, as another one stored them: an error of that rollout alone."""
+    """Settings that this release cannot read: an error of that rollout alone."""
 
     stored: dict[str, Any]
 

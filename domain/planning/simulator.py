@@ -15,7 +15,7 @@ A busy machine is slow for all replicas of a rollout, and the next rollout finds
 how much times change from one rollout to the next, and the last ones show what they are now.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from statistics import median
@@ -88,8 +88,12 @@ class World:
     looks: list[SimulatedLook] = field(default_factory=list)
     fate_of: dict[UUID, Fate] = field(default_factory=dict)
     due_at: datetime | None = None
+    places: Mapping[UUID, int] = field(init=False)
+    """By revision that needs devices, how many replicas have room where nobody else takes or leaves any."""
 
     def __post_init__(self) -> None:
+        free = self.deployment.devices.free if self.deployment.devices else {}
+        self.places = {revision: count + len(self.deployment.routes) for revision, count in free.items()}
         self.due_at = self.at + _seconds(self.fates.wake_seconds())
 
     @property
@@ -125,7 +129,7 @@ class World:
     def _look(self) -> None:
         if len(self.looks) == MOST_LOOKS:
             raise ValueError(f"{self.deployment.name} never rests: {self.looks[-1].decision.reason}")
-        decision = cycle(self.deployment, self.at)
+        decision = cycle(self._with_room(), self.at)
         deployment = weight_known(after(decision, self.at), self.at)
         for route in deployment.routes[len(deployment.routes) - decision.changes.created :]:
             self.fate_of[route.id] = self.fates.of_replica()  # the replica may be gone by now
@@ -133,6 +137,13 @@ class World:
         self.deployment = without(deployment, [route.id for route in drained if self._stops(route) is None])
         self.looks.append(SimulatedLook(self.at, decision, self.deployment))
         self.due_at = self._next_look(decision.due_at)
+
+    def _with_room(self) -> Deployment:
+        """Replicas hold their devices until they are gone."""
+        if self.deployment.devices is None:
+            return self.deployment
+        free = {revision: max(0, most - len(self.deployment.routes)) for revision, most in self.places.items()}
+        return replace(self.deployment, devices=replace(self.deployment.devices, free=free))
 
     def _next_look(self, due_at: datetime | None) -> datetime | None:
         if due_at is None:

@@ -25,7 +25,8 @@ replicas of all deployments takes it, then the first by name, so that every work
 lack a secret of its revision are passed over; where all lack it, one of them gets the replica and reports the lack.
 
 Labels that a revision requires of its hosts are never given up: for its replicas there are only the hosts that have
-them, and the rules above choose among these. Where none of them is up, a replica waits without a host.
+them, and the rules above choose among these. Where none of them is up, a replica waits without a host. So it is with
+the devices that a replica needs: only hosts count that have them free.
 
     spread       the host that is chosen has the fewest replicas of the deployment
     host         itself
@@ -42,6 +43,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
+from domain.devices.ledger import Ledger, chosen, copied, fitting, take
+from domain.devices.needs import Capacity, Needs
 from domain.model.lifecycle_events import ROUTE_CADENCES, RouteLifecycleType
 from domain.revisions.host_labels import HOST, Labels, has_labels, value_of
 from domain.text.errors import RollwayError, WrongStateError
@@ -147,7 +150,7 @@ def host_name(text: str) -> str:
 class Unplaced:
     """A replica that has no host yet. `is_external`: it needs none. `lacking`: hosts without its secrets.
 
-    `labels`: those that its host must have. `spread`: the label over whose values it is spread.
+    `labels`: those that its host must have. `spread`: the label over whose values it is spread. `needs`: its devices.
     """
 
     deployment_id: UUID
@@ -155,6 +158,7 @@ class Unplaced:
     lacking: Sequence[str] = ()
     labels: Labels | None = None
     spread: str = HOST
+    needs: Needs | None = None
 
 
 class HostUp(NamedTuple):
@@ -170,11 +174,15 @@ class HostUp(NamedTuple):
     labels: Labels | None = None
 
 
+_NO_DEVICES = Ledger()
+
+
 @dataclass(frozen=True, slots=True)
 class PlacingGrounds:
     """The grounds to choose hosts by. `hosts`: those that are up, by name.
 
     `of_deployment` and `of_all`: as in `place`. `later`: how many replicas more must wait for another transaction.
+    `ledger`: who holds which devices, where a replica needs some.
     """
 
     unplaced: Sequence[Unplaced] = ()
@@ -182,6 +190,18 @@ class PlacingGrounds:
     of_deployment: Mapping[tuple[UUID, str], int] = field(default_factory=dict)
     of_all: Mapping[str, int] = field(default_factory=dict)
     later: int = 0
+    ledger: Ledger = _NO_DEVICES
+
+
+class Placement(NamedTuple):
+    """The host of a new replica, None where no host takes it now; and its devices, None where it needs none.
+
+    `is_put_off`: no host has the devices free, so it is not created now.
+    """
+
+    host: str | None
+    devices: Capacity | None = None
+    is_put_off: bool = False
 
 
 def takers(hosts: Mapping[str, HostUp]) -> list[str]:
@@ -191,17 +211,35 @@ def takers(hosts: Mapping[str, HostUp]) -> list[str]:
     return hosts_in_time({name: host.clock_offset for name, host in (open_ones or reachable or hosts).items()})
 
 
+def placements(grounds: PlacingGrounds) -> list[Placement]:
+    """The host of each replica, and its devices."""
+    hosts = hosts_by(grounds)
+    if grounds.ledger is _NO_DEVICES:
+        return [Placement(host) for host in hosts]
+    free, placed = _free(grounds), []
+    for replica, host in zip(grounds.unplaced, hosts, strict=False):
+        devices = chosen(free[host], replica.needs) if host and replica.needs else None
+        if host and devices:
+            take(free[host], devices)
+        placed.append(Placement(host, devices, is_put_off=bool(replica.needs) and devices is None))
+    return [*placed, *[Placement(None)] * grounds.later]
+
+
+def _free(grounds: PlacingGrounds) -> dict[str, dict[str, dict[str, float]]]:
+    return {host: copied(devices) for host, devices in grounds.ledger.free.items()}
+
+
 def hosts_by(grounds: PlacingGrounds) -> list[str | None]:
     """A host for each replica, in their order; None where no host takes any, and for those that must wait."""
     groups: dict[frozenset[tuple[str, str]], list[int]] = defaultdict(list)
     for number, replica in enumerate(grounds.unplaced):
         groups[frozenset((replica.labels or {}).items())].append(number)
     choices: list[str | None] = [None] * (len(grounds.unplaced) + grounds.later)
-    of_deployment, of_all = grounds.of_deployment, grounds.of_all
+    of_deployment, of_all, free = grounds.of_deployment, grounds.of_all, _free(grounds)
     for required, numbers in groups.items():
         group = [grounds.unplaced[number] for number in numbers]
         hosts, spare = _takers_and_spare(_with_labels(grounds.hosts, dict(required)))
-        placed = place(group, hosts, of_deployment, of_all, spare, grounds.hosts)
+        placed = place(group, hosts, of_deployment, of_all, spare, grounds.hosts, free)
         for number, host in zip(numbers, placed, strict=True):
             choices[number] = host
         if len(groups) > 1:
@@ -232,12 +270,13 @@ def place(  # noqa: PLR0913  (all that a choice is made by)
     of_all: Mapping[str, int],
     spare: Sequence[str] = (),
     up: Mapping[str, HostUp] = MappingProxyType({}),
+    free: Mapping[str, dict[str, dict[str, float]]] = MappingProxyType({}),
 ) -> list[str | None]:
     """A host for each replica, in their order; without a host that is up, only external ones get theirs.
 
     `of_deployment`: live replicas by deployment and host, of the deployments in question; `of_all`: by host. `spare`:
     the first of these with the secrets gets the replicas whose secrets none of `hosts` has. `up`: the hosts that are
-    up, by whose labels replicas may be spread.
+    up, by whose labels replicas may be spread. `free`: the free devices of each host, less those that this takes.
     """
     own: dict[UUID, Counter[str]] = defaultdict(Counter)
     for (deployment_id, name), count in of_deployment.items():
@@ -248,17 +287,25 @@ def place(  # noqa: PLR0913  (all that a choice is made by)
         if replica.is_external or not hosts:
             choices.append(EXTERNAL if replica.is_external else None)
             continue
-        if only := _only_there(hosts, spare, replica.lacking):
+        if not replica.needs and (only := _only_there(hosts, spare, replica.lacking)):
             choices.append(only)
             continue
-        able = [choice for choice in ranked if choice[1] not in replica.lacking] if replica.lacking else ranked
+        open_ones = ranked
+        if replica.needs:
+            open_ones = [choice for choice in ranked if fitting(free.get(choice[1], {}), replica.needs)]
+            if not open_ones:
+                choices.append(None)
+                continue
+        able = [each for each in open_ones if each[1] not in replica.lacking] if replica.lacking else open_ones
         counts = own[replica.deployment_id]
         values = {} if replica.spread == HOST else _values_of(replica.spread, up)
-        choice = _evenly(able or ranked, counts, values) if values else _fewest(able or ranked, counts)
+        choice = _evenly(able or open_ones, counts, values) if values else _fewest(able or open_ones, counts)
         count, host = choice
         ranked.remove(choice)
         insort(ranked, (count + 1, host))
         counts[host] += 1
+        if replica.needs and (devices := chosen(free[host], replica.needs)):
+            take(free[host], devices)
         choices.append(host)
     return choices
 

@@ -20,6 +20,7 @@ from pydantic import (
     field_validator,
 )
 
+from domain.devices.needs import GPU, OWN_DEVICES, VISIBLE, WrittenNeeds, marks_of
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.host_labels import HOST, RequiredLabels, Word
 from domain.revisions.runtime_spec import DockerSpec, ExternalSpec
@@ -80,7 +81,7 @@ class RevisionSpec(BaseModel):
         Field(validate_default=True, description="text, split as a shell does it, or a list of text"),
     ] = None
     """The program with its arguments. process: required; docker: the image's own by default; external: none. Rollway
-    fills in {port} and {host}, where the replica listens, and {route}, the id of its route.
+    fills in {port} and {host}, where the replica listens, {route}, the id of its route, and {gpu}, its devices.
     """
     env: dict[VariableName, EnvValue] = Field(default_factory=dict, repr=False)
     """Variables of the replica's environment; Rollway adds the deployment's name, PORT and others. Each is a text, in
@@ -128,6 +129,12 @@ class RevisionSpec(BaseModel):
     """The longest drain with `drain: until_idle`: answers that take longer are cut."""
     stop_grace_seconds: float = Field(default=10.0, ge=0, le=MOST_SECONDS)
     """The time from SIGTERM to SIGKILL."""
+    needs: WrittenNeeds = Field(default_factory=dict)
+    """What a replica takes of its host, such as {gpu: 1, memory_gb: 40}: devices of its own, or half of one with 0.5,
+    and amounts, whose names end with _gb. Hosts say with ROLLWAY_HOST_RESOURCES what they have.
+    """
+    release_seconds: float = Field(default=3.0, ge=0, le=3600)
+    """The time for which the devices of a replica that has gone are given to nobody: drivers free memory late."""
 
     @field_validator("command", "working_directory", "user", "docker", "external")
     @classmethod
@@ -136,9 +143,9 @@ class RevisionSpec(BaseModel):
             raise ValueError(fault)
         return value
 
-    @field_validator("hosts", "spread")
+    @field_validator("hosts", "spread", "needs")
     @classmethod
-    def _are_of_our_hosts(cls, value: dict[str, str] | str, info: ValidationInfo) -> dict[str, str] | str:
+    def _are_of_our_hosts(cls, value: object, info: ValidationInfo) -> object:
         if info.data.get("runtime") == "external" and value not in ({}, HOST):
             raise ValueError("must be left out with runtime 'external': that system chooses where its replicas run")
         return value
@@ -152,6 +159,18 @@ class RevisionSpec(BaseModel):
             case "process", Prepare(image=True):
                 raise ValueError("image belongs to runtime 'docker', and this one is 'process': leave it out")
         return prepare
+
+    @field_validator("needs")
+    @classmethod
+    def _gpus_are_chosen_once(cls, needs: dict[str, float], info: ValidationInfo) -> dict[str, float]:
+        """Rollway chooses the devices of a replica that needs some: nothing else of the revision may."""
+        gpus = [kind for kind in needs if kind.partition(".")[0] == GPU]
+        docker = info.data.get("docker")
+        if gpus and docker is not None and docker.resources.gpus:
+            raise ValueError(f"{gpus[0]}: leave docker.resources.gpus out: a replica gets the devices that it needs")
+        if gpus and VISIBLE in (info.data.get("env") or {}):
+            raise ValueError(f"{gpus[0]}: leave {VISIBLE} out of env: Rollway sets it to the devices of each replica")
+        return needs
 
     @field_validator("env")
     @classmethod
@@ -250,11 +269,12 @@ def filled_in(texts: Sequence[str], values: Mapping[str, str]) -> list[str]:
 
     ["--bind={port}"] -> ["--bind=8123"]
 
-    Other braces stay as they are.
+    {gpu} and {gpu.0} become the ids of its devices. Other braces stay as they are.
     """
     words = list(texts)
-    for mark, name in _FILLED_IN.items():
-        words = [word.replace(mark, values[name]) for word in words]
+    marks = {mark: values[name] for mark, name in _FILLED_IN.items()} | marks_of(values.get(OWN_DEVICES, ""))
+    for mark, text in marks.items():
+        words = [word.replace(mark, text) for word in words]
     return words
 
 

@@ -28,6 +28,7 @@ from domain.model.states import ROLLING_BACK, Lifecycle, RolloutOutcome
 from domain.revisions.host_labels import Labels, refuse_unfit
 from domain.revisions.secret_refs import SecretCheck, passed_over
 from domain.steering.command_effect import Context, Effect
+from domain.steering.device_check import DeviceCase, check_devices, with_room
 from domain.steering.gates import Frozen
 from domain.text.errors import RollwayError, WrongStateError
 
@@ -62,6 +63,7 @@ class ActivationRequest:
     `only_failed`: why its last replica failed, where none has ever come up and that was not asked for anyway.
     `labels`: those that it requires of its hosts; `hosts`: the labels of each host that is known, where it does.
     `prepares`: hosts are prepared for it first.
+    `devices`: those that its replicas need, if any.
     """
 
     revision_id: UUID
@@ -78,10 +80,11 @@ class ActivationRequest:
     labels: Labels = field(default_factory=dict)
     hosts: Mapping[str, Labels] = field(default_factory=dict)
     prepares: bool = False
+    devices: DeviceCase | None = None
 
 
 def activate(deployment: Deployment, request: ActivationRequest, asking: Context) -> Effect:
-    """Apply the ladder. Raises its refusals, NoHostFitsError, MissingSecretError and FrozenError."""
+    """Apply the ladder. Raises its refusals, NoHostFitsError, NoDevicesError, MissingSecretError and FrozenError."""
     activation = decide_activation(deployment, request)
     starts = _starts(deployment, request, activation)
     if starts:
@@ -91,6 +94,10 @@ def activate(deployment: Deployment, request: ActivationRequest, asking: Context
         raise is_frozen.refusal(deployment.name)
     without = {} if activation in RUN_ALREADY else passed_over(request.revision_name, request.secrets)
     effect = _activated(deployment, request, activation, asking)
+    if request.devices is not None:
+        effect = replace(effect, deployment=with_room(effect.deployment, request.devices))
+        if not request.is_undo and activation not in RUN_ALREADY:
+            check_devices(effect.deployment, request.revision_name, request.devices, asking.at)
     if is_frozen is not None:
         effect = replace(effect, sentence=f"{effect.sentence}, through freeze {is_frozen.freeze}")
     details = {"passed_over": without} if without else {}

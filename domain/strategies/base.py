@@ -11,6 +11,7 @@ from domain.model.deployment import Deployment, RouteCounts
 from domain.model.policy import DeploymentPolicy, StrategySpec
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge, kept_whole, sized_as_kept
+from domain.strategies.in_place import within_room
 from domain.strategies.weighted import SpecT, UnweightedDefaults
 
 StrategyCycleResult = Decision
@@ -51,10 +52,14 @@ class AbstractDeploymentStrategy(UnweightedDefaults[SpecT], ABC):
         return converge(deployment, target, self.budget_of(deployment, spec), now)
 
     def budget_of(self, deployment: Deployment, spec: SpecT) -> Budget:
-        """The budget of this cycle; stopping replicas count if the spec says so."""
+        """The budget of this cycle, within the devices that are free."""
+        return within_room(self.bounds_of(deployment, spec), deployment)
+
+    def bounds_of(self, deployment: Deployment, spec: SpecT) -> Budget:
+        """Stopping replicas count if the spec says so, or hold devices."""
         desired, rollout = deployment.desired_replicas, deployment.rollout
         budget = self.budget(spec, desired, rollout.desired_at_start if rollout else desired)
-        return replace(budget, count_stopping=True) if spec.count_stopping else budget
+        return replace(budget, count_stopping=True) if spec.count_stopping or deployment.devices else budget
 
     def wait_by_counts(self, spec: SpecT, desired: int, counts: RouteCounts) -> StrategyCycleResult | None:  # noqa: ARG002
         """The wait of `evaluate_cycle`, where counts alone show it; None if that takes the routes."""

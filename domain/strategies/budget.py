@@ -52,8 +52,8 @@ Amount = Annotated[
 class Budget:
     """Creations never bring live routes above `ceiling`; drains never leave fewer than `keep` serving.
 
-    `count_stopping`: replicas that are stopping count like live ones, so live + stopping stay at or below `ceiling`.
-    `alone`: no replica starts before all replicas of other revisions have stopped.
+    `count_stopping`: stopping replicas count like live ones. `alone`: no replica starts before all of other revisions
+    have stopped. `keep_in_place`: `keep` where no device is free for one more.
     """
 
     desired: int
@@ -61,6 +61,7 @@ class Budget:
     keep: int
     count_stopping: bool = False
     alone: bool = False
+    keep_in_place: int | None = None
 
 
 def is_zero(amount: int | str | None) -> bool:
@@ -69,7 +70,7 @@ def is_zero(amount: int | str | None) -> bool:
 
 
 def rounded_up(amount: int | str, desired: int) -> int:
-    """Resolve `amount` for `desired` replicas; a percent rounds up. 29 % of 100 is 29, 7 % of 100 is 7."""
+    """Resolve `amount` for `desired` replicas; a percent rounds up."""
     return amount if isinstance(amount, int) else -(-int(amount[:-1]) * desired // 100)
 
 
@@ -88,8 +89,9 @@ def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str)
     unavailable = rounded_down(max_unavailable, desired)
     if surge == 0 and unavailable == 0:
         unavailable = 1
-    least = min(desired, 1) if surge or desired > 1 else 0
-    return Budget(desired, desired + surge, max(desired - unavailable, least))
+    in_place = max(desired - unavailable, min(desired, 1) if desired > 1 else 0)
+    keep = max(in_place, min(desired, 1)) if surge else in_place
+    return Budget(desired, desired + surge, keep, keep_in_place=in_place)
 
 
 @lru_cache(maxsize=1024)
@@ -224,7 +226,7 @@ def well_placed(routes: Iterable[Route], now: datetime) -> tuple[Route, ...]:
 
 
 def next_end_at(routes: Iterable[Route], now: datetime) -> datetime | None:
-    """When the first of them has been parked for its time, or sick for too long; None: never."""
+    """When the first of them is no longer parked, or sick for too long."""
     live = tuple(routes)
     ends = (*(r.parked_until for r in live), *(grace_ends_at(r) for r in live if r.status not in _WELL))
     return min((at for at in ends if at is not None and at > now), default=None)

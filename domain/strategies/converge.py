@@ -44,7 +44,7 @@ def next_start_at(failures: StartFailures) -> datetime:
 
 
 def held_until(deployment: Deployment) -> datetime | None:
-    """The time when a start of the current revision may be tried; None if none is held back."""
+    """When a start of the current revision may be tried; None if none is held back."""
     failures = deployment.start_failures
     if failures is None or failures.revision_id != deployment.current_revision_id or failures.came_up_at is not None:
         return None
@@ -87,7 +87,7 @@ def proven_at(came_up_at: datetime) -> datetime:
 def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Decision:
     """Limit creations of a failing revision: none while one starts, then one after 2, 4, 8 ... s, at most 10 minutes.
 
-    A replica that comes up ends the wait. But the pauses start from 2 s again only after it has been well for a minute:
+    A replica that comes up ends the wait; the pauses start from 2 s again once it has been well for a minute:
 
         start  up  ends   pause 2 s   start  up  ends   pause 4 s   start  up: degraded  ends   pause 8 s   ...
         start  up  well for a minute: the mark goes, and the next failure is the first again
@@ -176,7 +176,7 @@ def _foreign(buckets: Buckets, target: UUID, budget: Budget) -> list[Route]:
 def _surplus(buckets: Buckets, budget: Budget) -> list[Route]:
     """n=3, 4 of the target, 1 of them sick: drain the sick one once 3 are ready.
 
-    Until then a starting one counts as the replacement of a sick one, not as surplus.
+    Until then a starting one counts as the replacement of a sick one.
     """
     surplus = len(buckets.target) - budget.desired
     if buckets.sick and len(buckets.ready) < budget.desired:
@@ -284,7 +284,7 @@ def meanwhile(wait: Decision, repairs: Decision, ends_at: datetime | None = None
 
 
 def _above(live: Iterable[Route], target: UUID, budget: Budget) -> list[Route]:
-    """The replicas above the ceiling, within the floor: those that serve come last, new ones before old ones."""
+    """Replicas above the ceiling, within the floor: serving ones last, new before old ones."""
     ordered = sorted(worst_first(live), key=lambda route: (route.is_serving, route.revision_id != target))
     serving = sum(route.is_serving for route in ordered)
     spare = max(0, serving - budget.keep)

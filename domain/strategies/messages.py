@@ -88,7 +88,7 @@ def amount_of(verb: str, count: int, what: str = "") -> str:
 
 
 def complete(count: int, rollout: Rollout | None) -> str:
-    """The revision that it rolls out has taken over; that of an undo is an earlier one."""
+    """The revision has taken over; that of an undo is an earlier one."""
     which = "earlier" if rollout and rollout.is_undo else "new"
     return f"{all_of(count, 'replica')} {'runs' if count == 1 else 'run'} the {which} revision"
 

@@ -3,13 +3,14 @@
 import ipaddress
 import posixpath
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from domain.devices.needs import gpus_of
 from domain.revisions.revision import filled_in
 from domain.revisions.runtime_spec import DEFAULT_CONTAINER_PORT, DEFAULT_PIDS, DockerSpec
 from runtime.protocol import Replica, ReplicaRequest, ReplicaStartError
@@ -138,7 +139,7 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
             "LogConfig": {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}},
             "Binds": [f"{source}:{folder}:ro" for source, folder in docker.volumes.items()],
             "Mounts": [_cache(request, owner, name, folder) for name, folder in docker.cache_volumes.items()],
-            **_limits(docker),
+            **_limits(docker, gpus_of(request.devices)),
         },
     }
 
@@ -188,14 +189,17 @@ def _cache(request: ReplicaRequest, owner: str, name: str, folder: str) -> dict[
     return {"Type": "volume", "Source": volume, "Target": folder, "VolumeOptions": {"Labels": labels}}
 
 
-def _limits(docker: DockerSpec) -> dict[str, Any]:
+def _limits(docker: DockerSpec, gpus: Sequence[str]) -> dict[str, Any]:
+    """`gpus`: the devices that the replica owns."""
     resources = docker.resources
     limits: dict[str, Any] = {"PidsLimit": resources.pids or DEFAULT_PIDS}
     if resources.memory:
         limits["Memory"] = resources.memory
     if resources.cpus:
         limits["NanoCpus"] = round(resources.cpus * 1e9)
-    if resources.gpus:
+    if gpus:
+        limits["DeviceRequests"] = [{"DeviceIDs": list(gpus), "Capabilities": [["gpu"]]}]
+    elif resources.gpus:
         count = -1 if resources.gpus == "all" else resources.gpus
         limits["DeviceRequests"] = [{"Count": count, "Capabilities": [["gpu"]]}]
     return limits

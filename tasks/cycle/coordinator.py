@@ -67,7 +67,7 @@ def write_decisions(  # noqa: PLR0913  (all that a transaction is of)
     grounds = placing.grounds(connection, new_routes(decisions), drained_routes(decisions))
     steps = kept_steps(connection, steps_to_build_on(decisions))
     writes = plan_writes(phase, decisions, claim, claim.now, grounds, steps, glanced)
-    placing.add(host for _, host in writes.placed)
+    placing.add(placement.host for _, placement in writes.placed)
     events = (
         told_by_decisions(writes.effects, phase, claim.now, claim.waiting_for_person) if claim.has_subscribers else ()
     )

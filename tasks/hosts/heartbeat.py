@@ -17,9 +17,17 @@ from sqlalchemy import Engine
 
 from db.clock_reset import see_it_counted, see_it_counted_on
 from db.connection.transactions import database_now, in_transaction, transaction
-from db.replicas.heartbeats import note_hearing, note_labels, note_secrets_for_all, note_webhooks, show_sign_of_life
+from db.replicas.heartbeats import (
+    note_hearing,
+    note_labels,
+    note_resources,
+    note_secrets_for_all,
+    note_webhooks,
+    show_sign_of_life,
+)
 from db.replicas.secret_requests import is_asked
 from db.unreachable import answered_within
+from domain.devices.needs import Capacity
 from domain.replicas.host_choice import (
     SIGN_OF_LIFE_SECONDS,
     clock_offset,
@@ -85,7 +93,8 @@ class _Ahead(NamedTuple):
 class Heartbeat:
     """The heartbeats of a worker. `webhooks`: the targets that it knows, by name.
 
-    `secrets_for_all`: from where it gives secrets to every deployment. `labels`: those of this host.
+    `secrets_for_all`: from where it gives secrets to every deployment. `labels`: those of this host. `resources`: what
+    it has for replicas.
     `asked`: called where somebody wants to know of secrets of this host. `is_deaf`: whether Redis, by which it is asked
     to work, does not answer it.
     """
@@ -99,6 +108,7 @@ class Heartbeat:
     webhooks: Callable[[], Collection[str]] = tuple
     secrets_for_all: Sequence[str] = ()
     labels: Labels = field(default_factory=dict)
+    resources: Capacity = field(default_factory=dict)
     asked: Callable[[], object] = bool
     is_deaf: Callable[[], bool] = bool
     _last: _Reading | None = None
@@ -160,6 +170,7 @@ class Heartbeat:
         note_hearing(connection, self.host, is_deaf=self.is_deaf())
         note_secrets_for_all(connection, self.host, self.secrets_for_all)
         note_labels(connection, self.host, self.labels)
+        note_resources(connection, self.host, self.resources)
         with suppress(InvalidInputError):  # the worker that sends to one says so
             note_webhooks(connection, self.host, sorted(self.webhooks()))
         return _Reading(now, began, ended, awake_at, offset, is_asked(connection, self.host, AGAIN_AFTER))

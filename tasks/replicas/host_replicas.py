@@ -170,7 +170,9 @@ class Starts:
 
 
 def request_of(route: RouteRow) -> ReplicaRequest:
-    return ReplicaRequest(route.id, route.deployment, route.revision, route.spec, is_walled=route.is_walled)
+    return ReplicaRequest(
+        route.id, route.deployment, route.revision, route.spec, is_walled=route.is_walled, devices=route.devices or {}
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from celery.worker.consumer import Consumer
 
 from db.connection.transactions import engine
 from db.unreachable import is_unreachable
+from domain.devices.needs import AUTO, Capacity, parse_resources
 from domain.handlers.dispatch import HANDLERS
 from runtime.docker.container import DockerPolicy, owner_of
 from runtime.docker.docker_runtime import DockerRuntime
@@ -126,10 +127,20 @@ def _show_signs_of_life(sender: Consumer, **_: object) -> None:
         webhooks=webhook_targets,
         secrets_for_all=secrets().for_all,
         labels=environment.host_labels,
+        resources=_resources(environment.host_resources),
         asked=ring,
         is_deaf=hearing().is_deaf,
     )
     keep_showing_signs_of_life(giver, stopping)
+
+
+def _resources(written: str) -> Capacity:
+    """What this machine has for replicas; where it says auto, the driver is asked."""
+    if AUTO not in written:
+        return parse_resources(written)
+    from runtime.machine.gpus import gpus_by_kind  # noqa: PLC0415  (few machines have a driver to ask)
+
+    return parse_resources(written, gpus_by_kind())
 
 
 @worker_ready.connect

@@ -12,6 +12,7 @@ from rich.text import Text
 from sqlalchemy import Engine
 
 from cli.terminal.output import columns, print_json, printer, program
+from stack.home.folder import project_root
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import make_deployment, write
 
@@ -143,3 +144,14 @@ def _read(terminal: int) -> bytes:
         return os.read(terminal, 65_536)
     except OSError:  # its other side is closed
         return b""
+
+
+def test_what_is_logged_while_a_stack_goes_down_is_no_part_of_the_answer(tmp_path: Path) -> None:
+    late = "import structlog; structlog.get_logger().warning('late')"
+    source = f"from cli.main import main; main(['down', '--json']); {late}"
+    environment = {**os.environ, "ROLLWAY_HOME": str(tmp_path / "home")}
+    ended = subprocess.run(
+        [sys.executable, "-c", source], cwd=project_root(), env=environment, capture_output=True, text=True, check=True
+    )
+    assert json.loads(ended.stdout)["was_running"] is False
+    assert "note: late" in ended.stderr

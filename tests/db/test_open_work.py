@@ -6,6 +6,7 @@ from db.connection.transactions import in_transaction, transaction
 from db.due_work import OpenWork, note_tick, open_work
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import ask, make_deployment, write
+from tests.support.rows.hosts import up
 
 
 def test_an_alarm_finds_wishes_routes_without_a_host_and_events(engine: Engine) -> None:
@@ -13,6 +14,7 @@ def test_an_alarm_finds_wishes_routes_without_a_host_and_events(engine: Engine) 
         return in_transaction(engine, open_work)
 
     nothing = OpenWork(has_pending_commands=False, is_unplaced=False, has_events=False, has_rules=False)
+    up(engine, "here")
     made = make_deployment(engine, "◇", n=1, status=SCALING)
     assert found() == nothing
     write(engine, "UPDATE routes SET host = NULL")

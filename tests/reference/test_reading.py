@@ -15,6 +15,7 @@ EXPLAIN_THEMSELVES = (
         "domain.model.deployment",
         "domain.model.preparation",
     ),
+    *("domain.devices.room", "domain.strategies.in_place"),  # they change nothing where no revision needs devices
     "domain.strategies.weighted",  # no strategy but the canary says anything there
 )
 REGISTRY = "domain.strategies.builtin"

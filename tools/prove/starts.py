@@ -1,6 +1,6 @@
 """Where the search starts from: small rollouts by every strategy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Any
@@ -20,6 +20,20 @@ PROGRESS_SECONDS = 600
 FAILURE_BUDGET = 2
 """As many as there are misfortunes, so that a rollout can be given up."""
 
+WITH_DEVICES: dict[str, Sequence[tuple[tuple[tuple[str, Any], ...], int, int]]] = {
+    "rolling_update": (
+        ((("max_unavailable", 1),), 1, 1),
+        ((("max_unavailable", 1),), 2, 2),
+        ((("max_unavailable", 1),), 2, 3),
+        ((("max_surge", 0), ("max_unavailable", 1), ("pacing", "continuous")), 2, 2),
+        ((), 2, 3),
+    ),
+    "blue_green": (((), 1, 2),),
+    "recreate": (((), 2, 2),),
+    "canary": (((("max_unavailable", 1),), 2, 2), ((), 2, 3)),
+}
+"""A spec, replicas and devices, by strategy: rollouts that can move."""
+
 MOST_HELD = 2
 """Replicas of a start in a freeze or in use, so that every command is tried in one."""
 
@@ -31,7 +45,8 @@ class Start:
     `size`: the one that comes with v2. `progress`: the seconds that it may take without progress. `held`: a freeze that
     pauses rollouts is on. `in_use`: the old revision has answered somebody, and the new one nobody yet. `moved`:
     so many moves of a kind world have happened, as far as it comes, and then it was `paused`. `is_undo`: v2 is what it
-    goes back to. `short_lives`: so many of v2 have just ended, and the last of them is up again.
+    goes back to. `devices`: where each replica needs one of them. `short_lives`: so many of v2 have just ended, and the
+    last of them is up again.
     """
 
     strategy: str
@@ -45,6 +60,7 @@ class Start:
     paused: bool = False
     is_undo: bool = False
     short_lives: int = 0
+    devices: int | None = None
 
     @property
     def name(self) -> str:
@@ -57,6 +73,7 @@ class Start:
         undo = ", an undo" if self.is_undo else ""
         lives = f", {self.short_lives} short lives" if self.short_lives else ""
         spec = f", {said}" if said else ""
+        lives += f", {self.devices} devices" if self.devices else ""
         return f"{self.strategy} n={self.n}{size}{spec}{progress}{held}{in_use}{moved}{undo}{lives}"
 
     def state(self, left: Left) -> State:
@@ -78,7 +95,7 @@ class Start:
         failures = StartFailures(V2, lives, NOW, came_up_at=NOW, short_lives=lives) if lives else None
         rollout = replace(deployment.rollout, in_use=self.in_use)
         begun = replace(deployment, rollout=rollout, start_failures=failures)
-        return self._moved(State(begun, NOW, NOW, policy, left, frozen=self.held))
+        return self._moved(State(begun, NOW, NOW, policy, left, frozen=self.held, devices=self.devices))
 
     def _moved(self, state: State) -> State:
         for _ in range(self.moved):
@@ -100,6 +117,7 @@ def starts(most: int) -> Iterator[Start]:
         yield Start(strategy, (), min(most, MOST_HELD), in_use=True)
         yield Start(strategy, (), 1, is_undo=True)
         yield Start(strategy, (), 1, short_lives=2)
+        yield from (Start(strategy, spec, n, devices=devices) for spec, n, devices in WITH_DEVICES.get(strategy, ()))
 
 
 def _said(name: str, value: object) -> str:

@@ -6,9 +6,11 @@ from typing import NamedTuple, Self
 from uuid import UUID
 
 from domain.cycle.transitions import ClassifiedDecision
+from domain.devices.room import DeviceRoom
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.steering.gates import AbsoluteWindow, Freeze, Gate, OpenRollout
+from domain.strategies.in_place import with_devices
 from tests.support.pictures.pictures import NOW, PROVISIONING
 
 LONG = 2 * 1800
@@ -50,7 +52,7 @@ class State:
     """`previous`: what an undo at rest leads to. `rolled_back`: what a retry begins again.
 
     `held`: what a worker has decided and not written yet. `left`: what may still befall it. `frozen`: a freeze is on
-    that pauses rollouts.
+    that pauses rollouts. `devices`: how many there are, where each replica needs one.
     """
 
     deployment: Deployment
@@ -62,10 +64,17 @@ class State:
     rolled_back: RolledBack | None = None
     held: ClassifiedDecision | None = None
     frozen: bool = False
+    devices: int | None = None
 
     @property
     def seen(self) -> Deployment:
-        """As a worker loads it: with a hold, which an undo and the way back never have."""
+        """As a worker loads it: with the devices that are free, and a hold, which no undo and no way back has."""
+        if self.devices is not None:
+            return with_devices(self._held, device_room(self.deployment, self.devices))
+        return self._held
+
+    @property
+    def _held(self) -> Deployment:
         rollout = self.deployment.rollout
         if not self.frozen or rollout is None:
             return self.deployment
@@ -77,6 +86,22 @@ class State:
     def is_due(self) -> bool:
         """A worker looks at it now."""
         return self.due_at is not None and self.due_at <= self.now
+
+
+def device_room(deployment: Deployment, devices: int) -> DeviceRoom:
+    """The room where each replica holds one of so many devices until it is gone."""
+    free = devices - len(deployment.routes)
+    revisions = (deployment.current_revision_id, deployment.deploying_revision_id)
+    return DeviceRoom({id_: free for id_ in revisions if id_}, {id_: f"a GPU of {devices}" for id_ in revisions if id_})
+
+
+def without_devices(seen: Deployment, before: Deployment) -> Deployment:
+    """What is stored of a deployment that was decided about: the room is read anew, and who is misplaced too."""
+    if seen.devices is None:
+        return seen
+    misplaced = {route.id for route in before.routes if route.is_misplaced}
+    routes = tuple(replace(route, is_misplaced=route.id in misplaced) for route in seen.routes)
+    return replace(seen, devices=None, routes=routes)
 
 
 class Move(NamedTuple):

@@ -20,7 +20,7 @@ from tools.prove.laws.decisions import broken_by_decision
 from tools.prove.laws.every_state import broken_by_waiting
 from tools.prove.laws.requests import broken_by_requests
 from tools.prove.laws.spelled import after_look, after_news, unlike
-from tools.prove.state import LONG, Move, RolledBack, State, changed, still_held
+from tools.prove.state import LONG, Move, RolledBack, State, changed, still_held, without_devices
 
 _COMING_OR_GOING = (RouteStatus.PROVISIONING, RouteStatus.TERMINATING)
 
@@ -39,7 +39,7 @@ def workers(state: State) -> Iterator[Move]:
 
 
 def _written(event: str, state: State, decision: ClassifiedDecision, *, kind: bool = False) -> Move:
-    deployment = after(decision, state.now)
+    deployment = without_devices(after(decision, state.now), state.deployment)
     if decision.deployment.version != state.deployment.version:
         routes = routes_after(state.deployment.routes, decision.changes, state.now)
         deployment = replace(deployment, routes=routes, version=state.deployment.version + 1)

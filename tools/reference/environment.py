@@ -75,6 +75,8 @@ TOLD = (
     ("`HOST`", "On which address."),
     ("`ROLLWAY_DEPLOYMENT`, `ROLLWAY_REVISION`", "The names of its deployment and its revision."),
     ("`ROLLWAY_ROUTE`", "Its own id."),
+    ("`ROLLWAY_DEVICES`", "The devices that it owns, if its revision needs some: `gpu=0+1`."),
+    ("`CUDA_VISIBLE_DEVICES`", "Of a process: the ids of its GPUs, `0,1`."),
     ("`ROLLWAY_KEEPER`, `ROLLWAY_ADDRESS`", "How Rollway finds a process again; containers have neither."),
 )
 """What every replica has in its environment; its revision cannot override it."""

@@ -47,9 +47,10 @@ def hosts(context: typer.Context, *, as_json: AsJson = False) -> None:
     silent host is not down yet, or no worker is left to notice; other hosts get the new replicas. A deaf host reaches
     PostgreSQL and not Redis: its replicas continue, and it gets no new ones. The replicas of a drained host are
     replaced on other hosts. Replicas that stay, and those that no host takes, are listed below the table, with the
-    reason. LABELS: those that revisions may require of their hosts. CLOCK: by how much its
-    clock differs from PostgreSQL's. A host whose clock is off by more than a minute gets no new replicas while another
-    host is right. CONTRACT: the protocol of its workers; an upgrade of Rollway may raise it.
+    reason. LABELS: those that revisions may require of their hosts. DEVICES: how much of what it has for replicas they
+    hold; --json names who holds what. CLOCK: by how much its clock differs from PostgreSQL's. A host whose clock is off
+    by more than a minute gets no new replicas while another host is right. CONTRACT: the protocol of its workers; an
+    upgrade of Rollway may raise it.
     """
     if context.invoked_subcommand is None:
         _show(as_json=as_json)
@@ -64,7 +65,7 @@ def _show(*, as_json: bool) -> None:
     if not views:
         return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
     remaining: list[str] = []
-    table = columns("HOST", "ADDRESS", "LABELS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")
+    table = columns("HOST", "ADDRESS", "LABELS", "DEVICES", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")
     for host in views:
         counts = ", ".join(f"{count} {status}" for status, count in sorted(host.replicas.items())) or "none"
         age = ago(host.last_seen_at, host.now)
@@ -72,6 +73,7 @@ def _show(*, as_json: bool) -> None:
             host.name,
             host.address,
             in_words(host.labels) or "-",
+            _devices(host) or "-",
             _state(host),
             age,
             _clock(host),
@@ -114,6 +116,16 @@ def forget_host(asker: Asker, host: str) -> None:
 def _tell(asker: Asker, command: type[Command], host: str) -> None:
     result = asker.send(command, host=host)
     asker.say(deed(command, result), result)
+
+
+def _devices(host: HostView) -> str:
+    """E.g. "gpu 3 of 4, memory_gb 120 of 240"."""
+    held: dict[str, float] = {}
+    for each in host.held:
+        held[each.kind] = held.get(each.kind, 0) + each.amount
+    return ", ".join(
+        f"{kind} {held.get(kind, 0):g} of {sum(devices.values()):g}" for kind, devices in sorted(host.resources.items())
+    )
 
 
 def _state(host: HostView) -> Text:

@@ -15,6 +15,7 @@ from cli.options import Yes
 from cli.show.urls import page_address
 from cli.terminal.exits import STOPPED, ignore_signals, interruptible
 from cli.terminal.output import print_json, printer, program
+from cli.terminal.server_warnings import show_notes
 from stack.down import down as stack_down
 from stack.home.folder import Home, find_home
 from stack.home.server_settings import Ports
@@ -106,6 +107,7 @@ def down(
     Envoy takes no new requests and those in flight end, within 11 s; then each replica has the grace of its revision,
     60 s at most. Deployments keep their size: the next 'rollway up' starts as many again. The data stays.
     """
+    show_notes()
     home = find_home(os.environ)
     console = printer(quiet=as_json)
     count = running_replicas(home.root)

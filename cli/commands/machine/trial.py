@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import psutil
 
+from cli.terminal.server_warnings import show_notes
 from domain.installation.settings import LogLimits
 from domain.replicas.diagnosis import failure_in_short
 from domain.replicas.health import RUNS_WELL
@@ -73,6 +74,7 @@ class Tried(NamedTuple):
 
 def try_replica(deployment: str, spec: RevisionSpec, patience: float, ground: Ground) -> Tried:
     """Start one replica, wait until it is healthy, and end it. Raises NotHealthyError saying why it was not."""
+    show_notes()
     request = ReplicaRequest(uuid4(), deployment, "tried", spec)
     with tempfile.TemporaryDirectory(prefix="rollway-init-") as folder:
         try:

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from cli.terminal.exits import ExitCode
+from stack.home.folder import project_root
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import make_deployment, write
 
@@ -109,10 +110,17 @@ def test_what_others_put_beside_our_tables_is_no_fault(rollway: Rollway, engine:
     assert (said.code, "✗" in said.out) == (ExitCode.DONE, False)
 
 
+NEWEST = max(path.name[:4] for path in (project_root() / "migrations" / "versions").glob("0*.py"))
 NUMBERED = [
-    ("UPDATE alembic_version SET version_num = '0001'", "alembic_version says 0001, but the schema is that of 0004"),
-    ("DELETE FROM alembic_version", "alembic_version says None, but the schema is that of 0004"),
-    ("UPDATE alembic_version SET version_num = '0009'", "alembic_version says 0009, but the schema is that of 0004"),
+    (
+        "UPDATE alembic_version SET version_num = '0001'",
+        f"alembic_version says 0001, but the schema is that of {NEWEST}",
+    ),
+    ("DELETE FROM alembic_version", f"alembic_version says None, but the schema is that of {NEWEST}"),
+    (
+        "UPDATE alembic_version SET version_num = '0099'",
+        f"alembic_version says 0099, but the schema is that of {NEWEST}",
+    ),
     ("UPDATE installation SET contract = 1", "the database's contract is 1, but the schema is of contract 2"),
     ("UPDATE installation SET contract = 7", "the database's contract is 7, but the schema is of contract 2"),
 ]
@@ -133,10 +141,10 @@ def test_a_wrong_number_is_told_with_what_mends_it(
 def test_a_database_that_a_newer_release_has_migrated_is_its_own_to_look_at(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine, "■■■")
     write(engine, "ALTER TABLE deployments ADD COLUMN colour text")
-    write(engine, "UPDATE alembic_version SET version_num = '0009'")
+    write(engine, "UPDATE alembic_version SET version_num = '0099'")
     said = rollway("doctor")
     assert said.code == ExitCode.REFUSED
-    assert "✗ the database has seen migration 0009, which this release does not know: it knows 0004" in said.out
+    assert f"✗ the database has seen migration 0099, which this release does not know: it knows {NEWEST}" in said.out
     assert "colour" not in said.out
 
 
@@ -145,12 +153,12 @@ def test_a_wrong_number_hides_nothing_else(rollway: Rollway, engine: Engine) -> 
     write(engine, "UPDATE alembic_version SET version_num = '0001'")
     said = rollway("doctor").out
     assert "✗ trigger routes.routes_above_floor is missing" in said
-    assert "✗ alembic_version says 0001, but the schema is that of 0004" in said
+    assert f"✗ alembic_version says 0001, but the schema is that of {NEWEST}" in said
 
 
 def test_a_database_that_lacks_a_migration_is_to_be_migrated(rollway: Rollway, engine: Engine) -> None:
     write(engine, "ALTER TABLE deployments DROP COLUMN short_lives")
     write(engine, "UPDATE alembic_version SET version_num = '0001'")
     said = rollway("doctor")
-    assert (said.code, "✗ the database has seen migration 0001, and 0004 is the newest" in said.out) == (1, True)
+    assert (said.code, f"✗ the database has seen migration 0001, and {NEWEST} is the newest" in said.out) == (1, True)
     assert "short_lives" not in said.out

@@ -34,6 +34,7 @@ BROKEN: dict[LiteralString, str] = {
     f"UPDATE deployments SET failed_starts = 1 {AT_REST}": "deployments_failed_starts_check",
     "UPDATE rollouts SET to_revision_id = from_revision_id": "rollouts_goes_somewhere_check",
     "UPDATE rollouts SET floor = -1": "rollouts_budget_check",
+    "INSERT INTO held_devices VALUES (uuidv7(), 'gpu', '0', 'h', 0)": "held_devices_amount_check",
     "UPDATE rollouts SET floor = ceiling + 1": "rollouts_budget_check",
     "UPDATE rollouts SET outcome = 'vanished', ended_at = now()": "rollouts_outcome_check",
     "UPDATE rollouts SET ended_at = now()": "rollouts_ended_has_outcome_check",

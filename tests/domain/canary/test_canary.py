@@ -196,6 +196,6 @@ def test_a_whole_canary_as_a_film() -> None:
 
 def test_a_number_of_replicas_and_the_budget() -> None:
     policy = canary(steps=["0.5%"], replicas=3, max_surge=2, max_unavailable="10%")
-    assert EVALUATOR.budget(deploying("", 10, policy=policy)) == Budget(10, 12, 9)
+    assert EVALUATOR.budget(deploying("", 10, policy=policy)) == Budget(10, 12, 9, keep_in_place=9)
     assert step(at_stage("■■■■■■■■■■|", 10, policy)) == "create 2, drain ■"
     assert step(at_stage("■■|", 2, policy)) == "create 2"

@@ -1,5 +1,6 @@
 """Policies: what is accepted, what is refused in which words, and percents in integers."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -145,7 +146,12 @@ def test_trap_every_percent_of_100_is_itself() -> None:
     ],
 )
 def test_the_budget_of_a_rolling_update(n: int, s: int | str, u: int | str, ceiling: int, keep: int) -> None:
-    assert surge_budget(n, s, u) == Budget(n, ceiling, keep)
+    assert replace(surge_budget(n, s, u), keep_in_place=None) == Budget(n, ceiling, keep)
+
+
+@pytest.mark.parametrize(("n", "u", "in_place"), [(4, 1, 3), (4, 0, 4), (2, 2, 1), (1, 1, 0), (1, 0, 1), (0, 1, 0)])
+def test_in_place_the_last_replica_leaves_only_where_it_is_the_only_one(n: int, u: int, in_place: int) -> None:
+    assert surge_budget(n, 1, u).keep_in_place == in_place
 
 
 def test_outside_a_rollout_one_more_and_none_less() -> None:

@@ -108,7 +108,8 @@ def _plan_of(begun: Deployment, at: datetime) -> Plan:
     """Made once for all rollouts of a size and a policy: a suite has few of them and many rollouts."""
     rollout = begun.rollout
     assert rollout is not None
-    key = f"{begun.desired_replicas} {rollout.desired_at_start} {rollout.promote_requested} {rollout.policy.as_json()}"
+    sizes = f"{begun.desired_replicas} {rollout.desired_at_start} {begun.devices and begun.devices.free}"
+    key = f"{sizes} {rollout.promote_requested} {rollout.policy.as_json()}"
     if key not in _PLANS:
         _PLANS[key] = plan(Subject(begun), at, Timings(), random.Random(1).random)
     return _PLANS[key]

@@ -17,6 +17,8 @@ from fractions import Fraction
 from math import ceil, floor
 
 from domain.model.deployment import Deployment
+from domain.model.states import ROLLING_BACK
+from domain.strategies.in_place import free_devices
 
 WHOLE = 10_000
 """A weight is so many of all requests."""
@@ -58,8 +60,10 @@ def promised(deployment: Deployment) -> Promised:
             return Promised(n, n, 0, 0, count_stopping=True, alone=True)
         case "rolling_update" | "canary":
             surge, unavailable = ceil(_of(spec["max_surge"], n)), floor(_of(spec["max_unavailable"], n))
-            last_stays = n > 1 or (n == 1 and surge > 0)
+            last_stays = n > 1 or (n == 1 and surge > 0 and free_devices(deployment) != 0)
             least = max(int(last_stays), n - (unavailable or (surge == 0)))
+            if free_devices(deployment) == 0 and deployment.status == ROLLING_BACK:
+                least = min(least, n - 1)
             return Promised(n, n + surge, least, least, counts)
     raise AssertionError(f"docs/policies.md has no budget of {rollout.policy.strategy}")
 

@@ -28,7 +28,10 @@ def broken_by_decision(state: State, decision: ClassifiedDecision, after: State)
     """The first law that this step breaks: by what it changes, by how it ends, by when it looks again."""
     if decision.verdict is Verdict.ERROR:
         return f"a decision never fails: {decision.reason}"
-    state = replace(state, deployment=replace(state.deployment, hold=decision.deployment.hold))
+    if after.devices is not None and len(after.deployment.routes) > after.devices:
+        return f"a device has one owner: {len(after.deployment.routes)} replicas on {after.devices} devices"
+    looked = decision.deployment
+    state = replace(state, deployment=replace(state.deployment, hold=looked.hold, devices=looked.devices))
     for sentence in (
         *_by_changes(state, decision),
         *broken_by_weight(state, decision),

@@ -99,7 +99,7 @@ def _is_to_be_undo(state: State, name: str) -> bool:
 
 def rests(state: State) -> bool:
     """Ready, complete and alone, on no drained host, with nothing to come; or destroyed."""
-    deployment = state.deployment
+    deployment = state.seen
     if deployment.status == DESTROYED:
         return not deployment.routes
     whole = [(deployment.current_revision_id, True, False)] * deployment.desired_replicas

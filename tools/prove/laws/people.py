@@ -73,13 +73,18 @@ COMMANDS: dict[str, Command] = {
 
 
 def people(state: State) -> Iterator[Move]:
-    """Each command that is not refused and changes something."""
+    """Each command that is not refused and changes something, and wants no more replicas than there are devices."""
     if not state.left.commands:
         return
     for name, command in COMMANDS.items():
         move = asked(state, name, command)
-        if move is not None:
+        if move is not None and not _wants_too_many(move.state):
             yield move._replace(state=replace(move.state, left=state.left.after_command()))
+
+
+def _wants_too_many(state: State) -> bool:
+    rollout, n = state.deployment.rollout, state.deployment.desired_replicas
+    return state.devices is not None and max(n, rollout.desired_at_start if rollout else n) > state.devices
 
 
 def asked(state: State, name: str, command: Command) -> Move | None:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from domain.model.deployment import Deployment, Route
 from domain.model.states import RouteStatus
+from domain.strategies.in_place import free_devices
 from domain.traffic.capacity import sides
 from domain.traffic.snapshot import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic
 from tests.support.pictures.pictures import ROLLING_BACK
@@ -34,7 +35,12 @@ def broken_by_requests(deployment: Deployment) -> str | None:
 
 
 def idled(before: Deployment, after: Deployment) -> Iterator[str]:
-    """Of an act of ours or of a person that neither changes the size nor takes requests from who does harm."""
+    """Of an act of ours or of a person that neither changes the size nor takes requests from who does harm.
+
+    Where no device is free the old side takes them with the replicas that it has.
+    """
+    if free_devices(before) == 0:
+        return
     answers, then = answered(after), answered(before)
     most = max(answers.values(), default=Fraction())
     if most <= max(part(after) + FINE, *then.values(), Fraction()):

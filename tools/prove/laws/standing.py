@@ -7,6 +7,7 @@ from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.states import DeploymentSubStep, Lifecycle, RouteStatus, Verdict
 from domain.strategies.budget import SICK_GRACE_SECONDS
+from domain.strategies.in_place import free_devices
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.pictures.safety import counted, is_parked, target_of
 from tests.support.worlds.promised import promised
@@ -83,7 +84,8 @@ def _abandoned(state: State, before: Deployment) -> Iterator[str]:
     green = [route for route in live if route.revision_id == before.deploying_revision_id and not route.is_serving]
     too_many = max(0, len(green) - before.desired_replicas) if has_green else 0
     taken = counted(before, state.now) - too_many
-    if not later and taken < budget.ceiling and not (stops and budget.count_stopping):
+    counts = budget.count_stopping or before.devices is not None
+    if not later and taken < budget.ceiling and not (stops and counts) and free_devices(before) != 0:
         yield "what dies is replaced, wherever it is in its life, and also while it is held or paused"
 
 

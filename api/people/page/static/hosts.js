@@ -47,6 +47,7 @@ function row(host) {
       drained ? [" ", h("span", { class: "badge warn" }, "drained"), ` by ${by} `, since(drained, "ago")] : null),
     h("span", {}, `replicas: ${replicas || "none"}`),
     h("span", { class: "dim" }, "seen ", since(seen, "ago")),
+    devices(host),
     clock(host),
     h("span", { class: "dim" }, `protocol ${contract}`),
     buttons(offered.filter(({ verb }) => suits(verb, host)), "", name),
@@ -57,6 +58,17 @@ function row(host) {
 /** Whether it would change something now; the server decides whether it is done. */
 function suits(verb, { state, drained_at: drained }) {
   return { drain: !drained, undrain: drained, forget: state === "down" }[verb];
+}
+
+/** How much of each kind is held, and by whom: "gpu 2 of 4: 0 web, 1 web". */
+function devices({ resources, held }) {
+  const kinds = Object.keys(resources).sort().map((kind) => {
+    const own = held.filter((each) => each.kind === kind);
+    const [all, taken] = [Object.values(resources[kind]), own.map(({ amount }) => amount)].map((amounts) => amounts.reduce((sum, each) => sum + each, 0));
+    const owners = own.map(({ device, deployment }) => [device, deployment].filter(Boolean).join(" ")).join(", ");
+    return `${kind} ${taken} of ${all}${owners ? `: ${owners}` : ""}`;
+  });
+  return kinds.length ? h("span", { class: "dim" }, kinds.join("; ")) : null;
 }
 
 function clock({ clock_offset_seconds: offset, is_clock_off: isOff }) {

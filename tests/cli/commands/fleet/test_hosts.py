@@ -21,7 +21,7 @@ def test_hosts_are_shown_with_their_clocks_and_their_contracts(rollway: Rollway,
         for host, offset in offsets.items():
             show_sign_of_life(connection, host, "10.0.0.1", offset)
     head, *rows = rollway("hosts").out.splitlines()
-    assert head.split() == ["HOST", "ADDRESS", "LABELS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS"]
+    assert head.split() == ["HOST", "ADDRESS", "LABELS", "DEVICES", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS"]
     for row, clock in zip(rows, ("2.5 s ahead", "2 h behind", "right"), strict=True):
         assert " ".join(row.split()).endswith(f"ago {clock} {CONTRACT} none")
     told = json.loads(rollway("hosts", "--json").out)

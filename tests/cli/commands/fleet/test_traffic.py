@@ -123,9 +123,9 @@ def test_hosts_are_shown_up_or_down_with_their_replicas(rollway: Rollway, engine
     write(engine, "UPDATE hosts SET down_since = now() - interval '5 minutes' WHERE name = 'there'")
     said = rollway("hosts").out
     _, first, second = rows(said)
-    assert first[:4] == ["here", "10.0.0.1", "-", "up"]
+    assert first[:5] == ["here", "10.0.0.1", "-", "-", "up"]
     assert "2 healthy, 1 unhealthy" in said
-    assert second[:7] == ["there", "10.0.0.2", "-", "down", "for", "5", "min"]
+    assert second[:8] == ["there", "10.0.0.2", "-", "-", "down", "for", "5", "min"]
     assert second[-1] == "none"
     told = json.loads(rollway("hosts", "--json").out)
     assert [(deployment["name"], deployment["state"], deployment["replicas"]) for deployment in told] == [

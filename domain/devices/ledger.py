@@ -1,0 +1,196 @@
+"""The ledger of devices: what each host has and which replica holds what; room for more, and the choice of devices.
+
+A replica holds its devices from its placement until its runtime says that it has gone, and `release_seconds` longer.
+Room of a host for a revision that needs {gpu: 1, memory_gb: 40}:
+
+    gpu 0 held, 1 held, 2 free, 3 free     2 devices
+    memory_gb 240, 160 held                2 times 40     ->  min(2, 2) = 2
+
+Whole devices are taken in their order. A half goes to a device whose other half is taken, if there is one.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import NamedTuple
+from uuid import UUID
+
+from domain.devices.needs import HALF, Capacity, Needs, in_words, is_amount
+from domain.devices.room import DeviceRoom
+from domain.text.numbers import duration
+
+
+class HeldDevice(NamedTuple):
+    """What a replica holds of a host. `leaving_since`: when the replica was drained; `free_at`: when it has gone."""
+
+    route_id: UUID
+    host: str
+    kind: str
+    device: str
+    amount: float
+    leaving_since: datetime | None = None
+    free_at: datetime | None = None
+
+
+class Demand(NamedTuple):
+    """What a replica of a revision needs. `hosts`: those that may run it; None: all."""
+
+    needs: Needs
+    hosts: Collection[str] | None = None
+
+    def among(self, hosts: Iterable[str]) -> list[str]:
+        return [host for host in hosts if self.hosts is None or host in self.hosts]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The capacity of hosts and all that replicas hold of it. `open_hosts`: those that get new replicas."""
+
+    capacity: Mapping[str, Capacity] = field(default_factory=dict)
+    holdings: Sequence[HeldDevice] = ()
+    open_hosts: Collection[str] = ()
+
+    @cached_property
+    def free(self) -> dict[str, dict[str, dict[str, float]]]:
+        """What is left of each host that gets new replicas, by kind and device."""
+        left = {host: copied(self.capacity.get(host, {})) for host in self.open_hosts}
+        for held in self.holdings:
+            devices = left.get(held.host, {}).get(held.kind, {})
+            if held.device in devices:
+                devices[held.device] -= held.amount
+        return left
+
+    def room(self, demand: Demand) -> int:
+        """The number of replicas with this demand that find their devices now."""
+        return sum(fitting(self.free[host], demand.needs) for host in demand.among(self.open_hosts))
+
+    def fits_ever(self, demand: Demand) -> int:
+        """The number of replicas with this demand that all hosts could run if nothing else ran there."""
+        return sum(fitting(self.capacity[host], demand.needs) for host in demand.among(self.capacity))
+
+    def turns(self, demand: Demand, routes: Sequence[UUID]) -> list[UUID]:
+        """Order these routes as they should leave, so that the fewest leave until one more finds room.
+
+        needs 2   host a: ■■ free 0    host b: ■ free 1    ->  that of b, then those of a
+        """
+        of_host = self._by_host(routes)
+        ranked = sorted(of_host, key=lambda host: (self._fewest_leaves(demand, host, of_host[host]), host))
+        return [route_id for host in ranked for route_id in of_host[host]]
+
+    def fewest_leaves(self, demand: Demand, routes: Iterable[UUID]) -> int | None:
+        """How many of these routes must leave before one more replica finds room; None if even all are too few."""
+        least = min((self._fewest_leaves(demand, *pair) for pair in self._by_host(routes).items()), default=_NEVER)
+        return None if least == _NEVER else least
+
+    @cached_property
+    def _by_route(self) -> dict[UUID, list[HeldDevice]]:
+        held: dict[UUID, list[HeldDevice]] = defaultdict(list)
+        for device in self.holdings:
+            held[device.route_id].append(device)
+        return held
+
+    def _by_host(self, routes: Iterable[UUID]) -> dict[str, list[UUID]]:
+        grouped: dict[str, list[UUID]] = defaultdict(list)
+        for route_id in routes:
+            if held := self._by_route.get(route_id):
+                grouped[held[0].host].append(route_id)
+        return grouped
+
+    def _fewest_leaves(self, demand: Demand, host: str, routes: Sequence[UUID]) -> int:
+        if host not in demand.among(self.open_hosts):
+            return _NEVER
+        free, needs = copied(self.free[host]), demand.needs
+        now = fitting(free, needs)
+        for count, route_id in enumerate(routes, 1):
+            for held in self._by_route[route_id]:
+                if held.device in free.get(held.kind, {}):
+                    free[held.kind][held.device] += held.amount
+            if fitting(free, needs) > now:
+                return count
+        return _NEVER
+
+    def shortage(self, demand: Demand, now: datetime) -> str:
+        """What a wait says: "a GPU: 8 of 8 in use, 1 is stopping on gpu-2 for 12 s"."""
+        hosts, needs = demand.among(self.open_hosts), demand.needs
+        kind = min(needs, key=lambda name: self.room(Demand({name: needs[name]}, demand.hosts)))
+        total = sum(sum(self.capacity[host].get(kind, {}).values()) for host in hosts if host in self.capacity)
+        held = [device for device in self.holdings if device.kind == kind and device.host in hosts]
+        parts = [f"{in_words(kind, needs[kind])}: {sum(device.amount for device in held):g} of {total:g} in use"]
+        leaving = {device.route_id: device for device in held if device.leaving_since and device.free_at is None}
+        if leaving:
+            first = min(leaving.values(), key=lambda device: device.leaving_since or now)
+            since = duration(max(timedelta(), now - (first.leaving_since or now)))
+            parts.append(f"{len(leaving)} {'is' if len(leaving) == 1 else 'are'} stopping on {first.host} for {since}")
+        if any(device.free_at for device in held):
+            parts.append("another has just gone, and its driver frees it")
+        return ", ".join(parts)
+
+    @property
+    def frees_at(self) -> datetime | None:
+        """When the devices of the first replica that is gone are free."""
+        return min((held.free_at for held in self.holdings if held.free_at), default=None)
+
+
+_NEVER = 1_000_000
+
+
+def copied(capacity: Capacity) -> dict[str, dict[str, float]]:
+    return {kind: dict(devices) for kind, devices in capacity.items()}
+
+
+def fitting(free: Capacity, needs: Needs) -> int:
+    """The number of replicas with these needs that find room in what is free of a host."""
+    return min((_fitting(free.get(kind, {}), kind, count) for kind, count in needs.items()), default=_NEVER)
+
+
+def _fitting(free: Mapping[str, float], kind: str, count: float) -> int:
+    if is_amount(kind):
+        return int(free.get("", 0) // count)
+    if count == HALF:
+        return sum(int(left // HALF) for left in free.values())
+    return sum(left >= 1 for left in free.values()) // int(count)
+
+
+def chosen(free: Capacity, needs: Needs) -> dict[str, dict[str, float]] | None:
+    """The devices for one more replica, by kind, and how much of each; None where they are not free.
+
+    {"gpu": 1, "memory_gb": 40} -> {"gpu": {"2": 1}, "memory_gb": {"": 40}}
+    """
+    if fitting(free, needs) < 1:
+        return None
+    return {kind: _chosen(free[kind], kind, count) for kind, count in needs.items()}
+
+
+def _chosen(free: Mapping[str, float], kind: str, count: float) -> dict[str, float]:
+    if is_amount(kind):
+        return {"": count}
+    if count == HALF:
+        device = min((name for name, left in free.items() if left >= HALF), key=lambda name: free[name] >= 1)
+        return {device: HALF}
+    whole = [name for name, left in free.items() if left >= 1]
+    return dict.fromkeys(whole[: int(count)], 1.0)
+
+
+def take(free: dict[str, dict[str, float]], devices: Capacity) -> None:
+    """Take these devices from what is free of their host."""
+    for kind, amounts in devices.items():
+        for device, amount in amounts.items():
+            free[kind][device] -= amount
+
+
+def device_room(  # noqa: PLR0913  (all that it is made of)
+    ledger: Ledger, demands: Mapping[UUID, Demand], wanted: int, old: Sequence[UUID], target: UUID | None, now: datetime
+) -> DeviceRoom:
+    """The room of a deployment. `demands`: of its revisions that need devices; `wanted`: the replicas it may ask for.
+
+    `old`: the replicas that may leave for those of `target`.
+    """
+    free = {revision: ledger.room(each) for revision, each in demands.items()}
+    return DeviceRoom(
+        free,
+        {revision: ledger.shortage(demands[revision], now) for revision, count in free.items() if count < wanted},
+        tuple(ledger.turns(demands[target], old)) if target and free.get(target, wanted) < wanted else (),
+        ledger.frees_at,
+    )

@@ -1,0 +1,155 @@
+"""Keeps a decision within the devices that are free, and lets it make room in place.
+
+A strategy decides as if every host had room. Afterwards:
+
+    1  a replica that it creates finds no devices      -> it is not created, and the decision says what it waits for
+    2  healthy ones leave, and devices are missing     -> the same number leaves where the fewest must leave
+    3  nothing of the decision makes room              -> a parked replica leaves, or one that was sick for too long
+    4  the devices of one that has gone are free later -> look again then
+
+4 devices, n=4, surge 1, unavailable 1:   ■■■■|  →  ■■■ ▽|  →  ■■■|◇  →  ■■■|■  →  ■■ ▽|■  ...  (▽ stopping)
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from domain.devices.room import DeviceRoom
+from domain.model.decision import Decision, RouteChanges, RouteCreatorSpec, Waits, WaitsFor
+from domain.model.deployment import Deployment, Route
+from domain.model.states import ROLLING_BACK, RouteStatus
+from domain.strategies.budget import Budget, ids, next_end_at, sick_too_long, worst_first
+from domain.text.numbers import number_of
+
+
+def within_devices(decision: Decision, deployment: Deployment, now: datetime) -> Decision:
+    """The decision, less the replicas that find no devices."""
+    room = deployment.devices
+    if room is None:
+        return decision
+    if decision.waits is not None:
+        return _named(decision, deployment, room)
+    specs, missing = _placed(decision.changes.rollout_specs, room)
+    short = missing or any(count == 0 for count in room.free.values())
+    changes = replace(decision.changes, rollout_specs=specs)
+    if short:
+        changes = replace(changes, drain_route_ids=_in_turn(changes.drain_route_ids, deployment, room))
+    if not missing:
+        return replace(decision, changes=changes)
+    revision_id, count = missing
+    words = f"{number_of(count, 'replica')} more finds no devices; {room.shortage.get(revision_id, '')}"
+    if not changes and (leaving := _in_the_way(deployment, now)):
+        changes = RouteChanges.drain(ids([leaving]))
+        return Decision.moved(f"draining 1 that is in the way: {words}", changes, now)
+    times = (decision.recheck_at, room.frees_at, next_end_at(deployment.active_routes, now))
+    later = min((at for at in times if at and at > now), default=None)
+    if not changes:
+        stopping = tuple(route for route in deployment.routes if not route.is_active)
+        return Decision.wait(Waits(WaitsFor.DEVICE, words, stopping), later, clock_stopped=decision.clock_stopped)
+    at_once = decision.recheck_at is not None and decision.recheck_at <= now
+    return replace(
+        decision, changes=changes, reason=f"{decision.reason}; {words}", recheck_at=now if at_once else later
+    )
+
+
+def with_devices(deployment: Deployment, room: DeviceRoom) -> Deployment:
+    """The deployment with its room.
+
+    Replicas of a drained host stay where no device of another host is free, unless others come for them.
+    """
+    live = deployment.active_routes
+    others_come = len(live) > deployment.desired_replicas or any(r.status is RouteStatus.PROVISIONING for r in live)
+    stays = set() if others_come else {revision for revision, free in room.free.items() if not free}
+    if not stays:
+        return replace(deployment, devices=room)
+    routes = (replace(r, is_misplaced=r.is_misplaced and r.revision_id not in stays) for r in deployment.routes)
+    return replace(deployment, devices=room, routes=tuple(routes))
+
+
+def free_devices(deployment: Deployment) -> int | None:
+    """How many replicas of the revision that it leads to find devices; None where that needs none."""
+    if deployment.devices is None:
+        return None
+    goes_on = deployment.deploying_revision_id if deployment.status.goes_forward else None
+    leads_to = goes_on or deployment.current_revision_id
+    return deployment.devices.free.get(leads_to) if leads_to else None
+
+
+def within_room(budget: Budget, deployment: Deployment) -> Budget:
+    """The budget of a deployment that needs devices: no more replicas than find some, but at least n.
+
+    n=4, 4 devices, s=1, u=1    ceiling 4, keep 3: in place
+    n=4, 4 devices, s=1, u=0    ceiling 5, keep 4: nothing moves until a device is free
+    the same on the way back    ceiling 4, keep 3: a bad revision leaves
+    """
+    free = free_devices(deployment)
+    if free is None or budget.keep_in_place is None:
+        return budget
+    live = sum(r.is_active and r.parked_until is None for r in deployment.routes)
+    stopping = sum(r.status is RouteStatus.TERMINATING for r in deployment.routes) if budget.count_stopping else 0
+    ceiling = max(budget.desired, min(budget.ceiling, live + stopping + free))
+    if ceiling > budget.desired:
+        return replace(budget, ceiling=ceiling)
+    keep = kept_in_place(budget, goes_back=deployment.status == ROLLING_BACK)
+    return replace(budget, ceiling=ceiling, keep=keep) if keep < budget.desired else budget
+
+
+def widest(bounds: Budget, deployment: Deployment) -> Budget:
+    """The bounds that Postgres holds it to: with those of its way in place, if it needs devices."""
+    return replace(bounds, keep=kept_in_place(bounds, goes_back=True)) if deployment.devices else bounds
+
+
+def kept_in_place(budget: Budget, *, goes_back: bool) -> int:
+    """What is kept where no device is free for one more. One may always be missing on the way back."""
+    keep = budget.keep if budget.keep_in_place is None else budget.keep_in_place
+    return min(keep, max(0, budget.desired - 1)) if goes_back else keep
+
+
+def _named(decision: Decision, deployment: Deployment, room: DeviceRoom) -> Decision:
+    """A wait in which replicas are missing and no device is free says so."""
+    target = deployment.deploying_revision_id or deployment.current_revision_id
+    own = [route for route in deployment.active_routes if route.revision_id == target]
+    coming = any(route.status is RouteStatus.PROVISIONING for route in own)
+    waits = decision.waits
+    if waits is None or target is None or coming or room.free.get(target) or len(own) >= deployment.desired_replicas:
+        return decision
+    if waits.kind not in (WaitsFor.ROUTE, WaitsFor.TIME) or not (shortage := room.shortage.get(target)):
+        return decision
+    return decision.waiting_for(replace(waits, words=f"{waits.words}; needs {shortage}"))
+
+
+def _placed(
+    specs: Sequence[RouteCreatorSpec], room: DeviceRoom
+) -> tuple[tuple[RouteCreatorSpec, ...], tuple[UUID, int] | None]:
+    """The replicas that find devices, and of the first revision that lacks some, how many find none."""
+    placed, taken, missing = [], 0, None
+    for spec in specs:
+        free = room.free.get(spec.revision_id)
+        count = spec.count if free is None else max(0, min(spec.count, free - taken))
+        taken += count if free is not None else 0
+        if count:
+            placed.append(replace(spec, count=count))
+        if count < spec.count and missing is None:
+            missing = spec.revision_id, spec.count - count
+    return tuple(placed), missing
+
+
+def _in_turn(drained: Sequence[UUID], deployment: Deployment, room: DeviceRoom) -> tuple[UUID, ...]:
+    """As many of each revision leave as before; of those that serve, the first by their turn."""
+    turn = {route_id: place for place, route_id in enumerate(room.turns)}
+    serving = [route for route in deployment.routes if route.is_serving and not route.is_misplaced and route.id in turn]
+    leaving = [route for route in serving if route.id in drained]
+    first: list[UUID] = []
+    for revision_id in dict.fromkeys(route.revision_id for route in leaving):
+        count = sum(route.revision_id == revision_id for route in leaving)
+        ranked = sorted((r for r in serving if r.revision_id == revision_id), key=lambda route: turn[route.id])
+        first += ids(ranked[:count])
+    return (*(route_id for route_id in drained if route_id not in ids(leaving)), *first)
+
+
+def _in_the_way(deployment: Deployment, now: datetime) -> Route | None:
+    """A replica that serves nobody and holds devices: a parked one, else one that is sick for too long."""
+    active = deployment.active_routes
+    parked = [route for route in active if route.parked_until is not None]
+    return next(iter((*worst_first(parked), *worst_first(sick_too_long(active, now)))), None)
