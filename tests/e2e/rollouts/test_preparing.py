@@ -118,11 +118,13 @@ def test_two_hosts_at_a_time_are_prepared_before_any_replica_is_touched_and_neve
     stage.deploy(3)
     fleet.activate("web", "v2")
     eventually(stage.began(2), what="two hosts to begin")
-    eventually(lambda: stage.states() == ["running", "running", "waiting"], what="their rows")
-    eventually(lambda: "loading" in fleet.rows("SELECT words FROM preparations WHERE host = 'a'")[0]["words"], 20)
+    eventually(lambda: sorted(stage.states()) == ["running", "running", "waiting"], what="their rows")
+    assert stage.began(2)()
+    query = "SELECT host FROM preparations WHERE state = 'running' AND words = 'loading' ORDER BY host"
+    running = eventually(lambda: [row["host"] for row in fleet.rows(query)], what="the last line of its output")
     assert stage.untouched(3)
     assert str(fleet.state("web")["sub_step"]) == "preparing"
-    stage.let_go("a")
+    stage.let_go(running[0])
     eventually(stage.began(3), what="the third to follow")
     assert stage.untouched(3)
     stage.let_go()
