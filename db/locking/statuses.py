@@ -93,6 +93,12 @@ IS_COUNTED_ON = """
 
 REFERENCES = "SELECT jsonb_path_query(v.spec, '$.env.*.secret') #>> '{}'"
 """The secrets that the revision `v` refers to."""
+IS_TARGET = """
+    coalesce(r.revision_id = CASE WHEN d.sub_step IN ('preparing', 'provisioning') THEN d.deploying_revision_id
+                                  ELSE d.current_revision_id END, false)
+"""
+"""Whether the route `r` is of the revision that should run of its deployment `d`."""
+
 IS_LACKED = f"""
     s.fault IS NOT NULL AND s.reference IN ({REFERENCES})
     AND s.asked_by = (SELECT name FROM deployments WHERE id = v.deployment_id)

@@ -12,10 +12,11 @@ from psycopg.rows import dict_row, scalar_row
 
 from db.connection.arrays import columns
 from db.locking.row_locks import count_change, lock
-from db.locking.statuses import ACTIVE, TO_STOP
+from db.locking.statuses import ACTIVE, IS_TARGET, TO_STOP
 from db.locking.upstream import SPOKEN
 from domain.devices.needs import Capacity
 from domain.model.states import Lifecycle, RouteStatus
+from domain.replicas.sleep import ParkedRoute
 from domain.revisions.revision import RevisionSpec, StoredSpec, stored_spec
 from domain.text.errors import RouteNotFoundError
 from domain.traffic.tls import ReplicaTls
@@ -24,7 +25,9 @@ from domain.traffic.wire import ReplicaWire, known_wire, replica_wire
 _ROUTE = f"""
     SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, v.is_walled, r.status,
            r.address, r.start_tries, r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at,
-           r.stop_requested_at, r.warm_up_started_at, r.warmed_at, r.status_reason AS reason, r.devices, {SPOKEN}
+           r.stop_requested_at, r.warm_up_started_at, r.warmed_at, r.status_reason AS reason,
+           coalesce(r.parked_until > clock_timestamp(), false) AS is_parked, {IS_TARGET} AS is_target,
+           r.asleep_at, r.slept_at, r.wake_started_at, r.devices, {SPOKEN}
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
 """
 
@@ -104,8 +107,19 @@ class RouteRow:
     warm_up_started_at: datetime | None
     warmed_at: datetime | None
     reason: str
+    is_parked: bool
+    is_target: bool
+    asleep_at: datetime | None
+    slept_at: datetime | None
+    wake_started_at: datetime | None
     wire: ReplicaWire
     devices: Capacity | None = None
+
+    @property
+    def parked(self) -> ParkedRoute:
+        """What its sleep is decided by."""
+        sleep = (self.asleep_at, self.slept_at, self.wake_started_at)
+        return ParkedRoute(self.status, self.is_parked, self.is_target, *sleep)
 
     @property
     def tls(self) -> ReplicaTls | None:
@@ -137,8 +151,11 @@ def running_routes(connection: Connection, host: str, *, only_starting: bool = F
 
 
 def warming_among(connection: Connection, route_ids: Sequence[UUID]) -> frozenset[UUID]:
-    """Read which of these routes have a replica that is still to be warmed up."""
-    query = "SELECT id FROM routes WHERE id = ANY(%s) AND status = 'provisioning' AND warmed_at IS NULL"
+    """Read which of these routes have a replica that is still to be warmed up, sent to sleep, or woken."""
+    query = """
+        SELECT id FROM routes
+         WHERE id = ANY(%s) AND status = 'provisioning' AND (warmed_at IS NULL OR asleep_at IS NOT NULL)
+    """
     return frozenset(connection.cursor(row_factory=scalar_row).execute(query, (list(route_ids),)).fetchall())
 
 

@@ -70,8 +70,10 @@ def _report_route(connection: Connection, command: ReportRoute) -> dict[str, Any
     status = status_told(command.status, row.spec.runtime, row.address or command.address)
     detail = command.detail or f"reported {command.status} by {command.actor}"
     report = RouteReport(row.id, row.deployment_id, row.status, status, reason=detail, address=command.address)
-    held_back = is_held_back(row.spec.warm_up, row.status, status, row.warmed_at)
-    begins = held_back and status is RouteStatus.HEALTHY
+    is_well_or_ill = status in (RouteStatus.HEALTHY, RouteStatus.UNHEALTHY)
+    sleeps = row.asleep_at is not None and is_well_or_ill
+    held_back = sleeps or is_held_back(row.spec.warm_up, row.status, status, row.warmed_at)
+    begins = held_back and not sleeps and status is RouteStatus.HEALTHY
     if held_back:
         reason = detail if not begins else None if row.warm_up_started_at else words_at_first(row.spec.warm_up)
         report = replace(report, status=row.status, reason=reason, begins_warm_up=begins)

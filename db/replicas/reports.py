@@ -12,12 +12,13 @@ from psycopg import Connection
 
 from db.connection.arrays import columns, named_row
 from db.locking.row_locks import ALWAYS, count_change, lock
-from db.locking.statuses import ACTIVE, start_failures
+from db.locking.statuses import ACTIVE, IS_TARGET, start_failures
 from db.outbox import write_events
 from domain.model.deployment import StartFailures
 from domain.model.states import RouteStatus
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.replicas.diagnosis import failure_in_short
+from domain.replicas.sleep import SleepStep
 from domain.replicas.status_reports import StatusChange, StatusChanges, counters_after, failures_after, news_of
 
 
@@ -31,6 +32,7 @@ class RouteReport:
     `is_lost`: its host is to blame, so its end counts as no failed start of its revision, and against no budget.
     `is_late`: no probe was answered in time, so it may be busy: proxies are asked whether it answers callers.
     `begins_warm_up`: its health check has succeeded; `is_warm`: the requests of its warm-up were answered fast.
+    `sleep`: it begins to sleep, or wakes; it does not begin where it is needed meanwhile.
     """
 
     route_id: UUID
@@ -46,11 +48,12 @@ class RouteReport:
     is_late: bool = False
     begins_warm_up: bool = False
     is_warm: bool = False
+    sleep: SleepStep = SleepStep.NONE
 
 
 _REPORTS = columns("""
     route_id uuid, was text, status text, streak int4, reason text, log_tail text, address text, handle text,
-    is_late bool, begins_warm_up bool, is_warm bool
+    is_late bool, begins_warm_up bool, is_warm bool, sleep text
 """)
 _report_values: Callable[[RouteReport], tuple[object, ...]] = attrgetter(*_REPORTS.types)
 
@@ -70,9 +73,15 @@ _REPORT = f"""
            started_at = coalesce(r.started_at, CASE WHEN coalesce(u.address, u.handle) IS NOT NULL THEN clock.at END),
            healthy_at = coalesce(r.healthy_at, CASE WHEN u.status = 'healthy' THEN clock.at END),
            warm_up_started_at = coalesce(r.warm_up_started_at, CASE WHEN u.begins_warm_up THEN clock.at END),
-           warmed_at = coalesce(r.warmed_at, CASE WHEN u.is_warm THEN clock.at END)
+           warmed_at = coalesce(r.warmed_at, CASE WHEN u.is_warm THEN clock.at END),
+           asleep_at = CASE u.sleep WHEN 'begins' THEN clock.at WHEN 'over' THEN NULL ELSE r.asleep_at END,
+           slept_at = CASE WHEN u.sleep = 'answered' THEN clock.at WHEN u.sleep IN ('begins', 'over') THEN NULL
+                           ELSE r.slept_at END,
+           wake_started_at = CASE u.sleep WHEN 'begins' THEN NULL WHEN 'wakes' THEN clock.at
+                                          ELSE r.wake_started_at END
       FROM {_REPORTS}, clock, deployments d, revisions v
      WHERE r.id = u.route_id AND r.status = u.was AND r.{ACTIVE} AND d.id = r.deployment_id AND v.id = r.revision_id
+       AND (u.sleep <> 'begins' OR (r.parked_until > clock.at AND NOT {IS_TARGET}))
     RETURNING r.id, r.deployment_id, r.revision_id, u.was, r.status, r.status_reason AS reason,
               r.log_tail, d.name AS deployment, v.name AS revision, d.rollout_id, r.host, clock.at
 """

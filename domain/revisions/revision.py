@@ -32,7 +32,7 @@ from domain.revisions.shell_syntax import (
     fault_of_variable,
     split_command,
 )
-from domain.revisions.warm_start_spec import Prepare, WarmUp
+from domain.revisions.warm_start_spec import Park, Prepare, WarmUp
 from domain.text.errors import InvalidInputError, RollwayError
 from domain.text.storable import storable
 
@@ -117,6 +117,8 @@ class RevisionSpec(BaseModel):
     """What each host does once before its first replica, and before a rollout touches any. Left out: nothing."""
     warm_up: WarmUp | None = None
     """Requests that a replica must answer fast, after its health check and before its first caller. Left out: none."""
+    park: Park | None = None
+    """How a parked replica is put to sleep and woken. Left out: it runs on as it is."""
     drain: Literal["until_idle", "fixed"] = "until_idle"
     """A leaving replica's time for its answers: until the last has ended, if every live proxy reports them, or
     a fixed time.

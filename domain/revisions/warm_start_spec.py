@@ -1,4 +1,4 @@
-"""The sections `prepare` and `warm_up` of a revision: the work before a replica gets its first caller."""
+"""The sections `prepare`, `warm_up` and `park` of a revision: the work before a replica gets callers."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -117,3 +117,32 @@ class Prepare(BaseModel):
         if not self.image and self.command is None:
             raise ValueError("needs a command, such as 'hf download org/model', or image: true with runtime docker")
         return self
+
+
+class ParkRequest(BaseModel):
+    """A request to a parked replica's own address; any 2xx is a success."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: Literal["GET", "POST", "PUT"] = "POST"
+    """The method of the request."""
+    path: str = Field(pattern=r"^/[!-~]*$", max_length=2000)
+    """The path of the request, with its query."""
+
+    @property
+    def request(self) -> WarmUpRequest:
+        """The request in the form in which it is sent."""
+        return WarmUpRequest(method=self.method, path=self.path)
+
+
+class Park(BaseModel):
+    """What a replica is sent when it is parked for a fast way back, and when it is needed again."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sleep: ParkRequest
+    """Sent when it is parked, and gets no requests any more: it may give back its memory, and that of its GPU."""
+    wake: ParkRequest
+    """Sent when its revision shall run again; it gets traffic once it is healthy after that."""
+    awake_within_seconds: float = Field(default=60.0, gt=0, le=86_400)
+    """A replica whose `wake` is not answered by 2xx within this time has failed."""

@@ -43,7 +43,7 @@ from domain.model.lifecycle_events import (
     DoDeploymentLifecycleIfNeededEvent,
     RouteLifecycleType,
 )
-from domain.model.states import Verdict
+from domain.model.states import RouteStatus, Verdict
 from domain.outbox.cloud_events import told_by_decisions
 from domain.text.errors import InvalidInputError
 from tasks.cycle.decision_log import ChunkResult, count_chunk, log_chunk
@@ -194,6 +194,8 @@ class DeploymentCoordinator:
         if applied.unplaced:
             events.append(route_key(RouteLifecycleType.START))
         events += [route_key(RouteLifecycleType.STOP, host) for host in sorted(applied.stopping)]
+        if any(_is_waking(decision.deployment) for decision in result.result.decisions):
+            events.append(route_key(RouteLifecycleType.PROBE))
         weighed = any(decision.changes.stage is not None for decision in result.result.decisions)
         self.waker.send(events, traffic=bool(applied.drained or applied.promoted or weighed))
 
@@ -268,3 +270,13 @@ def _error_of(handler: DeploymentHandler, deployment: Deployment, fault: str, cl
         return handler.classified(decision, deployment, claim.now)
     except Exception:  # noqa: BLE001  (its limits may be what went wrong)
         return classify(decision, deployment, handler.transitions, Bounds(), claim.now)
+
+
+def _is_waking(deployment: Deployment) -> bool:
+    """Whether parked replicas that sleep are needed now, so that their hosts should look at once."""
+    forward = deployment.status.goes_forward
+    target = deployment.deploying_revision_id if forward else deployment.current_revision_id
+    return any(
+        route.parked_until is not None and route.status is RouteStatus.PROVISIONING and route.revision_id == target
+        for route in deployment.routes
+    )

@@ -36,7 +36,14 @@ from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Liveness, Silences
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.strangers import Strangers, held_in_words, is_to_be_verified, verified
-from tasks.replicas.warming import Warmer, is_warmed_up, report_of_beginning, verdict_while_warming
+from tasks.replicas.warming import (
+    Warmer,
+    is_sent_requests,
+    report_of_beginning,
+    report_of_sleep,
+    verdict_in_sleep,
+    verdict_while_warming,
+)
 from tasks.task_settings import KEY_PREFIX
 
 _REPORT_IN_TIME = HealthCheck()
@@ -46,7 +53,7 @@ def probed_route(route: RouteRow) -> ProbedRoute:
     """The state of a route before a probe. Raises ValueError for one that was not started."""
     if route.started_at is None:
         raise ValueError(f"route {route.id} is probed before it was started")
-    return ProbedRoute(route.status, route.started_at, route.probe_streak)
+    return ProbedRoute(route.status, route.wake_started_at or route.started_at, route.probe_streak)
 
 
 def check_of(route: RouteRow) -> HealthCheck | None:
@@ -117,7 +124,8 @@ class Timetable:
     def renew_starting(self, routes: Sequence[RouteRow]) -> None:
         """Plan the starting routes among these again; the others stay as they were."""
         self.routes.update((route.id, route) for route in routes)
-        self._starting = [route for route in routes if route.status is RouteStatus.PROVISIONING]
+        starting = (route for route in routes if route.status is RouteStatus.PROVISIONING)
+        self._starting = [route for route in starting if not route.parked.is_asleep]
 
     def due(self, since: datetime, now: datetime) -> list[ProbeTarget]:
         """Replicas that run and have a multiple of their interval between the two times; then some that start.
@@ -245,8 +253,8 @@ class ProbePass:
         else:
             self._timetable.renew_starting([row for row in rows if row.unreadable is None])
         self._write([report for row in rows if (report := report_of_unread(row))])
-        if self.warmer is not None and (warming := [row for row in rows if is_warmed_up(row)]):
-            self.warmer.warm(warming)
+        if self.warmer is not None and (sent := [row for row in rows if is_sent_requests(row)]):
+            self.warmer.warm(sent)
         return now
 
     def _since(self, now: datetime) -> datetime:
@@ -299,7 +307,13 @@ class ProbePass:
         else:
             detail = answer.detail if answer else self._last_details.get(route.id, "no probe was answered yet")
             result = ProbeResult(running=True, is_answered=answer.ok if answer else None, detail=detail)
-        verdict = verdict_while_warming(route, result, now) or judge_health(check, probed_route(route), result, now)
+        if result.running and (sleep := report_of_sleep(route)) is not None:
+            return sleep
+        verdict = (
+            verdict_in_sleep(route, result, now)
+            or verdict_while_warming(route, result, now)
+            or judge_health(check, probed_route(route), result, now)
+        )
         if (beginning := report_of_beginning(route, verdict.status)) is not None:
             return beginning
         if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
@@ -316,7 +330,7 @@ class ProbePass:
 
     def _ended_with(self, route: RouteRow, now: datetime) -> str:
         """The cause that ended a replica from outside; empty where it ended by itself."""
-        started_at, runtime = probed_route(route).started_at, route.spec.runtime
+        started_at, runtime = route.started_at or now, route.spec.runtime
         if is_lost(started_at, self._back_at, now, self._first_look_at):
             return f"its host {self.host} was away"
         if is_lost(started_at, self.silences.ended_at(runtime, now), now):
@@ -326,7 +340,7 @@ class ProbePass:
     def _waits(self, route: RouteRow, answer: ProbeAnswer | None, now: datetime) -> RouteReport | None:
         """Report why a replica starts for long, once for each answer that it gives."""
         why = answer and why_not_yet(probed_route(route), answer.ok, answer.detail, now)
-        if not why or route.warm_up_started_at or self._last_reports.get(route.id) == why:
+        if not why or route.warm_up_started_at or route.asleep_at or self._last_reports.get(route.id) == why:
             return None
         self._last_reports[route.id] = why
         return RouteReport(route.id, route.deployment_id, route.status, route.status, route.probe_streak, reason=why)

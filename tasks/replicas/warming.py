@@ -1,4 +1,4 @@
-"""Warming up: the requests that a new replica must answer fast before it gets any of callers.
+"""Warming up, sleeping and waking: requests that are no callers', to a replica that gets none of these then.
 
 What a worker counts is its own: where it is killed, another one begins with the first request. Only what is known to be
 warm is written down, and since when the clock of the warm-up runs.
@@ -25,6 +25,7 @@ from db.replicas.reports import RouteReport, record_reports
 from db.unreachable import AWAY
 from domain.model.states import RouteStatus
 from domain.replicas.health import HealthVerdict, ProbeResult
+from domain.replicas.sleep import SleepStep, judge_sleep, next_sleep_step
 from domain.replicas.warm_up import (
     WarmingRoute,
     WarmUpAnswer,
@@ -33,14 +34,49 @@ from domain.replicas.warm_up import (
     judge_warm_up,
     words_at_first,
 )
+from domain.revisions.warm_start_spec import ParkRequest
 from runtime.probing.warm_up_requests import warm_up_answer
 from tasks.redis.locks import RENEWALS_IN_A_LIFE, Renewals, Slot
 from tasks.task_settings import KEY_PREFIX
 
 _log = structlog.get_logger(__name__)
 _LOCK_SECONDS = 5.0
+_SLEEP_SECONDS = 30.0
+"""For the answer of a replica that is sent to sleep: a wake waits for it."""
 _EVERY_SECONDS = 1.0
 """From one try to the next: after a bad answer, while another worker warms the replica up, or Postgres is away."""
+
+
+def is_sent_requests(route: RouteRow) -> bool:
+    """Whether its replica is warmed up, sent to sleep, or woken."""
+    return is_warmed_up(route) or _park_request(route) is not None
+
+
+def _park_request(route: RouteRow) -> tuple[ParkRequest, SleepStep] | None:
+    """The request that it is sent as a parked one, and what is reported when it is answered."""
+    park, parked = route.spec.park, route.parked
+    if park is None or route.status is not RouteStatus.PROVISIONING:
+        return None
+    if parked.is_waking and parked.wake_started_at:
+        return park.wake, SleepStep.OVER
+    return (park.sleep, SleepStep.ANSWERED) if parked.is_asleep and parked.slept_at is None else None
+
+
+def report_of_sleep(route: RouteRow) -> RouteReport | None:
+    """The report that comes before such a request; None where none follows."""
+    step, park = next_sleep_step(route.spec.park, route.parked), route.spec.park
+    if park is None or step is SleepStep.NONE:
+        return None
+    words = "asleep until it is needed" if step is SleepStep.BEGINS else f"waking: {park.wake.request}"
+    starts = RouteStatus.PROVISIONING
+    return RouteReport(route.id, route.deployment_id, route.status, starts, reason=words, sleep=step)
+
+
+def verdict_in_sleep(route: RouteRow, result: ProbeResult, now: datetime) -> HealthVerdict | None:
+    """The verdict on a replica that may sleep; None for any other."""
+    if route.spec.park is None or route.asleep_at is None or route.status is not RouteStatus.PROVISIONING:
+        return None
+    return judge_sleep(route.spec.park, route.parked, result, now, route.reason)
 
 
 def is_warmed_up(route: RouteRow) -> bool:
@@ -52,7 +88,7 @@ def is_warmed_up(route: RouteRow) -> bool:
 def verdict_while_warming(route: RouteRow, result: ProbeResult, now: datetime) -> HealthVerdict | None:
     """The verdict on a replica that is warmed up, or warm and not seen healthy since; None for any other."""
     warm_up, began = route.spec.warm_up, route.warm_up_started_at
-    if warm_up is None or began is None or route.status is not RouteStatus.PROVISIONING:
+    if warm_up is None or began is None or route.status is not RouteStatus.PROVISIONING or route.wake_started_at:
         return None
     seen = replace(result, is_answered=True) if route.spec.health_check is None else result
     return judge_warm_up(warm_up, WarmingRoute(began, route.warmed_at, route.reason), seen, now)
@@ -117,7 +153,10 @@ class Warmer:
         if slot is None:
             return
         try:
-            await self._warm(route, slot)
+            if parked := _park_request(route):
+                await self._send(route, *parked)
+            else:
+                await self._warm(route, slot)
         finally:
             self._renewals.drop(slot)
             await asyncio.shield(asyncio.to_thread(slot.end))
@@ -151,6 +190,22 @@ class Warmer:
                 return
             await asyncio.sleep(_EVERY_SECONDS)
 
+    async def _send(self, route: RouteRow, asked: ParkRequest, answered: SleepStep) -> None:
+        """Send it to sleep, or wake it, once: a later look knows whether that is still what is wanted."""
+        address = route.address or ""
+        host_name = route.spec.health_check.host_header(address) if route.spec.health_check else address
+        seconds = _SLEEP_SECONDS if answered is SleepStep.ANSWERED else None
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await warm_up_answer(address, host_name, asked.request, route.wire)
+        except TimeoutError:
+            answer = WarmUpAnswer(_SLEEP_SECONDS, None, f"no answer within {_SLEEP_SECONDS:g} s")
+        report = RouteReport(route.id, route.deployment_id, route.status, route.status)
+        if answer.is_success:
+            await self._is_written(replace(report, sleep=answered))
+        else:
+            await self._is_written(replace(report, reason=f"{asked.request}: {answer}"))
+
     async def _write(self, route: RouteRow, progress: WarmUpProgress, last: WarmUpAnswer | None) -> bool:
         """False while Postgres is away: only the end is written again."""
         report = RouteReport(route.id, route.deployment_id, route.status, route.status, reason=str(progress))
@@ -158,6 +213,9 @@ class Warmer:
             report = replace(report, is_warm=True)
             seconds = round(last.seconds, 3) if last else None
             _log.info("replica is warm", route=str(route.id), deployment=route.deployment, last_took=seconds)
+        return await self._is_written(report)
+
+    async def _is_written(self, report: RouteReport) -> bool:
         try:
             await asyncio.to_thread(in_transaction, self._engine, partial(record_reports, reports=[report]))
         except AWAY:

@@ -8,7 +8,7 @@ from domain.commands.apply.document import Document, RevisionSection
 from domain.model.policy import RolloutLimits
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerResources, DockerSpec, ExternalSpec
-from domain.revisions.warm_start_spec import Prepare, WarmUp, WarmUpRequest
+from domain.revisions.warm_start_spec import Park, ParkRequest, Prepare, WarmUp, WarmUpRequest
 from domain.strategies.builtin import STRATEGIES
 from domain.traffic.caller_match import Sticky
 from domain.traffic.entrances import TrafficSettings
@@ -23,6 +23,8 @@ SECTIONS: dict[str, type] = {
     "revision.prepare": Prepare,
     "revision.warm_up": WarmUp,
     "revision.warm_up.requests": WarmUpRequest,
+    "revision.park": Park,
+    "revision.park.sleep and revision.park.wake": ParkRequest,
     "revision.docker": DockerSpec,
     "revision.docker.resources": DockerResources,
     "revision.external": ExternalSpec,

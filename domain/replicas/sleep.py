@@ -1,0 +1,69 @@
+"""Judges what becomes of a parked replica that may sleep, and of one that is needed again.
+
+parked, of another revision than the one that should run   -> asleep: it is provisioning, as one that starts
+its revision should run again                              -> it is woken; healthy with the first probe after that
+`wake` is not answered in time                             -> failed
+
+A sleeping replica starts, for every decision: no strategy counts on it before it is awake and healthy.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from domain.model.states import RouteStatus
+from domain.replicas.health import HealthVerdict, ProbeResult
+from domain.revisions.warm_start_spec import Park
+
+
+class SleepStep(StrEnum):
+    """What is reported of the sleep of a replica."""
+
+    NONE = ""
+    BEGINS = "begins"
+    ANSWERED = "answered"
+    WAKES = "wakes"
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedRoute:
+    """A route as its sleep is decided by. `is_target`: of the revision that should run."""
+
+    status: RouteStatus
+    is_parked: bool
+    is_target: bool
+    asleep_at: datetime | None
+    slept_at: datetime | None
+    wake_started_at: datetime | None
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether it may sleep, and nobody needs it."""
+        return self.asleep_at is not None and not self.is_target
+
+    @property
+    def is_waking(self) -> bool:
+        """Whether it may sleep, and is needed."""
+        return self.asleep_at is not None and self.is_target
+
+
+def next_sleep_step(park: Park | None, route: ParkedRoute) -> SleepStep:
+    """What to write down before a request is sent: a request that was sent may have been heard."""
+    if park is None:
+        return SleepStep.NONE
+    if route.asleep_at is None and route.is_parked and not route.is_target and route.status is RouteStatus.HEALTHY:
+        return SleepStep.BEGINS
+    if route.is_waking and route.wake_started_at is None:
+        return SleepStep.WAKES
+    return SleepStep.NONE
+
+
+def judge_sleep(park: Park, route: ParkedRoute, result: ProbeResult, now: datetime, reason: str) -> HealthVerdict:
+    """The next status of a replica that may sleep. `reason`: that of its route."""
+    if not result.running:
+        return HealthVerdict(RouteStatus.FAILED, 0, result.detail)
+    began = route.wake_started_at if route.is_waking else None
+    if began is not None and now >= began + timedelta(seconds=park.awake_within_seconds):
+        return HealthVerdict(RouteStatus.FAILED, 0, f"not awake within {park.awake_within_seconds:g} s: {reason}")
+    return HealthVerdict(route.status, 0)
