@@ -33,13 +33,13 @@ _BEGIN = f"""
      WHERE d.id = ANY(%s)
         ON CONFLICT (revision_id, host) DO UPDATE SET {_ANEW}
      WHERE p.state = 'failed'
-       AND p.ended_at < (SELECT o.started_at FROM deployments d JOIN rollouts o ON o.id = d.rollout_id
+       AND p.started_at < (SELECT o.started_at FROM deployments d JOIN rollouts o ON o.id = d.rollout_id
                           WHERE d.id = p.deployment_id)
 """
 
-# one that failed before this rollout began is not its failure: it is begun again
+# one that had begun before this rollout is not its failure: it is begun again
 _OF_DEPLOYMENTS = f"""
-    SELECT d.id, h.name, CASE WHEN p.ended_at < o.started_at AND p.state = 'failed' THEN 'waiting'
+    SELECT d.id, h.name, CASE WHEN p.started_at < o.started_at AND p.state = 'failed' THEN 'waiting'
                               ELSE coalesce(p.state, 'waiting') END, coalesce(p.words, '')
       FROM deployments d JOIN revisions v ON v.id = d.deploying_revision_id JOIN rollouts o ON o.id = d.rollout_id
       JOIN hosts h ON {_TAKES}
@@ -61,7 +61,7 @@ _BEGIN_FOR_ROUTES = f"""
         ON CONFLICT (revision_id, host) DO UPDATE SET {_ANEW}
      WHERE p.state = 'failed'
        AND EXISTS (SELECT FROM routes r WHERE r.revision_id = p.revision_id AND r.host = p.host AND {_TO_START}
-                      AND r.created_at > p.ended_at)
+                      AND r.created_at > p.started_at)
 """
 
 _OPEN = f"""
@@ -76,7 +76,7 @@ _UNPREPARED_ROUTES = f"""
     SELECT r.id, r.deployment_id, p.state, p.words, r.status_reason
       FROM routes r JOIN preparations p ON p.revision_id = r.revision_id AND p.host = r.host
      WHERE r.host = %(host)s AND {_TO_START} AND p.state <> 'done'
-       AND (p.state <> 'failed' OR p.ended_at >= r.created_at)
+       AND (p.state <> 'failed' OR p.started_at >= r.created_at)
 """
 
 _TAKE = """
