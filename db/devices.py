@@ -50,9 +50,9 @@ def read_ledger(connection: Connection[Any]) -> Ledger:
     )
 
 
-def as_json(devices: Capacity | None) -> bytes | None:
+def as_json(devices: Capacity) -> bytes:
     """The devices of a replica as its route has them."""
-    return None if devices is None else json.dumps(devices).encode()
+    return json.dumps(devices).encode()
 
 
 def demands_of(connection: Connection[Any], revisions: Iterable[UUID]) -> dict[UUID, Demand]:

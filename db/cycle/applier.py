@@ -302,7 +302,7 @@ def _check_versions(cursors: Iterable[Cursor[Any] | None], expected: int) -> Non
 def _created_rows(writes: ChunkWrites) -> list[tuple[object, ...]]:
     at = writes.at
     return [
-        (new.deployment_id, new.revision_id, new.rollout_id, new.traffic, at, at, host, as_json(devices))
+        (new.deployment_id, new.revision_id, new.rollout_id, new.traffic, at, at, host, devices and as_json(devices))
         for new, (host, devices, _) in writes.placed
     ]
 

@@ -151,7 +151,8 @@ def contained(
     errors: dict[UUID, str] = {}
     for deployment in deployments:
         try:
-            assignments[deployment.id] = within_devices(decide(deployment, now), deployment, now)
+            decision = decide(deployment, now)
+            assignments[deployment.id] = within_devices(decision, deployment, now) if deployment.devices else decision
         except Exception as error:  # noqa: BLE001  (one fails, not all)
             errors[deployment.id] = f"{type(error).__name__}: {error}"
     return StrategyEvaluationSummary(assignments, errors)

@@ -106,10 +106,7 @@ def hardened(decision: Decision, bounds: Bounds, attempts: int, now: datetime) -
 
 
 def passed(bounds: Bounds, now: datetime) -> Deadline | None:
-    for deadline in bounds.deadlines:
-        if now >= deadline.at:
-            return deadline
-    return None
+    return next((deadline for deadline in bounds.deadlines if now >= deadline.at), None)
 
 
 def _failure(bounds: Bounds) -> str:

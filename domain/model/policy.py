@@ -59,7 +59,7 @@ class RolloutLimits(BaseModel):
         return self.failure_budget or min(200, max(3, -(-desired // 2)))
 
     def why_left(self, unanswered: int | None) -> str | None:
-        """Why a new revision that has answered none of these requests is left; None below the limit."""
+        """Why a new revision that answered none of these requests is left; None below the limit."""
         if not unanswered or self.unanswered is None or unanswered < self.unanswered:
             return None
         return f"the new revision answered none of {unanswered} requests"
@@ -67,7 +67,7 @@ class RolloutLimits(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class DeploymentPolicy:
-    """A strategy's name, its validated spec and the limits; a rollout keeps the copy it started with."""
+    """A strategy's name, its validated spec and the limits; a rollout keeps its copy."""
 
     strategy: str
     spec: SerializeAsAny[StrategySpec]

@@ -226,6 +226,8 @@ def placements(grounds: PlacingGrounds) -> list[Placement]:
 
 
 def _free(grounds: PlacingGrounds) -> dict[str, dict[str, dict[str, float]]]:
+    if grounds.ledger is _NO_DEVICES:
+        return {}
     return {host: copied(devices) for host, devices in grounds.ledger.free.items()}
 
 

@@ -53,7 +53,8 @@ class AbstractDeploymentStrategy(UnweightedDefaults[SpecT], ABC):
 
     def budget_of(self, deployment: Deployment, spec: SpecT) -> Budget:
         """The budget of this cycle, within the devices that are free."""
-        return within_room(self.bounds_of(deployment, spec), deployment)
+        bounds = self.bounds_of(deployment, spec)
+        return within_room(bounds, deployment) if deployment.devices else bounds
 
     def bounds_of(self, deployment: Deployment, spec: SpecT) -> Budget:
         """Stopping replicas count if the spec says so, or hold devices."""

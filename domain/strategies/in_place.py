@@ -28,7 +28,7 @@ def within_devices(decision: Decision, deployment: Deployment, now: datetime) ->
     room = deployment.devices
     if room is None:
         return decision
-    if decision.waits is not None:
+    if not decision.changes:
         return _named(decision, deployment, room)
     specs, missing = _placed(decision.changes.rollout_specs, room)
     short = missing or any(count == 0 for count in room.free.values())
