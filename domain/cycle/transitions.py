@@ -218,7 +218,7 @@ def classify(
 ) -> ClassifiedDecision:
     """Apply the limits and find the next status.
 
-    If a limit replaces the verdict, the decision's changes are dropped.
+    A limit that replaces the verdict drops its changes.
     """
     attempts = deployment.phase_attempts + 1 if decision.verdict is Verdict.ERROR else 0
     verdict, reason = hardened(decision, bounds, attempts, now)

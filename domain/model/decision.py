@@ -110,7 +110,7 @@ class RouteCreatorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The next stage of a canary. `weight`: its share of 10,000 requests; None: all replicas share the requests."""
+    """The next stage of a canary. `weight`: its share of 10,000 requests; None: all replicas share them."""
 
     number: int
     weight: int | None

@@ -44,7 +44,7 @@ def next_start_at(failures: StartFailures) -> datetime:
 
 
 def held_until(deployment: Deployment) -> datetime | None:
-    """When a start of the current revision may be tried; None if none is held back."""
+    """When the current revision may be tried; None if it is not held back."""
     failures = deployment.start_failures
     if failures is None or failures.revision_id != deployment.current_revision_id or failures.came_up_at is not None:
         return None
