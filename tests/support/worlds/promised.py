@@ -60,12 +60,18 @@ def promised(deployment: Deployment) -> Promised:
             return Promised(n, n, 0, 0, count_stopping=True, alone=True)
         case "rolling_update" | "canary":
             surge, unavailable = ceil(_of(spec["max_surge"], n)), floor(_of(spec["max_unavailable"], n))
-            last_stays = n > 1 or (n == 1 and surge > 0 and free_devices(deployment) != 0)
+            last_stays = n > 1 or (n == 1 and surge > 0 and not _is_crowded(deployment, n))
             least = max(int(last_stays), n - (unavailable or (surge == 0)))
-            if free_devices(deployment) == 0 and deployment.status == ROLLING_BACK:
+            if _is_crowded(deployment, n) and deployment.status == ROLLING_BACK:
                 least = min(least, n - 1)
             return Promised(n, n + surge, least, least, counts)
     raise AssertionError(f"docs/policies.md has no budget of {rollout.policy.strategy}")
+
+
+def _is_crowded(deployment: Deployment, n: int) -> bool:
+    """Whether there are devices for no more than n replicas, with those that replicas hold."""
+    free = free_devices(deployment)
+    return free is not None and len(deployment.routes) + free <= n
 
 
 def _of(amount: int | str, n: int) -> Fraction:
