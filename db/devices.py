@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from db.locking.statuses import TO_STOP
 from domain.devices.ledger import Demand, HeldDevice, Ledger
 from domain.devices.needs import Capacity
 from domain.revisions.host_labels import has_labels
@@ -18,9 +19,9 @@ _HOSTS = """
       FROM hosts WHERE resources <> '{}'
 """
 
-_HELD = """
+_HELD = f"""
     SELECT x.route_id, x.host, x.kind, x.device, x.amount,
-           CASE WHEN r.status IN ('terminating', 'failed') THEN r.status_changed_at END, x.free_at
+           CASE WHEN r.{TO_STOP} THEN r.status_changed_at END, x.free_at
       FROM held_devices x JOIN routes r ON r.id = x.route_id
      WHERE x.free_at IS NULL OR x.free_at > clock_timestamp()
 """

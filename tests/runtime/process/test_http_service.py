@@ -55,9 +55,10 @@ def test_a_request_in_flight_is_finished_before_it_stops(runtime: ProcessRuntime
     idle = HTTPConnection(str(replica.address))
     idle.request("GET", "/")
     idle.getresponse().read()
+    metrics = f"http://{replica.address}/metrics"
+    eventually(lambda: plain_http.get(metrics).text == "requests_in_flight 1\n", what="the first answer to be over")
     asking = threading.Thread(target=ask)
     asking.start()
-    metrics = f"http://{replica.address}/metrics"
     eventually(lambda: plain_http.get(metrics).text == "requests_in_flight 2\n", what="it, beside the one that asks")
     runtime.terminate(replica.route_id)
     asking.join()
