@@ -96,8 +96,10 @@ def within_room(budget: Budget, deployment: Deployment) -> Budget:
 
 
 def widest(bounds: Budget, deployment: Deployment) -> Budget:
-    """The bounds that Postgres holds it to: with those of its way in place, if it needs devices."""
-    return replace(bounds, keep=kept_in_place(bounds, goes_back=True)) if deployment.devices else bounds
+    """The bounds that Postgres holds it to: with those of its way in place, if it may go in place."""
+    if not deployment.devices or bounds.keep_in_place is None:
+        return bounds
+    return replace(bounds, keep=kept_in_place(bounds, goes_back=True))
 
 
 def kept_in_place(budget: Budget, *, goes_back: bool) -> int:

@@ -1,0 +1,145 @@
+"""Devices as plain values: what hosts have, what fits, which are taken, and which replicas leave first."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import ValidationError
+
+from domain.devices.ledger import Demand, HeldDevice, Ledger, chosen, device_room, fitting
+from domain.devices.needs import gpus_of, in_words, marks_of, parse_resources, variables_of
+from domain.revisions.revision import RevisionSpec, filled_in
+from domain.text.errors import InvalidInputError
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+A_GPU, TWO_GPUS = Demand({"gpu": 1}), Demand({"gpu": 2})
+
+
+def route(number: int) -> UUID:
+    return UUID(int=number)
+
+
+def held(number: int, host: str, device: str, amount: float = 1, kind: str = "gpu", **times: Any) -> HeldDevice:
+    return HeldDevice(route(number), host, kind, device, amount, **times)
+
+
+@pytest.mark.parametrize(
+    ("text", "capacity"),
+    [
+        ("", {}),
+        ("gpu=2", {"gpu": {"0": 1, "1": 1}}),
+        (" gpu=0 , memory_gb=240", {"gpu": {}, "memory_gb": {"": 240}}),
+        ("gpu=GPU-5d6f+GPU-77aa", {"gpu": {"GPU-5d6f": 1, "GPU-77aa": 1}}),
+        ("gpu=auto,tpu=1", {"gpu": {"u1": 1}, "gpu.1g": {"u2": 1, "u3": 1}, "tpu": {"0": 1}}),
+    ],
+)
+def test_what_a_host_says_that_it_has(text: str, capacity: object) -> None:
+    assert parse_resources(text, {"gpu": ("u1",), "gpu.1g": ("u2", "u3"), "gpux": ("u4",)}) == capacity
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["gpu", "gpu=", "gpu=two!", "GPU=1", "gpu=1,gpu=2", "memory_gb=many", "memory_gb=0", "gpu=1+1", "gpu=9999", "=1"],
+)
+def test_a_wrong_entry_is_named_with_what_would_be_right(text: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"ROLLWAY_HOST_RESOURCES: .*such as 'gpu=4,memory_gb=240'"):
+        parse_resources(text)
+
+
+@pytest.mark.parametrize(
+    ("needs", "fault"),
+    [
+        ({"gpu": 0.7}, "must be 0.5, half of a device, or a whole number"),
+        ({"gpu": 1.5}, "must be 0.5, half of a device, or a whole number"),
+        ({"memory_gb": 0.5}, "memory_gb: must be a whole number"),
+        ({"gpu": 0}, "greater than 0"),
+        ({"Gpu": 1}, "must be the name of a kind"),
+    ],
+)
+def test_needs_that_nothing_could_meet_are_refused(needs: object, fault: str) -> None:
+    with pytest.raises(ValidationError, match=fault):
+        RevisionSpec.model_validate({"command": ["serve"], "needs": needs})
+
+
+def test_a_revision_chooses_its_devices_in_one_way() -> None:
+    container = {"runtime": "docker", "docker": {"image": "web:1", "resources": {"gpus": 1}}, "needs": {"gpu": 1}}
+    with pytest.raises(ValidationError, match=r"leave docker\.resources\.gpus out"):
+        RevisionSpec.model_validate(container)
+    with pytest.raises(ValidationError, match="leave CUDA_VISIBLE_DEVICES out of env"):
+        RevisionSpec.model_validate({"command": ["a"], "env": {"CUDA_VISIBLE_DEVICES": "0"}, "needs": {"gpu": 1}})
+    with pytest.raises(ValidationError, match="must be left out with runtime 'external'"):
+        RevisionSpec.model_validate({"runtime": "external", "external": {"task": "t"}, "needs": {"gpu": 1}})
+
+
+def test_a_revision_without_needs_has_the_name_that_it_had_before() -> None:
+    assert "needs" not in RevisionSpec(command=("serve",)).canonical_json()
+    assert '"needs":{"gpu":1.0}' in RevisionSpec(command=("serve",), needs={"gpu": 1}).canonical_json()
+
+
+@pytest.mark.parametrize(
+    ("free", "needs", "count"),
+    [
+        ({"gpu": {"0": 1, "1": 1}}, {"gpu": 1}, 2),
+        ({"gpu": {"0": 1, "1": 0.5}}, {"gpu": 1}, 1),
+        ({"gpu": {"0": 1, "1": 0.5}}, {"gpu": 0.5}, 3),
+        ({"gpu": {"0": 1, "1": 1}, "memory_gb": {"": 50}}, {"gpu": 1, "memory_gb": 40}, 1),
+        ({"gpu": {"0": 1}}, {"tpu": 1}, 0),
+        ({}, {"gpu": 1}, 0),
+    ],
+)
+def test_how_many_replicas_fit(free: Any, needs: Any, count: int) -> None:
+    assert fitting(free, needs) == count
+    assert (chosen(free, needs) is None) == (count == 0)
+
+
+def test_a_half_goes_next_to_another_half() -> None:
+    assert chosen({"gpu": {"0": 1, "1": 0.5}}, {"gpu": 0.5}) == {"gpu": {"1": 0.5}}
+    assert chosen({"gpu": {"0": 0.5, "1": 1}, "memory_gb": {"": 9}}, {"gpu": 1, "memory_gb": 4}) == {
+        "gpu": {"1": 1},
+        "memory_gb": {"": 4},
+    }
+
+
+def test_those_leave_first_after_which_the_fewest_have_left() -> None:
+    """Host a is full; on host b a device is free, and one more is enough for a replica that needs two."""
+    capacity = {"a": parse_resources("gpu=2"), "b": parse_resources("gpu=2")}
+    ledger = Ledger(capacity, [held(1, "a", "0"), held(2, "a", "1"), held(3, "b", "0")], ("a", "b"))
+    old = [route(1), route(2), route(3)]
+    assert ledger.turns(TWO_GPUS, old) == [route(3), route(1), route(2)]
+    assert ledger.fewest_leaves(TWO_GPUS, old) == 1
+    assert ledger.fewest_leaves(TWO_GPUS, old[:2]) == 2
+    assert ledger.fewest_leaves(Demand({"gpu": 3}), old) is None
+    assert (ledger.room(A_GPU), ledger.fits_ever(A_GPU), ledger.room(Demand({"gpu": 1}, ["a"]))) == (1, 4, 0)
+
+
+def test_a_wait_names_what_is_short_and_what_leaves() -> None:
+    since, gone = NOW - timedelta(seconds=12), NOW + timedelta(seconds=2)
+    devices = [held(1, "a", "0", leaving_since=since), held(2, "a", "1", free_at=gone)]
+    ledger = Ledger({"a": parse_resources("gpu=2")}, devices, ("a",))
+    assert ledger.shortage(A_GPU, NOW) == (
+        "a GPU: 2 of 2 in use, 1 is stopping on a for 12 s, another has just gone, and its driver frees it"
+    )
+    room = device_room(ledger, {route(9): A_GPU}, 1, [route(1)], route(9), NOW)
+    assert (room.free, room.turns, room.frees_at) == ({route(9): 0}, (route(1),), gone)
+
+
+def test_what_a_replica_learns_of_its_devices() -> None:
+    devices = {"gpu": {"4": 1.0, "7": 1.0}, "memory_gb": {"": 40.0}}
+    assert variables_of(devices) == {"ROLLWAY_DEVICES": "gpu=4+7"}
+    assert variables_of({"memory_gb": {"": 40.0}}) == {}
+    assert (gpus_of(devices), gpus_of({"gpu.1g": {"m": 1}, "gpux": {"x": 1}})) == (["4", "7"], ["m"])
+    assert marks_of("gpu=4+7,tpu=1") == {
+        "{gpu}": "4,7",
+        "{gpu.0}": "4",
+        "{gpu.1}": "7",
+        "{tpu}": "1",
+        "{tpu.0}": "1",
+    }
+    variables = {"PORT": "1", "HOST": "h", "ROLLWAY_ROUTE": "r", "ROLLWAY_DEVICES": "gpu=4+7"}
+    assert filled_in(["--gpu={gpu}", "{gpu.1}:{port}", "{tpu}"], variables) == ["--gpu=4,7", "7:1", "{tpu}"]
+
+
+def test_needs_in_words() -> None:
+    words = [in_words("gpu", 1), in_words("gpu", 0.5), in_words("gpu", 2), in_words("memory_gb", 40)]
+    assert words == ["a GPU", "half a GPU", "2 GPUs", "40 of memory_gb"]
