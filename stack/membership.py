@@ -227,8 +227,10 @@ def _clear(home: Path) -> None:
 
 
 def _run(*command: str) -> None:
+    path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"  # useradd is there, and not on every PATH
+    environment = {**os.environ, "PATH": path}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- our own words
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 -- ours
     except OSError as error:
         raise StackError(f"'{command[0]}' cannot be run here: {error.strerror}.") from None
     if done.returncode:

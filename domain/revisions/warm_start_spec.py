@@ -99,7 +99,7 @@ class Prepare(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    image: bool = Field(default=False, json_schema_extra={"x-when": "runtime=docker"})
+    image: bool = False
     """Pull the image. With a command it is pulled anyway."""
     command: Annotated[
         ProgramWords | None,

@@ -77,7 +77,7 @@ def test_1_create_a_small_service(person: Person) -> None:
         person.button("New deployment")
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Name").fill("task-one")
-        dialog.get_by_label("Command").fill(PROGRAM)
+        dialog.get_by_role("textbox", name="Command").fill(PROGRAM)
         person.give_reason("a new one")
         expect(page.get_by_role("status").get_by_role("link", name="task-one")).to_be_visible()
 

@@ -55,7 +55,7 @@ def press(page: Page, button: str, reason: str, **fields: str) -> None:
     page.get_by_role("group", name="What you can do").get_by_role("button", name=button).click()
     dialog = page.get_by_role("dialog")
     for label, value in fields.items():
-        field = dialog.get_by_label(label)
+        field = dialog.get_by_label(label).filter(visible=True)
         is_chosen = field.evaluate("element => element.localName") == "select"
         field.select_option(value) if is_chosen else field.fill(value)
     dialog.get_by_label("Reason").fill(reason)
