@@ -80,7 +80,7 @@ class Ledger:
         return [route_id for host in ranked for route_id in of_host[host]]
 
     def fewest_leaves(self, demand: Demand, routes: Iterable[UUID]) -> int | None:
-        """How many of these routes must leave before one more replica finds room; None if even all are too few."""
+        """The number of these routes that must leave before one more replica finds room; None if all are too few."""
         least = min((self._fewest_leaves(demand, *pair) for pair in self._by_host(routes).items()), default=_NEVER)
         return None if least == _NEVER else least
 

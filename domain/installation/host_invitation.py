@@ -145,7 +145,7 @@ def _quoted(value: str) -> str:
 
 
 def in_lines(text: str) -> dict[str, str]:
-    """The environment in such a file, whoever wrote it; what is none is passed over."""
+    """The variables in such a file of any author; other lines are passed over."""
     environment: dict[str, Any] = {}
     for line in map(str.strip, text.splitlines()):
         name, separator, value = line.partition("=")

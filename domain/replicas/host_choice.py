@@ -182,7 +182,7 @@ class PlacingGrounds:
     """The grounds to choose hosts by. `hosts`: those that are up, by name.
 
     `of_deployment` and `of_all`: as in `place`. `later`: how many replicas more must wait for another transaction.
-    `ledger`: who holds which devices, where a replica needs some.
+    `ledger`: which replica holds which devices, where one needs some.
     """
 
     unplaced: Sequence[Unplaced] = ()

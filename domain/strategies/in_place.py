@@ -68,7 +68,7 @@ def with_devices(deployment: Deployment, room: DeviceRoom) -> Deployment:
 
 
 def free_devices(deployment: Deployment) -> int | None:
-    """How many replicas of the revision that it leads to find devices; None where that needs none."""
+    """The number of replicas of the revision it leads to that find devices; None where that needs none."""
     if deployment.devices is None:
         return None
     goes_on = deployment.deploying_revision_id if deployment.status.goes_forward else None

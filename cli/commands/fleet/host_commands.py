@@ -73,7 +73,7 @@ def _show(*, as_json: bool) -> None:
             host.name,
             host.address,
             in_words(host.labels) or "-",
-            _devices(host) or "-",
+            devices_in_words(host) or "-",
             _state(host),
             age,
             _clock(host),
@@ -118,7 +118,7 @@ def _tell(asker: Asker, command: type[Command], host: str) -> None:
     asker.say(deed(command, result), result)
 
 
-def _devices(host: HostView) -> str:
+def devices_in_words(host: HostView) -> str:
     """E.g. "gpu 3 of 4, memory_gb 120 of 240"."""
     held: dict[str, float] = {}
     for each in host.held:

@@ -19,10 +19,9 @@ import pytest
 from runtime.process.termination import stop_all
 from stack.home.server_settings import HOST
 from tests.support.partitions.network import Network, networks
+from tests.support.partitions.up import fleet_in
 from tests.support.people.people_api import people_process
-from tests.support.rows.databases import copy_of, migrated_template
 from tests.support.rows.deployments import read
-from tests.support.stack.servers import embedded_postgres, embedded_redis
 from tests.support.stack.stack import ROOT, Fleet, service
 from tests.support.stack.waiting import eventually
 
@@ -99,16 +98,9 @@ class Installation:
 def installation(tmp_path: Path) -> Iterator[Installation]:
     tmp_path.chmod(0o700)
     with networks() as network, ExitStack() as stack:
-        postgres = stack.enter_context(embedded_postgres(tmp_path / "postgres", also_at=network.address("postgres")))
-        valkey = stack.enter_context(embedded_redis(tmp_path / "valkey", also_at=network.address("redis")))
-        database = stack.enter_context(copy_of(migrated_template(postgres), postgres))
-        database = database.replace(f"@{HOST}:", f"@{network.address('postgres')}:")
-        redis_url = valkey.url.replace(f"@{HOST}:", f"@{network.address('redis')}:")
-        (tmp_path / "fleet").mkdir()
-        fleet = Fleet(database, redis_url, tmp_path / "fleet")
-        stack.callback(fleet.end)
+        fleet = fleet_in(network, tmp_path, stack)
         here = network.address(PEOPLE)
-        people = people_process(database, redis_url, tmp_path, ROLLWAY_PEOPLE_HOST=here)
+        people = people_process(fleet.database, fleet.environment["REDIS_URL"], tmp_path, ROLLWAY_PEOPLE_HOST=here)
         people.command = [*network.within(PEOPLE), *people.command]
         people.ready = people.ready.replace(HOST, here)
         people.start()

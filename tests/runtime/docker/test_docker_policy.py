@@ -37,6 +37,15 @@ def test_what_a_revision_asks_for_is_told_and_volumes_are_never_writable() -> No
     assert host["Binds"] == ["/srv/models:/models:ro"]
 
 
+def test_a_container_gets_the_devices_that_it_owns_and_counts_them_itself() -> None:
+    owns = replace(asked(), devices={"gpu": {"GPU-5d6f": 1.0, "GPU-77aa": 1.0}})
+    config = container_config(owns, "here:/home", "127.0.0.1", None)
+    (request,) = config["HostConfig"]["DeviceRequests"]
+    assert request == {"DeviceIDs": ["GPU-5d6f", "GPU-77aa"], "Capabilities": [["gpu"]]}
+    assert "ROLLWAY_DEVICES=gpu=GPU-5d6f+GPU-77aa" in config["Env"]
+    assert not [variable for variable in config["Env"] if variable.startswith("CUDA_VISIBLE_DEVICES")]
+
+
 def test_a_cache_is_a_writable_volume_of_its_deployment_and_host_that_nobody_must_allow() -> None:
     request = asked(cache_volumes={"compiled": "/root/.cache/vllm"}, volumes={"models": "/models"})
     DockerPolicy(("models",)).check(request)

@@ -19,22 +19,28 @@ from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually
 
 
+def fleet_in(network: Network, folder: Path, stack: ExitStack) -> Fleet:
+    """PostgreSQL and Valkey at addresses of their own, and a fleet that nobody works for yet."""
+    postgres = stack.enter_context(embedded_postgres(folder / "postgres", also_at=network.address("postgres")))
+    valkey = stack.enter_context(embedded_redis(folder / "valkey", also_at=network.address("redis")))
+    database = stack.enter_context(copy_of(migrated_template(postgres), postgres))
+    database = database.replace(f"@{HOST}:", f"@{network.address('postgres')}:")
+    redis_url = valkey.url.replace(f"@{HOST}:", f"@{network.address('redis')}:")
+    (folder / "fleet").mkdir()
+    fleet = Fleet(database, redis_url, folder / "fleet")
+    stack.callback(fleet.end)
+    return fleet
+
+
 @contextmanager
 def several_hosts(network: Network, folder: Path) -> Iterator[SeveralHosts]:
     """All of it, up, with both deployments; everything has ended afterwards."""
     with ExitStack() as stack:
-        postgres = stack.enter_context(embedded_postgres(folder / "postgres", also_at=network.address("postgres")))
-        valkey = stack.enter_context(embedded_redis(folder / "valkey", also_at=network.address("redis")))
-        database = stack.enter_context(copy_of(migrated_template(postgres), postgres))
-        database = database.replace(f"@{HOST}:", f"@{network.address('postgres')}:")
-        redis_url = valkey.url.replace(f"@{HOST}:", f"@{network.address('redis')}:")
-        (folder / "fleet").mkdir()
-        fleet = Fleet(database, redis_url, folder / "fleet")
-        stack.callback(fleet.end)
+        fleet = fleet_in(network, folder, stack)
         homes = {host: folder / host for host in HOSTS}
         for home in homes.values():
             stack.callback(stop_all, home, 2)
-        api = api_within(network, database, redis_url, folder)
+        api = api_within(network, fleet.database, fleet.environment["REDIS_URL"], folder)
         proxies = {host: envoy_within(network, host, api, folder) for host in HOSTS}
         for process in (api, *proxies.values()):
             stack.callback(_end, process)
