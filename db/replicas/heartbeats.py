@@ -4,7 +4,8 @@ down: no worker of the host shows a sign of life. deaf: they do, and say that Re
 does not answer them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -17,14 +18,24 @@ from domain.installation.contract import CONTRACT
 from domain.replicas.host_choice import FRESH_SECONDS
 from domain.revisions.host_labels import Labels
 
+# what a worker does not say stays as it was
 _SIGN_OF_LIFE = """
-    INSERT INTO hosts (name, address, clock_offset_seconds, contract, replica_user) VALUES (%s, %s, %s, %s, %s)
+    INSERT INTO hosts (name, address, clock_offset_seconds, contract, replica_user,
+                       labels, resources, secrets_for_all, webhooks, unasked_since)
+    VALUES (%(host)s, %(address)s, %(offset)s, %(contract)s, %(replica_user)s, coalesce(%(labels)s, '{}'::jsonb),
+            coalesce(%(resources)s, '{}'::jsonb), coalesce(%(secrets)s, '{}'::text[]), %(webhooks)s::text[],
+            CASE WHEN %(is_deaf)s THEN clock_timestamp() END)
     ON CONFLICT (name) DO UPDATE
        SET last_seen_at = clock_timestamp(), address = excluded.address,
-           back_at = CASE WHEN hosts.last_seen_at < clock_timestamp() - make_interval(secs => %s)
+           back_at = CASE WHEN hosts.last_seen_at < clock_timestamp() - make_interval(secs => %(fresh)s)
                           THEN clock_timestamp() ELSE hosts.back_at END,
            clock_offset_seconds = excluded.clock_offset_seconds, contract = excluded.contract,
-           replica_user = excluded.replica_user
+           replica_user = excluded.replica_user,
+           labels = coalesce(%(labels)s, hosts.labels), resources = coalesce(%(resources)s, hosts.resources),
+           secrets_for_all = coalesce(%(secrets)s, hosts.secrets_for_all),
+           webhooks = coalesce(%(webhooks)s, hosts.webhooks),
+           unasked_since = CASE WHEN %(is_deaf)s IS NULL THEN hosts.unasked_since
+                                WHEN %(is_deaf)s THEN coalesce(hosts.unasked_since, clock_timestamp()) END
 """
 
 # who asks runs on the host, so that one which shows no sign of life comes back at this moment
@@ -32,22 +43,6 @@ _BACK_AT = """
     SELECT CASE WHEN last_seen_at < clock_timestamp() - make_interval(secs => %s) THEN clock_timestamp()
                 ELSE back_at END
       FROM hosts WHERE name = %s
-"""
-
-_WEBHOOKS = """
-    UPDATE hosts SET webhooks = %(names)s WHERE name = %(host)s AND webhooks IS DISTINCT FROM %(names)s::text[]
-"""
-
-_SECRETS = """
-    UPDATE hosts SET secrets_for_all = %(entries)s WHERE name = %(host)s AND secrets_for_all <> %(entries)s::text[]
-"""
-
-_LABELS = "UPDATE hosts SET labels = %(labels)s WHERE name = %(host)s AND labels <> %(labels)s"
-_RESOURCES = "UPDATE hosts SET resources = %(resources)s WHERE name = %(host)s AND resources <> %(resources)s::jsonb"
-
-_HEARING = """
-    UPDATE hosts SET unasked_since = CASE WHEN %(is_deaf)s THEN clock_timestamp() END
-     WHERE name = %(host)s AND (unasked_since IS NOT NULL) <> %(is_deaf)s
 """
 
 # a sign that lies ahead is from before the database's clock was set back: a host that is up gives another one soon
@@ -84,45 +79,65 @@ class HostsTurned(NamedTuple):
     asked: frozenset[str]
 
 
-def show_sign_of_life(
-    connection: Connection, host: str, address: str, clock_offset: float = 0.0, replica_user: str | None = None
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What a worker says of its host with a heartbeat. None: it does not say.
+
+    `resources`: what the host has for replicas. `secrets_for_all`: from where it gives secrets to every deployment.
+    `webhooks`: the targets that it knows, by name. `is_deaf`: whether Redis does not answer this worker; one worker of
+    a host that it answers is enough.
+    """
+
+    labels: Labels | None = None
+    resources: Capacity | None = None
+    secrets_for_all: Sequence[str] | None = None
+    webhooks: Sequence[str] | None = None
+    is_deaf: bool | None = None
+
+
+_NO_FACTS = HostFacts()
+
+
+def show_sign_of_life(  # noqa: PLR0913  (all that a heartbeat says)
+    connection: Connection,
+    host: str,
+    address: str,
+    clock_offset: float = 0.0,
+    replica_user: str | None = None,
+    facts: HostFacts = _NO_FACTS,
 ) -> None:
     """The host is up; its first sign of life makes it known. `clock_offset`: by how many seconds its clock is ahead.
 
     `replica_user`: as whom its processes run; None: as the worker's own user.
     """
-    connection.execute(_SIGN_OF_LIFE, (host, address, clock_offset, CONTRACT, replica_user, FRESH_SECONDS))
+    values = {
+        "host": host,
+        "address": address,
+        "offset": clock_offset,
+        "contract": CONTRACT,
+        "replica_user": replica_user,
+        "labels": _json(facts.labels),
+        "resources": _json(facts.resources),
+        "secrets": _list(facts.secrets_for_all),
+        "webhooks": _list(facts.webhooks),
+        "is_deaf": facts.is_deaf,
+        "fresh": FRESH_SECONDS,
+    }
+    connection.execute(_SIGN_OF_LIFE, values)
 
 
-def note_hearing(connection: Connection, host: str, *, is_deaf: bool) -> None:
-    """Note whether Redis answers a worker of a host. Each worker says so, and one that is answered is enough."""
-    connection.execute(_HEARING, {"host": host, "is_deaf": is_deaf})
+def _json(fact: Mapping[str, object] | None) -> Jsonb | None:
+    return None if fact is None else Jsonb(dict(fact))
+
+
+def _list(fact: Sequence[str] | None) -> list[str] | None:
+    return None if fact is None else list(fact)
 
 
 def back_at(connection: Connection, host: str) -> datetime | None:
     """When the host showed itself again after a time without a sign of life; None when it never did."""
     cursor = connection.cursor(row_factory=scalar_row).execute(_BACK_AT, (FRESH_SECONDS, host))
     return next(iter(cursor.fetchall()), None)
-
-
-def note_webhooks(connection: Connection, host: str, names: Sequence[str]) -> None:
-    """Note which targets of webhooks the workers of a host know, by their names."""
-    connection.execute(_WEBHOOKS, {"host": host, "names": list(names)})
-
-
-def note_secrets_for_all(connection: Connection, host: str, entries: Sequence[str]) -> None:
-    """Note from where a host gives secrets to every deployment."""
-    connection.execute(_SECRETS, {"host": host, "entries": list(entries)})
-
-
-def note_labels(connection: Connection, host: str, labels: Labels) -> None:
-    """Note the labels of a host. What runs there stays; replicas that wait for these labels are placed."""
-    connection.execute(_LABELS, {"host": host, "labels": Jsonb(dict(labels))})
-
-
-def note_resources(connection: Connection, host: str, resources: Capacity) -> None:
-    """Note what a host has for its replicas: devices, and amounts."""
-    connection.execute(_RESOURCES, {"host": host, "resources": Jsonb(resources)})
 
 
 def look_at_signs_of_life(connection: Connection, fresh_seconds: float, looks: int) -> HostsTurned:

@@ -17,14 +17,7 @@ from sqlalchemy import Engine
 
 from db.clock_reset import see_it_counted, see_it_counted_on
 from db.connection.transactions import database_now, in_transaction, transaction
-from db.replicas.heartbeats import (
-    note_hearing,
-    note_labels,
-    note_resources,
-    note_secrets_for_all,
-    note_webhooks,
-    show_sign_of_life,
-)
+from db.replicas.heartbeats import HostFacts, show_sign_of_life
 from db.replicas.secret_requests import is_asked
 from db.unreachable import answered_within
 from domain.devices.needs import Capacity
@@ -166,14 +159,14 @@ class Heartbeat:
             now = database_now(connection)
         offset = clock_offset(before, time.time(), now.timestamp())
         ended, awake_at = time.monotonic(), time.clock_gettime(_WITH_SLEEP)
-        show_sign_of_life(connection, self.host, self.address, offset, self.replica_user)
-        note_hearing(connection, self.host, is_deaf=self.is_deaf())
-        note_secrets_for_all(connection, self.host, self.secrets_for_all)
-        note_labels(connection, self.host, self.labels)
-        note_resources(connection, self.host, self.resources)
-        with suppress(InvalidInputError):  # the worker that sends to one says so
-            note_webhooks(connection, self.host, sorted(self.webhooks()))
+        show_sign_of_life(connection, self.host, self.address, offset, self.replica_user, self._facts())
         return _Reading(now, began, ended, awake_at, offset, is_asked(connection, self.host, AGAIN_AFTER))
+
+    def _facts(self) -> HostFacts:
+        webhooks = None
+        with suppress(InvalidInputError):  # the worker that sends to one says so
+            webhooks = sorted(self.webhooks())
+        return HostFacts(self.labels, self.resources, self.secrets_for_all, webhooks, self.is_deaf())
 
     def _set_back(self, reading: _Reading) -> float:
         if self._last is None:

@@ -9,7 +9,6 @@ from sqlalchemy import Engine
 
 from cli.commands.fleet.host_commands import devices_in_words
 from db.connection.transactions import in_transaction
-from db.replicas.heartbeats import note_labels, note_resources
 from db.replicas.host_routes import record_stopped
 from db.replicas.lost_hosts import fail_routes_of_lost_hosts, forget_host
 from db.views.fleet_views import all_hosts
@@ -18,7 +17,7 @@ from domain.model.states import RouteStatus
 from domain.steering.device_check import NoDevicesError
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import ask, become, read, start_all, write
-from tests.support.rows.hosts import drain, go_down, up
+from tests.support.rows.hosts import drain, go_down, says, up
 from tests.support.workers.coordinators import assert_nothing_happened_twice, coordinator_without_redis, run_until_quiet
 
 IN_PLACE = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1}}
@@ -34,8 +33,7 @@ HELD = """
 
 
 def has(engine: Engine, host: str, resources: str) -> None:
-    up(engine, host)
-    in_transaction(engine, partial(note_resources, host=host, resources=parse_resources(resources)))
+    says(engine, host, resources=parse_resources(resources))
 
 
 def revision(engine: Engine, deployment: str, name: str, **spec: object) -> None:
@@ -284,7 +282,7 @@ def test_a_sick_replica_makes_room_for_the_one_that_replaces_it(engine: Engine) 
 def test_labels_and_devices_hold_together(engine: Engine) -> None:
     has(engine, "a", "gpu=2")
     has(engine, "b", "gpu=2")
-    in_transaction(engine, partial(note_labels, host="b", labels={"zone": "b"}))
+    says(engine, "b", labels={"zone": "b"})
     deploy(engine, "web", 2, hosts={"zone": "b"})
     assert held(engine) == ["b gpu0", "b gpu1"]
     ask(engine, "scale", deployment="web", desired_replicas=3)

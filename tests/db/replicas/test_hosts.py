@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction, transaction
-from db.replicas.heartbeats import HostsTurned, note_hearing
+from db.replicas.heartbeats import HostsTurned
 from db.replicas.host_placement import hosts_with_work, place_routes
 from db.replicas.lost_hosts import fail_routes_of_lost_hosts, fail_routes_that_wait_in_vain, forget_host
 from domain.model.lifecycle_events import RouteLifecycleType
@@ -16,7 +16,7 @@ from domain.replicas.host_choice import EXTERNAL, HostNotFoundError
 from domain.text.errors import WrongStateError
 from tests.support.pictures.pictures import PROVISIONING, SCALING
 from tests.support.rows.deployments import HERE, drawn, make_deployment, read, write
-from tests.support.rows.hosts import LOOKS, deaf, go_deaf, go_down, look, silent, turned, up
+from tests.support.rows.hosts import LOOKS, deaf, go_deaf, go_down, look, says, silent, turned, up
 
 NONE = frozenset[str]()
 
@@ -145,7 +145,7 @@ def test_a_host_is_deaf_after_so_many_looks_gets_nothing_new_and_is_asked_again_
     routes = unplaced(engine, "◇◇")
     place(engine)
     assert hosts_of(engine, *routes) == ["b", "b"]
-    in_transaction(engine, partial(note_hearing, host="a", is_deaf=False))
+    says(engine, "a", is_deaf=False)
     assert turned(engine) == HostsTurned(NONE, NONE, NONE, frozenset({"a"}))
     write(engine, "UPDATE routes SET host = NULL")
     place(engine)
@@ -165,8 +165,8 @@ def test_one_worker_of_a_host_that_redis_answers_is_enough(engine: Engine) -> No
     up(engine, "a")
     deaf(engine, "a")
     for _ in range(LOOKS):
-        in_transaction(engine, partial(note_hearing, host="a", is_deaf=False))
-        in_transaction(engine, partial(note_hearing, host="a", is_deaf=True))
+        says(engine, "a", is_deaf=False)
+        says(engine, "a", is_deaf=True)
         assert turned(engine).deaf == set()
 
 

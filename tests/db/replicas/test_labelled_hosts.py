@@ -10,7 +10,6 @@ from db.audit.explanations import why_shown
 from db.commands.apply.preview import applied_ahead
 from db.connection.transactions import in_transaction
 from db.due_work import open_work
-from db.replicas.heartbeats import note_labels
 from db.replicas.host_placement import MOST_AT_ONCE, Placing, Wanted, place_routes
 from db.replicas.lost_hosts import fail_routes_that_wait_in_vain
 from db.views.deployment_views import deployment_named
@@ -22,7 +21,7 @@ from domain.replicas.host_choice import hosts_by
 from domain.revisions.host_labels import NoHostFitsError
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import EMPTIED, HERE, ask, make_deployment, read, write
-from tests.support.rows.hosts import drain, go_deaf, go_down, up
+from tests.support.rows.hosts import drain, go_deaf, go_down, says, up
 from tests.support.rows.sent_statements import sent_by
 from tests.support.workers.coordinators import coordinator_without_redis, handler_for
 
@@ -32,7 +31,7 @@ NEW = "SELECT host FROM routes WHERE rollout_id IS NOT NULL ORDER BY id"
 
 
 def label(engine: Engine, host: str, **labels: str) -> None:
-    in_transaction(engine, partial(note_labels, host=host, labels=labels))
+    says(engine, host, labels=labels)
 
 
 def new_hosts(engine: Engine) -> list[str | None]:

@@ -1,12 +1,13 @@
 """Worker hosts that show signs of life, fall silent and go down."""
 
 from functools import partial
+from typing import Any
 
 from sqlalchemy import Engine
 
 from db.commands.execute import CommandResult
 from db.connection.transactions import in_transaction
-from db.replicas.heartbeats import HostsTurned, look_at_signs_of_life, note_hearing, show_sign_of_life
+from db.replicas.heartbeats import HostFacts, HostsTurned, look_at_signs_of_life, show_sign_of_life
 from tests.support.rows.deployments import ask, write
 
 LOOKS = 3
@@ -15,6 +16,11 @@ LOOKS = 3
 def up(engine: Engine, *names: str) -> None:
     for name in names:
         in_transaction(engine, partial(show_sign_of_life, host=name, address="127.0.0.1"))
+
+
+def says(engine: Engine, host: str, **facts: Any) -> None:
+    """A heartbeat of a worker of this host, with these facts."""
+    in_transaction(engine, partial(show_sign_of_life, host=host, address="127.0.0.1", facts=HostFacts(**facts)))
 
 
 def drain(engine: Engine, name: str) -> CommandResult:
@@ -26,7 +32,7 @@ def silent(engine: Engine, name: str) -> None:
 
 
 def deaf(engine: Engine, name: str) -> None:
-    in_transaction(engine, partial(note_hearing, host=name, is_deaf=True))
+    says(engine, name, is_deaf=True)
     write(engine, "UPDATE hosts SET unasked_since = clock_timestamp() - interval '1 hour' WHERE name = %s", name)
 
 

@@ -1,17 +1,16 @@
 """`rollway hosts`: how far each host's clock is off, and which contract its worker knows."""
 
 import json
-from functools import partial
 
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.transactions import in_transaction, transaction
-from db.replicas.heartbeats import note_labels, show_sign_of_life
+from db.connection.transactions import transaction
+from db.replicas.heartbeats import show_sign_of_life
 from domain.installation.contract import CONTRACT
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import make_deployment, write
-from tests.support.rows.hosts import go_deaf, up
+from tests.support.rows.hosts import go_deaf, says, up
 
 
 @pytest.mark.usefixtures("servers")
@@ -32,7 +31,7 @@ def test_hosts_are_shown_with_their_clocks_and_their_contracts(rollway: Rollway,
 @pytest.mark.usefixtures("servers")
 def test_hosts_are_shown_with_their_labels_and_what_no_host_takes(rollway: Rollway, engine: Engine) -> None:
     up(engine, "east", "west")
-    in_transaction(engine, partial(note_labels, host="west", labels={"zone": "b", "disk": "ssd"}))
+    says(engine, "west", labels={"zone": "b", "disk": "ssd"})
     made = make_deployment(engine, "■◇", n=2, spec={"command": ["serve"], "hosts": {"zone": "a"}})
     write(engine, "UPDATE routes SET host = NULL, started_at = NULL WHERE id = %s", made.routes[1])
     _, east, west, last = rollway("hosts").out.splitlines()

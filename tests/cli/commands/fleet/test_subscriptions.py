@@ -2,17 +2,15 @@
 
 import json
 import re
-from functools import partial
 
 import pytest
 from sqlalchemy import Engine
 
-from db.connection.transactions import in_transaction
-from db.replicas.heartbeats import note_webhooks, show_sign_of_life
 from tasks.task_settings import KEY_PREFIX
 from tasks.worker import connections
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import ask, make_deployment, read, write
+from tests.support.rows.hosts import says, up
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -65,9 +63,9 @@ def test_what_was_not_delivered_is_sent_now_or_forgotten(rollway: Rollway, engin
 
 def test_a_webhook_that_no_host_knows_is_refused_and_who_ended_is_said(rollway: Rollway, engine: Engine) -> None:
     assert rollway("subscribe", "typo", "--webhook", "cj").code == 0, "no host is up: nobody knows"
-    in_transaction(engine, partial(show_sign_of_life, host="old", address="10.0.0.8"))
+    up(engine, "old")
     assert rollway("subscribe", "typo", "--webhook", "cj").code == 0, "one of the version before does not say"
-    in_transaction(engine, partial(note_webhooks, host="old", names=["ci", "pager"]))
+    says(engine, "old", webhooks=["ci", "pager"])
     refused = rollway("subscribe", "typo", "--webhook", "cj")
     assert refused.code == 2
     assert refused.err == "no host that is up has a target cj in its ROLLWAY_WEBHOOKS; they have ci, pager.\n"
