@@ -1,11 +1,9 @@
 """The first page is short and true: its film is what is decided, its recipes are accepted, its strategy works."""
 
 import re
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
@@ -75,25 +73,6 @@ def test_every_file_of_the_recipes_is_accepted(tmp_path: Path) -> None:
     ]
     (tmp_path / "recipes.yaml").write_text("---\n".join(blocks), encoding="utf-8")
     assert len(read_file(str(tmp_path / "recipes.yaml"))) == len(blocks) > 3
-
-
-def test_the_recipe_for_gpus_gives_each_replica_another_one(tmp_path: Path) -> None:
-    section = (ROOT / "docs/recipes.md").read_text("utf-8").partition("## vLLM")[2]
-    (block,) = (block for language, block in _FENCE.findall(section) if language == "yaml")
-    served = "venv/bin/vllm serve /srv/models/chat --host {host} --port {port}"
-    assert served in block
-    said = 'sh -c "echo \\$CUDA_VISIBLE_DEVICES; exec sleep 60"'
-    (tmp_path / "chat.yaml").write_text(block.replace(served, said).replace("/tmp/", f"{tmp_path}/"), "utf-8")
-    (document,) = read_file(str(tmp_path / "chat.yaml"))
-    assert document.revision is not None
-    assert document.revision.command is not None
-    with ExitStack() as running:
-        for expected in ("0", "1", "every GPU is taken"):
-            replica = running.enter_context(Popen(document.revision.command, stdout=PIPE, text=True))
-            running.callback(replica.kill)
-            assert replica.stdout
-            assert replica.stdout.readline() == f"{expected}\n"
-        assert replica.wait() == 1
 
 
 # --- the strategy

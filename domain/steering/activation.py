@@ -95,7 +95,7 @@ def activate(deployment: Deployment, request: ActivationRequest, asking: Context
     without = {} if activation in RUN_ALREADY else passed_over(request.revision_name, request.secrets)
     effect = _activated(deployment, request, activation, asking)
     if request.devices is not None:
-        effect = replace(effect, deployment=with_room(effect.deployment, request.devices))
+        effect = replace(effect, deployment=with_room(effect.deployment, request.devices, asking.at))
         if not request.is_undo and activation not in RUN_ALREADY:
             check_devices(effect.deployment, request.revision_name, request.devices, asking.at)
     if is_frozen is not None:

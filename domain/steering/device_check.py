@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.devices.ledger import Demand, Ledger
+from domain.devices.ledger import Demand, Ledger, device_room
 from domain.devices.needs import in_words
 from domain.devices.room import DeviceRoom
 from domain.model.deployment import Deployment
@@ -33,15 +33,16 @@ class DeviceCase:
     ledger: Ledger
 
 
-def with_room(after: Deployment, case: DeviceCase) -> Deployment:
+def with_room(after: Deployment, case: DeviceCase, now: datetime) -> Deployment:
     """The deployment with the room for the revision that it leads to."""
     target = after.deploying_revision_id or after.current_revision_id
-    room = after.devices or DeviceRoom()
-    return (
-        replace(after, devices=replace(room, free={**room.free, target: case.ledger.room(case.demand)}))
-        if target
-        else after
-    )
+    if target is None:
+        return after
+    old = [route.id for route in after.active_routes if route.revision_id != target]
+    room = device_room(case.ledger, {target: case.demand}, after.desired_replicas, old, target, now)
+    known = after.devices or DeviceRoom()
+    free, shortage = {**known.free, **room.free}, {**known.shortage, **room.shortage}
+    return replace(after, devices=replace(room, free=free, shortage=shortage))
 
 
 def check_devices(after: Deployment, revision: str, case: DeviceCase, now: datetime) -> None:

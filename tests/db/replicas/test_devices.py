@@ -12,12 +12,11 @@ from db.connection.transactions import in_transaction
 from db.replicas.host_routes import record_stopped
 from db.replicas.lost_hosts import fail_routes_of_lost_hosts, forget_host
 from db.views.fleet_views import all_hosts
-from domain.devices.needs import parse_resources
 from domain.model.states import RouteStatus
 from domain.steering.device_check import NoDevicesError
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import ask, become, read, start_all, write
-from tests.support.rows.hosts import drain, go_down, says, up
+from tests.support.rows.hosts import drain, go_down, has, says, up
 from tests.support.workers.coordinators import assert_nothing_happened_twice, coordinator_without_redis, run_until_quiet
 
 IN_PLACE = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1}}
@@ -30,10 +29,6 @@ HELD = """
     SELECT x.host || ' ' || x.kind || x.device AS device FROM held_devices x JOIN routes r ON r.id = x.route_id
      WHERE x.free_at IS NULL ORDER BY 1
 """
-
-
-def has(engine: Engine, host: str, resources: str) -> None:
-    says(engine, host, resources=parse_resources(resources))
 
 
 def revision(engine: Engine, deployment: str, name: str, **spec: object) -> None:

@@ -27,7 +27,10 @@ _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INSTALLED = re.compile(r"pip install (.+)$", re.MULTILINE)
 _ANSWERS = {"flask": "/", "django": "/admin/login/", "node": "/", "caddy": "/"}
 _ANSWERS |= dict.fromkeys(("uvicorn", "hypercorn", "granian"), "/")
+_ANSWERS["digits"] = "/healthz"
 """Where each service of requests answers; the others are not asked any."""
+A_ONE = [int(level, 17) for level in "000cd500000bg900003fg60007fgg200001gg300001gg600001gg600000bga00"]
+"""The pixels of a digit, as a caller draws it."""
 _PATH = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"], str(CADDY)))
 
 
@@ -47,7 +50,7 @@ class Recipe:
     def is_here(self) -> bool:
         """Whether what it runs is installed on this machine."""
         programs = [word for word in ("node", "caddy") if word in self.deployments]
-        return "chat" not in self.deployments and all(shutil.which(word, path=_PATH) for word in programs)
+        return all(shutil.which(word, path=_PATH) for word in programs)
 
 
 def recipes() -> Iterator[Recipe]:
@@ -123,6 +126,10 @@ def test_every_recipe_answers_and_is_rolled_out(folder: Path, redis_url: str) ->
             if name in names:
                 answer = plain_http.get(f"http://127.0.0.1:{port}/{name}{path}", timeout=300)
                 assert answer.status_code == 200, (name, answer.text)
+    warmed_up = run(folder, "rollway", "logs", "digits").count("POST /digit")
+    answer = plain_http.post(f"http://127.0.0.1:{port}/digits/digit", json=A_ONE)
+    assert answer.json() == {"digit": 1}
+    assert warmed_up >= 2 * 3, "three good answers of each of two replicas, before any caller"
     views = json.loads(run(folder, "rollway", "status", "--json"))["deployments"]
     assert {view["name"]: view["state"] for view in views} == dict.fromkeys(names, "ready")
     assert all(len(json.loads(run(folder, "rollway", "revisions", "list", name, "--json"))) == 2 for name in names)

@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 from db.commands.execute import CommandResult
 from db.connection.transactions import in_transaction
 from db.replicas.heartbeats import HostFacts, HostsTurned, look_at_signs_of_life, show_sign_of_life
+from domain.devices.needs import parse_resources
 from tests.support.rows.deployments import ask, write
 
 LOOKS = 3
@@ -21,6 +22,11 @@ def up(engine: Engine, *names: str) -> None:
 def says(engine: Engine, host: str, **facts: Any) -> None:
     """A heartbeat of a worker of this host, with these facts."""
     in_transaction(engine, partial(show_sign_of_life, host=host, address="127.0.0.1", facts=HostFacts(**facts)))
+
+
+def has(engine: Engine, host: str, resources: str) -> None:
+    """A heartbeat that says what the host has."""
+    says(engine, host, resources=parse_resources(resources))
 
 
 def drain(engine: Engine, name: str) -> CommandResult:
